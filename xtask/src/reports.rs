@@ -36,6 +36,21 @@ pub(crate) struct Args {
 /// What has no row in the table of findings, each kind in a sentence of its own.
 const NOT_TRIED: &str = "Not tried yet";
 const CANNOT_BE_TRIED: &str = "Cannot be tried here";
+/// All its steps ran, and none is valid.
+const INVALID: &str = "Invalid here";
+
+/// What the words in the tables mean, as the analysis uses them.
+const RULES: &str = "\
+* *Seen*: in more than half of the finding's steps the [comparison](../concepts/statistics.md) is \
+decided as the report says.
+* *Not seen*: it is decided against the report in as many steps, or more.
+* *Undecided*: neither.
+* *Invalid here*: its steps ran, and none is valid.
+* *Cannot be tried here*: the small size lacks the servers or settings.
+
+Of single figures, which are ratios: *agrees*: the whole measured 95 % interval is within 10 % of the \
+published one; *contradicts*: none of the interval is; *too wide to tell*: neither.
+";
 
 pub(crate) fn make(args: &Args) -> Result<()> {
     let dbdyno = built_dbdyno()?;
@@ -56,6 +71,7 @@ pub(crate) fn make(args: &Args) -> Result<()> {
     }
     let page = folder().join("README.md");
     let text = std::fs::read_to_string(&page)?;
+    let text = with_part(&text, "rules", &filled(RULES)).unwrap_or(text);
     Ok(std::fs::write(&page, with_tables(&text, &published()?, &found()?))?)
 }
 
@@ -114,7 +130,7 @@ fn findings(report: &Value) -> Result<Value> {
     let of = |agreement: &str| -> Vec<&Value> {
         rows.iter().filter(|row| row["agreement"] == agreement).collect()
     };
-    let counts = ["agrees", "same_direction", "undecided", "contradicts"];
+    let counts = ["agrees", "contradicts", "too_wide"];
     let counts: serde_json::Map<String, Value> =
         counts.iter().map(|agreement| ((*agreement).to_owned(), of(agreement).len().into())).collect();
     Ok(json!({
@@ -159,14 +175,14 @@ fn table(report: &Table, found: &[(String, Value)]) -> String {
     let findings = findings.filter_map(|finding| finding["says"].as_str());
     let found: Vec<(&str, (&str, String))> = findings.map(|says| (says, seen(says, &of_report))).collect();
     let (untried, tried): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|(_, (here, _))| [NOT_TRIED, CANNOT_BE_TRIED].contains(here));
+        found.into_iter().partition(|(_, (here, _))| [NOT_TRIED, INVALID, CANNOT_BE_TRIED].contains(here));
     if !tried.is_empty() {
         text.push_str("| finding | here | steps that show it |\n|---|---|---|\n");
     }
     for (says, (here, steps)) in tried {
         text.push_str(&format!("| {says} | {here} | {steps} |\n"));
     }
-    for why in [CANNOT_BE_TRIED, NOT_TRIED] {
+    for why in [INVALID, CANNOT_BE_TRIED, NOT_TRIED] {
         let of_why = untried.iter().filter(|(_, (here, _))| *here == why);
         let says: Vec<&str> = of_why.map(|(says, _)| *says).collect();
         if !says.is_empty() {
@@ -220,9 +236,10 @@ fn seen(says: &str, runs: &[&(String, Value)]) -> (&'static str, String) {
         "seen" => "**seen**",
         "not_seen" => "**not seen**",
         "undecided" => "undecided",
+        "invalid" => return (INVALID, String::new()),
         _ => return (CANNOT_BE_TRIED, String::new()),
     };
-    let opposite = if no > 0 { format!("; {no} the opposite") } else { String::new() };
+    let opposite = if no > 0 { format!("; {no} against it") } else { String::new() };
     (here, format!("{yes} of {}{opposite}", yes + no + open))
 }
 
@@ -240,14 +257,14 @@ mod tests {
             "published": {
                 "title": "T",
                 "rows": [{ "agreement": "agrees" }, { "agreement": "contradicts" }, { "agreement": "not_measured" }],
-                "findings": [finding("x is faster", "seen", [4, 1, 1]), finding("y too", "cannot_be_tried", [0; 3])],
+                "findings": [finding("x is faster", "seen", [4, 1, 1]), finding("y too", "cannot_be_tried", [0; 3]), finding("w", "invalid", [0; 3])],
             },
         })
     }
 
     #[test]
     fn the_table_has_a_row_for_each_finding_and_text_around_it_stays() {
-        let published = "title = 'T'\n[[findings]]\nsays = 'x is faster'\n[[findings]]\nsays = 'y too'\n[[findings]]\nsays = 'z'";
+        let published = "title = 'T'\n[[findings]]\nsays = 'x is faster'\n[[findings]]\nsays = 'y too'\n[[findings]]\nsays = 'w'\n[[findings]]\nsays = 'z'";
         let published = [("t".to_owned(), published.parse().unwrap())];
         let page = "# A\n\n<!-- t -->\nold\n<!-- end -->\n\nWhy: b.\n";
         let found = [("p".to_owned(), findings(&report()).unwrap())];
@@ -262,7 +279,9 @@ mod tests {
 
         | finding | here | steps that show it |
         |---|---|---|
-        | x is faster | **seen** | 4 of 6; 1 the opposite |
+        | x is faster | **seen** | 4 of 6; 1 against it |
+
+        Invalid here: w.
 
         Cannot be tried here: y too.
 

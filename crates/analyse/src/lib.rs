@@ -10,9 +10,10 @@
 //! * `model`: the types of findings.
 //! * `measure`: the rest of one execution of a step, such as `latency`.
 //! * `validity`: whether its figures may be used.
-//! * `compare`: blocks and variants joined: `ratio`, `inference`, `verdicts`, once or at the
-//!   `interim_analyses` of a run with a budget; `targets`, `fixed_rate` and `zero_rate`, where
-//!   ratios say nothing; groups, sweeps and factors; `cost_breakdown` and `context`, for what
+//! * `compare`: blocks and variants joined: `comparisons` has each of a run once, with its `ratio`,
+//!   `inference` and verdict, over the `pairs` of the plan, once or at the `interim_analyses` of a
+//!   run with a budget; `targets`, `fixed_rate`, `zero_rate` and `undecided`, where ratios say
+//!   nothing; groups, sweeps and factors; `cost_breakdown` and `context`, for what
 //!   differences come from; two runs; what the next plan can detect.
 //! * `history`: many runs. `notices`: what to know before reading.
 //! * `assemble`: steps and workloads put together.
@@ -40,10 +41,17 @@ mod validity;
 mod words;
 
 use dbdyno_record::{Manifest, Run, StepRecord};
+
+use assemble::sections::PlanText;
+use compare::comparisons::{Comparisons, Rules, Sources};
+use compare::interim_analyses::{Look, looks};
+use compare::margins::Margins;
+use compare::pairs::Asked;
+use compare::published::Published;
 #[cfg(test)]
 use tests::{fixtures, simulations};
 
-pub use dbdyno_record::{CheckPart, workload_and_setup};
+pub use dbdyno_record::{CheckPart, OperationClass, workload_and_setup};
 
 pub use assemble::workloads::step_validity;
 pub use compare::comparability::host_class;
@@ -54,6 +62,7 @@ pub use compare::groups::{in_published_order, unique};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
+pub use compare::undecided::LEAST_SECONDS;
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::{Lapse, RunValues};
@@ -63,16 +72,17 @@ pub use measure::debt::is_in_bytes;
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use model::failure::words as failure_words;
 pub use model::{
-    Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CONFIDENCE,
-    Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown, CostPart,
-    Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan,
-    Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings, GroupMemory, Inference,
-    KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio, MetricGroup, Notice,
-    Operator, Paired, PercentileRatio, PlanDifference, Prose, PublishedComparison, PublishedRow, Quantity,
-    Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings, Seen,
-    ServerEvent, ServerEventKind, Severity, Side, StallDifference, StallFigure, StatementPlans,
-    StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread, SweepVariant,
-    TimeBreakdown, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
+    Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CLOSE,
+    CONFIDENCE, Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite,
+    CostBreakdown, CostPart, Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion,
+    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings,
+    GroupMemory, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio,
+    MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose, PublishedComparison,
+    PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint,
+    SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference, StallFigure,
+    StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread,
+    SweepVariant, TimeBreakdown, Undecided, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    ZeroRates,
 };
 pub use model::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
@@ -97,7 +107,7 @@ pub struct Choices {
 /// Pure: the same records give the same findings on any machine. What cannot be computed is `None`
 /// or a warning, never an error.
 pub fn analyse(run: &Run) -> Findings {
-    findings_against(run, &run.manifest.base)
+    findings_against(run, &run.manifest.base, Margins::planned(&run.manifest))
 }
 
 /// All findings of a run, compared as chosen. Fails when the chosen base is no variant of the run.
@@ -107,30 +117,38 @@ pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
     if !known.contains(asked) {
         return Err(Error::UnknownBase { asked: asked.clone(), known });
     }
-    Ok(findings_against(run, asked))
+    Ok(findings_against(run, asked, Margins::planned(&run.manifest)))
 }
 
-/// Leaves only these variants in a run; nothing is left out when none is named. The base is then
-/// the first of them, if the run's own is none of them.
+/// As [`analyse_with`], of these variants alone, which are then the only ones in the run; of all
+/// when none is named. The base is the first of them, if the run's own is none of them. A
+/// comparison says what it says in the whole run.
 ///
 /// # Errors
-/// A name that is no variant of the run.
-pub fn keep_variants(run: &mut Run, names: &[String]) -> Result<(), Error> {
+/// A name, or a base, that is no variant of the run.
+pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Result<Findings, Error> {
     if names.is_empty() {
-        return Ok(());
+        return analyse_with(run, choices);
     }
     let known: Vec<String> = run.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
     if let Some(asked) = names.iter().find(|name| !known.contains(name)) {
         let run = run.manifest.run_id.clone();
         return Err(Error::UnknownVariant { run, asked: asked.clone(), known });
     }
+    if let Some(asked) = choices.base.as_ref().filter(|base| !names.contains(base)) {
+        return Err(Error::UnknownBase { asked: asked.clone(), known: names.to_vec() });
+    }
+    let own = Some(&run.manifest.base).filter(|base| names.contains(base));
+    let base = choices.base.as_ref().or(own).unwrap_or(&names[0]).clone();
+    let (mut steps, comparisons) = steps_and_comparisons(run, &base, Margins::planned(&run.manifest));
+    steps.iter_mut().flatten().for_each(|step| step.variants.retain(|of| names.contains(&of.variant)));
     run.manifest.variants.retain(|variant| names.contains(&variant.name));
     run.manifest.order.retain(|cell| names.contains(&cell.variant));
     run.cells.retain(|cell| names.contains(&cell.id.variant));
     if !names.contains(&run.manifest.base) {
         run.manifest.base.clone_from(&names[0]);
     }
-    Ok(())
+    Ok(findings_of(run, &base, Margins::planned(&run.manifest), (steps, &comparisons)))
 }
 
 /// The headline of one step, a rate or seconds, and the length of its common window in seconds;
@@ -148,25 +166,51 @@ pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str
     manifest.experiment.again.as_deref().filter(|_| manifest.base == base)
 }
 
-fn findings_against(run: &Run, base: &str) -> Findings {
+fn findings_against(run: &Run, base: &str, margins: Margins<'_>) -> Findings {
+    let (steps, comparisons) = steps_and_comparisons(run, base, margins);
+    findings_of(run, base, margins, (steps, &comparisons))
+}
+
+fn rules<'a>(run: &'a Run, base: &'a str, margins: Margins<'a>, looks: &'a [Look]) -> Rules<'a> {
     let manifest = &run.manifest;
-    let looks = compare::interim_analyses::looks(run);
-    let rules = compare::verdicts::Rules {
-        base,
-        again: again_of(manifest, base),
-        margins: compare::margins::Margins::planned(manifest),
-        seed: manifest.seed,
-        looks: &looks,
-    };
+    Rules { base, again: again_of(manifest, base), margins, seed: manifest.seed, looks }
+}
+
+/// The steps of each workload, and every comparison in them.
+fn steps_and_comparisons(
+    run: &Run,
+    base: &str,
+    margins: Margins<'_>,
+) -> (Vec<Vec<StepFindings>>, Comparisons) {
+    let manifest = &run.manifest;
+    let looks = looks(run);
+    let rules = rules(run, base, margins, &looks);
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
-    let plan = assemble::sections::PlanText::read(&manifest.plan_toml);
+    let plan = PlanText::read(&manifest.plan_toml);
     assemble::sections::keep_grouping(&plan.report, &mut steps);
+    let published = Published::read(manifest).map_or_else(Vec::new, |published| published.pairs());
+    let asked = Asked { manifest, sections: &plan.section, published: &published, base };
+    let names = manifest.workloads.iter().map(|info| info.name.as_str());
+    let by_workload: Vec<(&str, &[StepFindings])> = names.zip(steps.iter().map(Vec::as_slice)).collect();
+    let comparisons = Comparisons::of(&Sources { run, asked, rules }, &by_workload);
+    (steps, comparisons)
+}
+
+fn findings_of(
+    run: &Run,
+    base: &str,
+    margins: Margins<'_>,
+    (mut steps, comparisons): (Vec<Vec<StepFindings>>, &Comparisons),
+) -> Findings {
+    let manifest = &run.manifest;
+    let looks = looks(run);
+    let rules = rules(run, base, margins, &looks);
+    for (info, steps) in manifest.workloads.iter().zip(&mut steps) {
+        steps.iter_mut().for_each(|step| comparisons.fill(&info.name, step, base));
+    }
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
-    compare::verdicts::judge(&mut all, rules);
-    compare::latency_verdicts::judge(&mut all, rules);
-    compare::by_machine::fill(&mut all, &compare::by_machine::machines(run), base);
     let twin = manifest.experiment.again.as_deref();
     let twin = if twin == Some(base) { Some(manifest.base.as_str()) } else { twin };
     let design = compare::factorial::Design::of(&manifest.variants, base, twin);
@@ -177,20 +221,14 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     for steps in &mut steps {
         compare::context::fill(steps, base, parity.as_ref());
     }
-    let workloads: Vec<WorkloadFindings> = manifest
-        .workloads
-        .iter()
-        .zip(steps)
-        .map(|(info, steps)| assemble::workloads::workload_findings(info, rules, steps))
-        .collect();
-    let sections = plan.sections(run, &workloads, rules);
+    let of_workload = |(info, steps)| assemble::workloads::workload_findings(info, rules, steps);
+    let workloads: Vec<WorkloadFindings> = manifest.workloads.iter().zip(steps).map(of_workload).collect();
+    let plan = PlanText::read(&manifest.plan_toml);
+    let sections = plan.sections(manifest, &workloads, (comparisons, rules));
+    let summary = |variant| assemble::overview::variant_summary(run, variant);
     Findings {
         run: RunSummary { colours: plan.report.colours, ..assemble::overview::run_summary(run, base) },
-        variants: manifest
-            .variants
-            .iter()
-            .map(|variant| assemble::overview::variant_summary(run, variant))
-            .collect(),
+        variants: manifest.variants.iter().map(summary).collect(),
         warnings: notices::notices(&notices::Facts {
             run,
             workloads: &workloads,
@@ -202,7 +240,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         parity,
         prose: plan.report,
         sections,
-        published: compare::published::published(manifest, &workloads),
+        published: Published::read(manifest).map(|found| found.compared(&workloads, comparisons)),
         workloads,
     }
 }

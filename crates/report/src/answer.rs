@@ -2,22 +2,60 @@
 //! every format.
 
 use dbdyno_analyse::{
-    CostBreakdown, CostPart, Inference, Latency, StepFindings, VariantStep, Verdict, forecast,
+    Code, CostBreakdown, CostPart, Inference, Latency, Notice, StepFindings, VariantStep, Verdict, forecast,
 };
 
 use crate::document::{Block, Cell, Column, Table, Tone};
 use crate::evidence::cause;
+use crate::notices::texts;
 use crate::number::{fixed, interval_text, milliseconds, needed_blocks, shared_unit};
 use crate::rates::{Scope, headline_text, placeholder, ratio_or_placeholder};
 use crate::sentences::{sentences, shown_verdict};
+use crate::words::{listed, undecided_text};
 
 /// What a reader is to know first of one workload: sentences, then a row a step, then what signs
 /// and columns are.
 pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
     let (tables, note) = tables(scope);
     let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));
+    let caches = caches(scope).into_iter().map(|text| Block::Text(Tone::Doubt, text));
+    let sentences = sentences.chain(caches);
+    let note = Some(note).filter(|note| !note.is_empty());
+    let note = one_block(scope).into_iter().chain(note).chain(undecided(scope));
+    let note = note.collect::<Vec<_>>().join(" ");
     let note = (!note.is_empty()).then_some(Block::Text(Tone::Muted, note));
     sentences.chain(tables.into_iter().map(Block::Table)).chain(note).collect()
+}
+
+/// Where no comparison has a second block.
+pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
+    let is_one = !scope.compared().is_empty() && scope.workload.most_ratio_blocks(&scope.run.base) == 1;
+    is_one.then(|| match scope.run.blocks_planned {
+        0 | 1 => "One block: differences may be chance; use --blocks 5.".to_owned(),
+        planned => format!("One block of {planned} was measured: differences may be chance."),
+    })
+}
+
+/// Caches that answer for the engine, whichever variants have them.
+fn caches(scope: Scope<'_>) -> Vec<String> {
+    let is_cache = |notice: &&Notice| matches!(notice.code, Code::QueryCache | Code::AnsweredByCache);
+    texts(scope.warnings.iter().filter(is_cache))
+}
+
+/// Steps that more blocks would not decide, by why.
+fn undecided(scope: Scope<'_>) -> Vec<String> {
+    let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
+    for step in scope.steps() {
+        for why in step.variants.iter().filter_map(|variant| variant.undecided.as_ref()) {
+            let text = undecided_text(why);
+            match by_reason.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, steps)) if steps.contains(&step.name.as_str()) => {}
+                Some((_, steps)) => steps.push(&step.name),
+                None => by_reason.push((text, vec![&step.name])),
+            }
+        }
+    }
+    by_reason.into_iter().map(|(why, steps)| format!("Undecided in {}: {why}.", listed(&steps))).collect()
 }
 
 /// What is shown where there is nothing.
@@ -129,7 +167,6 @@ fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
 
 /// One variant against the base.
 struct Pairs<'a> {
-    scope: Scope<'a>,
     rows: Vec<Pair<'a>>,
     unit: String,
 }
@@ -152,7 +189,7 @@ impl<'a> Pairs<'a> {
             base: step.variant(base),
             new: step.variant(name),
         };
-        Self { scope, rows: steps.iter().map(pair).collect(), unit: unit(steps) }
+        Self { rows: steps.iter().map(pair).collect(), unit: unit(steps) }
     }
 
     fn table(&self) -> Table {
@@ -200,9 +237,6 @@ impl<'a> Pairs<'a> {
 
     fn note(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
-        if self.scope.workload.most_ratio_blocks(&self.scope.run.base) == 1 {
-            parts.push("One block: differences may be chance; use --blocks 5.".to_owned());
-        }
         parts.extend(blocks_needed(&self.rows.iter().map(|pair| pair.step).collect::<Vec<_>>()));
         let has = |verdict| self.rows.iter().any(|pair| pair.p99_verdict() == Some(verdict));
         if has(Verdict::Faster) || has(Verdict::Slower) {

@@ -13,6 +13,7 @@ use crate::notices::{add_words, texts};
 use crate::number::{
     NOT_AVAILABLE, fixed, interval_text, margins_text, milliseconds, rate, ratio, shared_unit,
 };
+use crate::words::undecided_text;
 use crate::{TerminalOptions, json};
 
 pub use exclusions::exclusion_text;
@@ -44,6 +45,7 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
     blocks.extend(notes(comparison, usize::MAX));
     blocks.push(Block::text(method(comparison)));
     blocks.push(table(comparison, &steps));
+    blocks.extend(undecided(comparison));
     blocks.extend(exclusions(comparison));
     blocks.push(Block::heading(3, answer(comparison)));
     blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(Block::text));
@@ -98,6 +100,7 @@ fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool)
         )));
     }
     if has_details {
+        blocks.extend(undecided(comparison));
         blocks.extend(exclusions(comparison));
     }
     blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(Block::text));
@@ -127,6 +130,16 @@ fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
         table.rows.iter_mut().for_each(|row| drop(row.remove(UNIT)));
     }
     Block::Table(table)
+}
+
+/// Steps that more blocks would not decide, each with why.
+fn undecided(comparison: &Comparison) -> Option<Block> {
+    let line = |step: &ComparedStep| {
+        let why = undecided_text(step.undecided.as_ref()?);
+        Some(format!("{} is undecided: {why}.", step_name(comparison, step)))
+    };
+    let lines: Vec<String> = comparison.steps.iter().filter_map(line).collect();
+    (!lines.is_empty()).then_some(Block::List(Tone::Plain, lines))
 }
 
 fn exclusions(comparison: &Comparison) -> Vec<Block> {
@@ -206,8 +219,10 @@ fn method(comparison: &Comparison) -> String {
         "two runs, unpaired (Welch)".to_owned()
     };
     let margins = comparison.steps.iter().map(|step| (step.step.as_str(), step.margin));
+    // Of one run each comparison has the verdict that the run's report has.
+    let family = if comparison.paired { "all comparisons of the plan" } else { "all steps" };
     one_line(&format!(
-        "Base {}; new {}. {how}; margin {}; p adjusted over all steps.",
+        "Base {}; new {}. {how}; margin {}; p adjusted over {family}.",
         side(&comparison.base),
         side(&comparison.new),
         margins_text(comparison.margin, margins)

@@ -32,6 +32,7 @@ mod plan_words;
 mod rates;
 mod run;
 mod sentences;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -2,7 +2,7 @@
 //! for programs (CSV, JSON, Parquet, OpenMetrics) have neither.
 
 use dbdyno_analyse::statistics::Interval;
-use dbdyno_analyse::{grouped, unique};
+use dbdyno_analyse::{LEAST_SECONDS, grouped, unique};
 
 /// What is shown where there is no number; the original's word.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
@@ -88,8 +88,11 @@ pub fn rate(value: Option<f64>) -> String {
     fixed(value, decimals(value.unwrap_or_default(), 2))
 }
 
-/// Seconds with three figures, from a tenth of a millisecond on.
+/// Seconds with three figures, from a tenth of a millisecond on; a shorter time is `< 0.0001`.
 pub fn seconds_text(seconds: f64) -> String {
+    if seconds < LEAST_SECONDS {
+        return format!("< {LEAST_SECONDS}");
+    }
     fixed(Some(seconds), decimals(seconds, 4))
 }
 
@@ -230,6 +233,7 @@ mod tests {
 
     #[test]
     fn seconds_keep_three_figures() {
+        assert_eq!([0.0, 0.000_04, 0.000_1].map(seconds_text), ["< 0.0001", "< 0.0001", "0.0001"]);
         let texts = [0.00123, 0.0123, 0.123, 1.234, 12.34, 289.0].map(seconds_text);
         assert_eq!(texts, ["0.0012", "0.0123", "0.123", "1.23", "12.3", "289"]);
     }

@@ -3,18 +3,16 @@
 //! findings and marked as drafted.
 
 use dbdyno_analyse::{
-    Agreement, FindingSeen, Findings, PublishedComparison, PublishedRow, Quantity, Ratio, RunSummary,
-    SectionFindings, Seen, StepFindings, VariantStep, WorkloadFindings,
+    Agreement, CLOSE, FindingSeen, Findings, PublishedComparison, PublishedRow, Quantity, RunSummary,
+    SectionFindings, Seen, WorkloadFindings,
 };
 
 use crate::document::{Block, Cell, Table, Tone};
 use crate::html::charts::Charts;
-use crate::number::{interval_text, ratio_text};
+use crate::number::ratio_text;
 use crate::rates::{self, Scope};
+use crate::summary::drafted;
 use crate::words::table;
-
-/// Marks text that no one wrote.
-const DRAFTED: &str = "Drafted from the findings";
 
 /// Summary, machine, sponsor, links and deviations, of a plan that says any of them.
 pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
@@ -25,7 +23,9 @@ pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     let mut blocks = vec![Block::section("Summary", "summary")];
     match &prose.summary {
         Some(text) => blocks.push(Block::Prose(text.clone())),
-        None => blocks.extend(drafted(&findings.run.base, &findings.workloads)),
+        None => {
+            blocks.extend(drafted(&findings.run.base, findings.run.again.as_deref(), &findings.workloads))
+        }
     }
     blocks.extend(prose.machine.iter().map(|text| Block::Prose(format!("**Machine.** {text}"))));
     let mut facts: Vec<(String, String)> = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<
     let of = |(number, section): (usize, &SectionFindings)| {
         let mut blocks = vec![Block::section(&section.title, format!("section{number}"))];
         match section.text.as_str() {
-            "" => blocks.extend(drafted(&section.base, &section.workloads)),
+            "" => blocks.extend(drafted(&section.base, findings.run.again.as_deref(), &section.workloads)),
             text => blocks.push(Block::Prose(text.to_owned())),
         }
         blocks.extend(note(findings, &section.title));
@@ -91,54 +91,12 @@ pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<
             blocks.extend(
                 charts.into_iter().flat_map(|charts| charts.of_workload(workload, &section.base, &id)),
             );
-            blocks.extend(rates::blocks(Scope { run: &run, failures: &findings.failures, workload }));
+            blocks.extend(rates::blocks(Scope { run: &run, workload, ..Scope::of(findings, workload) }));
         }
         blocks.extend(set_ups(&run, &section.workloads, ""));
         blocks
     };
     findings.sections.iter().enumerate().flat_map(of).collect()
-}
-
-/// A sentence for each variant: where it is slowest and where it is fastest against the base.
-fn drafted(base: &str, workloads: &[WorkloadFindings]) -> Option<Block> {
-    let mut sentences: Vec<String> = Vec::new();
-    for workload in workloads {
-        let of = if workloads.len() > 1 { format!("{}: ", workload.name) } else { String::new() };
-        let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
-        for name in names.map(|variant| variant.variant.as_str()).filter(|name| *name != base) {
-            let mut found: Vec<(&StepFindings, &VariantStep, &Ratio)> = workload
-                .judged_steps()
-                .filter_map(|step| {
-                    let variant = step.variant(name)?;
-                    Some((step, variant, variant.ratio.as_ref()?))
-                })
-                .collect();
-            if found.iter().any(|(.., ratio)| ratio.inference.is_some()) {
-                found.retain(|(.., ratio)| ratio.inference.is_some());
-            }
-            found.sort_by(|one, other| one.2.value.total_cmp(&other.2.value));
-            let reported: Vec<String> = match found.as_slice() {
-                [] => continue,
-                [only] => vec![of_rate(base, only)],
-                [least, .., most] => vec![of_rate(base, least), of_rate(base, most)],
-            };
-            sentences.push(format!("* {of}{name} {}.", reported.join("; ")));
-        }
-    }
-    (!sentences.is_empty()).then(|| Block::Prose(format!("*{DRAFTED}.*\n\n{}", sentences.join("\n"))))
-}
-
-/// `gets 0.60 of a's rate in l.i0 (95 % interval 0.58–0.62), with 1.9 times the CPU per operation`
-fn of_rate(base: &str, (step, variant, ratio): &(&StepFindings, &VariantStep, &Ratio)) -> String {
-    let inference = ratio.inference.as_ref();
-    let (verb, figure) = if step.less_is_better { ("takes", "time") } else { ("gets", "rate") };
-    let interval = inference.map_or_else(String::new, |inference| {
-        format!(" (95 % interval {})", interval_text(inference.interval))
-    });
-    let cpu = variant.relative.as_ref().and_then(|relative| relative.efficiency.cpu_o);
-    let cpu = cpu
-        .map_or_else(String::new, |cpu| format!(", with {} times the CPU per operation", ratio_text(cpu, 1)));
-    format!("{verb} {} of {base}'s {figure} in {}{interval}{cpu}", rates::bounded_text(ratio), step.name)
 }
 
 /// Published figures next to the measured ones.
@@ -170,7 +128,7 @@ pub(crate) fn published(findings: &Findings) -> Vec<Block> {
 
 /// `Of 40 published figures that were measured here 10 agree, ...`
 fn counts(rows: &[&PublishedRow], missing: usize) -> String {
-    let all = [Agreement::Agrees, Agreement::SameDirection, Agreement::Undecided, Agreement::Contradicts];
+    let all = [Agreement::Agrees, Agreement::Contradicts, Agreement::TooWide];
     let counts: Vec<String> = all
         .iter()
         .map(|wanted| (wanted, rows.iter().filter(|row| row.agreement == *wanted).count()))
@@ -179,10 +137,11 @@ fn counts(rows: &[&PublishedRow], missing: usize) -> String {
         .collect();
     let missing = if missing > 0 { format!(" {missing} more were not measured.") } else { String::new() };
     format!(
-        "{} published figures were measured here. {}.{missing} A figure agrees when it is in the measured 95 % interval; it has \
-         the same direction when both are above, below, or within the margin of 1.",
+        "{} published figures were measured here. {}.{missing} A figure agrees when the whole measured 95 % interval is \
+         within {:.0} % of it, and contradicts when none of the interval is; otherwise the interval is too wide to tell.",
         rows.len(),
-        counts.join(", ")
+        counts.join(", "),
+        100.0 * CLOSE
     )
 }
 
@@ -199,9 +158,8 @@ const fn quantity_word(quantity: Quantity) -> &'static str {
 const fn agreement_word(agreement: Agreement) -> &'static str {
     match agreement {
         Agreement::Agrees => "agrees",
-        Agreement::SameDirection => "same direction",
-        Agreement::Undecided => "undecided",
         Agreement::Contradicts => "contradicts",
+        Agreement::TooWide => "too wide to tell",
         Agreement::NotMeasured => "not measured",
     }
 }
@@ -211,6 +169,7 @@ const fn seen_word(seen: Seen) -> &'static str {
         Seen::Seen => "seen",
         Seen::NotSeen => "not seen",
         Seen::Undecided => "undecided",
+        Seen::Invalid => "invalid here",
         Seen::CannotBeTried => "cannot be tried here",
     }
 }
@@ -239,7 +198,7 @@ fn findings_table(findings: &[FindingSeen]) -> Table {
     for one in findings {
         let tone = match one.seen {
             Seen::NotSeen => Tone::Worse,
-            Seen::CannotBeTried => Tone::Muted,
+            Seen::CannotBeTried | Seen::Invalid => Tone::Muted,
             Seen::Seen | Seen::Undecided => Tone::Plain,
         };
         table.push([
@@ -248,6 +207,7 @@ fn findings_table(findings: &[FindingSeen]) -> Table {
             Cell::from(one.steps_seen.to_string()),
             Cell::from(one.steps_not_seen.to_string()),
             Cell::from(one.steps_undecided.to_string()),
+            Cell::from(one.steps_invalid.to_string()),
         ]);
     }
     table

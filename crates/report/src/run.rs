@@ -1,9 +1,11 @@
 //! The report on a run as a document: which parts it has, and in which order.
 
 use dbdyno_analyse::parity::size_text;
-use dbdyno_analyse::{Findings, Severity, StepFindings, VariantSummary, WorkloadFindings, numbered};
+use dbdyno_analyse::{
+    Findings, Severity, StepFindings, StepRun, Validity, VariantSummary, WorkloadFindings, numbered,
+};
 
-use crate::answer::answer;
+use crate::answer::{answer, one_block};
 use crate::document::{Block, Heading, Table, Tone};
 use crate::evidence::{Topic, efficiency_of_all, latency_of_all, problems, rate, tables};
 use crate::facts::{
@@ -32,6 +34,7 @@ fn how_to_read(findings: &Findings) -> String {
 /// Everything. `charts` draws them; without it there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
+    blocks.extend(doubts(findings));
     blocks.extend(charts.map(|charts| key(findings, charts)));
     blocks.extend(notices(findings, Severity::Invalid));
     if findings.workloads.len() > 1 {
@@ -84,7 +87,9 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
 /// and sweeps as charts, hardware efficiency, the machine. `evidence` is the page that has the
 /// rest, warnings too; without one they are here.
 pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Option<&str>) -> Vec<Block> {
-    let mut blocks = vec![Block::heading(1, own_title(findings)), key(findings, charts)];
+    let mut blocks = vec![Block::heading(1, own_title(findings))];
+    blocks.extend(doubts(findings));
+    blocks.push(key(findings, charts));
     let doubts =
         of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();
     let warnings = if doubts > 0 { format!(", {}", numbered(doubts, "warning")) } else { String::new() };
@@ -118,6 +123,32 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Opti
     blocks
 }
 
+/// A share of executions that failed or are invalid from which a page begins with it.
+const MANY_INVALID: f64 = 0.1;
+
+/// What no reader of a page must miss: that much of it is invalid, and that it has one block.
+fn doubts(findings: &Findings) -> Vec<Block> {
+    let scopes = findings.workloads.iter().map(|workload| Scope::of(findings, workload));
+    let of_blocks: Vec<Option<String>> = scopes.map(one_block).collect();
+    let one_block = of_blocks.iter().all(Option::is_some).then(|| of_blocks.into_iter().flatten().next());
+    let all = mostly_invalid(findings).into_iter().chain(one_block.flatten());
+    all.map(|text| Block::Text(Tone::Doubt, text)).collect()
+}
+
+/// `31 of 132 executions of steps (23 %) are invalid or failed: no figure here counts them.`
+fn mostly_invalid(findings: &Findings) -> Option<String> {
+    let runs = || findings.variants_of_steps().flat_map(|(_, _, variant)| &variant.runs);
+    let is_bad = |run: &&StepRun| matches!(run.validity, Validity::Invalid { .. } | Validity::Failed { .. });
+    let (bad, all) = (runs().filter(is_bad).count(), runs().count());
+    let share = bad as f64 / all.max(1) as f64;
+    (share > MANY_INVALID).then(|| {
+        format!(
+            "{bad} of {all} executions of steps ({:.0} %) are invalid or failed: no figure counts them.",
+            100.0 * share
+        )
+    })
+}
+
 /// The plan's title; its name where it has none.
 pub(crate) fn own_title(findings: &Findings) -> &str {
     findings.prose.title.as_ref().unwrap_or(&findings.run.name)
@@ -132,6 +163,7 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     };
     let line = format!("{} · {}{cells} · {}", title(findings), blocks_text(run), run.run_id);
     let mut blocks = vec![Block::heading(1, line)];
+    blocks.extend(mostly_invalid(findings).map(|text| Block::Text(Tone::Doubt, text)));
     blocks.push(variants(findings, version));
     blocks.extend(notices(findings, Severity::Invalid));
     let warnings = match of_severity(findings, Severity::Caution).len() {

@@ -43,7 +43,9 @@ fn has_verdicts(scope: Scope<'_>) -> bool {
 
 /// Of a step that says anything of the variant.
 pub(crate) fn shown_verdict(variant: &VariantStep) -> Option<Verdict> {
-    variant.verdict.filter(|_| variant.ratio.is_some() || !variant.zero_rates.is_empty())
+    let says_something =
+        variant.ratio.is_some() || !variant.zero_rates.is_empty() || variant.undecided.is_some();
+    variant.verdict.filter(|_| says_something)
 }
 
 /// One variant against the base.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dbdyno_analyse::{Pace, StepFindings, VariantStep, ZeroRates, keeps_target, least_accepted};
+use dbdyno_analyse::{
+    LEAST_SECONDS, Pace, StepFindings, Undecided, VariantStep, ZeroRates, keeps_target, least_accepted,
+};
 
 use crate::document::Table;
 use crate::number::fixed;
@@ -73,6 +75,16 @@ pub(crate) fn zero_rate_text(found: &ZeroRates, base: &str) -> Option<String> {
         .then(|| format!("{base} answered nothing in {}", blocks_text(&found.base_stalled)));
     let parts: Vec<String> = own.into_iter().chain(of_base).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Why a comparison is undecided that more blocks would not decide.
+pub(crate) fn undecided_text(why: &Undecided) -> String {
+    match why {
+        Undecided::BelowClock => {
+            format!("a time below {LEAST_SECONDS} s is below what the clock resolves: no ratio is formed")
+        }
+        Undecided::BaseStalled => "the base answered nothing in some blocks".to_owned(),
+    }
 }
 
 /// How far below its background rate a variant stayed; `None` where it kept it.

@@ -1,35 +1,20 @@
 //! Sections of the report: the same executions of steps, some variants of them, compared with
 //! another base.
 
-use dbdyno_record::{Run, workload_and_setup};
+use dbdyno_record::Manifest;
 use serde::Deserialize;
 
 use crate::assemble::workloads::workload_findings;
-use crate::compare::by_machine;
-use crate::compare::latency_verdicts::{self, p99_ratio};
-use crate::compare::margins::fits;
-use crate::compare::ratio::ratio;
-use crate::compare::relative_metrics::relative_metrics;
-use crate::compare::verdicts::{self, Rules};
-use crate::model::{Prose, SectionFindings, StepFindings, StepRun, VariantStep, WorkloadFindings, ZeroRates};
+use crate::compare::comparisons::{Comparisons, Rules};
+use crate::compare::pairs::SectionText;
+use crate::model::{Prose, RatioContext, SectionFindings, StepFindings, StepRun, WorkloadFindings};
 
 /// What the plan says of its report.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct PlanText {
     pub(crate) report: Prose,
-    section: Vec<SectionText>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct SectionText {
-    title: String,
-    base: Option<String>,
-    variants: Vec<String>,
-    setups: Vec<String>,
-    steps: Vec<String>,
-    text: Option<String>,
+    pub(crate) section: Vec<SectionText>,
 }
 
 impl PlanText {
@@ -38,14 +23,37 @@ impl PlanText {
         toml::from_str(plan_toml).unwrap_or_default()
     }
 
-    /// The sections, whose verdicts are a family of their own each.
     pub(crate) fn sections(
         &self,
-        run: &Run,
+        manifest: &Manifest,
         workloads: &[WorkloadFindings],
-        rules: Rules<'_>,
+        (comparisons, rules): (&Comparisons, Rules<'_>),
     ) -> Vec<SectionFindings> {
-        self.section.iter().filter_map(|section| section_findings(run, workloads, section, rules)).collect()
+        let of_section = |section: &SectionText| {
+            let (base, variants) = section.variants(manifest, rules.base)?;
+            let rules = Rules { base, again: rules.again.filter(|_| base == rules.base), ..rules };
+            let of_workload = |workload: &WorkloadFindings| {
+                let info = manifest.workloads.iter().find(|info| info.name == workload.name)?;
+                let wanted = workload.steps.iter().filter(|step| section.has_step(&step.name));
+                let steps = wanted.map(|step| {
+                    let mut step = with_variants(step, &variants);
+                    comparisons.fill(&workload.name, &mut step, base);
+                    step
+                });
+                Some(workload_findings(info, rules, steps.collect()))
+            };
+            Some(SectionFindings {
+                title: section.title.clone(),
+                text: section.text.clone().unwrap_or_default(),
+                base: base.to_owned(),
+                workloads: workloads
+                    .iter()
+                    .filter(|workload| section.has_workload(&workload.name))
+                    .filter_map(of_workload)
+                    .collect(),
+            })
+        };
+        self.section.iter().filter_map(of_section).collect()
     }
 }
 
@@ -59,57 +67,6 @@ pub(crate) fn keep_grouping(report: &Prose, steps: &mut [Vec<StepFindings>]) {
     }
 }
 
-/// `None` for a section whose base is no variant of the run.
-fn section_findings(
-    run: &Run,
-    workloads: &[WorkloadFindings],
-    section: &SectionText,
-    rules: Rules<'_>,
-) -> Option<SectionFindings> {
-    let names: Vec<&str> = run.manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
-    let wanted = |name: &&str| section.variants.is_empty() || section.variants.iter().any(|one| one == name);
-    let variants: Vec<&str> = names.into_iter().filter(wanted).collect();
-    let base = section.base.as_deref().or_else(|| section.variants.first().map(String::as_str));
-    let base = base.unwrap_or(rules.base);
-    if !variants.contains(&base) {
-        return None;
-    }
-    let rules = Rules { base, again: rules.again.filter(|_| base == rules.base), ..rules };
-    let of_setup = |workload: &&WorkloadFindings| {
-        let setup = workload_and_setup(&workload.name).1.unwrap_or_default();
-        section.setups.is_empty() || section.setups.iter().any(|name| name == setup)
-    };
-    let chosen: Vec<&WorkloadFindings> = workloads.iter().filter(of_setup).collect();
-    let mut steps: Vec<Vec<StepFindings>> = chosen
-        .iter()
-        .map(|workload| {
-            let steps = workload.steps.iter().filter(|step| is_wanted(section, step));
-            steps.map(|step| rebased(step, &variants, base)).collect()
-        })
-        .collect();
-    let mut judged: Vec<&mut StepFindings> =
-        steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
-    verdicts::judge(&mut judged, rules);
-    latency_verdicts::judge(&mut judged, rules);
-    by_machine::fill(&mut judged, &by_machine::machines(run), base);
-    let of_workload = |(workload, steps): (&&WorkloadFindings, Vec<StepFindings>)| {
-        let info = run.manifest.workloads.iter().find(|info| info.name == workload.name)?;
-        let mut found = workload_findings(info, rules, steps);
-        for variant in found.steps.iter_mut().flat_map(|step| &mut step.variants) {
-            variant.query_plans.clear();
-            variant.runs.iter_mut().for_each(without_seconds);
-        }
-        Some(found)
-    };
-    let workloads: Vec<WorkloadFindings> = chosen.iter().zip(steps).filter_map(of_workload).collect();
-    Some(SectionFindings {
-        title: section.title.clone(),
-        text: section.text.clone().unwrap_or_default(),
-        base: base.to_owned(),
-        workloads,
-    })
-}
-
 /// Second by second, and statement by statement, they are with the run's own steps.
 fn without_seconds(run: &mut StepRun) {
     run.seconds.clear();
@@ -120,31 +77,17 @@ fn without_seconds(run: &mut StepRun) {
     }
 }
 
-fn is_wanted(section: &SectionText, step: &StepFindings) -> bool {
-    section.steps.is_empty() || section.steps.iter().any(|pattern| fits(pattern, &step.name))
-}
-
-/// A step with some of its variants, not yet judged against another base.
-fn rebased(step: &StepFindings, variants: &[&str], base: &str) -> StepFindings {
-    let base_runs = step.runs_of(base);
-    let kept = step.variants.iter().filter(|variant| variants.contains(&variant.variant.as_str()));
-    let compared = |variant: &VariantStep| {
-        let is_base = variant.variant == base;
-        let runs = &variant.runs;
-        VariantStep {
-            ratio: ratio(runs, base_runs),
-            by_machine: None,
-            zero_rates: ZeroRates::in_pairs(runs, base_runs),
-            p99: if is_base { None } else { p99_ratio(runs, base_runs, &step.headline_kind) },
-            relative: if is_base { None } else { relative_metrics(runs, base_runs) },
-            cost_breakdown: None,
-            context: crate::model::RatioContext::default(),
-            verdict: None,
-            decided: None,
-            ..variant.clone()
-        }
-    };
-    StepFindings { variants: kept.map(compared).collect(), effects: Vec::new(), ..step.clone() }
+/// A step with some of its variants, without what is only of the run's own comparison and what is
+/// with the run's own steps.
+fn with_variants(step: &StepFindings, names: &[&str]) -> StepFindings {
+    let mut variants = step.variants.clone();
+    variants.retain(|variant| names.contains(&variant.variant.as_str()));
+    for variant in &mut variants {
+        variant.context = RatioContext::default();
+        variant.query_plans.clear();
+        variant.runs.iter_mut().for_each(without_seconds);
+    }
+    StepFindings { variants, effects: Vec::new(), ..step.clone() }
 }
 
 #[cfg(test)]

@@ -6,30 +6,25 @@ use hdrhistogram::Histogram;
 
 use crate::assemble::steps::{StepContext, add_reason, step_run, timed_run};
 use crate::compare::before_after_writes::before_after_writes;
-use crate::compare::cost_breakdown::{cost_breakdown, cpus};
+use crate::compare::comparisons::Rules;
 use crate::compare::groups::{groups, unique};
-use crate::compare::latency_verdicts::p99_ratio;
 use crate::compare::load_with_indexes::load_with_indexes;
 use crate::compare::operators::executed_plans;
 use crate::compare::query_plans::plans_of;
-use crate::compare::ratio::ratio;
-use crate::compare::relative_metrics::relative_metrics;
 use crate::compare::sweep::sweeps;
-use crate::compare::verdicts::Rules;
-use crate::measure::hosts::{client_has_own_cpus, hosting_of};
+use crate::measure::hosts::client_has_own_cpus;
 use crate::measure::latency::pooled;
 use crate::metrics::fsyncs::syncs_of;
 use crate::model::runs::valid;
-use crate::model::{
-    Latency, Notice, Ratio, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings, ZeroRates,
-};
+use crate::model::{Latency, Notice, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings};
 use crate::readings::measured::Hosting;
 use crate::readings::rates::keeps_target;
 use crate::statistics::describe::median;
+use crate::statistics::kendall::trend;
 use crate::validity::answers::faults;
 use crate::validity::validity;
 
-/// The steps of a workload, not yet judged: that needs all workloads of the run.
+/// The steps of a workload, not yet compared: that needs all workloads of the run.
 pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
     let cells: Vec<&CellRecord> = run.cells.iter().filter(|cell| cell.id.workload == info.name).collect();
     let names = step_names(info, &cells);
@@ -82,17 +77,6 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     let mut runs: Vec<VariantRuns<'_>> =
         run.manifest.variants.iter().map(|variant| runs_of(run, cells, variant, name)).collect();
     check_answers(&mut runs, rules.base);
-    let of_base = runs.iter().find(|of| of.variant.name == rules.base);
-    let base_runs = of_base.map_or(&[][..], |of| &of.runs);
-    let cost_breakdown = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
-        let base = of_base.map(|of| of.variant).filter(|base| base.name != variant.name)?;
-        // Of a server and of an embedded database the CPUs are not the same, nor of one that others
-        // have started.
-        let of = |variant: &VariantInfo| (hosting_of(run, variant), variant.external);
-        let (hosting, is_external) = Some(of(variant)).filter(|of_variant| *of_variant == of(base))?;
-        let cpus = cpus(hosting, is_external, &run.manifest.host)?;
-        cost_breakdown(runs, base_runs, ratio, hosting, cpus)
-    };
     StepFindings {
         name: name.to_owned(),
         headline_kind: spec.headline.kind.clone(),
@@ -108,18 +92,11 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
         variants: runs
             .iter()
             .map(|VariantRuns { variant, executions, runs, latency }| {
-                let found = variant_step(&variant.name, runs, base_runs, spec);
-                // It takes a rate apart.
-                let ratio = found.ratio.as_ref().filter(|_| !spec.headline.unit.is_time());
-                let cost_breakdown = ratio.and_then(|ratio| cost_breakdown(variant, runs, ratio));
-                let is_base = variant.name == rules.base;
-                let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
-                let p99 = if is_base { None } else { p99_ratio(runs, base_runs, &spec.headline.kind) };
+                let found = variant_step(&variant.name, runs, spec);
                 let steps = executions.iter().map(|(cell, step)| (cell.id.block, *step));
                 let query_plans = plans_of(steps.clone());
                 let executed_plans = executed_plans(steps);
-                let latency = latency.clone();
-                VariantStep { cost_breakdown, relative, query_plans, executed_plans, latency, p99, ..found }
+                VariantStep { query_plans, executed_plans, latency: latency.clone(), ..found }
             })
             .collect(),
         effects: Vec::new(),
@@ -196,7 +173,7 @@ fn runs_of<'a>(run: &Run, cells: &[&'a CellRecord], variant: &'a VariantInfo, na
     VariantRuns { variant, executions, runs: runs.into_iter().map(|(run, _)| run).collect(), latency }
 }
 
-fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: &StepSpec) -> VariantStep {
+fn variant_step(variant: &str, runs: &[StepRun], spec: &StepSpec) -> VariantStep {
     let rates: Vec<f64> = valid(runs).map(|run| run.rate).collect();
     let target = spec.target.as_ref();
     let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
@@ -211,8 +188,7 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: &StepSp
         cut_off: is_cut_off(runs),
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
-        ratio: ratio(runs, base),
-        zero_rates: ZeroRates::in_pairs(runs, base),
+        drift: trend(&rates).filter(|_| !spec.is_warm_up),
         background_rate: median(&background),
         judged_background_rate: median(&judged().map(|(_, rate)| rate).collect::<Vec<_>>()),
         target_missed_blocks: judged().filter(|(_, rate)| is_missed(*rate)).map(|(block, _)| block).collect(),

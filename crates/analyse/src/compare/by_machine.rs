@@ -35,19 +35,6 @@ pub(crate) fn machines(run: &Run) -> Machines {
     machines
 }
 
-/// Fills in the ratios by machine. Those of all steps are one family, as verdicts are. Where the
-/// rate is the plan's no machine changes it, and a bound has no mean.
-pub(crate) fn fill(steps: &mut [&mut StepFindings], machines: &Machines, base: &str) {
-    for step in steps.iter_mut().filter(|step| !step.is_fixed_rate(base)) {
-        for variant in step.variants.iter_mut().filter(|variant| variant.variant != base) {
-            let ratio = variant.ratio.as_ref().filter(|ratio| ratio.bound.is_none());
-            variant.by_machine = ratio.and_then(|ratio| by_machine(&ratio.blocks, machines));
-        }
-    }
-    let variants = steps.iter_mut().flat_map(|step| &mut step.variants);
-    adjust(&mut variants.filter_map(|variant| variant.by_machine.as_mut()).collect::<Vec<_>>());
-}
-
 /// What the ratios of blocks say by machine, as yet unadjusted; `None` for those of one machine.
 pub(crate) fn by_machine(blocks: &[(u32, f64)], machines: &Machines) -> Option<ByMachine> {
     let of_machine = |(name, own): (&String, &BTreeSet<u32>)| {

@@ -2,21 +2,23 @@
 
 use crate::compare::comparability::{differences, small_differences, started_otherwise, unchecked_note};
 use crate::compare::exclusions::left_out;
-use crate::compare::inference::{paired, unpaired};
-use crate::compare::interim_analyses::{Compared, Look, judge_family, looks, looks_apart_notes, looks_note};
-use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio, p99_ratio_apart};
+use crate::compare::inference::unpaired;
+use crate::compare::interim_analyses::{Compared, judge_family, looks, looks_apart_notes, looks_note};
+use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio_apart};
 use crate::compare::margins::Margins;
-use crate::compare::targets::with_fewer_writes;
+use crate::compare::undecided::{Subject, is_below_clock};
+use crate::compare::verdicts::{Known, verdict};
 use crate::compare::{changed, fixed_rate, zero_rate};
 use crate::error::Error;
+use crate::findings_against;
 use crate::model::runs::valid;
 use crate::model::{
-    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, Latency, Notice, PercentileRatio,
-    Side, StepFindings, VariantStep, Verdict, ZeroRates,
+    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, Latency, Notice, Ratio, Side,
+    StepFindings, VariantStep, Verdict, ZeroRates,
 };
+use crate::notices::caches;
 use crate::parity::{ClassDifference, between};
 use crate::statistics::describe::{geometric_mean, group};
-use crate::{Choices, analyse_with};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
@@ -36,8 +38,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     // Ids of runs on two machines can be equal: they are a second and a name.
     let one_run = base.run.manifest == new.run.manifest;
     let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
-    let base_findings = of_variant(base)?;
-    let other = if one_run { None } else { Some(of_variant(new)?) };
+    let base_findings = of_variant(base, margins)?;
+    let other = if one_run { None } else { Some(of_variant(new, margins)?) };
     let mut notes = Vec::new();
     let mut steps = if one_run {
         if base.variant == new.variant {
@@ -71,8 +73,11 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
     notes.extend(if one_run { Vec::new() } else { looks_apart_notes([base.run, new.run]) });
-    judge(&mut steps, &looks);
     notes.extend(zero_rate::notes(&steps));
+    for (side, findings) in [(base, &base_findings), (new, new_findings)].into_iter().take(runs.len()) {
+        let is_asked = |name: &str| name == side.variant || one_run && name == new.variant;
+        notes.extend(caches::notices(side.run, &findings.workloads, is_asked));
+    }
     notes.extend(missed_note(&steps));
     notes.extend(fixed_rate::notes(&steps));
     let one_block = |step: &ComparedStep| step.ratio.is_some() && step.verdict.is_none();
@@ -118,9 +123,9 @@ fn left_out_of(side: Side<'_>, findings: &Findings, step: &ComparedStep) -> Vec<
     own.map_or_else(Vec::new, |own| left_out(side, &step.workload, own))
 }
 
-fn of_variant(side: Side<'_>) -> Result<Findings, Error> {
+fn of_variant(side: Side<'_>, margins: Margins<'_>) -> Result<Findings, Error> {
     known(side)?;
-    analyse_with(side.run, &Choices { base: Some(side.variant.to_owned()) })
+    Ok(findings_against(side.run, side.variant, margins))
 }
 
 fn known(side: Side<'_>) -> Result<(), Error> {
@@ -147,13 +152,12 @@ fn compared_side(side: Side<'_>, findings: &Findings) -> ComparedSide {
     }
 }
 
+/// As the findings of the run have it, which know each comparison once.
 fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
-    let seed = findings.run.seed;
     let compared = |workload: &str, step: &StepFindings| {
         let base = step.variant(&findings.run.base)?;
         let new = step.variant(new)?;
-        let blocks = new.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.blocks.clone());
-        let ratios: Vec<f64> = blocks.iter().map(|(_, ratio)| *ratio).collect();
+        let ratios = new.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.blocks.clone());
         let in_block = |block: u32| valid(&new.runs).any(|run| run.block == block);
         // Medians of different blocks would read as if they could be divided.
         let shares_a_block =
@@ -164,10 +168,13 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
             base_blocks: ratios.len(),
             new_blocks: ratios.len(),
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
-            inference: paired(&ratios, margins.of(&step.name), seed),
-            p99: p99_in_pairs(step, base, new, margins.of(&step.name), seed),
-            ratios: blocks,
-            zero_rates: Some(ZeroRates::in_pairs(&new.runs, &base.runs)),
+            inference: new.ratio.as_ref().and_then(|ratio| ratio.inference.clone()),
+            p99: new.p99.clone(),
+            ratios,
+            verdict: new.verdict,
+            undecided: new.undecided.clone(),
+            decided: new.decided,
+            zero_rates: Some(new.zero_rates.clone()).filter(|found| !found.is_empty()),
             ..both(workload, (step, base), (step, new), margins)
         })
     };
@@ -175,40 +182,45 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
 }
 
 /// Steps of the base that the new run has too, by workload and name.
-fn apart(
-    base: &Findings,
+fn apart<'a>(
+    base: &'a Findings,
     base_name: &str,
-    new: &Findings,
+    new: &'a Findings,
     new_name: &str,
     margins: Margins<'_>,
 ) -> Vec<ComparedStep> {
-    let other = |workload: &str, name: &str| {
+    let other = |workload: &str, name: &str| -> Option<&'a StepFindings> {
         let workload = new.workloads.iter().find(|other| other.name == workload)?;
         workload.steps.iter().find(|step| step.name == name)
     };
     let rates = |variant: &VariantStep| -> Vec<f64> {
         valid(&variant.runs).map(|run| run.rate).filter(|rate| *rate > 0.0).collect()
     };
-    let compared = |workload: &str, step: &StepFindings| {
+    let compared = |(workload, step): (&str, &'a StepFindings)| {
         let base = step.variant(base_name)?;
         let new_step = other(workload, &step.name)?;
         let new = new_step.variant(new_name)?;
         let (base_rates, new_rates) = (rates(base), rates(new));
-        Some(ComparedStep {
+        let ratio = geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base);
+        let common = both(workload, (step, base), (new_step, new), margins);
+        let found = ComparedStep {
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
-            ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
-            inference: unpaired(&base_rates, &new_rates, margins.of(&step.name)),
-            p99: p99_ratio_apart(&new.runs, &base.runs, &step.headline_kind, margins.of(&step.name)),
+            ratio: ratio.filter(|_| !is_below_clock(step, &new.runs, &base.runs)),
+            inference: unpaired(&base_rates, &new_rates, step.margin).filter(|_| !common.is_fixed_rate),
+            p99: p99_ratio_apart(&new.runs, &base.runs, &step.headline_kind, step.margin),
             zero_rates: Some(ZeroRates::apart(&new.runs, &base.runs)),
-            ..both(workload, (step, base), (new_step, new), margins)
-        })
+            ..common
+        };
+        Some((found, step, [new, base]))
     };
-    base.judged_steps().filter_map(|(workload, step)| compared(workload, step)).collect()
+    let mut all: Vec<(ComparedStep, &StepFindings, [&VariantStep; 2])> =
+        base.judged_steps().filter_map(compared).collect();
+    judge(&mut all.iter_mut().map(|(found, ..)| found).collect::<Vec<_>>());
+    all.into_iter().map(|(found, step, sides)| with_word(found, step, sides)).collect()
 }
 
-/// What does not depend on how the two are compared. A step that ran on both sides but has no ratio
-/// is invalid.
+/// What does not depend on how the two are compared.
 fn both(
     workload: &str,
     (step, base): (&StepFindings, &VariantStep),
@@ -216,7 +228,6 @@ fn both(
     margins: Margins<'_>,
 ) -> ComparedStep {
     let is_fixed_rate = step.is_fixed_rate(&base.variant);
-    let ran = !base.runs.is_empty() && !new.runs.is_empty();
     ComparedStep {
         workload: workload.to_owned(),
         step: step.name.clone(),
@@ -230,50 +241,34 @@ fn both(
         target_missed: base.background_rate.is_some() && !step.misses(base) && new_step.misses(new),
         is_fixed_rate,
         schedule_missed: is_fixed_rate && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
-        verdict: ran.then_some(Verdict::Invalid),
         ..ComparedStep::default()
     }
 }
 
-fn p99_in_pairs(
-    step: &StepFindings,
-    base: &VariantStep,
-    new: &VariantStep,
-    margin: f64,
-    seed: u64,
-) -> Option<PercentileRatio> {
-    let mut found = p99_ratio(&new.runs, &base.runs, &step.headline_kind)?;
-    let ratios: Vec<f64> = found.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
-    found.ratio.inference = paired(&ratios, margin, seed);
-    Some(found)
+/// Adjusts the p-values over the steps of a comparison of two runs and finds what they say.
+fn judge(steps: &mut [&mut ComparedStep]) {
+    let percentiles = steps.iter_mut().filter_map(|step| Some((step.p99.as_mut()?, step.margin)));
+    judge_percentiles(&mut percentiles.collect::<Vec<_>>(), &[]);
+    judge_family(&[], &mut steps.iter_mut().filter_map(|step| compared(step)).collect::<Vec<_>>());
 }
 
-/// Adjusts the p-values over the steps of this comparison and finds the words.
-fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
-    let percentiles = steps.iter_mut().filter_map(|step| Some((step.p99.as_mut()?, step.margin)));
-    judge_percentiles(&mut percentiles.collect::<Vec<_>>(), looks);
-    // A ratio is not invalid; one of a single block gets no word.
-    for step in steps.iter_mut().filter(|step| step.ratio.is_some()) {
-        step.verdict = None;
-    }
-    for step in steps.iter_mut().filter(|step| step.is_fixed_rate) {
-        step.inference = None;
-    }
-    judge_family(looks, &mut steps.iter_mut().filter_map(compared).collect::<Vec<_>>());
-    for step in steps.iter_mut().filter(|step| step.less_is_better) {
-        step.verdict = step.verdict.map(Verdict::of_time);
-    }
-    for step in steps.iter_mut().filter(|step| step.target_missed) {
-        step.verdict = step.verdict.map(with_fewer_writes);
-    }
-    for step in steps.iter_mut().filter(|step| step.is_fixed_rate && step.ratio.is_some()) {
-        step.verdict = Some(if step.schedule_missed { Verdict::Missed } else { Verdict::Paced });
-    }
-    for step in steps {
-        step.zero_rates = step.zero_rates.take().filter(|found| !found.is_empty());
-        if let Some(found) = &step.zero_rates {
-            step.verdict = found.judged(step.verdict);
-        }
+/// With its verdict, from what the tests say and what the runs did.
+fn with_word(found: ComparedStep, step: &StepFindings, [new, base]: [&VariantStep; 2]) -> ComparedStep {
+    let zero_rates = found.zero_rates.clone().unwrap_or_default();
+    let paced = if found.schedule_missed { Verdict::Missed } else { Verdict::Paced };
+    let ratio = found.ratio.map(|value| Ratio { value, blocks: Vec::new(), bound: None, inference: None });
+    let (verdict, undecided) = verdict(&Known {
+        subject: Subject { step, runs: &new.runs, base_runs: &base.runs, zero_rates: &zero_rates },
+        by_ratio: found.verdict,
+        ratio: ratio.as_ref(),
+        misses_target: found.target_missed,
+        paced: found.is_fixed_rate.then_some(paced),
+    });
+    ComparedStep {
+        verdict,
+        undecided,
+        zero_rates: Some(zero_rates).filter(|found| !found.is_empty()),
+        ..found
     }
 }
 

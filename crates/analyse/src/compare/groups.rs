@@ -1,8 +1,8 @@
 //! Ratios summed up over groups of steps, as published tables of microbenchmarks do.
 
+use crate::compare::comparisons::Rules;
 use crate::compare::sweep::Rung;
-use crate::compare::verdicts::Rules;
-use crate::model::{CONFIDENCE, GroupFindings, Ratio, StepFindings, VariantStep, Verdict};
+use crate::model::{CONFIDENCE, GroupFindings, Ratio, StepFindings, Verdict, ZeroRates};
 use crate::statistics::Interval;
 use crate::statistics::describe::{self, mean};
 use crate::statistics::student::Estimate;
@@ -64,7 +64,8 @@ fn group_findings<'a>(
     let mut ratios: Vec<(&StepFindings, &Ratio)> = Vec::new();
     let mut without = Vec::new();
     for step in members {
-        let found = step.variant(variant).filter(|found| is_counted(step, found));
+        let found =
+            step.variant(variant).filter(|found| is_counted(step, variant, &found.zero_rates, found.verdict));
         match found.and_then(|found| found.ratio.as_ref()) {
             Some(ratio) => ratios.push((step, ratio)),
             None => without.push(step.name.clone()),
@@ -87,10 +88,15 @@ fn group_findings<'a>(
 
 /// A ratio that leaves out rates of zero would make the mean better than the variant, and one of
 /// rates that the plan gives is none.
-fn is_counted(step: &StepFindings, found: &VariantStep) -> bool {
-    let is_fixed_rate =
-        step.pace(found).is_some() && matches!(found.verdict, Some(Verdict::Paced | Verdict::Missed));
-    found.zero_rates.is_empty() && !is_fixed_rate
+pub(crate) fn is_counted(
+    step: &StepFindings,
+    variant: &str,
+    zero_rates: &ZeroRates,
+    verdict: Option<Verdict>,
+) -> bool {
+    let has_pace = step.variant(variant).is_some_and(|found| step.pace(found).is_some());
+    let is_fixed_rate = has_pace && matches!(verdict, Some(Verdict::Paced | Verdict::Missed));
+    zero_rates.is_empty() && !is_fixed_rate
 }
 
 /// Each block has one geometric mean over the steps, and these are the observations: steps of a

@@ -1,12 +1,11 @@
 //! Verdicts for response times: the 99th percentile against the base's, by block, judged as rates
 //! are.
 
-use crate::compare::inference::{paired, unpaired};
+use crate::compare::inference::unpaired;
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::ratio::of_blocks;
-use crate::compare::verdicts::Rules;
 use crate::model::runs::valid;
-use crate::model::{PercentileRatio, Ratio, StepFindings, StepRun, VariantStep, Verdict};
+use crate::model::{PercentileRatio, Ratio, StepRun, Verdict};
 use crate::statistics::describe::geometric_mean;
 
 /// The ratio of the 99th percentiles of the response times of `kind`, in blocks in which both are
@@ -40,29 +39,6 @@ pub(crate) fn p99_us(run: &StepRun, kind: &str) -> Option<f64> {
     response.known_p99_us().filter(|p99| *p99 > 0).map(|p99| p99 as f64)
 }
 
-/// Fills in inference and verdict of every percentile. All of a run are one family, apart from
-/// those of the base under its second name, as with rates.
-pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
-    for step in steps.iter_mut() {
-        let margin = step.margin;
-        for found in step.variants.iter_mut().filter_map(|variant| variant.p99.as_mut()) {
-            let ratios: Vec<f64> = found.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
-            found.ratio.inference = paired(&ratios, margin, rules.seed);
-        }
-    }
-    for is_again in [false, true] {
-        let of_family =
-            |variant: &&mut VariantStep| (rules.again == Some(variant.variant.as_str())) == is_again;
-        let mut family: Vec<(&mut PercentileRatio, f64)> = Vec::new();
-        for step in steps.iter_mut() {
-            let margin = step.margin;
-            let variants = step.variants.iter_mut().filter(of_family);
-            family.extend(variants.filter_map(|variant| Some((variant.p99.as_mut()?, margin))));
-        }
-        judge_percentiles(&mut family, rules.looks);
-    }
-}
-
 /// Fills in the verdicts of percentiles that are compared at once, each with its margin.
 pub(crate) fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], looks: &[Look]) {
     let compared = family.iter_mut().filter_map(|(found, margin)| {
@@ -78,6 +54,7 @@ pub(crate) fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], look
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::inference::paired;
     use crate::fixtures::step_run;
     use crate::model::{KindResult, Latency};
     use crate::simulations::{chance, normal};

@@ -1,19 +1,21 @@
-//! Published figures next to the measured ones: each in the interval, in the same direction, or
-//! against it.
+//! Published figures next to the measured ones: close to them, against them, or not known; and
+//! published findings, looked for in the run's own comparisons.
 
 use std::collections::BTreeMap;
 
 use dbdyno_record::{Manifest, workload_and_setup};
 use serde::Deserialize;
 
-use crate::compare::latency_verdicts::p99_us;
-use crate::compare::margins::{Margins, fits};
+use crate::compare::comparisons::{Against, Comparisons};
+use crate::compare::groups::is_counted;
+use crate::compare::margins::fits;
+use crate::compare::pairs::PublishedPair;
 use crate::compare::ratio::{interval_of_blocks, of_blocks};
 use crate::compare::sweep::Rung;
 use crate::model::runs::valid;
 use crate::model::{
-    Agreement, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Quantity, Seen, StepFindings,
-    StepRun, WorkloadFindings,
+    Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Quantity, Seen,
+    StepFindings, StepRun, Verdict, WorkloadFindings,
 };
 use crate::statistics::Interval;
 use crate::statistics::describe;
@@ -109,60 +111,92 @@ enum Relation {
 /// Statistics of groups in the order of published tables.
 const STATISTICS: [&str; 5] = ["average", "median", "min", "max", "stddev"];
 
-/// The run's steps, with the plan's names of variants by their published ones.
-struct RunFigures<'a> {
-    workloads: &'a [WorkloadFindings],
+/// The published report that a plan names, with the plan's names of variants by their published
+/// ones.
+pub(crate) struct Published {
+    figures: Figures,
     names: BTreeMap<String, String>,
-    margins: Margins<'a>,
+}
+
+/// A step of a run with its workload's name.
+type Place<'a> = (&'a str, &'a StepFindings);
+
+/// The run that published figures are held against.
+struct RunFigures<'a> {
+    names: &'a BTreeMap<String, String>,
+    workloads: &'a [WorkloadFindings],
+    comparisons: &'a Comparisons,
 }
 
 /// A ratio that was measured.
 #[derive(Debug, Clone, Copy)]
-struct Ratio {
+struct Measured {
     value: f64,
     interval: Option<Interval>,
     blocks: usize,
 }
 
-/// The published report that the plan names, compared with the run; `None` for a plan that names
-/// none.
-pub(crate) fn published(manifest: &Manifest, workloads: &[WorkloadFindings]) -> Option<PublishedComparison> {
-    let plan: PlanText = toml::from_str(&manifest.plan_toml).ok()?;
-    let figures = plan.report.published?;
-    let named =
-        |variant: VariantText| (variant.published.unwrap_or_else(|| variant.name.clone()), variant.name);
-    let measured = RunFigures {
-        workloads,
-        names: plan.variant.into_iter().map(named).collect(),
-        margins: Margins::planned(manifest),
-    };
-    let of_steps = figures.figures.iter().flat_map(|one| measured.rows_of_steps(one));
-    let of_groups = figures.groups.iter().flat_map(|one| measured.rows_of_groups(one));
-    Some(PublishedComparison {
-        rows: of_steps.chain(of_groups).collect(),
-        findings: figures.findings.iter().map(|finding| measured.look_for(finding)).collect(),
-        title: figures.title,
-        author: figures.author,
-        year: figures.year,
-        sponsor: figures.sponsor,
-        machine: figures.machine,
-    })
+/// What a step says of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Seen,
+    NotSeen,
+    Undecided,
+    /// Both variants ran it, and no block is valid on both sides.
+    Invalid,
+}
+
+impl Published {
+    /// `None` for a plan that names none.
+    pub(crate) fn read(manifest: &Manifest) -> Option<Self> {
+        let plan: PlanText = toml::from_str(&manifest.plan_toml).ok()?;
+        let named =
+            |variant: VariantText| (variant.published.unwrap_or_else(|| variant.name.clone()), variant.name);
+        let names = plan.variant.into_iter().map(named).collect();
+        Some(Self { figures: plan.report.published?, names })
+    }
+
+    /// The pairs of variants that it compares, by the plan's names.
+    pub(crate) fn pairs(&self) -> Vec<PublishedPair> {
+        let of_steps = self.figures.figures.iter().map(|one| (&one.setup, &one.base, &one.variant));
+        let of_groups = self.figures.groups.iter().map(|one| (&one.setup, &one.base, &one.variant));
+        let findings = self.figures.findings.iter().map(|one| (&one.setup, &one.base, &one.variant));
+        let pair = |(setup, base, variant): (&Option<String>, &String, &String)| {
+            let named = |name: &String| self.names.get(name).cloned();
+            Some(PublishedPair { setup: setup.clone(), base: named(base)?, variant: named(variant)? })
+        };
+        of_steps.chain(of_groups).chain(findings).filter_map(pair).collect()
+    }
+
+    pub(crate) fn compared(
+        self,
+        workloads: &[WorkloadFindings],
+        comparisons: &Comparisons,
+    ) -> PublishedComparison {
+        let Self { figures, names } = self;
+        let run = RunFigures { names: &names, workloads, comparisons };
+        let of_steps = figures.figures.iter().flat_map(|one| run.rows_of_steps(one));
+        let of_groups = figures.groups.iter().flat_map(|one| run.rows_of_groups(one));
+        PublishedComparison {
+            rows: of_steps.chain(of_groups).collect(),
+            findings: figures.findings.iter().map(|finding| run.look_for(finding)).collect(),
+            title: figures.title,
+            author: figures.author,
+            year: figures.year,
+            sponsor: figures.sponsor,
+            machine: figures.machine,
+        }
+    }
 }
 
 impl RunFigures<'_> {
     fn rows_of_steps(&self, figures: &OfSteps) -> Vec<PublishedRow> {
+        let pair = (figures.base.as_str(), figures.variant.as_str());
         let row = |(name, published): (&String, &f64)| {
-            let step = self.steps(figures.setup.as_deref()).find(|step| is_named(step, name));
-            let pair = (figures.base.as_str(), figures.variant.as_str());
-            let measured = step.and_then(|step| self.ratio(step, pair, figures.quantity));
-            let margin = step.map_or(self.margins.general, |step| step.margin);
-            self.row(
-                figures.setup.as_ref(),
-                pair,
-                name.clone(),
-                figures.quantity,
-                (*published, measured, margin),
-            )
+            let place = self.steps(figures.setup.as_deref()).find(|(_, step)| is_named(step, name));
+            let measured = place.and_then(|place| self.ratio(place, pair, figures.quantity));
+            let subject = (name.clone(), figures.quantity);
+            row(figures.setup.as_ref(), pair, subject, (*published, measured))
         };
         figures.values.iter().map(row).collect()
     }
@@ -177,91 +211,83 @@ impl RunFigures<'_> {
                     continue;
                 };
                 let measured = self.group(figures, group, statistic);
-                let subject = format!("{group}: {statistic}");
-                let margin = self.margins.general;
-                let values = (*published, measured, margin);
-                let mut row = self.row(figures.setup.as_ref(), pair, subject, Quantity::Rate, values);
-                // A spread has no direction.
-                if statistic == "stddev" && row.agreement != Agreement::NotMeasured {
-                    row.agreement = Agreement::Undecided;
-                }
-                rows.push(row);
+                let subject = (format!("{group}: {statistic}"), Quantity::Rate);
+                rows.push(row(figures.setup.as_ref(), pair, subject, (*published, measured)));
             }
         }
         rows
     }
 
-    fn row(
-        &self,
-        setup: Option<&String>,
-        (base, variant): (&str, &str),
-        subject: String,
-        quantity: Quantity,
-        (published, measured, margin): (f64, Option<Ratio>, f64),
-    ) -> PublishedRow {
-        PublishedRow {
-            setup: setup.cloned(),
-            base: base.to_owned(),
-            variant: variant.to_owned(),
-            subject,
-            quantity,
-            published,
-            measured: measured.map(|ratio| ratio.value),
-            interval: measured.and_then(|ratio| ratio.interval),
-            blocks: measured.map_or(0, |ratio| ratio.blocks),
-            agreement: agreement(published, measured, margin),
-        }
-    }
-
     /// Steps of the set-up; of all where none is named.
-    fn steps<'s>(&'s self, setup: Option<&'s str>) -> impl Iterator<Item = &'s StepFindings> {
+    fn steps<'s>(&'s self, setup: Option<&'s str>) -> impl Iterator<Item = Place<'s>> {
         let of_setup = move |workload: &&WorkloadFindings| {
             setup.is_none() || workload_and_setup(&workload.name).1 == setup
         };
-        self.workloads.iter().filter(of_setup).flat_map(WorkloadFindings::judged_steps)
+        let of_workload = |workload: &'s WorkloadFindings| {
+            workload.judged_steps().map(move |step| (workload.name.as_str(), step))
+        };
+        self.workloads.iter().filter(of_setup).flat_map(of_workload)
     }
 
-    /// By block: the variant's figure ÷ the base's, where both are valid. `with_bounds`: also where
-    /// a time limit cut off the variant, so that its ratio is more than this.
-    fn blocks(
+    /// By their published names.
+    fn against(&self, (workload, step): Place<'_>, (base, variant): (&str, &str)) -> Option<&Against> {
+        let (base, variant) = (self.names.get(base)?, self.names.get(variant)?);
+        self.comparisons.find(workload, &step.name, base, variant)
+    }
+
+    fn ratio(&self, place: Place<'_>, pair: (&str, &str), quantity: Quantity) -> Option<Measured> {
+        let (_, step) = place;
+        let against = self.against(place, pair)?;
+        let is_time = step.less_is_better;
+        match quantity {
+            Quantity::Rate if is_time => Some(inverse(of_ratio(against.ratio.as_ref()?)?)),
+            Quantity::Seconds if !is_time => Some(inverse(of_ratio(against.ratio.as_ref()?)?)),
+            Quantity::Rate | Quantity::Seconds => of_ratio(against.ratio.as_ref()?),
+            Quantity::P99 => of_ratio(&against.p99.as_ref()?.ratio),
+            Quantity::Cpu => self.cost(step, pair, |run| run.efficiency.cpu_o),
+            Quantity::ReadKb => self.cost(step, pair, |run| run.efficiency.rkb_o),
+        }
+    }
+
+    /// Costs have ratios and no verdict.
+    fn cost(
         &self,
         step: &StepFindings,
         (base, variant): (&str, &str),
-        quantity: Quantity,
-        with_bounds: bool,
-    ) -> Vec<(u32, f64)> {
-        let runs = |name: &str| step.variant(self.names.get(name)?).map(|found| found.runs.as_slice());
-        let (Some(base), Some(new)) = (runs(base), runs(variant)) else { return Vec::new() };
+        figure: fn(&StepRun) -> Option<f64>,
+    ) -> Option<Measured> {
+        let (base, new) = (step.runs_of(self.names.get(base)?), step.runs_of(self.names.get(variant)?));
         let of_block = |run: &StepRun| {
             let base = valid(base).find(|base| base.block == run.block)?;
-            let of = |run| figure(run, quantity, step);
-            let is_figure = !base.cut_off && (with_bounds || !run.cut_off);
-            let ratio = is_figure.then_some(of(run)? / of(base)?)?;
+            let ratio = figure(run)? / figure(base)?;
             (ratio.is_finite() && ratio > 0.0).then_some((run.block, ratio))
         };
-        valid(new).filter_map(of_block).collect()
+        let blocks: Vec<(u32, f64)> = valid(new).filter_map(of_block).collect();
+        let interval = interval_of_blocks(&blocks);
+        let ratio = of_blocks(blocks)?;
+        Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })
     }
 
-    fn ratio(&self, step: &StepFindings, pair: (&str, &str), quantity: Quantity) -> Option<Ratio> {
-        ratio_of(self.blocks(step, pair, quantity, false))
-    }
-
-    /// The statistic over the steps of a group in each block, and its mean over the blocks.
-    fn group(&self, figures: &OfGroups, group: &str, statistic: &str) -> Option<Ratio> {
-        let is_member =
-            |step: &&StepFindings| step.groups.get(&figures.grouping).is_some_and(|name| name == group);
+    /// The statistic over the ratios of a group's steps, as the table of groups has it; of average
+    /// and median with the interval of what the blocks have each.
+    fn group(&self, figures: &OfGroups, group: &str, statistic: &str) -> Option<Measured> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
-        let members: Vec<Vec<(u32, f64)>> = self
-            .steps(figures.setup.as_deref())
-            .filter(is_member)
-            .map(|step| self.blocks(step, pair, Quantity::Rate, false))
-            .collect();
-        let of_block = |block: u32| {
-            let ratios: Option<Vec<f64>> = members
-                .iter()
-                .map(|ratios| Some(ratios.iter().find(|(other, _)| *other == block)?.1))
-                .collect();
-            let all = describe::group(&ratios?)?;
+        let is_member =
+            |step: &StepFindings| step.groups.get(&figures.grouping).is_some_and(|name| name == group);
+        let of_step = |place: Place<'_>| {
+            let against = self.against(place, pair)?;
+            let name = self.names.get(pair.1)?;
+            let counted = is_counted(place.1, name, &against.zero_rates, against.verdict);
+            let ratio = against.ratio.as_ref().filter(|ratio| counted && ratio.bound.is_none())?;
+            let speed = move |ratio: f64| if place.1.less_is_better { 1.0 / ratio } else { ratio };
+            let blocks: Vec<(u32, f64)> =
+                ratio.blocks.iter().map(|(block, ratio)| (*block, speed(*ratio))).collect();
+            Some((speed(ratio.value), blocks))
+        };
+        let members = self.steps(figures.setup.as_deref()).filter(|(_, step)| is_member(step));
+        let (ratios, blocks): (Vec<f64>, Vec<Vec<(u32, f64)>>) = members.filter_map(of_step).unzip();
+        let of_all = |ratios: &[f64]| -> Option<f64> {
+            let all = describe::group(ratios)?;
             match statistic {
                 "average" => Some(all.average),
                 "median" => Some(all.median),
@@ -270,34 +296,34 @@ impl RunFigures<'_> {
                 _ => all.deviation,
             }
         };
-        let blocks = members.first()?.iter().map(|(block, _)| *block);
-        let values: Vec<f64> = blocks.filter_map(of_block).collect();
-        let value = describe::mean(&values)?;
-        let interval = Estimate::of_mean(&values).map(|estimate| estimate.interval(CONFIDENCE));
-        Some(Ratio { value, interval, blocks: values.len() })
+        let of_block = |(block, _): &(u32, f64)| -> Option<f64> {
+            let own = |all: &Vec<(u32, f64)>| Some(all.iter().find(|(other, _)| other == block)?.1);
+            of_all(&blocks.iter().map(own).collect::<Option<Vec<f64>>>()?)
+        };
+        let values: Vec<f64> = blocks.first()?.iter().filter_map(of_block).collect();
+        // The least and the greatest of a block are of other steps in each, and a spread has no side.
+        let estimate = Estimate::of_mean(&values).filter(|_| matches!(statistic, "average" | "median"));
+        let interval = estimate.map(|estimate| estimate.interval(CONFIDENCE));
+        Some(Measured { value: of_all(&ratios)?, interval, blocks: values.len() })
     }
 
     fn look_for(&self, finding: &Finding) -> FindingSeen {
-        let [mut seen, mut not_seen, mut undecided] = [0; 3];
         let is_named = |pattern: &String, step: &StepFindings| {
             fits(pattern, &step.name) || fits(pattern, &test_of(step))
         };
-        let is_about = |step: &&StepFindings| finding.steps.iter().any(|pattern| is_named(pattern, step));
-        for step in self.steps(finding.setup.as_deref()).filter(is_about) {
-            let pair = (finding.base.as_str(), finding.variant.as_str());
-            let least = finding.quantity == Quantity::Seconds && matches!(finding.is, Relation::Above);
-            let blocks = self.blocks(step, pair, finding.quantity, least);
-            let is_bound = self.blocks(step, pair, finding.quantity, false).len() < blocks.len();
-            let Some(ratio) = ratio_of(blocks) else { continue };
-            match ratio.interval.and_then(|interval| holds(finding, interval, step.margin)) {
-                Some(true) => seen += 1,
-                Some(false) if !is_bound => not_seen += 1,
-                _ => undecided += 1,
-            }
-        }
+        let is_about = |step: &StepFindings| finding.steps.iter().any(|pattern| is_named(pattern, step));
+        let all: Vec<Shown> = self
+            .steps(finding.setup.as_deref())
+            .filter(|(_, step)| is_about(step))
+            .filter_map(|place| self.shown(place, finding))
+            .collect();
+        let count = |shown: Shown| all.iter().filter(|one| **one == shown).count();
+        let [seen, not_seen, undecided, invalid] =
+            [Shown::Seen, Shown::NotSeen, Shown::Undecided, Shown::Invalid].map(count);
         FindingSeen {
             says: finding.says.clone(),
             seen: match (seen, not_seen, undecided) {
+                (0, 0, 0) if invalid > 0 => Seen::Invalid,
                 (0, 0, 0) => Seen::CannotBeTried,
                 _ if seen > not_seen + undecided => Seen::Seen,
                 (seen, 1.., _) if not_seen >= seen => Seen::NotSeen,
@@ -306,14 +332,87 @@ impl RunFigures<'_> {
             steps_seen: seen,
             steps_not_seen: not_seen,
             steps_undecided: undecided,
+            steps_invalid: invalid,
         }
+    }
+
+    /// By the comparison's verdict. A finding with a threshold of its own, and one on costs, which
+    /// have no verdict, are held against the interval. `None` where one of the two did not run.
+    fn shown(&self, place: Place<'_>, finding: &Finding) -> Option<Shown> {
+        let (_, step) = place;
+        let pair = (finding.base.as_str(), finding.variant.as_str());
+        let ran = |name: &str| self.names.get(name).is_some_and(|name| !step.runs_of(name).is_empty());
+        if !ran(pair.0) || !ran(pair.1) {
+            return None;
+        }
+        let against = self.against(place, pair)?;
+        let verdict = match finding.quantity {
+            _ if finding.than != 1.0 => None,
+            Quantity::Rate | Quantity::Seconds => Some(against.verdict),
+            Quantity::P99 => Some(against.p99.as_ref().and_then(|p99| p99.verdict)),
+            Quantity::Cpu | Quantity::ReadKb => None,
+        };
+        if against.zero_rates.blocks == 0 {
+            return Some(Shown::Invalid);
+        }
+        Some(match verdict {
+            // More of a rate is faster, more of a time slower.
+            Some(verdict) => by_verdict(finding.is, verdict, finding.quantity == Quantity::Rate),
+            None => {
+                let interval = self.ratio(place, pair, finding.quantity).and_then(|ratio| ratio.interval);
+                match interval.and_then(|interval| holds(finding, interval, step.margin)) {
+                    Some(true) => Shown::Seen,
+                    Some(false) => Shown::NotSeen,
+                    None => Shown::Undecided,
+                }
+            }
+        })
     }
 }
 
-fn ratio_of(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
-    let interval = interval_of_blocks(&blocks);
-    let ratio = of_blocks(blocks)?;
-    Some(Ratio { value: ratio.value, interval, blocks: ratio.blocks.len() })
+fn row(
+    setup: Option<&String>,
+    (base, variant): (&str, &str),
+    (subject, quantity): (String, Quantity),
+    (published, measured): (f64, Option<Measured>),
+) -> PublishedRow {
+    PublishedRow {
+        setup: setup.cloned(),
+        base: base.to_owned(),
+        variant: variant.to_owned(),
+        subject,
+        quantity,
+        published,
+        measured: measured.map(|ratio| ratio.value),
+        interval: measured.and_then(|ratio| ratio.interval),
+        blocks: measured.map_or(0, |ratio| ratio.blocks),
+        agreement: agreement(published, measured),
+    }
+}
+
+/// `None` for one that is a bound only.
+fn of_ratio(ratio: &crate::model::Ratio) -> Option<Measured> {
+    let interval = ratio.inference.as_ref().map(|inference| inference.interval);
+    let measured = Measured { value: ratio.value, interval, blocks: ratio.blocks.len() };
+    ratio.bound.is_none().then_some(measured)
+}
+
+fn inverse(ratio: Measured) -> Measured {
+    let turned = |Interval { low, high }| Interval { low: 1.0 / high, high: 1.0 / low };
+    Measured { value: 1.0 / ratio.value, interval: ratio.interval.map(turned), ..ratio }
+}
+
+fn by_verdict(is: Relation, verdict: Option<Verdict>, more_is_faster: bool) -> Shown {
+    let above = if more_is_faster { Verdict::Faster } else { Verdict::Slower };
+    match (is, verdict) {
+        (Relation::Same, Some(Verdict::Same)) => Shown::Seen,
+        (Relation::Same, Some(Verdict::Faster | Verdict::Slower)) => Shown::NotSeen,
+        (Relation::Above | Relation::Below, Some(Verdict::Same)) => Shown::NotSeen,
+        (Relation::Above, Some(word @ (Verdict::Faster | Verdict::Slower))) if word == above => Shown::Seen,
+        (Relation::Below, Some(word @ (Verdict::Faster | Verdict::Slower))) if word != above => Shown::Seen,
+        (Relation::Above | Relation::Below, Some(Verdict::Faster | Verdict::Slower)) => Shown::NotSeen,
+        _ => Shown::Undecided,
+    }
 }
 
 /// The step's name; without its number of connections where it is a rung of a ladder.
@@ -324,19 +423,6 @@ fn test_of(step: &StepFindings) -> String {
 /// Of a ladder published figures are those of its lowest rung, which comes first.
 fn is_named(step: &StepFindings, name: &str) -> bool {
     step.name == name || test_of(step) == name
-}
-
-fn figure(run: &StepRun, quantity: Quantity, step: &StepFindings) -> Option<f64> {
-    let is_time = step.less_is_better;
-    let inverse = (run.rate > 0.0).then(|| 1.0 / run.rate);
-    match quantity {
-        Quantity::Rate if is_time => inverse,
-        Quantity::Seconds if !is_time => inverse,
-        Quantity::Rate | Quantity::Seconds => Some(run.rate),
-        Quantity::Cpu => run.efficiency.cpu_o,
-        Quantity::ReadKb => run.efficiency.rkb_o,
-        Quantity::P99 => p99_us(run, &step.headline_kind),
-    }
 }
 
 /// Whether a ratio in `interval` is as the finding says; `None` where that cannot be said.
@@ -353,24 +439,14 @@ fn holds(finding: &Finding, interval: Interval, margin: f64) -> Option<bool> {
     if is_so { Some(true) } else { is_not.then_some(false) }
 }
 
-fn agreement(published: f64, measured: Option<Ratio>, margin: f64) -> Agreement {
-    let Some(Ratio { value, interval, .. }) = measured else { return Agreement::NotMeasured };
-    let side = |ratio: f64| i8::from(ratio > 1.0 + margin) - i8::from(ratio < 1.0 - margin);
-    let Some(Interval { low, high }) = interval else {
-        return if side(value) == side(published) { Agreement::SameDirection } else { Agreement::Undecided };
-    };
-    if low - ROUNDED <= published && published <= high + ROUNDED {
-        return Agreement::Agrees;
-    }
-    let reaches = match side(published) {
-        1 => high > 1.0 + margin,
-        -1 => low < 1.0 - margin,
-        _ => low <= 1.0 + margin && high >= 1.0 - margin,
-    };
-    match (side(value) == side(published), reaches) {
-        (true, _) => Agreement::SameDirection,
-        (false, true) => Agreement::Undecided,
-        (false, false) => Agreement::Contradicts,
+/// Close is within [`CLOSE`] of the published figure.
+fn agreement(published: f64, measured: Option<Measured>) -> Agreement {
+    let Some(Measured { interval, .. }) = measured else { return Agreement::NotMeasured };
+    let (low, high) = (published / (1.0 + CLOSE) - ROUNDED, published * (1.0 + CLOSE) + ROUNDED);
+    match interval {
+        Some(interval) if low <= interval.low && interval.high <= high => Agreement::Agrees,
+        Some(interval) if interval.high < low || high < interval.low => Agreement::Contradicts,
+        _ => Agreement::TooWide,
     }
 }
 
@@ -405,8 +481,62 @@ mod tests {
         };
         assert_eq!(seen("ro", [4, 4, 1]), Seen::Seen);
         assert_eq!(seen("ro", [4, 1, 2]), Seen::NotSeen);
-        assert_eq!(seen("ro", [4, 2, 2]), Seen::Undecided);
+        assert_eq!(seen("ro", [4, 2, 2]), Seen::NotSeen, "the same in two steps");
         assert_eq!(seen("ro.c4", [1, 1, 4]), Seen::Seen);
+    }
+
+    /// Two variants in three blocks, of which `b` has these parts of the rate of `a`.
+    fn published(parts: [f64; 3], makes_invalid: bool) -> PublishedComparison {
+        let cells = (1..).zip(parts).flat_map(|(block, part)| {
+            let mut of_b = load_step((100_000.0 * part) as u64);
+            if makes_invalid {
+                of_b.events.push(dbdyno_record::StepEvent::Invalid { reason: "x".to_owned() });
+            }
+            [cell(block, "a", vec![load_step(100_000)]), cell(block, "b", vec![of_b])]
+        });
+        let mut run = run(&["a", "b"], 3, cells.collect());
+        run.manifest.plan_toml = PLAN.to_owned();
+        analyse(&run).published.expect("the plan names some")
+    }
+
+    #[test]
+    fn a_figure_agrees_when_the_whole_interval_is_near_it_and_a_wide_one_tells_nothing() {
+        let of = |parts| published(parts, false).rows[0].agreement;
+        assert_eq!(of([0.5, 0.505, 0.495]), Agreement::Agrees);
+        assert_eq!(of([0.7, 0.705, 0.695]), Agreement::Contradicts);
+        // Its interval holds the published 0.50 and much else.
+        assert_eq!(of([0.2, 0.5, 1.2]), Agreement::TooWide);
+        let measured =
+            |value, low, high| Some(Measured { value, interval: Some(Interval { low, high }), blocks: 3 });
+        assert_eq!(agreement(1.33, measured(0.47, 0.133, 1.679)), Agreement::TooWide);
+        assert_eq!(agreement(1.33, measured(1.30, 1.25, 1.36)), Agreement::Agrees);
+        assert_eq!(agreement(1.33, measured(1.15, 1.10, 1.20)), Agreement::Contradicts);
+        assert_eq!(
+            agreement(1.33, Some(Measured { value: 1.33, interval: None, blocks: 1 })),
+            Agreement::TooWide
+        );
+        assert_eq!(agreement(1.33, None), Agreement::NotMeasured);
+    }
+
+    #[test]
+    fn steps_that_ran_and_are_invalid_are_not_said_to_be_impossible_to_try() {
+        let found = published([0.5, 0.5, 0.5], true);
+        let of = |says: &str| found.findings.iter().find(|one| one.says == says).unwrap();
+        assert_eq!((of("b is slower").seen, of("b is slower").steps_invalid), (Seen::Invalid, 1));
+        assert_eq!(of("c is faster").seen, Seen::CannotBeTried);
+    }
+
+    #[test]
+    fn a_finding_is_seen_where_the_comparison_has_that_verdict() {
+        let seen = |parts| {
+            let findings = published(parts, false).findings;
+            findings.into_iter().find(|one| one.says == "b is slower").unwrap()
+        };
+        assert_eq!(seen([0.5, 0.51, 0.52]).seen, Seen::Seen);
+        assert_eq!(seen([1.0, 1.001, 0.999]).seen, Seen::NotSeen, "it is the same");
+        // Certainly less, and within the margin.
+        assert_eq!(seen([0.985, 0.986, 0.984]).seen, Seen::NotSeen);
+        assert_eq!((seen([0.5, 1.1, 0.9]).seen, seen([0.5, 1.1, 0.9]).steps_undecided), (Seen::Undecided, 1));
     }
 
     const PLAN: &str = r#"
@@ -491,11 +621,11 @@ is = "above"
             found.rows.iter().map(row).chain(found.findings.iter().map(finding)).collect();
         insta::assert_snapshot!(lines.join("\n"), @"
         old b l.i0: 0.5 0.50 Agrees
-        b old l.i0: 1.9 2.00 SameDirection
+        b old l.i0: 1.9 2.00 Agrees
         b old l.i1: 1 - NotMeasured
         old c l.i0: 1 - NotMeasured
         old b writes: average: 1.4 0.50 Contradicts
-        old b writes: median: 0.4 0.50 SameDirection
+        old b writes: median: 0.4 0.50 Contradicts
         b is slower: Seen
         b is faster: NotSeen
         b keeps half: Seen

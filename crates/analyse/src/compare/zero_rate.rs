@@ -2,7 +2,7 @@
 //! a server that stalled in two blocks of six is not as fast as the other four say.
 
 use crate::model::runs::valid;
-use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, Verdict, ZeroRates};
+use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, ZeroRates};
 
 impl ZeroRates {
     /// In the blocks in which both are valid.
@@ -34,23 +34,6 @@ impl ZeroRates {
 
     pub fn is_empty(&self) -> bool {
         self.stalled.is_empty() && self.base_stalled.is_empty()
-    }
-
-    /// The word of a step with such blocks, from that of its other blocks. That the variant stalled
-    /// is a fact and comes before anything that ratios say. Against a base that did, nothing is
-    /// shown to be faster than it or the same.
-    pub(crate) fn judged(&self, verdict: Option<Verdict>) -> Option<Verdict> {
-        if !self.stalled.is_empty() {
-            return Some(Verdict::Stalled);
-        }
-        match verdict {
-            Some(Verdict::Faster | Verdict::Same | Verdict::Paced | Verdict::Invalid)
-                if !self.base_stalled.is_empty() =>
-            {
-                Some(Verdict::Undecided)
-            }
-            other => other,
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::model::notice::Notice;
 use crate::model::steps::{PercentileRatio, ZeroRates};
+use crate::model::undecided::Undecided;
 use crate::model::verdict::{Decided, Inference, Verdict};
 use crate::statistics::describe::Group;
 
@@ -73,6 +74,9 @@ pub struct ComparedStep {
     pub inference: Option<Inference>,
     /// `None` for one block and for a step that one of the two did not run.
     pub verdict: Option<Verdict>,
+    /// Why it is undecided, where more blocks would not decide it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<Undecided>,
     /// New did not keep the background rate that base kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub target_missed: bool,

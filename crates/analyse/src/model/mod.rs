@@ -15,6 +15,7 @@ mod state;
 mod step_run;
 mod step_sets;
 mod steps;
+mod undecided;
 mod verdict;
 
 pub use comparison::{ComparedSide, ComparedStep, Comparison, Exclusion, ExclusionKind, Side};
@@ -34,7 +35,7 @@ pub use notice::{
     Severity, VariantShare,
 };
 pub use report_words::{
-    Agreement, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
+    Agreement, CLOSE, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
 };
 pub use state::{Debt, DebtLevel, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
@@ -48,4 +49,5 @@ pub use step_sets::{
 pub use steps::{
     ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepFindings, VariantStep, ZeroRates,
 };
+pub use undecided::Undecided;
 pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

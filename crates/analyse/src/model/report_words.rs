@@ -102,17 +102,19 @@ pub enum Quantity {
     P99,
 }
 
+/// How near a measured figure must be to a published one, as a fraction of it, to agree.
+pub const CLOSE: f64 = 0.10;
+
 /// How a published figure is to the measured one. It is no verdict between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// The published figure is in the measured interval.
+    /// The measured interval is within [`CLOSE`] of the published figure.
     Agrees,
-    /// Both are above, both below, or both within the margin of 1.
-    SameDirection,
-    /// The interval reaches to where the published figure is, or there is none.
-    Undecided,
+    /// The whole interval is farther from it.
     Contradicts,
+    /// Neither, or there is no interval.
+    TooWide,
     NotMeasured,
 }
 
@@ -125,6 +127,8 @@ pub struct FindingSeen {
     pub steps_seen: usize,
     pub steps_not_seen: usize,
     pub steps_undecided: usize,
+    /// Steps that both ran and in which no block is valid on both sides.
+    pub steps_invalid: usize,
 }
 
 /// Whether a published finding shows in the run.
@@ -133,9 +137,11 @@ pub struct FindingSeen {
 pub enum Seen {
     /// In more than half of its steps.
     Seen,
-    /// The opposite is measured in as many steps as it is seen in, or more.
+    /// It is shown not to be so in as many steps as it is seen in, or more.
     NotSeen,
     Undecided,
+    /// Both variants ran its steps, and none is valid.
+    Invalid,
     /// The run lacks the variants or the steps.
     CannotBeTried,
 }

@@ -9,6 +9,7 @@ use crate::model::context::{ExecutedPlan, RatioContext, StatementPlans};
 use crate::model::cost_breakdown::CostBreakdown;
 use crate::model::groups::RelativeMetrics;
 use crate::model::step_run::{Latency, StepRun};
+use crate::model::undecided::Undecided;
 use crate::model::verdict::{Decided, Effect, LEVEL, Ratio, Verdict};
 use crate::statistics::kendall::Trend;
 
@@ -101,6 +102,9 @@ pub struct VariantStep {
     /// `None` for the base itself, for one block unless it says enough, and for a step that did not
     /// run.
     pub verdict: Option<Verdict>,
+    /// Why it is undecided, where more blocks would not decide it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<Undecided>,
     /// At which look the verdict was reached; `None` for a run without a budget and for what is
     /// undecided.
     #[serde(skip_serializing_if = "Option::is_none")]

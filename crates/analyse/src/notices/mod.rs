@@ -1,5 +1,6 @@
 //! What a reader must know before any number, worst first.
 
+pub(crate) mod caches;
 mod cells;
 mod cold;
 mod control;
@@ -18,8 +19,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord, is_load_kept};
 
 use crate::again_of;
-use crate::compare::verdicts::drift_notices;
-use crate::compare::{by_machine, changed, fixed_rate, targets, zero_rate};
+use crate::compare::{by_machine, changed, drift, fixed_rate, targets, zero_rate};
 use crate::measure::{debt, hosts, outages, reach};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
@@ -63,6 +63,7 @@ const RULES: &[Rule] = &[
     (Caution, |facts| {
         steps(facts.run).filter_map(|(cell, step)| client_pauses::notice(cell, step)).collect()
     }),
+    (Caution, |facts| caches::notices(facts.run, facts.workloads, |_| true)),
     (Caution, |facts| short_steps::notices(facts.workloads)),
     (Caution, |facts| empty_deletes::notices(facts.workloads)),
     (Caution, |facts| cold::notices(facts.run, facts.workloads)),
@@ -82,7 +83,7 @@ const RULES: &[Rule] = &[
     (Caution, |facts| {
         control::notice(facts.steps(), again_of(&facts.run.manifest, facts.base)).into_iter().collect()
     }),
-    (Caution, |facts| drift_notices(facts.workloads)),
+    (Caution, |facts| drift::notices(facts.workloads)),
     (Caution, |facts| by_machine::notices(facts.workloads)),
     (Caution, |facts| one_block(facts.run, facts.workloads, facts.base).into_iter().collect()),
     (Caution, |facts| {

@@ -119,6 +119,14 @@ pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     }
 }
 
+/// Whether a variant's server answers repeated queries from a cache of answers.
+pub(crate) fn keeps_answers(run: &Run, name: &str) -> bool {
+    let words = PlanWords::read(&run.manifest.plan_toml);
+    let class = classes().iter().find(|class| class.id == "query-cache");
+    let found = class.and_then(|class| class.of(&subject_of(run, name, &words)?));
+    found.is_some_and(|found| found.value == Value::words("on"))
+}
+
 /// The classes that decide results in which two variants, of one run or of two, are not set alike.
 pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDifference> {
     let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));

@@ -29,13 +29,12 @@ fn findings_compare_with_the_planned_base_or_with_the_chosen_one() {
 #[test]
 fn variants_can_be_left_out_and_the_base_with_them() {
     let mut run = two();
-    keep_variants(&mut run, &["b".to_owned()]).unwrap();
-    let findings = analyse(&run);
+    let findings = analyse_only(&mut run, &["b".to_owned()], &Choices::default()).unwrap();
     assert_eq!(
         (findings.run.base.as_str(), findings.variants.len(), findings.run.cells_planned),
         ("b", 1, 1)
     );
-    let error = keep_variants(&mut run, &["a".to_owned()]).unwrap_err();
+    let error = analyse_only(&mut run, &["a".to_owned()], &Choices::default()).unwrap_err();
     assert_snapshot!(error, @r#"run 20240515T120000Z-small has no variant named "a"; its variants are: b"#);
 }
 

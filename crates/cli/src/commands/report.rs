@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::{Choices, Findings, analyse_with, join, keep_variants};
+use dbdyno_analyse::{Choices, Findings, analyse_only, join};
 use dbdyno_record::Run;
 use dbdyno_report::{
     ALL, ReportPart, TerminalOptions, find, published_html, run_html, run_terminal, unlike_runs,
@@ -79,8 +79,7 @@ pub(super) fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Find
     let first =
         opened.next().ok_or_else(|| ExitError::usage("name a run directory, or `latest`".to_owned()))?;
     let mut run = join(first, opened.collect(), unlike_runs);
-    keep_variants(&mut run, &args.variants)?;
-    let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
+    let findings = analyse_only(&mut run, &args.variants, &Choices { base: args.base.clone() })?;
     Ok((run, findings))
 }
 

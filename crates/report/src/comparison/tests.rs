@@ -41,6 +41,7 @@ pub(super) fn comparison() -> Comparison {
             margin: 0.02,
             ratios: Vec::new(),
             target_missed: false,
+            undecided: None,
             zero_rates: None,
             is_fixed_rate: false,
             schedule_missed: false,
@@ -71,7 +72,8 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     dbdyno compare: <b>&" against rollback
     ! Measured with a debug build of dbdyno: its numbers are not worth comparing.
     Base rollback (3.50.2, run 20240401T101112Z-quickstart); new <b>&" (3.50.2, run
-    20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
+    20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all
+    comparisons of the plan.
 
     Base and new in queries/s: median rate of the blocks. Ratio: new ÷ base of each block, geometric
     mean over the blocks. It may differ from the quotient of the two medians.
@@ -152,7 +154,7 @@ fn a_pull_request_gets_the_count_first() {
 
     Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
 
-    Base rollback (3.50.2, run 20240401T101112Z-quickstart); new &lt;b>&amp;" (3.50.2, run 20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
+    Base rollback (3.50.2, run 20240401T101112Z-quickstart); new &lt;b>&amp;" (3.50.2, run 20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all comparisons of the plan.
     "#);
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
 }
 
 /// With what its figures are for.
-fn of_operation(of: Cause) -> String {
+pub(crate) fn of_operation(of: Cause) -> String {
     let is_for_one = matches!(of, Cause::CpuUser | Cause::CpuKernel);
     format!("{}{}", cause(of), if is_for_one { " per operation" } else { "" })
 }

@@ -17,7 +17,7 @@ use crate::document::Table;
 use crate::notices::reasons_text;
 use crate::words;
 
-pub(crate) use cost_breakdown::{cause, explanations};
+pub(crate) use cost_breakdown::{cause, explanations, of_operation};
 pub(crate) use latency::of_all as latency_of_all;
 pub(crate) use of_all::efficiency_of_all;
 

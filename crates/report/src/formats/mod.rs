@@ -109,6 +109,8 @@ pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
 }
 
 #[cfg(test)]
+mod doubts_tests;
+#[cfg(test)]
 mod html_tests;
 #[cfg(test)]
 mod terminal_tests;

@@ -1,15 +1,15 @@
 //! Cells of the tables of rates: rates, ratios, and the placeholder where there is none.
 
 use dbdyno_analyse::{
-    Bound, Colours, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Validity, VariantStep,
-    Verdict, failure_words, p_text,
+    Bound, Colours, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Undecided, Validity,
+    VariantStep, Verdict, failure_words, p_text,
 };
 
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};
 use crate::notices::reasons_text;
 use crate::number::{rate, ratio_text, seconds_text};
-use crate::words::{missed_text, pace_text, zero_rate_text};
+use crate::words::{missed_text, pace_text, undecided_text, zero_rate_text};
 
 /// What is shown of a variant that has no valid run of a step, and why.
 #[derive(Clone)]
@@ -55,7 +55,9 @@ pub(crate) fn ratio_or_placeholder(scope: Scope<'_>, found: &VariantStep) -> Str
     match &found.ratio {
         Some(ratio) => bounded_text(ratio),
         None if found.cut_off => BOTH_CUT_OFF.to_owned(),
-        None if found.rate.is_some() || !found.zero_rates.is_empty() => "n/a".to_owned(),
+        None if found.rate.is_some() || !found.zero_rates.is_empty() || found.undecided.is_some() => {
+            "n/a".to_owned()
+        }
         None => placeholder(scope, found).text.to_owned(),
     }
 }
@@ -175,6 +177,7 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
             cell
         }
         None if !variant.zero_rates.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
+        None if variant.undecided.is_some() => Cell { verdict: variant.verdict, ..absent("") },
         None if variant.cut_off => Cell {
             note: format!("both it and {base} were cut off at the time limit"),
             ..Cell::from(BOTH_CUT_OFF)
@@ -183,6 +186,9 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
         None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
         None => placeholder(scope, variant).into(),
     };
+    // The base's standstill is named with its blocks.
+    let why = variant.undecided.as_ref().filter(|why| **why != Undecided::BaseStalled);
+    cell.note = joined([why.map(undecided_text), Some(cell.note)]);
     // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
     if let Some(text) = zero_rate_text(&variant.zero_rates, base) {
         let others = variant.ratio.as_ref().map(|_| "the ratio is that of the other blocks".to_owned());

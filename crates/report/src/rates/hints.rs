@@ -1,6 +1,6 @@
 //! Queries with hints: the best of them compared with what the optimiser chooses by itself.
 
-use dbdyno_analyse::{Colours, StepFindings, VariantStep};
+use dbdyno_analyse::{Colours, LEAST_SECONDS, StepFindings, VariantStep};
 
 use super::Scope;
 use super::cells::{headline_text, ratio_cell};
@@ -32,7 +32,7 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours
     let chosen = own.rate.map_or_else(|| "n/a".to_owned(), |rate| headline_text(step, rate, own.cut_off));
     let (name, seconds) = best.map_or(("none ended", "n/a".to_owned()), |(name, s)| (name, seconds_text(s)));
     let ratio = match (best, own.rate) {
-        (Some((_, best)), Some(rate)) if rate > 0.0 => {
+        (Some((_, best)), Some(rate)) if best.min(rate) >= LEAST_SECONDS => {
             let cell = ratio_cell(best / rate, 2, true, colours);
             let sign = if own.cut_off { "< " } else { "" };
             Cell { text: format!("{sign}{}", cell.text), ..cell }

@@ -16,7 +16,7 @@ mod sweeps;
 mod targets;
 mod throughput;
 
-use dbdyno_analyse::{Colours, Failure, Findings, RunSummary, StepFindings, WorkloadFindings};
+use dbdyno_analyse::{Colours, Failure, Findings, Notice, RunSummary, StepFindings, WorkloadFindings};
 
 pub(crate) use self::cells::{bounded_text, headline_text, placeholder, ratio_or_placeholder};
 pub(crate) use self::colours::distance as ratio_tone;
@@ -27,6 +27,7 @@ use crate::document::{Block, Cell, Table, Tone};
 pub(crate) struct Scope<'a> {
     pub(crate) run: &'a RunSummary,
     pub(crate) failures: &'a [Failure],
+    pub(crate) warnings: &'a [Notice],
     pub(crate) workload: &'a WorkloadFindings,
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn control(scope: Scope<'_>) -> Vec<Block> {
 
 impl<'a> Scope<'a> {
     pub(crate) fn of(findings: &'a Findings, workload: &'a WorkloadFindings) -> Self {
-        Self { run: &findings.run, failures: &findings.failures, workload }
+        Self { run: &findings.run, failures: &findings.failures, warnings: &findings.warnings, workload }
     }
 
     /// Those that are compared.

@@ -68,7 +68,7 @@ fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Tab
 }
 
 fn scope<'a>(run: &'a RunSummary, workload: &'a WorkloadFindings) -> Scope<'a> {
-    Scope { run, failures: &[], workload }
+    Scope { run, failures: &[], warnings: &[], workload }
 }
 
 /// One table for each grouping: rows are the figures of each group.

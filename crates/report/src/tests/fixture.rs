@@ -211,6 +211,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
         relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
         zero_rates: Default::default(),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
+        undecided: None,
         decided: None,
         drift: None,
         background_rate: (step >= 4 && usable).then(|| target(step) * kept(step, variant)),

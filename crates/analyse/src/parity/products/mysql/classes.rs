@@ -246,6 +246,7 @@ fn query_cache(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(match (switch(kind), is_empty) {
         (Some(false), _) => "off",
         (_, true) => "on, without memory",
+        _ if kind.eq_ignore_ascii_case("demand") => "on demand",
         _ => "on",
     }))
 }

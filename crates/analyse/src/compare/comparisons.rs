@@ -1,0 +1,326 @@
+//! Every comparison of a run, each once: a variant against a base in a step, with its ratios and
+//! its verdict. Sections, sentences, published figures and `compare` look it up here, so a
+//! comparison says the same wherever it is shown.
+//!
+//! Two variants in a step are one comparison, whichever of them is the base: it is tested once, and
+//! the other direction is its mirror image.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dbdyno_record::{Run, VariantInfo, parallel};
+
+use crate::compare::by_machine::{self, Machines, by_machine, machines};
+use crate::compare::cost_breakdown::{cost_breakdown, cpus};
+use crate::compare::fixed_rate;
+use crate::compare::inference::paired;
+use crate::compare::interim_analyses::{Compared, Look, judge_family};
+use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio};
+use crate::compare::margins::Margins;
+use crate::compare::pairs::{Asked, Family, Pair};
+use crate::compare::ratio::ratio;
+use crate::compare::relative_metrics::relative_metrics;
+use crate::compare::undecided::{Subject, is_below_clock};
+use crate::compare::verdicts::{Known, verdict};
+use crate::measure::hosts::hosting_of;
+use crate::model::{
+    ByMachine, CostBreakdown, Decided, Inference, PercentileRatio, Ratio, RelativeMetrics, StepFindings,
+    StepRun, Undecided, VariantStep, Verdict, ZeroRates,
+};
+use crate::readings::measured::Hosting;
+use crate::statistics::Interval;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub(crate) base: &'a str,
+    /// The base under a second name, if the run has it.
+    pub(crate) again: Option<&'a str>,
+    pub(crate) margins: Margins<'a>,
+    pub(crate) seed: u64,
+    /// Looks at a run with a budget; empty for one that is judged once, at its end.
+    pub(crate) looks: &'a [Look],
+}
+
+/// What is said of a variant in a step against a base.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Against {
+    pub(crate) ratio: Option<Ratio>,
+    pub(crate) zero_rates: ZeroRates,
+    pub(crate) p99: Option<PercentileRatio>,
+    pub(crate) by_machine: Option<ByMachine>,
+    pub(crate) cost_breakdown: Option<CostBreakdown>,
+    pub(crate) relative: Option<RelativeMetrics>,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) undecided: Option<Undecided>,
+    pub(crate) decided: Option<Decided>,
+}
+
+/// Workload, step, base and variant.
+type Key = [String; 4];
+
+pub(crate) struct Comparisons {
+    all: BTreeMap<Key, Against>,
+}
+
+/// A comparison on its way to its verdict.
+struct Entry<'a> {
+    workload: &'a str,
+    step: &'a StepFindings,
+    pair: Pair<'a>,
+    against: Against,
+}
+
+/// What the comparisons are made from.
+pub(crate) struct Sources<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) asked: Asked<'a>,
+    pub(crate) rules: Rules<'a>,
+}
+
+impl Comparisons {
+    /// Of all steps, by workload. Warm-ups have ratios and no verdict.
+    pub(crate) fn of(sources: &Sources<'_>, steps: &[(&str, &[StepFindings])]) -> Self {
+        let databases = databases(sources.run);
+        let machines = machines(sources.run);
+        let mut places: Vec<(&str, &StepFindings, Pair<'_>)> = Vec::new();
+        for (workload, steps) in steps {
+            for step in *steps {
+                let pairs = sources.asked.pairs(workload, &step.name);
+                places.extend(pairs.into_iter().map(|pair| (*workload, step, pair)));
+            }
+        }
+        // Intervals and power are most of the work of judging, and no comparison needs another.
+        let all =
+            parallel::map(&places, |(_, step, pair)| against(step, *pair, (sources, &databases, &machines)));
+        let mut entries: Vec<Entry<'_>> = places
+            .into_iter()
+            .zip(all)
+            .map(|((workload, step, pair), against)| Entry { workload, step, pair, against })
+            .collect();
+        for family in Family::ALL {
+            judge_rates(&mut entries, family, sources.rules.looks);
+            judge_p99(&mut entries, family, sources.rules.looks);
+            judge_machines(&mut entries, family);
+        }
+        entries.iter_mut().filter(|entry| !entry.step.is_warm_up).for_each(Entry::find_word);
+        let keyed = |entry: Entry<'_>| {
+            let Pair { base, variant, .. } = entry.pair;
+            (key(entry.workload, &entry.step.name, base, variant), entry.against)
+        };
+        Self { all: entries.into_iter().map(keyed).collect() }
+    }
+
+    /// `None` for a pair that is neither the plan's nor asked for, and for a variant and itself.
+    pub(crate) fn find(&self, workload: &str, step: &str, base: &str, variant: &str) -> Option<&Against> {
+        self.all.get(&key(workload, step, base, variant))
+    }
+
+    /// Gives each variant of a step what is said of it against this base.
+    pub(crate) fn fill(&self, workload: &str, step: &mut StepFindings, base: &str) {
+        let of_base = Against::itself(step.runs_of(base));
+        for variant in &mut step.variants {
+            let found = match variant.variant == base {
+                true => Some(of_base.clone()),
+                false => self.find(workload, &step.name, base, &variant.variant).cloned(),
+            };
+            let Against { ratio, zero_rates, p99, by_machine, cost_breakdown, relative, .. } =
+                found.clone().unwrap_or_default();
+            let Against { verdict, undecided, decided, .. } = found.unwrap_or_default();
+            *variant = VariantStep {
+                ratio,
+                zero_rates,
+                p99,
+                by_machine,
+                cost_breakdown,
+                relative,
+                verdict,
+                undecided,
+                decided,
+                ..std::mem::take(variant)
+            };
+        }
+    }
+}
+
+fn key(workload: &str, step: &str, base: &str, variant: &str) -> Key {
+    [workload, step, base, variant].map(str::to_owned)
+}
+
+/// Where each variant's database runs, and whether others have started it.
+type Databases<'a> = BTreeMap<&'a str, (Hosting, bool)>;
+
+fn databases(run: &Run) -> Databases<'_> {
+    let of = |variant: &'_ VariantInfo| (hosting_of(run, variant), variant.external);
+    run.manifest.variants.iter().map(|variant| (variant.name.as_str(), of(variant))).collect()
+}
+
+impl Against {
+    /// The base against itself: a ratio of 1.
+    fn itself(runs: &[StepRun]) -> Self {
+        Self { ratio: ratio(runs, runs), zero_rates: ZeroRates::in_pairs(runs, runs), ..Self::default() }
+    }
+}
+
+/// As yet unadjusted and without a word.
+fn against(
+    step: &StepFindings,
+    pair: Pair<'_>,
+    (sources, databases, machines): (&Sources<'_>, &Databases<'_>, &Machines),
+) -> Against {
+    let (runs, base_runs) = (step.runs_of(pair.variant), step.runs_of(pair.base));
+    let inference = |ratio: &Ratio| -> Option<Inference> {
+        let ratios: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
+        paired(&ratios, step.margin, sources.rules.seed).filter(|_| !step.is_warm_up)
+    };
+    let mut ratio = ratio(runs, base_runs).filter(|_| !is_below_clock(step, runs, base_runs));
+    let mut by_machine_found = None;
+    // Where the rate is the plan's no variant and no machine changes it, and a bound has no mean.
+    let is_tested = |ratio: &&mut Ratio| ratio.bound.is_none() && !step.is_fixed_rate(pair.base);
+    if let Some(ratio) = ratio.as_mut().filter(is_tested) {
+        ratio.inference = inference(ratio);
+        by_machine_found = by_machine(&ratio.blocks, machines).filter(|_| !step.is_warm_up);
+    }
+    let p99 = p99_ratio(runs, base_runs, &step.headline_kind).map(|mut found| {
+        found.ratio.inference = inference(&found.ratio);
+        found
+    });
+    // Of a server and of an embedded database the CPUs are not the same, nor of one that others
+    // have started. It takes a rate apart.
+    let database = databases.get(pair.variant).filter(|own| databases.get(pair.base) == Some(own));
+    let of_rate = ratio.as_ref().filter(|_| !step.less_is_better);
+    let cost_breakdown = database.zip(of_rate).and_then(|((hosting, is_external), ratio)| {
+        let cpus = cpus(*hosting, *is_external, &sources.run.manifest.host)?;
+        cost_breakdown(runs, base_runs, ratio, *hosting, cpus)
+    });
+    Against {
+        ratio,
+        zero_rates: ZeroRates::in_pairs(runs, base_runs),
+        p99,
+        by_machine: by_machine_found,
+        cost_breakdown,
+        relative: relative_metrics(runs, base_runs),
+        ..Against::default()
+    }
+}
+
+/// Of a family those that are tested, and the mirror images, each with its original.
+struct Tested {
+    originals: BTreeSet<usize>,
+    mirrored: Vec<(usize, usize)>,
+}
+
+impl Tested {
+    fn of(entries: &[Entry<'_>], family: Family, is_tested: impl Fn(&Against) -> bool) -> Self {
+        let mut found = Self { originals: BTreeSet::new(), mirrored: Vec::new() };
+        let mut first: BTreeMap<[&str; 4], usize> = BTreeMap::new();
+        for (at, Entry { workload, step, pair, against }) in entries.iter().enumerate() {
+            if pair.family != family || !is_tested(against) {
+                continue;
+            }
+            let mut ends = [pair.base, pair.variant];
+            ends.sort_unstable();
+            match first.get(&[workload, step.name.as_str(), ends[0], ends[1]]) {
+                Some(original) => found.mirrored.push((at, *original)),
+                None => {
+                    first.insert([workload, &step.name, ends[0], ends[1]], at);
+                    found.originals.insert(at);
+                }
+            }
+        }
+        found
+    }
+
+    fn originals<'e, 'a>(&self, entries: &'e mut [Entry<'a>]) -> impl Iterator<Item = &'e mut Entry<'a>> {
+        let chosen = entries.iter_mut().enumerate().filter(|(at, _)| self.originals.contains(at));
+        chosen.map(|(_, entry)| entry)
+    }
+}
+
+fn judge_rates(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
+    let tested = Tested::of(entries, family, |against| inference_of(against.ratio.as_ref()).is_some());
+    let compared = tested.originals(entries).filter_map(|entry| {
+        let Against { ratio, verdict, decided, .. } = &mut entry.against;
+        Compared::of(ratio.as_mut()?, entry.step.margin, verdict, Some(decided))
+    });
+    judge_family(looks, &mut compared.collect::<Vec<_>>());
+    for (at, original) in tested.mirrored {
+        let Against { ratio, verdict, decided, .. } = entries[original].against.clone();
+        let own = &mut entries[at].against;
+        (own.verdict, own.decided) = (verdict.map(Verdict::of_time), decided);
+        mirror(own.ratio.as_mut(), ratio.as_ref());
+    }
+}
+
+fn judge_p99(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
+    let of_p99 = |against: &Against| inference_of(Some(&against.p99.as_ref()?.ratio)).map(drop);
+    let tested = Tested::of(entries, family, |against| of_p99(against).is_some());
+    let percentiles =
+        tested.originals(entries).filter_map(|entry| Some((entry.against.p99.as_mut()?, entry.step.margin)));
+    judge_percentiles(&mut percentiles.collect::<Vec<_>>(), looks);
+    for (at, original) in tested.mirrored {
+        let Some(original) = entries[original].against.p99.clone() else { continue };
+        if let Some(own) = &mut entries[at].against.p99 {
+            own.verdict = original.verdict.map(Verdict::of_time);
+            mirror(Some(&mut own.ratio), Some(&original.ratio));
+        }
+    }
+}
+
+/// Whether ratios depend on the machine.
+fn judge_machines(entries: &mut [Entry<'_>], family: Family) {
+    let tested = Tested::of(entries, family, |against| against.by_machine.is_some());
+    let found = tested.originals(entries).filter_map(|entry| entry.against.by_machine.as_mut());
+    by_machine::adjust(&mut found.collect::<Vec<_>>());
+    for (at, original) in tested.mirrored {
+        let Some(original) = entries[original].against.by_machine.clone() else { continue };
+        if let Some(own) = &mut entries[at].against.by_machine {
+            own.q_interaction = original.q_interaction;
+            if let Some((own, original)) = own.farthest.as_mut().zip(original.farthest) {
+                own.q = original.q;
+            }
+        }
+    }
+}
+
+fn inference_of(ratio: Option<&Ratio>) -> Option<&Inference> {
+    ratio?.inference.as_ref()
+}
+
+/// What the tests of the other direction say of this one.
+fn mirror(own: Option<&mut Ratio>, original: Option<&Ratio>) {
+    let own = own.and_then(|ratio| ratio.inference.as_mut());
+    if let Some((own, original)) = own.zip(inference_of(original)) {
+        (own.q_difference, own.q_same) = (original.q_difference, original.q_same);
+        let Interval { low, high } = original.interval;
+        own.interval = Interval { low: 1.0 / high, high: 1.0 / low };
+    }
+}
+
+impl Entry<'_> {
+    fn find_word(&mut self) {
+        let Pair { base, variant, family } = self.pair;
+        let step = self.step;
+        let of_variant = step.variant(variant);
+        let is_paced = step.is_fixed_rate(base);
+        let (word, undecided) = verdict(&Known {
+            subject: Subject {
+                step,
+                runs: step.runs_of(variant),
+                base_runs: step.runs_of(base),
+                zero_rates: &self.against.zero_rates,
+            },
+            by_ratio: self.against.verdict,
+            ratio: self.against.ratio.as_ref(),
+            // The base under its second name is no subject of the comparison, but its test.
+            misses_target: family != Family::Control && step.misses_target_of(base, variant),
+            paced: of_variant.filter(|_| is_paced).map(|variant| fixed_rate::word(step.pace(variant))),
+        });
+        if word == Some(Verdict::Stalled) || undecided.is_some() {
+            self.against.decided = None;
+        }
+        (self.against.verdict, self.against.undecided) = (word, undecided);
+    }
+}
+
+#[cfg(test)]
+#[path = "comparisons_tests.rs"]
+mod tests;

@@ -1,0 +1,142 @@
+//! Which variants are compared with which, and in which family their verdicts are.
+
+use std::collections::BTreeSet;
+
+use dbdyno_record::{Manifest, workload_and_setup};
+use serde::Deserialize;
+
+use crate::compare::margins::fits;
+
+/// A set of comparisons over which false discovery is corrected once. It depends on the plan alone,
+/// so that a comparison says the same whichever base, section or format it is read in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// What the plan compares: each variant with its base, and the pairs of its sections and of its
+    /// published figures.
+    Planned,
+    /// The base with itself under its second name, which is the test of the others.
+    Control,
+    /// All other pairs of variants, which are compared where a reader asks for another base.
+    Others,
+}
+
+impl Family {
+    pub(crate) const ALL: [Self; 3] = [Self::Planned, Self::Control, Self::Others];
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pair<'a> {
+    pub(crate) base: &'a str,
+    pub(crate) variant: &'a str,
+    pub(crate) family: Family,
+}
+
+/// A section of the plan's report: which variants, set-ups and steps it compares with which base.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SectionText {
+    pub(crate) title: String,
+    base: Option<String>,
+    variants: Vec<String>,
+    setups: Vec<String>,
+    steps: Vec<String>,
+    pub(crate) text: Option<String>,
+}
+
+impl SectionText {
+    /// Its base and its variants; `None` where its base is no variant of the run.
+    pub(crate) fn variants<'a>(
+        &'a self,
+        manifest: &'a Manifest,
+        run_base: &'a str,
+    ) -> Option<(&'a str, Vec<&'a str>)> {
+        let wanted = |name: &&str| self.variants.is_empty() || self.variants.iter().any(|one| one == name);
+        let variants: Vec<&str> = names(manifest).filter(wanted).collect();
+        let base = self.base.as_deref().or_else(|| self.variants.first().map(String::as_str));
+        let base = base.unwrap_or(run_base);
+        variants.contains(&base).then_some((base, variants))
+    }
+
+    pub(crate) fn has_workload(&self, workload: &str) -> bool {
+        let setup = workload_and_setup(workload).1.unwrap_or_default();
+        self.setups.is_empty() || self.setups.iter().any(|name| name == setup)
+    }
+
+    pub(crate) fn has_step(&self, step: &str) -> bool {
+        self.steps.is_empty() || self.steps.iter().any(|pattern| fits(pattern, step))
+    }
+}
+
+/// A pair of variants whose published figures the plan has, in one set-up or in all.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PublishedPair {
+    pub(crate) setup: Option<String>,
+    pub(crate) base: String,
+    pub(crate) variant: String,
+}
+
+/// What decides which pairs there are.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) sections: &'a [SectionText],
+    pub(crate) published: &'a [PublishedPair],
+    /// The base that the reader asks for: the plan's, if for none.
+    pub(crate) base: &'a str,
+}
+
+fn names(manifest: &Manifest) -> impl Iterator<Item = &str> {
+    manifest.variants.iter().map(|variant| variant.name.as_str())
+}
+
+impl<'a> Asked<'a> {
+    /// The pairs of a step, those of the plan first.
+    pub(crate) fn pairs(self, workload: &str, step: &str) -> Vec<Pair<'a>> {
+        let planned = self.planned(workload, step);
+        let asked = names(self.manifest).map(|name| (self.base, name));
+        let mut all: Vec<(&str, &str)> = planned.clone();
+        all.extend(asked.filter(|pair| pair.0 != pair.1 && !planned.contains(pair)));
+        let family = |(base, variant): (&str, &str)| {
+            let is = |one: &str, other: &str| [(base, variant), (variant, base)].contains(&(one, other));
+            let again = self.manifest.experiment.again.as_deref();
+            if again.is_some_and(|again| is(&self.manifest.base, again)) {
+                return Family::Control;
+            }
+            let is_planned = planned.iter().any(|(one, other)| is(one, other));
+            if is_planned { Family::Planned } else { Family::Others }
+        };
+        // They are one family, whichever of them is asked for.
+        if all.iter().any(|pair| family(*pair) == Family::Others) {
+            let known: BTreeSet<(&str, &str)> = all.iter().copied().collect();
+            for (at, base) in names(self.manifest).enumerate() {
+                let others = names(self.manifest).skip(at + 1).map(|variant| (base, variant));
+                let is_new = |(base, variant): &(&'a str, &'a str)| {
+                    !known.contains(&(*base, *variant)) && !known.contains(&(*variant, *base))
+                };
+                all.extend(others.filter(is_new));
+            }
+        }
+        let pair = |(base, variant)| Pair { base, variant, family: family((base, variant)) };
+        all.into_iter().map(pair).collect()
+    }
+
+    /// As (base, variant), each once.
+    fn planned(self, workload: &str, step: &str) -> Vec<(&'a str, &'a str)> {
+        let base = self.manifest.base.as_str();
+        let mut all: Vec<(&str, &str)> = names(self.manifest).map(|name| (base, name)).collect();
+        let of_step = |section: &&SectionText| section.has_workload(workload) && section.has_step(step);
+        for section in self.sections.iter().filter(of_step) {
+            let (base, variants) = section.variants(self.manifest, base).unwrap_or_default();
+            all.extend(variants.into_iter().map(|name| (base, name)));
+        }
+        let setup = workload_and_setup(workload).1;
+        let of_setup = |pair: &&PublishedPair| pair.setup.is_none() || pair.setup.as_deref() == setup;
+        let is_here = |name: &str| names(self.manifest).any(|own| own == name);
+        let published = self.published.iter().filter(of_setup);
+        let published = published.filter(|pair| is_here(&pair.base) && is_here(&pair.variant));
+        all.extend(published.map(|pair| (pair.base.as_str(), pair.variant.as_str())));
+        let mut seen = BTreeSet::new();
+        all.retain(|pair| pair.0 != pair.1 && seen.insert(*pair));
+        all
+    }
+}

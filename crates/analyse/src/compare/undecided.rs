@@ -1,0 +1,58 @@
+//! Comparisons that are undecided for a stated reason, whatever their ratio and interval say: the
+//! one place where a verdict is taken back.
+
+use crate::model::runs::valid;
+use crate::model::{StepFindings, StepRun, Undecided, Verdict, ZeroRates};
+
+/// Records hold the times of executions in whole microseconds. Below a hundred of them the last
+/// one is more than 1 % of the time, and a cache has most likely answered.
+pub const LEAST_SECONDS: f64 = 0.000_1;
+
+/// What a rule may look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) step: &'a StepFindings,
+    pub(crate) runs: &'a [StepRun],
+    pub(crate) base_runs: &'a [StepRun],
+    pub(crate) zero_rates: &'a ZeroRates,
+}
+
+/// Finds its reason in a comparison that it takes the verdict from.
+type Rule = fn(&Subject<'_>, Option<Verdict>) -> Option<Undecided>;
+
+/// The first that finds one counts.
+const RULES: &[Rule] = &[below_clock, base_stalled];
+
+/// The verdict, and why it is undecided where a rule says so. That a variant stalled, missed its
+/// rate or has no valid block are facts, which no rule takes back.
+pub(crate) fn judged(
+    subject: &Subject<'_>,
+    verdict: Option<Verdict>,
+) -> (Option<Verdict>, Option<Undecided>) {
+    if matches!(verdict, Some(Verdict::Stalled | Verdict::Missed)) {
+        return (verdict, None);
+    }
+    match RULES.iter().find_map(|rule| rule(subject, verdict)) {
+        Some(why) => (Some(Verdict::Undecided), Some(why)),
+        None => (verdict, None),
+    }
+}
+
+/// Whether a valid run of either took less time than the clock resolves.
+pub(crate) fn is_below_clock(step: &StepFindings, runs: &[StepRun], base_runs: &[StepRun]) -> bool {
+    let mut all = valid(runs).chain(valid(base_runs));
+    step.less_is_better && all.any(|run| !run.executions.is_empty() && run.rate < LEAST_SECONDS)
+}
+
+fn below_clock(subject: &Subject<'_>, _: Option<Verdict>) -> Option<Undecided> {
+    let has_both = valid(subject.runs).next().is_some() && valid(subject.base_runs).next().is_some();
+    (has_both && is_below_clock(subject.step, subject.runs, subject.base_runs))
+        .then_some(Undecided::BelowClock)
+}
+
+/// Against a base that stood still nothing is shown to be faster than it or the same.
+fn base_stalled(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undecided> {
+    let is_taken_back =
+        matches!(verdict, Some(Verdict::Faster | Verdict::Same | Verdict::Paced | Verdict::Invalid));
+    (is_taken_back && !subject.zero_rates.base_stalled.is_empty()).then_some(Undecided::BaseStalled)
+}

@@ -1,0 +1,248 @@
+//! Sentences that stand for those that the plan leaves out: in which groups of steps each variant
+//! was decided to be faster or slower, by how much, and what that is made of.
+
+use std::collections::BTreeMap;
+
+use dbdyno_analyse::{
+    Cause, OperationClass, Ratio, StepFindings, VariantStep, Verdict, WorkloadFindings, numbered,
+};
+
+use crate::document::Block;
+use crate::evidence::of_operation;
+use crate::number::{fixed, interval_text, ratio_text};
+use crate::rates::bounded_text;
+use crate::words::listed;
+
+/// Marks text that no one wrote.
+const DRAFTED: &str = "Drafted from the decided comparisons";
+
+/// Groups that are described; the others are counted.
+const DESCRIBED: usize = 4;
+
+/// Steps that are named one by one.
+const NAMED: usize = 3;
+
+/// A mean difference below this fraction is counted, and not described.
+const LARGE: f64 = 0.05;
+
+/// A cause that explains less of the difference is not *the* cause.
+const MOST_OF_IT: f64 = 0.5;
+
+/// One item for each variant that was compared; nothing where none was.
+pub(crate) fn drafted(base: &str, again: Option<&str>, workloads: &[WorkloadFindings]) -> Option<Block> {
+    let mut items: Vec<String> = Vec::new();
+    for workload in workloads {
+        let of = if workloads.len() > 1 { format!("{}: ", workload.name) } else { String::new() };
+        let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
+        let names = names.map(|variant| variant.variant.as_str());
+        for name in names.filter(|name| *name != base && Some(*name) != again) {
+            items.extend(sentence(base, name, workload).map(|text| format!("* {of}{name} {text}")));
+        }
+    }
+    (!items.is_empty()).then(|| Block::Prose(format!("*{DRAFTED}.*\n\n{}", items.join("\n"))))
+}
+
+type Compared<'a> = (&'a StepFindings, &'a VariantStep, &'a Ratio);
+
+/// Steps of one group with one verdict.
+struct Part<'a> {
+    group: String,
+    verdict: Verdict,
+    steps: Vec<Compared<'a>>,
+    /// Steps of the group that have a ratio.
+    all: usize,
+}
+
+/// `against a: slower in 9 of 10 writes (0.71 × a's rate in the geometric mean, 0.55 to 0.86); same
+/// in 3 steps.`
+fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<String> {
+    let compared: Vec<Compared<'_>> = workload
+        .judged_steps()
+        .filter_map(|step| {
+            let variant = step.variant(name)?;
+            Some((step, variant, variant.ratio.as_ref()?))
+        })
+        .collect();
+    if compared.is_empty() {
+        return None;
+    }
+    if compared.iter().all(|(_, variant, _)| variant.verdict.is_none()) {
+        return Some(format!("against {base}: one block, so nothing is decided."));
+    }
+    let mut parts = parts(&compared);
+    parts.sort_by(|one, other| other.weight().total_cmp(&one.weight()));
+    let (large, small): (Vec<Part<'_>>, Vec<Part<'_>>) =
+        parts.into_iter().partition(|part| part.mean().exp_m1().abs() >= LARGE);
+    let (described, others) = large.split_at(large.len().min(DESCRIBED));
+    let mut said: Vec<String> = described.iter().map(|part| part.text(base)).collect();
+    let steps = |parts: &[Part<'_>]| parts.iter().map(|part| part.steps.len()).sum::<usize>();
+    let counted =
+        |count: usize, text: &str| (count > 0).then(|| format!("{text} {}", numbered(count, "step")));
+    said.extend(counted(steps(others), "decided as well in"));
+    said.extend(counted(steps(&small), "decided, but within 5 %, in"));
+    for (verdict, text) in [(Verdict::Same, "same in"), (Verdict::Undecided, "undecided in")] {
+        let of_verdict = compared.iter().filter(|(_, variant, _)| variant.verdict == Some(verdict));
+        said.extend(counted(of_verdict.count(), text));
+    }
+    (!said.is_empty()).then(|| format!("against {base}: {}.", said.join("; ")))
+}
+
+fn parts<'a>(compared: &[Compared<'a>]) -> Vec<Part<'a>> {
+    let mut by_group: BTreeMap<(String, &str), Part<'a>> = BTreeMap::new();
+    for of_step in compared {
+        let Some(verdict @ (Verdict::Faster | Verdict::Slower)) = of_step.1.verdict else { continue };
+        let group = group_of(of_step.0);
+        let all = compared.iter().filter(|(step, ..)| group_of(step) == group).count();
+        let part = by_group.entry((group.clone(), verdict.word()));
+        part.or_insert(Part { group, verdict, steps: Vec::new(), all }).steps.push(*of_step);
+    }
+    by_group.into_values().collect()
+}
+
+/// The step's group in published tables; without one, what its operations do.
+fn group_of(step: &StepFindings) -> String {
+    let class = match step.headline_class {
+        OperationClass::Query => "steps that query",
+        OperationClass::Scan => "steps that scan",
+        OperationClass::Insert => "steps that insert",
+        OperationClass::Delete => "steps that delete",
+        OperationClass::Index => "steps that build indexes",
+        OperationClass::Other => "other steps",
+    };
+    step.groups.values().next().cloned().unwrap_or_else(|| class.to_owned())
+}
+
+impl Part<'_> {
+    /// The mean log ratio. A bound counts as what it is at least.
+    fn mean(&self) -> f64 {
+        self.steps.iter().map(|(.., ratio)| ratio.value.ln()).sum::<f64>() / self.steps.len() as f64
+    }
+
+    fn weight(&self) -> f64 {
+        self.mean().abs() * self.steps.len() as f64
+    }
+
+    fn text(&self, base: &str) -> String {
+        let word = self.verdict.word();
+        let names: Vec<&str> = self.steps.iter().map(|(step, ..)| step.name.as_str()).collect();
+        let whose = |of: &str| format!("{of} × {base}'s {}", self.figure());
+        let cause = self.cause().map_or_else(String::new, |cause| format!(", {cause}"));
+        match self.steps.as_slice() {
+            [(step, _, ratio)] => {
+                let interval = ratio.inference.as_ref().map_or_else(String::new, |inference| {
+                    format!(", 95 % interval {}", interval_text(inference.interval))
+                });
+                format!("{word} in {} ({}{interval}{cause})", step.name, whose(&bounded_text(ratio)))
+            }
+            steps => {
+                let place = match names.len() <= NAMED {
+                    true => listed(&names),
+                    false => format!("{} of {} {}", names.len(), self.all, self.group),
+                };
+                let mut ends: Vec<&Ratio> = steps.iter().map(|(.., ratio)| *ratio).collect();
+                ends.sort_by(|one, other| one.value.total_cmp(&other.value));
+                let range = match ends.as_slice() {
+                    [least, .., most] => format!("{} to {}", bounded_text(least), bounded_text(most)),
+                    _ => String::new(),
+                };
+                let mean = whose(&ratio_text(self.mean().exp(), 2));
+                format!("{word} in {place} ({mean} in the geometric mean, {range}{cause})")
+            }
+        }
+    }
+
+    fn figure(&self) -> &'static str {
+        if self.steps.iter().all(|(step, ..)| step.less_is_better) { "time" } else { "rate" }
+    }
+
+    /// `most of it user CPU per operation, ×0.74 on the rate`: as the cost breakdown of the steps
+    /// has it; `None` where one has none, and where no cause is most of the difference.
+    fn cause(&self) -> Option<String> {
+        const CAUSES: [Cause; 4] = [Cause::CpuUser, Cause::CpuKernel, Cause::IoWait, Cause::Idle];
+        let of_step = |cause: Cause, variant: &VariantStep| {
+            let mut parts = variant.cost_breakdown.as_ref()?.parts.iter();
+            Some(parts.find(|part| part.cause == cause)?.factor.ln())
+        };
+        let mean_of = |cause: Cause| -> Option<(Cause, f64)> {
+            let logs = self.steps.iter().map(|(_, variant, _)| of_step(cause, variant));
+            let logs = logs.collect::<Option<Vec<f64>>>()?;
+            Some((cause, logs.iter().sum::<f64>() / logs.len() as f64))
+        };
+        let all = CAUSES.into_iter().map(mean_of).collect::<Option<Vec<_>>>()?;
+        let (cause, log) = all.into_iter().max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))?;
+        (log / self.mean() >= MOST_OF_IT).then(|| {
+            let factor = fixed(Some(log.exp()), 2);
+            format!("most of it {}, ×{factor} on the rate", of_operation(cause))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{CostBreakdown, CostPart, Findings};
+
+    use super::*;
+    use crate::fixture;
+
+    fn said(findings: &Findings) -> String {
+        match drafted(&findings.run.base, None, &findings.workloads) {
+            Some(Block::Prose(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn decided_steps_are_summed_up_in_groups_and_others_are_counted() {
+        insta::assert_snapshot!(said(&fixture::with_blocks(3)), @r#"
+        *Drafted from the decided comparisons.*
+
+        * <b>&" against rollback: faster in l.i1, l.i2 and qp100 (3.18 × rollback's rate in the geometric mean, 1.30 to 9.87, most of it user CPU per operation, ×3.24 on the rate); slower in qr1000 (0.80 × rollback's rate, 95 % interval 0.784–0.816, most of it user CPU per operation, ×0.82 on the rate); same in 1 step; undecided in 3 steps.
+        "#);
+    }
+
+    #[test]
+    fn one_block_decides_nothing() {
+        insta::assert_snapshot!(said(&fixture::findings()), @r#"
+        *Drafted from the decided comparisons.*
+
+        * <b>&" against rollback: one block, so nothing is decided.
+        "#);
+    }
+
+    #[test]
+    fn a_ratio_that_is_far_from_1_and_undecided_is_not_named() {
+        let mut findings = fixture::with_blocks(3);
+        for step in &mut findings.workloads[0].steps {
+            for variant in &mut step.variants {
+                variant.verdict = variant.verdict.map(|_| Verdict::Undecided);
+            }
+        }
+        let text = said(&findings);
+        assert!(text.contains(": undecided in ") && !text.contains("rate"), "{text}");
+    }
+
+    #[test]
+    fn the_cause_is_that_of_the_cost_breakdown_whatever_the_whole_host_used() {
+        let mut findings = fixture::with_blocks(3);
+        let steps = findings.workloads[0].steps.iter_mut();
+        for variant in steps.filter_map(|step| step.variants.last_mut()) {
+            let Some(ratio) = &variant.ratio else { continue };
+            let part = |cause, share: f64| CostPart {
+                cause,
+                base: 10.0,
+                variant: 20.0,
+                factor: ratio.value.powf(share),
+            };
+            let shares =
+                [(Cause::CpuUser, 0.8), (Cause::CpuKernel, 0.1), (Cause::IoWait, 0.1), (Cause::Idle, 0.0)];
+            let parts = shares.map(|(cause, share)| part(cause, share)).to_vec();
+            variant.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
+            if let Some(relative) = &mut variant.relative {
+                // It took the CPU of the whole host.
+                relative.efficiency.cpu_o = Some(31.9);
+            }
+        }
+        let text = said(&findings);
+        assert!(text.contains("most of it user CPU per operation, ×") && !text.contains("31.9"), "{text}");
+    }
+}
