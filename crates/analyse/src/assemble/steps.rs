@@ -29,7 +29,7 @@ use crate::readings::measured::{Hosting, Measured};
 use crate::readings::rates::{done, has_telling_seconds, per_second, seconds_on_target};
 use crate::readings::span::{Span, tally};
 use crate::validity::record_integrity::times_fault;
-use crate::validity::{client_hosts, headroom, refused, validity};
+use crate::validity::{client_hosts, headroom, refused, validity, warmup_backlog};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,9 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     let limited = if around.judges_client { of_client() } else { Vec::new() };
     let headline_kinds = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
     let refused = headline_kinds.filter_map(|kind| refused::fault(kind, &step.events));
-    let validity = faults.into_iter().chain(refused).chain(limited).fold(of_records, add_reason);
+    let backlogs = kinds.iter().filter_map(|kind| warmup_backlog::fault(step, window, kind));
+    let reasons = faults.into_iter().chain(refused).chain(backlogs).chain(limited);
+    let validity = reasons.fold(of_records, add_reason);
     let run = StepRun {
         block: around.block,
         validity,

@@ -55,6 +55,11 @@ impl PostgresSession {
         self.wire.stream().encryption()
     }
 
+    /// Whether the session was in a transaction, a failed one perhaps, at the end of the last answer.
+    pub fn in_transaction(&self) -> bool {
+        self.wire.in_transaction
+    }
+
     /// The server's process for this connection, as in `pg_stat_activity` and
     /// `pg_terminate_backend`.
     pub fn connection_id(&self) -> u32 {
@@ -159,6 +164,10 @@ impl Connection for PostgresSession {
 
     fn encryption(&self) -> Option<Encryption> {
         self.encryption()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.in_transaction()
     }
 
     async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
