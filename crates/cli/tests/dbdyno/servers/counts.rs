@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dbdyno_drivers::first_i64;
+use dbdyno_drivers::mysql::MysqlSession;
+use dbdyno_drivers::{Session, first_i64};
 use dbdyno_provision::Server;
 use dbdyno_record::{Run, StepEvent, StepRecord};
 
@@ -12,7 +13,7 @@ use crate::servers::postgres;
 use crate::servers::shared::{self, COUNTED_MARIADB, COUNTED_POSTGRES};
 use crate::servers::sysbench::{Held, Theirs};
 use crate::servers::watch::ask;
-use crate::support::{Desk, faults, figure, findings};
+use crate::support::{Desk, faults, figure, findings, wait_for};
 
 /// The servers' counters and settings are the caller's as long as it holds the guard.
 fn alone() -> (MutexGuard<'static, ()>, Theirs) {
@@ -21,10 +22,40 @@ fn alone() -> (MutexGuard<'static, ()>, Theirs) {
     (turn, Theirs::Mysql(Held::Shared(&COUNTED_MARIADB)))
 }
 
-fn counter(name: &str) -> u64 {
-    let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
-    let rows = ask(&COUNTED_MARIADB.options(None), &[&sql]);
-    rows[0][1].as_deref().unwrap().parse().unwrap()
+/// Statements that clients have sent to the server, logouts included, less those of this session.
+struct Questions {
+    runtime: tokio::runtime::Runtime,
+    session: MysqlSession,
+    own: u64,
+}
+
+impl Questions {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let session = runtime.block_on(MysqlSession::connect(&COUNTED_MARIADB.options(None))).unwrap();
+        Self { runtime, session, own: 0 }
+    }
+
+    fn status(&mut self, name: &str) -> u64 {
+        self.own += 1;
+        let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
+        let rows = self.runtime.block_on(self.session.rows(&sql)).unwrap();
+        rows[0][1].as_deref().unwrap().parse().unwrap()
+    }
+
+    /// Once all other sessions have ended: the server counts their logouts too.
+    fn read(&mut self) -> u64 {
+        wait_for("the other sessions to end", || (self.status("Threads_connected") == 1).then_some(()));
+        self.status("Questions") - self.own
+    }
+}
+
+/// Rows of the only table of a database that were changed since the server counts them.
+fn changed(database: &str) -> u64 {
+    let asks = format!(
+        "SELECT COALESCE(SUM(ROWS_CHANGED), 0) FROM information_schema.TABLE_STATISTICS WHERE TABLE_SCHEMA = '{database}'"
+    );
+    number(database, &asks).cast_unsigned()
 }
 
 fn number(database: &str, sql: &str) -> i64 {
@@ -57,11 +88,12 @@ fn each_run_changes_as_many_rows_as_it_has_events() {
     theirs.create(&database);
     let run = |options: &[&str], command: &str| {
         let options = [&["--events=200", "--time=0"], options].concat();
-        let before = counter("Handler_update");
+        let before = changed(&database);
         let ended = theirs.ours(&desk, &database, "oltp_update_non_index", &options, command);
         let out = ended.expect_ok().out.clone();
-        (counter("Handler_update") - before, out)
+        (changed(&database) - before, out)
     };
+    ask(&COUNTED_MARIADB.options(None), &["SET GLOBAL userstat = 1"]);
     run(&[], "prepare");
     for _ in 0..3 {
         let (changed, out) = run(&[], "run");
@@ -76,6 +108,34 @@ fn each_run_changes_as_many_rows_as_it_has_events() {
         (changed, 200),
         "{out}"
     );
+}
+
+#[test]
+fn cells_on_tables_that_stay_change_rows_each_time_and_name_their_seeds() {
+    let (_turn, theirs) = alone();
+    let (desk, database) = (Desk::new(), shared::database());
+    theirs.create(&database);
+    theirs.ours(&desk, &database, "oltp_insert", &["--table-size=300"], "prepare").expect_ok();
+    let options = "tests = [\"update-non-index\"]\nuse_existing = true\ntable_size = 300\nevents = 100\nconnections = [1]\n";
+    let address = theirs.address(&database);
+    let plan = format!(
+        "name = \"twice\"\nblocks = 2\n[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n[workload.oltp]\n{options}"
+    );
+    desk.write("p.toml", &plan);
+    ask(&COUNTED_MARIADB.options(None), &["SET GLOBAL userstat = 1"]);
+    let before = changed(&database);
+    for name in ["first", "second"] {
+        desk.dbdyno(&["run", "p.toml", "--out", name]).expect_ok();
+    }
+    assert_eq!(changed(&database) - before, 400);
+    let mut seeds = std::collections::BTreeSet::new();
+    for name in ["first", "second"] {
+        let run_dir = std::fs::read_dir(desk.path(name)).unwrap().next().unwrap().unwrap().path();
+        for cell in Run::open(&run_dir).unwrap().cells {
+            seeds.insert(cell.steps[0].spec.options["seed"].as_u64().unwrap());
+        }
+    }
+    assert_eq!(seeds.len(), 4, "{seeds:?}");
 }
 
 /// Begins again once in each event, by an error that the server raises.
@@ -98,12 +158,13 @@ fn statements_of_restarted_events_agree_with_the_servers_questions() {
     theirs.create(&database);
     theirs.ours(&desk, &database, "oltp_insert", &["--table-size=10"], "prepare").expect_ok();
     let script = desk.write("again.lua", AGAIN).display().to_string();
-    let run = |events: &str| {
-        let before = counter("Questions");
+    let mut questions = Questions::new();
+    let mut run = |events: &str| {
+        let before = questions.read();
         let ended = theirs.ours(&desk, &database, &script, &[events, "--time=0"], "run");
         let out = ended.expect_ok().out.clone();
         let ours = figure(&out, "queries:") + figure(&out, "ignored errors:");
-        (counter("Questions") - before, ours, figure(&out, "ignored errors:"))
+        (questions.read() - before, ours, figure(&out, "ignored errors:"))
     };
     let (few, many) = (run("--events=20"), run("--events=50"));
     assert_eq!((few.2, many.2), (20, 50));
@@ -192,16 +253,17 @@ fn of_step(step: &StepRecord) -> u64 {
 #[ignore = "in cargo xtask test --all: twelve runs"]
 fn statements_of_every_workload_agree_with_the_servers_questions() {
     let (_turn, _) = alone();
+    let mut questions = Questions::new();
     for workload in WORKLOADS {
-        let of_size = |size| {
-            let before = counter("Questions");
+        let mut of_size = |size| {
+            let before = questions.read();
             let (_, dir, _desk) = run(&COUNTED_MARIADB, workload, size);
-            (counter("Questions") - before, statements(&dir))
+            (questions.read() - before, statements(&dir))
         };
         let (few, many) = (of_size(20), of_size(50));
         let difference = |of: fn((u64, u64)) -> u64| of(many) as i64 - of(few) as i64;
         let (theirs, ours) = (difference(|counts| counts.0), difference(|counts| counts.1));
-        assert!(ours > 0, "{}", workload.0);
+        assert_ne!(ours, 0, "{}", workload.0);
         assert_eq!(theirs, ours, "{}: {few:?} {many:?}", workload.0);
     }
 }
