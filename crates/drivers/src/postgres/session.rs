@@ -30,7 +30,8 @@ pub struct PostgresSession<S = Stream> {
     /// server.
     next_name: u32,
     pub(super) exchange: Exchange,
-    options: Options,
+    /// Cold, and large: thousands of sessions are kept.
+    options: Box<Options>,
 }
 
 impl PostgresSession {
@@ -92,7 +93,7 @@ impl PostgresSession {
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
         let exchange = Exchange::entered(options.place(), &options.manner.roster, ticket);
-        let options = options.clone();
+        let options = Box::new(options.clone());
         Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange, options })
     }
 }
