@@ -145,7 +145,7 @@ codes! {
     BlockResumed, DamagedRecord, InvalidStep, InvalidSteps, ZeroRate, Stalled, BaseStalled,
     TargetMissed, TargetMissedByClient, TargetMissedInBlocks, ScheduleMissed, OutageOfSchedule,
     OutageOfClosedLoop, ClientPause, QueryCache, AnsweredByCache, ShortSteps,
-    EmptyDeletes, Unsettled, DeferredWork,
+    EmptyWrites, Unsettled, DeferredWork,
     FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
@@ -162,7 +162,7 @@ codes! {
     IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
     ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
     OperationsFailed, LittlesLaw, ClientBusy, ClientWaited, ClientAtItsRate, ClientLate, ClientHostBusy,
-    ClientHostLate, Restless
+    ClientHostLate, WarmupBacklog, Restless
 }
 
 /// What a warning does to the figures.

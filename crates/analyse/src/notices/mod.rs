@@ -4,7 +4,7 @@ pub(crate) mod caches;
 mod cells;
 mod cold;
 mod control;
-mod empty_deletes;
+mod empty_writes;
 pub(crate) mod encryption;
 mod fsyncs;
 mod host_check;
@@ -65,7 +65,7 @@ const RULES: &[Rule] = &[
     }),
     (Caution, |facts| caches::notices(facts.run, facts.workloads, |_| true)),
     (Caution, |facts| short_steps::notices(facts.workloads)),
-    (Caution, |facts| empty_deletes::notices(facts.workloads)),
+    (Caution, |facts| empty_writes::notices(facts.workloads)),
     (Caution, |facts| cold::notices(facts.run, facts.workloads)),
     (Caution, |facts| settling::notices(facts.run)),
     (Caution, |facts| debt::notices(facts.workloads)),

@@ -7,6 +7,7 @@ pub(crate) mod headroom;
 pub(crate) mod littles_law;
 pub(crate) mod record_integrity;
 pub(crate) mod refused;
+pub(crate) mod warmup_backlog;
 
 use std::collections::BTreeMap;
 

@@ -182,7 +182,7 @@ fn run(
         login.manner.sets_autocommit = task.sets_autocommit;
     }
     task.missing.iter().for_each(|missing| endpoint.capabilities.do_without(missing));
-    let context = Context { endpoint, owned: false, seed: plan.seed, device: None };
+    let context = Context { endpoint, owned: false, seed: plan.seed, draws: task.draws, device: None };
     let options = plan.workload.get(&task.workload);
     let workload =
         options.zip(kind_of(&task.workload)).and_then(|(options, kind)| kind.open(options, context));

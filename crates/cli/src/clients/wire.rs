@@ -55,6 +55,8 @@ pub(crate) struct Task {
     pub(crate) sets_autocommit: bool,
     /// What the server lacks, by the names that [`dbdyno_drivers::Capabilities::do_without`] knows.
     pub(crate) missing: Vec<String>,
+    /// Seed of what the step draws.
+    pub(crate) draws: u64,
     pub(crate) part: HostShare,
 }
 

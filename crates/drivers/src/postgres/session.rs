@@ -30,7 +30,8 @@ pub struct PostgresSession<S = Stream> {
     /// server.
     next_name: u32,
     pub(super) exchange: Exchange,
-    options: Options,
+    /// Cold, and large: thousands of sessions are kept.
+    options: Box<Options>,
     /// The questions for counters that the server has answered; `None` before the first time.
     pub(super) counted: Option<Vec<String>>,
 }
@@ -55,6 +56,11 @@ impl PostgresSession {
 
     pub fn encryption(&self) -> Option<Encryption> {
         self.wire.stream().encryption()
+    }
+
+    /// Whether the session was in a transaction, a failed one perhaps, at the end of the last answer.
+    pub fn in_transaction(&self) -> bool {
+        self.wire.in_transaction
     }
 
     /// The server's process for this connection, as in `pg_stat_activity` and
@@ -89,7 +95,7 @@ impl PostgresSession {
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
         let exchange = Exchange::entered(options.place(), &options.manner.roster, ticket);
-        let options = options.clone();
+        let options = Box::new(options.clone());
         let (statements, next_name, counted) = (Vec::new(), 0, None);
         Ok(Self { wire, agreed, statements, next_name, exchange, options, counted })
     }
@@ -162,6 +168,10 @@ impl Connection for PostgresSession {
 
     fn encryption(&self) -> Option<Encryption> {
         self.encryption()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.in_transaction()
     }
 
     async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
