@@ -83,6 +83,13 @@ pub(crate) fn undecided_text(why: &Undecided) -> String {
         Undecided::BelowClock => {
             format!("a time below {LEAST_SECONDS} s is below what the clock resolves: no ratio is formed")
         }
+        Undecided::TooFewOperations(few) => {
+            let enough = few.enough_seconds.map_or_else(String::new, |seconds| format!(" in {seconds:.0} s"));
+            let (operations, least) = (few.operations, few.least);
+            format!(
+                "too few operations: {operations:.1} in the window, and {least:.0} would be enough{enough}"
+            )
+        }
         Undecided::BaseStalled => "the base answered nothing in some blocks".to_owned(),
     }
 }

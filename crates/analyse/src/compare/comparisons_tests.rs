@@ -3,7 +3,7 @@
 use dbdyno_record::{Run, StepRecord};
 
 use crate::compare::comparison::{CompareChoices, compare};
-use crate::fixtures::{cell, load_step, query_seconds_step, run, run_of_pairs};
+use crate::fixtures::{cell, load_step, query_seconds_step, run, run_of_pairs, scan_step};
 use crate::model::{Findings, Side, StepFindings, Undecided, VariantStep, Verdict};
 use crate::{Choices, analyse, analyse_only, analyse_with};
 
@@ -187,4 +187,29 @@ fn times_below_the_clock_have_no_ratio_and_are_undecided_for_that_reason() {
     assert_eq!(of(0.000_03), (false, Some(Verdict::Undecided), Some(Undecided::BelowClock)));
     let (has_ratio, _, undecided) = of(0.000_3);
     assert_eq!((has_ratio, undecided), (true, None));
+}
+
+#[test]
+fn too_few_operations_decide_nothing_however_well_the_blocks_agree() {
+    // Two connections for five seconds, twice as slow as the base, or as fast.
+    let of = |base_us: u64, cycle_us: u64| {
+        let cells = (1..=5).flat_map(|block| {
+            [("a", base_us), ("b", cycle_us)].map(|(name, cycle_us)| {
+                // A thousandth from block to block: a clock has no more.
+                let cycle_us = cycle_us + u64::from(block) * cycle_us / 1_000;
+                cell(block, name, vec![scan_step(&[(cycle_us, 1); 2], (0, 5_000_000))])
+            })
+        });
+        let findings = analyse(&run(&["a", "b"], 5, cells.collect()));
+        let step = findings.workloads[0].steps.iter().find(|step| step.name == "scan").unwrap();
+        let found = step.variant("b").unwrap();
+        (found.verdict.unwrap(), found.undecided.clone())
+    };
+    assert_eq!(of(20_000, 40_000), (Verdict::Slower, None));
+    for (base_us, cycle_us) in [(400_000, 800_000), (600_000, 600_000)] {
+        let (verdict, why) = of(base_us, cycle_us);
+        let Some(Undecided::TooFewOperations(few)) = why else { panic!("{why:?}") };
+        assert_eq!(verdict, Verdict::Undecided);
+        assert!(few.operations < 20.0 && few.enough_seconds.unwrap() > 5.0, "{few:?}");
+    }
 }

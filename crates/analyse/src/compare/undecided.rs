@@ -21,7 +21,7 @@ pub(crate) struct Subject<'a> {
 type Rule = fn(&Subject<'_>, Option<Verdict>) -> Option<Undecided>;
 
 /// The first that finds one counts.
-const RULES: &[Rule] = &[below_clock, base_stalled];
+const RULES: &[Rule] = &[below_clock, too_few_operations, base_stalled];
 
 /// The verdict, and why it is undecided where a rule says so. That a variant stalled, missed its
 /// rate or has no valid block are facts, which no rule takes back.
@@ -48,6 +48,18 @@ fn below_clock(subject: &Subject<'_>, _: Option<Verdict>) -> Option<Undecided> {
     let has_both = valid(subject.runs).next().is_some() && valid(subject.base_runs).next().is_some();
     (has_both && is_below_clock(subject.step, subject.runs, subject.base_runs))
         .then_some(Undecided::BelowClock)
+}
+
+/// A rate of a few operations decides nothing, however well its blocks agree.
+fn too_few_operations(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undecided> {
+    if !matches!(verdict, Some(Verdict::Faster | Verdict::Slower | Verdict::Same | Verdict::Undecided)) {
+        return None;
+    }
+    let all = valid(subject.runs).chain(valid(subject.base_runs));
+    let least = all
+        .filter_map(|run| run.too_few)
+        .min_by(|one, other| (one.operations / one.least).total_cmp(&(other.operations / other.least)));
+    least.map(Undecided::TooFewOperations)
 }
 
 /// Against a base that stood still nothing is shown to be faster than it or the same.

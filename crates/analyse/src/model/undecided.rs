@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::model::TooFewOperations;
+
 /// A reason that more blocks do not take away. A new one is a variant here, a rule in
 /// `compare/undecided.rs` and words in the report's `words.rs`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -9,6 +11,8 @@ use serde::Serialize;
 pub enum Undecided {
     /// One of the two times is below what the clock of the records resolves: no ratio is formed.
     BelowClock,
+    /// A window of one of the two holds too few operations, by this one of them with the least.
+    TooFewOperations(TooFewOperations),
     /// The base answered nothing in some blocks, which are in no ratio.
     BaseStalled,
 }
