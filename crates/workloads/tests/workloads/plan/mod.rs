@@ -5,5 +5,6 @@ mod data;
 mod errors;
 mod estimate;
 mod estimate_data;
+mod estimate_recorded;
 mod overrides;
 mod plans;

@@ -1,0 +1,74 @@
+//! The shipped figures next to runs that were recorded: those of docs/reports, on a machine whose
+//! servers had one CPU and 23.5 GiB of memory; and a published one.
+
+use std::path::Path;
+use std::time::Duration;
+
+use dbdyno_plan::{Basis, Estimate, estimate};
+use dbdyno_workloads::plans::read_with;
+
+/// Plans in their small size, and the minutes that their runs took.
+const RECORDED: [(&str, f64); 7] = [
+    ("binlog-sync-2x2", 10.0),
+    ("dbt3-2012", 35.0),
+    ("insert-benchmark-2024", 9.0),
+    ("microbenchmarks-2024", 38.0),
+    ("oltp-2012", 4.0),
+    ("sysbench-io-bound-2021", 8.0),
+    ("thread-pool-2012", 5.0),
+];
+
+/// Options of a small size that were others when the run was recorded.
+fn as_recorded(name: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let options = [
+        ("workload.microbenchmarks.read_time", "1s"),
+        ("workload.microbenchmarks.write_time", "1s"),
+        ("workload.microbenchmarks.warmup", "0s"),
+        ("workload.microbenchmarks.settle_wait", "1s"),
+        ("blocks", "3"),
+    ];
+    options.into_iter().filter(move |_| name == "sysbench-io-bound-2021")
+}
+
+fn forecast(name: &str, overrides: &[(&str, &str)]) -> Estimate {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../plans/{name}.toml"));
+    let said = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    let overrides: Vec<_> = overrides.iter().map(said).collect();
+    let plan = read_with(&file, &overrides).unwrap_or_else(|error| panic!("{error}"));
+    estimate(&plan, &Basis { cpus: Some(1), memory_bytes: Some(47 << 29), past: Vec::new() })
+}
+
+#[test]
+fn forecasts_are_near_the_recorded_runs() {
+    let (mut all, mut took) = (0.0, 0.0);
+    for (name, minutes) in RECORDED {
+        let overrides: Vec<_> = [("size", "small")].into_iter().chain(as_recorded(name)).collect();
+        let estimated = forecast(name, &overrides).duration.as_secs_f64() / 60.0;
+        let ratio = estimated / minutes;
+        assert!((1.0 / 1.5..=1.5).contains(&ratio), "{name}: {estimated:.1} of {minutes} min");
+        all += estimated;
+        took += minutes;
+    }
+    assert!((1.0 / 1.2..=1.2).contains(&(all / took)), "{all:.1} of {took} min");
+}
+
+#[test]
+fn the_write_step_of_the_small_size_takes_the_seconds_that_were_recorded() {
+    let cells = forecast("insert-benchmark-2024", &[("size", "small")]).cells;
+    let of = |name: &str| cells[0].steps.iter().find(|step| step.name == name).map(|step| step.duration);
+    let recorded = Duration::from_secs(3)..=Duration::from_secs(8);
+    assert!(of("l.i1").is_some_and(|length| recorded.contains(&length)), "{:?}", of("l.i1"));
+}
+
+#[test]
+fn queries_on_data_that_do_not_fit_into_memory_take_the_published_time() {
+    let cells = forecast("dbt3-2012", &[]).cells;
+    let is_query = |name: &str| name.starts_with('q');
+    let queries: Duration = cells
+        .iter()
+        .flat_map(|cell| cell.steps.iter().filter(|step| is_query(&step.name)).map(|step| step.duration))
+        .sum();
+    // Five executions of each query on each of three servers.
+    let hours = queries.as_secs_f64() * 5.0 / 3600.0;
+    assert!((hours / 125.0 - 1.0).abs() < 0.02, "{hours} h for the 125 that were published");
+}
