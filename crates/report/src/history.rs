@@ -11,7 +11,7 @@ use crate::document::{self, Block, Cell, Chart, Table, Tone};
 use crate::html::charts::history_chart;
 use crate::html::page;
 use crate::notices::{add_words, texts};
-use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
+use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio, seconds_text};
 use crate::{TerminalOptions, json};
 
 /// The column that is painted.
@@ -206,7 +206,7 @@ fn lapse(history: &History, series: &Series) -> Option<String> {
 }
 
 fn sentence(history: &History, series: &Series, change: &Change) -> String {
-    let (before, after) = (level(history, change.before), level(history, change.after));
+    let (before, after) = (level(history, series, change.before), level(history, series, change.after));
     let how = match (change.before > 0.0, change.after > 0.0) {
         (true, true) => format!("{} times the level before", ratio(Some(change.ratio), 3)),
         (false, _) => "rate zero before".to_owned(),
@@ -235,8 +235,9 @@ fn version(history: &History, series: &Series, change: &Change) -> String {
     }
 }
 
-fn level(history: &History, value: f64) -> String {
+fn level(history: &History, series: &Series, value: f64) -> String {
     match history.measure {
+        Measure::Rate if series.follows == Followed::Seconds => seconds_text(value),
         Measure::Rate => rate(Some(value)),
         Measure::Ratio => ratio(Some(value), 3),
     }
@@ -244,8 +245,9 @@ fn level(history: &History, value: f64) -> String {
 
 fn row(history: &History, series: &Series) -> Vec<String> {
     let several = history.series.iter().any(|other| other.workload != series.workload);
-    let text =
-        |value: Option<f64>| value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| level(history, value));
+    let text = |value: Option<f64>| {
+        value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| level(history, series, value))
+    };
     vec![
         if several { format!("{} {}", series.workload, series.step) } else { series.step.clone() },
         series.variant.clone(),

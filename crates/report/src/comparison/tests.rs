@@ -247,3 +247,14 @@ fn ci_gets_a_test_case_a_step_and_comments_have_an_end() {
     let text = comparison_markdown(&long);
     assert!(fits(&text) && text.ends_with("The rest is not shown.\n"), "{}", text.len());
 }
+
+#[test]
+fn seconds_are_never_shown_as_zero() {
+    let mut comparison = comparison();
+    for step in &mut comparison.steps {
+        step.less_is_better = true;
+        (step.base_rate, step.new_rate) = (Some(0.000_03), Some(0.000_3));
+    }
+    let text = comparison_terminal(&comparison, &TerminalOptions { width: 200, ..TerminalOptions::PLAIN });
+    assert!(text.contains("< 0.0001") && text.contains("0.0003") && !text.contains(" 0.00 "), "{text}");
+}
