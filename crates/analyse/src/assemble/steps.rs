@@ -29,7 +29,7 @@ use crate::readings::measured::{Hosting, Measured};
 use crate::readings::rates::{done, has_telling_seconds, per_second, seconds_on_target};
 use crate::readings::span::{Span, tally};
 use crate::validity::record_integrity::times_fault;
-use crate::validity::{client_hosts, headroom, refused, validity};
+use crate::validity::{client_hosts, headroom, refused, throttled, validity};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +89,12 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     let (figure, cut_off) = headline(step, &executions, window);
     let is_long = window.seconds() >= JUDGED_FROM_SECONDS;
     let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
-    let of_client = || client_faults((&measured, &step.events), waited, client_reach, &kinds);
+    // Threads that a quota keeps off their CPUs wait for no other program.
+    let is_throttled = throttled::is_client(step);
+    let of_client = || {
+        let busy = client_limit(&measured, waited).filter(|_| !is_throttled);
+        busy.into_iter().chain(client_faults(&step.events, client_reach, &kinds)).collect()
+    };
     let limited = if around.judges_client { of_client() } else { Vec::new() };
     let headline_kinds = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
     let refused = headline_kinds.filter_map(|kind| refused::fault(kind, &step.events));
@@ -131,19 +136,22 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     (run, times)
 }
 
-/// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its
-/// own for a part `waited` of the window, at its calibrated rate, or late.
+/// The client had no time left, or was held up on CPUs of its own for a part `waited` of the window.
+fn client_limit(step: &Measured<'_>, waited: Option<f64>) -> Option<Notice> {
+    let busy = busiest(step).and_then(headroom::fault);
+    busy.or_else(|| waited.and_then(headroom::wait_fault))
+}
+
+/// Every other way in which the step's figures are the client's own: at its calibrated rate, late,
+/// or one of several hosts without time left.
 fn client_faults(
-    (step, events): (&Measured<'_>, &[StepEvent]),
-    waited: Option<f64>,
+    events: &[StepEvent],
     reached: Option<ClientReach>,
     kinds: &[KindResult],
-) -> Vec<Notice> {
-    let busy = busiest(step).and_then(headroom::fault);
-    let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
+) -> impl Iterator<Item = Notice> {
     let at_its_rate = reached.as_ref().and_then(reach::fault);
     let late = kinds.iter().filter_map(schedule::fault);
-    busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(events)).collect()
+    at_its_rate.into_iter().chain(late).chain(client_hosts::limiting(events))
 }
 
 /// A valid step becomes invalid, an invalid one has one reason more; any other state says enough

@@ -7,12 +7,12 @@ use crate::compare::interim_analyses::{Compared, Look, judge_family, looks, look
 use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio, p99_ratio_apart};
 use crate::compare::margins::Margins;
 use crate::compare::targets::with_fewer_writes;
-use crate::compare::{changed, fixed_rate, zero_rate};
+use crate::compare::{changed, fixed_rate, foreign_load, zero_rate};
 use crate::error::Error;
 use crate::model::runs::valid;
 use crate::model::{
-    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, Latency, Notice, PercentileRatio,
-    Side, StepFindings, VariantStep, Verdict, ZeroRates,
+    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Notice,
+    PercentileRatio, Side, StepFindings, VariantStep, Verdict, ZeroRates,
 };
 use crate::parity::{ClassDifference, between};
 use crate::statistics::describe::{geometric_mean, group};
@@ -74,6 +74,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     judge(&mut steps, &looks);
     notes.extend(zero_rate::notes(&steps));
     notes.extend(missed_note(&steps));
+    notes.extend(foreign_load::note(&steps));
     notes.extend(fixed_rate::notes(&steps));
     let one_block = |step: &ComparedStep| step.ratio.is_some() && step.verdict.is_none();
     if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(one_block) {
@@ -225,6 +226,7 @@ fn both(
         base_p99_us: base.latency.as_ref().and_then(Latency::known_p99_us),
         new_p99_us: new.latency.as_ref().and_then(Latency::known_p99_us),
         target_missed: base.background_rate.is_some() && !step.misses(base) && new_step.misses(new),
+        foreign_load: ForeignLoad::between(&new.runs, &base.runs, margins.of(&step.name)),
         is_fixed_rate,
         schedule_missed: is_fixed_rate && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
         verdict: ran.then_some(Verdict::Invalid),
@@ -271,6 +273,7 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
         if let Some(found) = &step.zero_rates {
             step.verdict = found.judged(step.verdict);
         }
+        foreign_load::judge_compared(step);
     }
 }
 

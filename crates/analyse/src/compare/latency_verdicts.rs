@@ -1,6 +1,7 @@
 //! Verdicts for response times: the 99th percentile against the base's, by block, judged as rates
 //! are.
 
+use crate::compare::foreign_load;
 use crate::compare::inference::{paired, unpaired};
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::ratio::of_blocks;
@@ -61,6 +62,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
         }
         judge_percentiles(&mut family, rules.looks);
     }
+    steps.iter_mut().for_each(|step| foreign_load::judge_percentiles(step));
 }
 
 /// Fills in the verdicts of percentiles that are compared at once, each with its margin.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use dbdyno_record::parallel;
 
-use crate::compare::fixed_rate;
 use crate::compare::inference::paired;
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::margins::Margins;
 use crate::compare::targets::with_fewer_writes;
+use crate::compare::{fixed_rate, foreign_load};
 use crate::model::runs::valid;
 use crate::model::{Bound, Code, LEVEL, Notice, Ratio, StepFindings, VariantStep, Verdict, WorkloadFindings};
 use crate::statistics::false_discovery::benjamini_hochberg;
@@ -71,6 +71,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
         judge_targets(step, rules);
         judge_paced(step, rules.base);
         judge_zero_rates(step, rules.base);
+        foreign_load::judge(step, rules.base);
     }
 }
 

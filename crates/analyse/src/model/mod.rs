@@ -48,4 +48,6 @@ pub use step_sets::{
 pub use steps::{
     ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepFindings, VariantStep, ZeroRates,
 };
-pub use verdict::{Bound, CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};
+pub use verdict::{
+    Bound, CONFIDENCE, Decided, Effect, ForeignLoad, Inference, LEVEL, Paired, Ratio, Verdict,
+};

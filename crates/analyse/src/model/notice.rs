@@ -148,7 +148,8 @@ codes! {
     FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
-    HostCpuUncounted, OtherReads, Steal, ClientWait, ControlDiffers, RatesRise, RatesFall,
+    HostCpuUncounted, OtherReads, Steal, ClientWait, ForeignCpu, ForeignLoad, ThrottledLittle, ClockSetOn,
+    ClockSetBack, ControlDiffers, RatesRise, RatesFall,
     RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold,
     MachinesDiffer, OddMachine,
     NotComparable, TwoRuns, ChangedBetweenRuns, StartedOtherwise, DebugBuildCompared, SeveralTools,
@@ -161,7 +162,7 @@ codes! {
     IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
     ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
     OperationsFailed, ClientBusy, ClientWaited, ClientAtItsRate, ClientLate, ClientHostBusy,
-    ClientHostLate, Restless
+    ClientHostLate, Restless, Throttled, ClientHostThrottled
 }
 
 /// What a warning does to the figures.

@@ -63,7 +63,7 @@ impl Conductor<'_> {
             }
         }
         for mut cell in open {
-            let ended = cell.ended.take().unwrap_or((Outcome::Completed, None));
+            let ended = cell.ended.take().unwrap_or_else(|| cell.walked());
             self.ended(cell, ended, tally)?;
         }
         Ok(())

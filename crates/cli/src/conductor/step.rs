@@ -95,7 +95,8 @@ impl StepTask<'_, '_> {
         let mut executions = workload.executions().into_iter();
         executions.try_for_each(|execution| writer.event(&StepEvent::Execution(execution)))?;
         // What comes next on a server that goes on would be measured together with it.
-        let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
+        let goes_on =
+            !self.database.owned || end.outcome == Outcome::Completed || workload.leaves_data(self.index);
         if goes_on && let Err(text) = conductor.cancel_abandoned(self.database) {
             conductor.progress.line(&format!("warning: {text}"));
             writer.event(&StepEvent::Warning { text })?;

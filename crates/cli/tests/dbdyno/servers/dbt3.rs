@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use dbdyno_drivers::{Address, Options};
-use dbdyno_record::{Interval, Run, StepEvent};
+use dbdyno_record::{Interval, Outcome, Run, StepEvent};
 
 use crate::servers::life::{DISK_FULL, with_a_disk_that_fills};
 use crate::servers::postgres::number;
@@ -292,4 +292,20 @@ fn a_disk_that_is_full_in_a_load_fails_the_step_with_the_databases_words() {
         "{:?}",
         texts(&findings)
     );
+}
+
+#[test]
+fn a_query_that_is_refused_fails_alone_and_those_after_it_run() {
+    let desk = Desk::new();
+    let options = "queries = [6, 14]\nindexes = { q6 = [\"no_such_index\"] }\n";
+    desk.write("p.toml", &plan(SQLITE, options));
+    let failed = desk.dbdyno(&["run", "p.toml"]);
+    failed.expect_code(4);
+    assert!(failed.err.contains("step q6.no_such_index: "), "{}", failed.err);
+    let run = Run::open(&desk.run_dir()).unwrap();
+    let ended: Vec<_> = run.cells[0].steps.iter().map(|step| (step.name.as_str(), step.outcome())).collect();
+    let (completed, failed) = (Some(Outcome::Completed), Some(Outcome::Failed));
+    let expected = [("q6", completed), ("q6.no_such_index", failed), ("q14", completed)];
+    assert_eq!(ended[3..], expected);
+    assert_eq!(run.cells[0].outcome(), Some(Outcome::Failed));
 }
