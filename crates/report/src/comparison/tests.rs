@@ -34,6 +34,7 @@ pub(super) fn comparison() -> Comparison {
     let step = |step: &dbdyno_analyse::StepFindings| {
         let (base, new) = (&step.variants[0], &step.variants[1]);
         ComparedStep {
+            foreign_load: None,
             workload: workload.name.clone(),
             step: step.name.clone(),
             rate_label: step.rate_label.clone(),

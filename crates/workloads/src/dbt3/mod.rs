@@ -189,7 +189,8 @@ impl Workload for Dbt3 {
         let mut checks = {
             let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
             // Without it the time is that of another step: no option leaves this out.
-            let mut checks = verify::refused(&self.steps[index].name, &scripts, &ledger);
+            let refused = verify::refused(&self.steps[index].name, &scripts, &ledger);
+            let mut checks = Vec::from_iter(refused);
             if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
                 return Ok(checks);
             }
