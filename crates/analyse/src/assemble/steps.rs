@@ -1,6 +1,6 @@
 //! One execution of one step: its records in, its figures out.
 
-use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
+use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepRecord};
 use hdrhistogram::Histogram;
 
 use crate::measure::course::{device_seconds, seconds, server_events};
@@ -89,12 +89,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     let (figure, cut_off) = headline(step, &executions, window);
     let is_long = window.seconds() >= JUDGED_FROM_SECONDS;
     let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
-    // Threads that a quota keeps off their CPUs wait for no other program.
-    let is_throttled = throttled::is_client(step);
-    let of_client = || {
-        let busy = client_limit(&measured, waited).filter(|_| !is_throttled);
-        busy.into_iter().chain(client_faults(&step.events, client_reach, &kinds)).collect()
-    };
+    let of_client = || client_faults((&measured, step), waited, client_reach, &kinds);
     let limited = if around.judges_client { of_client() } else { Vec::new() };
     let headline_kinds = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
     let refused = headline_kinds.filter_map(|kind| refused::fault(kind, &step.events));
@@ -136,22 +131,21 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     (run, times)
 }
 
-/// The client had no time left, or was held up on CPUs of its own for a part `waited` of the window.
-fn client_limit(step: &Measured<'_>, waited: Option<f64>) -> Option<Notice> {
-    let busy = busiest(step).and_then(headroom::fault);
-    busy.or_else(|| waited.and_then(headroom::wait_fault))
-}
-
-/// Every other way in which the step's figures are the client's own: at its calibrated rate, late,
-/// or one of several hosts without time left.
+/// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its
+/// own for a part `waited` of the window, at its calibrated rate, or late.
 fn client_faults(
-    events: &[StepEvent],
+    (measured, step): (&Measured<'_>, &StepRecord),
+    waited: Option<f64>,
     reached: Option<ClientReach>,
     kinds: &[KindResult],
-) -> impl Iterator<Item = Notice> {
+) -> Vec<Notice> {
+    let busy = busiest(measured).and_then(headroom::fault);
+    let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
+    // Threads that a quota keeps off their CPUs wait for no other program.
+    let busy = busy.filter(|_| !throttled::is_client(step));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
     let late = kinds.iter().filter_map(schedule::fault);
-    at_its_rate.into_iter().chain(late).chain(client_hosts::limiting(events))
+    busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(&step.events)).collect()
 }
 
 /// A valid step becomes invalid, an invalid one has one reason more; any other state says enough

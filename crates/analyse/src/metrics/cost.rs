@@ -38,7 +38,7 @@ group! {
         host_steal_share: "steal", "of CPUs", 4, NotCompared, stolen_share(c.step),
             "Share of the host's CPU time that the hypervisor gave to others.";
         foreign_cpu_share: "foreign", "of CPU", 4, NotCompared,
-            foreign_cpu::cpu_shares(c.step, c.events).map(CpuShares::foreign_share), is_last = true,
+            foreign_cpu::cpu_shares(c.step, c.events).map(CpuShares::foreign_share),
             "Of the CPU time that programs had on the CPUs that server and client may use, the part of \
              other programs; NA for a server out of sight.";
         server_switches: "switches", "1/op", 3, Less,

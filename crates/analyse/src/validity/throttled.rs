@@ -5,7 +5,7 @@
 //! in how many periods of the quota. A group is throttled in no greater share of the time than of
 //! the periods, so the lesser of both shares is taken.
 
-use dbdyno_record::{CellRecord, ClientHost, StepEvent, StepRecord, Throttled};
+use dbdyno_record::{CellRecord, ClientHost, StepRecord, Throttled};
 use serde_json::Value;
 
 use crate::model::{Code, Notice, Severity};
@@ -70,11 +70,11 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
     let worst = groups(step).into_iter().next().filter(|worst| worst.share > LIMIT);
     let reason = |notice: Notice| Notice { severity: Severity::Invalid, ..notice };
     let own = worst.map(|worst| reason(worst.notice(Code::Throttled)));
-    let hosts = hosts(&step.events).filter(|(_, share)| *share > LIMIT);
-    let of_host = |(host, share): (&ClientHost, f64)| {
+    let of_host = |host: &ClientHost| {
         let notice = Notice::reason(Code::ClientHostThrottled).at(&host.host);
-        notice.with("share", share).with("limit", LIMIT)
+        notice.with("share", host_share(host)).with("limit", LIMIT)
     };
+    let hosts = all(&step.events).filter(|host| is_host(host));
     own.into_iter().chain(hosts.map(of_host)).collect()
 }
 
@@ -91,18 +91,19 @@ pub(crate) fn is_client(step: &StepRecord) -> bool {
     groups(step).iter().any(|group| group.share > LIMIT && group.is_of("client"))
 }
 
-/// Client hosts, each with the share of its time.
-fn hosts(events: &[StepEvent]) -> impl Iterator<Item = (&ClientHost, f64)> {
-    let of_host = |host: &ClientHost| {
-        let Throttled { us, periods, throttled_periods } = host.throttled;
-        share(us as f64 / host.measured_us as f64, [throttled_periods as f64, periods as f64])
-    };
-    all(events).filter(|host| host.measured_us > 0).map(move |host| (host, of_host(host)))
+/// The same of one of several client hosts.
+pub(crate) fn is_host(host: &ClientHost) -> bool {
+    host_share(host) > LIMIT
+}
+
+fn host_share(host: &ClientHost) -> f64 {
+    let Throttled { us, periods, throttled_periods } = host.throttled;
+    share(us as f64 / host.measured_us.max(1) as f64, [throttled_periods as f64, periods as f64])
 }
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::{CounterHeader, CounterLine, CounterSeries};
+    use dbdyno_record::{CounterHeader, CounterLine, CounterSeries, StepEvent};
     use serde_json::{Map, json};
 
     use super::*;
