@@ -85,7 +85,11 @@ impl OpenCell<'_> {
     fn walked(&self) -> Ending {
         match &self.refused[..] {
             [] => (Outcome::Completed, None),
-            refused => (Outcome::Failed, Some(format!("{}; the other steps ran", refused.join("; ")))),
+            [why] => (Outcome::Failed, Some(format!("{why}; the other steps ran"))),
+            [first, ..] => {
+                let failed = self.refused.len();
+                (Outcome::Failed, Some(format!("{failed} steps failed, and the others ran; first {first}")))
+            }
         }
     }
 }

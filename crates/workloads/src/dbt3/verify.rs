@@ -50,3 +50,18 @@ pub(crate) async fn row_counts(setup: &Setup, session: &mut AnySession) -> Resul
     }
     Ok(checks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_several_queries_needs_an_answer_to_each() {
+        let scripts = [vec![Operation::Insert { set: 1 }, Operation::Delete { set: 1 }]];
+        let answered = |count| vec![Executed::default(); count];
+        assert!(refused("power", &scripts, &answered(2)).is_none());
+        let check = refused("power", &scripts, &answered(1)).unwrap();
+        assert!(check.table == "power" && !check.is_ok(), "{check:?}");
+        assert!(refused("load", &[], &[]).is_none());
+    }
+}

@@ -295,17 +295,19 @@ fn a_disk_that_is_full_in_a_load_fails_the_step_with_the_databases_words() {
 }
 
 #[test]
-fn a_query_that_is_refused_fails_alone_and_those_after_it_run() {
+#[ignore = "in cargo xtask test --all: a server with a limit of its own"]
+fn queries_that_are_refused_fail_alone_and_those_after_them_run() {
     let desk = Desk::new();
-    let options = "queries = [6, 14]\nindexes = { q6 = [\"no_such_index\"] }\n";
-    desk.write("p.toml", &plan(SQLITE, options));
+    desk.write("capped.conf", "[mysqld]\nmax_execution_time = 20\n");
+    let capped = variant("capped", MYSQL_8_0, "my_cnf = \"capped.conf\"\n");
+    // Each of the first and the last reads more rows than any server does in 20 ms.
+    desk.write("p.toml", &plan(&capped, "verify = \"off\"\nqueries = [1, 6, 18]\n"));
     let failed = desk.dbdyno(&["run", "p.toml"]);
     failed.expect_code(4);
-    assert!(failed.err.contains("step q6.no_such_index: "), "{}", failed.err);
+    assert!(failed.err.contains("steps failed, and the others ran; first step q1: "), "{}", failed.err);
     let run = Run::open(&desk.run_dir()).unwrap();
-    let ended: Vec<_> = run.cells[0].steps.iter().map(|step| (step.name.as_str(), step.outcome())).collect();
-    let (completed, failed) = (Some(Outcome::Completed), Some(Outcome::Failed));
-    let expected = [("q6", completed), ("q6.no_such_index", failed), ("q14", completed)];
-    assert_eq!(ended[3..], expected);
+    let names: Vec<_> = run.cells[0].steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names[3..], ["q1", "q6", "q18"]);
+    assert_eq!([3, 5].map(|at: usize| run.cells[0].steps[at].outcome()), [Some(Outcome::Failed); 2]);
     assert_eq!(run.cells[0].outcome(), Some(Outcome::Failed));
 }
