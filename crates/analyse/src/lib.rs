@@ -75,13 +75,13 @@ pub use model::{
     Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CLOSE,
     CONFIDENCE, Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite,
     CostBreakdown, CostPart, Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion,
-    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, GroupFindings,
+    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, ForeignLoad, GroupFindings,
     GroupMemory, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio,
     MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose, PublishedComparison,
     PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint,
     SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference, StallFigure,
     StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread,
-    SweepVariant, TimeBreakdown, Undecided, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    SweepVariant, TimeBreakdown, TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
     ZeroRates,
 };
 pub use model::{

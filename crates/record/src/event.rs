@@ -194,6 +194,16 @@ pub enum StepEvent {
     },
 }
 
+/// How often and for how long a CPU quota kept a control group off the CPUs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttled {
+    /// Added up over CPUs; a time that lasts is not in it yet.
+    pub us: i64,
+    /// Periods of the quota in which something of the group ran.
+    pub periods: i64,
+    pub throttled_periods: i64,
+}
+
 /// One of several client hosts in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientHost {
@@ -208,6 +218,10 @@ pub struct ClientHost {
     /// Of its busiest load thread: on a CPU, and waiting for one.
     pub busiest_cpu_us: u64,
     pub busiest_run_delay_us: u64,
+    /// By a CPU quota, in that time: of its control group that was throttled longest.
+    pub throttled: Throttled,
+    /// It is the conductor's own machine: what it used is none of other programs.
+    pub is_here: bool,
     /// By how much the step's start came too late to it.
     pub late_us: u64,
     /// The longest time from when an operation was due to when a free connection sent it; of fixed

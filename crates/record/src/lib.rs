@@ -36,7 +36,7 @@ pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
     CellEvent, Check, CheckPart, ClientHost, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome,
-    StepEvent, StepSpec, Target, Unit, WindowRule,
+    StepEvent, StepSpec, Target, Throttled, Unit, WindowRule,
 };
 pub use execution::{AnswerDigest, Execution, QueryPlan};
 pub use histogram::{Clock, HistogramSpan, statement_kind};

@@ -1,11 +1,14 @@
 //! What a sampler looks at.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dbdyno_drivers::Endpoint;
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
 
 /// What to sample, how often, and on which CPUs. Whatever is `None` is not sampled.
 #[derive(Debug, Clone)]
@@ -34,6 +37,27 @@ pub struct Config {
     /// Where load thread n of a client that spins counts the nanoseconds of its polls that found
     /// nothing; `None` = it sleeps.
     pub polled_ns: Option<Arc<[AtomicU64]>>,
+}
+
+impl Config {
+    /// The CPUs that server and client may use.
+    pub(crate) fn our_cpus(&self) -> BTreeSet<u32> {
+        let of_client = self.cpus.clone().unwrap_or_else(|| usable_by(0));
+        let of_server = match (&self.server_cpus, self.server_pid) {
+            (Some(cpus), _) => cpus.clone(),
+            (None, Some(pid)) => usable_by(pid),
+            (None, None) => Vec::new(),
+        };
+        of_client.into_iter().chain(of_server).collect()
+    }
+}
+
+/// CPUs that a process may use; 0 is the calling thread. Empty for a process that is gone.
+fn usable_by(pid: u32) -> Vec<u32> {
+    let set = i32::try_from(pid).ok().and_then(|pid| sched_getaffinity(Pid::from_raw(pid)).ok());
+    let is_usable = |cpu: &u32| set.is_some_and(|set| set.is_set(*cpu as usize).unwrap_or(false));
+    let all = u32::try_from(CpuSet::count()).unwrap_or(0);
+    (0..all).filter(is_usable).collect()
 }
 
 impl Default for Config {

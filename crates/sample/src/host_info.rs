@@ -1,5 +1,6 @@
 //! What machine this is.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ pub fn host_info(data_dir: &Path, server_cpus: Option<String>, client_cpus: Opti
         kernel: line("/proc/sys/kernel/osrelease"),
         cpu_model: parse_cpu_model(&text("/proc/cpuinfo"))
             .unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
-        cpus: parse_stat(&text("/proc/stat")).map_or(0, |stat| stat.cpus),
+        cpus: parse_stat(&text("/proc/stat"), &BTreeSet::new()).map_or(0, |stat| stat.cpus),
         memory_bytes: parse_memory_bytes(&text("/proc/meminfo")).unwrap_or(0),
         server_cpus,
         client_cpus,

@@ -12,6 +12,7 @@
 
 mod clock;
 mod config;
+mod control_groups;
 mod device;
 mod diskstats;
 mod error;
@@ -28,6 +29,7 @@ mod sources;
 mod tally;
 
 pub use config::Config;
+pub use control_groups::{ControlGroup, GroupVersion, control_groups};
 pub use device::{Device, device_of};
 pub use error::Error;
 pub use host_info::host_info;

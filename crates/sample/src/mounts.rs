@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 /// One line of mountinfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
+    /// The folder of the filesystem that is seen at the mount point: `/`, or a part of it.
+    pub(crate) root: PathBuf,
     pub(crate) mount_point: PathBuf,
     /// `ext4`, `btrfs`, `overlay`, `tmpfs`, ...
     pub(crate) filesystem: String,
@@ -18,6 +20,11 @@ impl Mount {
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
+
+    /// Whether a word without a value is among the options.
+    pub(crate) fn has_option(&self, name: &str) -> bool {
+        self.options.split(',').any(|option| option == name)
+    }
 }
 
 /// Reads the text of mountinfo; lines that are not understood are passed over.
@@ -30,9 +37,11 @@ pub(crate) fn parse_mounts(text: &str) -> Vec<Mount> {
 
 fn parse_mount(line: &str) -> Option<Mount> {
     let (place, filesystem) = line.split_once(" - ")?;
-    let mount_point = place.split(' ').nth(4)?;
+    let mut place = place.split(' ').skip(3);
+    let (root, mount_point) = (place.next()?, place.next()?);
     let mut fields = filesystem.split(' ');
     Some(Mount {
+        root: PathBuf::from(unescape(root)),
         mount_point: PathBuf::from(unescape(mount_point)),
         filesystem: fields.next()?.to_owned(),
         source: unescape(fields.next()?),

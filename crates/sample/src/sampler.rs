@@ -10,7 +10,7 @@ use dbdyno_record::{CounterHeader, CounterWriter};
 use crate::lane::{self, Command, Event, Open, Spec};
 use crate::sources::{
     Client, Costly, Disk, Group, Host, Interrupts, Load, Members, Processes, Sampling, Scheduling, Server,
-    ServerTree, Size, Source, Status, processes, size,
+    ServerTree, Size, Source, Status, Throttling, processes, size,
 };
 use crate::tally::Tally;
 use crate::{Config, Error};
@@ -212,7 +212,11 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     quick.push(source("client", Client::open));
     let polled_ns = config.polled_ns.clone();
     quick.push(source("load", move || Load::open(polled_ns)));
-    quick.push(source("host", Host::open));
+    let our_cpus = config.our_cpus();
+    quick.push(source("host", move || Host::open(our_cpus)));
+    if let Some(throttling) = Throttling::of(config.server_pid) {
+        quick.push(source("throttling", move || Ok(throttling)));
+    }
     if let Some(data_dir) = config.data_dir.clone() {
         quick.push(source("disk", move || Disk::open(&data_dir)));
     }

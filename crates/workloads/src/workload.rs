@@ -144,6 +144,12 @@ pub trait Steps {
         Vec::new()
     }
 
+    /// Whether the steps after step `index` can run when the server has refused it: it changes
+    /// nothing that they work on.
+    fn leaves_data(&self, _index: usize) -> bool {
+        false
+    }
+
     /// The executions of the step that ran last, whose times count by themselves; empty for
     /// workloads of many operations.
     fn executions(&self) -> Vec<Execution> {

@@ -1,6 +1,6 @@
 //! One execution of one step: its records in, its figures out.
 
-use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
+use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepRecord};
 use hdrhistogram::Histogram;
 
 use crate::measure::course::{device_seconds, seconds, server_events};
@@ -29,7 +29,7 @@ use crate::readings::measured::{Hosting, Measured};
 use crate::readings::rates::{done, has_telling_seconds, per_second, seconds_on_target};
 use crate::readings::span::{Span, tally};
 use crate::validity::record_integrity::times_fault;
-use crate::validity::{client_hosts, headroom, littles_law, refused, validity, warmup_backlog};
+use crate::validity::{client_hosts, headroom, littles_law, refused, throttled, validity, warmup_backlog};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +89,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     let (figure, cut_off) = headline(step, &executions, window);
     let is_long = window.seconds() >= JUDGED_FROM_SECONDS;
     let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
-    let of_client = || client_faults((&measured, &step.events), waited, client_reach, &kinds);
+    let of_client = || client_faults((&measured, step), waited, client_reach, &kinds);
     let limited = if around.judges_client { of_client() } else { Vec::new() };
     let of_operations = operation_faults(step, window, &kinds);
     let validity = faults.into_iter().chain(of_operations).chain(limited).fold(of_records, add_reason);
@@ -143,16 +143,18 @@ fn operation_faults(step: &StepRecord, window: Span, kinds: &[KindResult]) -> Ve
 /// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its
 /// own for a part `waited` of the window, at its calibrated rate, or late.
 fn client_faults(
-    (step, events): (&Measured<'_>, &[StepEvent]),
+    (measured, step): (&Measured<'_>, &StepRecord),
     waited: Option<f64>,
     reached: Option<ClientReach>,
     kinds: &[KindResult],
 ) -> Vec<Notice> {
-    let busy = busiest(step).and_then(|busiest| headroom::fault(busiest, step.window.seconds()));
+    let busy = busiest(measured).and_then(|busiest| headroom::fault(busiest, measured.window.seconds()));
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
+    // Threads that a quota keeps off their CPUs wait for no other program.
+    let busy = busy.filter(|_| !throttled::is_client(step));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
     let late = kinds.iter().filter_map(schedule::fault);
-    busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(events)).collect()
+    busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(&step.events)).collect()
 }
 
 /// A valid step becomes invalid, an invalid one has one reason more; any other state says enough

@@ -8,12 +8,12 @@ use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio_apart};
 use crate::compare::margins::Margins;
 use crate::compare::undecided::{Subject, is_below_clock};
 use crate::compare::verdicts::{Known, verdict};
-use crate::compare::{changed, fixed_rate, zero_rate};
+use crate::compare::{changed, fixed_rate, foreign_load, zero_rate};
 use crate::error::Error;
 use crate::findings_against;
 use crate::model::runs::valid;
 use crate::model::{
-    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, Latency, Notice, Ratio, Side,
+    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Notice, PercentileRatio, Ratio, Side,
     StepFindings, VariantStep, Verdict, ZeroRates,
 };
 use crate::notices::caches;
@@ -79,6 +79,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         notes.extend(caches::notices(side.run, &findings.workloads, is_asked));
     }
     notes.extend(missed_note(&steps));
+    notes.extend(foreign_load::note(&steps));
     notes.extend(fixed_rate::notes(&steps));
     let one_block = |step: &ComparedStep| step.ratio.is_some() && step.verdict.is_none();
     if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(one_block) {
@@ -239,6 +240,7 @@ fn both(
         base_p99_us: base.latency.as_ref().and_then(Latency::known_p99_us),
         new_p99_us: new.latency.as_ref().and_then(Latency::known_p99_us),
         target_missed: base.background_rate.is_some() && !step.misses(base) && new_step.misses(new),
+        foreign_load: ForeignLoad::between(&new.runs, &base.runs, margins.of(&step.name)),
         is_fixed_rate,
         schedule_missed: is_fixed_rate && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
         ..ComparedStep::default()
@@ -256,17 +258,29 @@ fn judge(steps: &mut [&mut ComparedStep]) {
 fn with_word(found: ComparedStep, step: &StepFindings, [new, base]: [&VariantStep; 2]) -> ComparedStep {
     let zero_rates = found.zero_rates.clone().unwrap_or_default();
     let paced = if found.schedule_missed { Verdict::Missed } else { Verdict::Paced };
-    let ratio = found.ratio.map(|value| Ratio { value, blocks: Vec::new(), bound: None, inference: None });
+    let inference = found.inference.clone();
+    let ratio = found.ratio.map(|value| Ratio { value, blocks: Vec::new(), bound: None, inference });
     let (verdict, undecided) = verdict(&Known {
-        subject: Subject { step, runs: &new.runs, base_runs: &base.runs, zero_rates: &zero_rates },
+        subject: Subject {
+            step,
+            runs: &new.runs,
+            base_runs: &base.runs,
+            ratio: ratio.as_ref(),
+            zero_rates: &zero_rates,
+            foreign_load: found.foreign_load,
+        },
         by_ratio: found.verdict,
-        ratio: ratio.as_ref(),
         misses_target: found.target_missed,
         paced: found.is_fixed_rate.then_some(paced),
+    });
+    let p99 = found.p99.clone().map(|p99| match found.foreign_load {
+        Some(_) => PercentileRatio { verdict: ForeignLoad::of_percentile(p99.verdict), ..p99 },
+        None => p99,
     });
     ComparedStep {
         verdict,
         undecided,
+        p99,
         zero_rates: Some(zero_rates).filter(|found| !found.is_empty()),
         ..found
     }

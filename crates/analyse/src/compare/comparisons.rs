@@ -23,7 +23,7 @@ use crate::compare::undecided::{Subject, is_below_clock};
 use crate::compare::verdicts::{Known, verdict};
 use crate::measure::hosts::hosting_of;
 use crate::model::{
-    ByMachine, CostBreakdown, Decided, Inference, PercentileRatio, Ratio, RelativeMetrics, StepFindings,
+    ByMachine, CostBreakdown, Decided, ForeignLoad, Inference, PercentileRatio, Ratio, RelativeMetrics, StepFindings,
     StepRun, Undecided, VariantStep, Verdict, ZeroRates,
 };
 use crate::readings::measured::Hosting;
@@ -45,6 +45,7 @@ pub(crate) struct Rules<'a> {
 pub(crate) struct Against {
     pub(crate) ratio: Option<Ratio>,
     pub(crate) zero_rates: ZeroRates,
+    pub(crate) foreign_load: Option<ForeignLoad>,
     pub(crate) p99: Option<PercentileRatio>,
     pub(crate) by_machine: Option<ByMachine>,
     pub(crate) cost_breakdown: Option<CostBreakdown>,
@@ -124,10 +125,11 @@ impl Comparisons {
             };
             let Against { ratio, zero_rates, p99, by_machine, cost_breakdown, relative, .. } =
                 found.clone().unwrap_or_default();
-            let Against { verdict, undecided, decided, .. } = found.unwrap_or_default();
+            let Against { foreign_load, verdict, undecided, decided, .. } = found.unwrap_or_default();
             *variant = VariantStep {
                 ratio,
                 zero_rates,
+                foreign_load,
                 p99,
                 by_machine,
                 cost_breakdown,
@@ -191,9 +193,11 @@ fn against(
         let cpus = cpus(*hosting, *is_external, &sources.run.manifest.host)?;
         cost_breakdown(runs, base_runs, ratio, *hosting, cpus)
     });
+    let foreign_load = ratio.as_ref().and_then(|_| ForeignLoad::between(runs, base_runs, step.margin));
     Against {
         ratio,
         zero_rates: ZeroRates::in_pairs(runs, base_runs),
+        foreign_load,
         p99,
         by_machine: by_machine_found,
         cost_breakdown,
@@ -306,10 +310,11 @@ impl Entry<'_> {
                 step,
                 runs: step.runs_of(variant),
                 base_runs: step.runs_of(base),
+                ratio: self.against.ratio.as_ref(),
                 zero_rates: &self.against.zero_rates,
+                foreign_load: self.against.foreign_load,
             },
             by_ratio: self.against.verdict,
-            ratio: self.against.ratio.as_ref(),
             // The base under its second name is no subject of the comparison, but its test.
             misses_target: family != Family::Control && step.misses_target_of(base, variant),
             paced: of_variant.filter(|_| is_paced).map(|variant| fixed_rate::word(step.pace(variant))),
@@ -318,6 +323,9 @@ impl Entry<'_> {
             self.against.decided = None;
         }
         (self.against.verdict, self.against.undecided) = (word, undecided);
+        if let (Some(_), Some(p99)) = (self.against.foreign_load, &mut self.against.p99) {
+            p99.verdict = ForeignLoad::of_percentile(p99.verdict);
+        }
     }
 }
 

@@ -146,17 +146,21 @@ pub(crate) fn judge_effects(
     open_unlike(steps);
 }
 
-/// An effect that lacks a block in which a variant answered nothing is of the others alone, and one
-/// of rates with unequal writes is not of its factors alone.
+/// An effect that lacks a block in which a variant answered nothing is of the others alone. One of
+/// rates with unequal writes, or with other programs next to some, is not of its factors alone.
 fn open_unlike(steps: &mut [&mut StepFindings]) {
     for step in steps.iter_mut().filter(|step| step.less_is_better) {
         for effect in &mut step.effects {
             effect.verdict = effect.verdict.map(Verdict::of_time);
         }
     }
-    let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
-    for effect in effects.filter(|effect| !effect.stalled.is_empty() || !effect.missed.is_empty()) {
-        effect.verdict = effect.verdict.map(|_| Verdict::Undecided);
+    for step in steps.iter_mut() {
+        let has_foreign_load = step.variants.iter().any(|variant| variant.foreign_load.is_some());
+        let is_unlike =
+            |effect: &Effect| has_foreign_load || !effect.stalled.is_empty() || !effect.missed.is_empty();
+        for effect in step.effects.iter_mut().filter(|effect| is_unlike(effect)) {
+            effect.verdict = effect.verdict.map(|_| Verdict::Undecided);
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! one place where a verdict is taken back.
 
 use crate::model::runs::valid;
-use crate::model::{StepFindings, StepRun, Undecided, Verdict, ZeroRates};
+use crate::compare::foreign_load::is_explained;
+use crate::model::{ForeignLoad, Ratio, StepFindings, StepRun, Undecided, Verdict, ZeroRates};
 
 /// Records hold the times of executions in whole microseconds. Below a hundred of them the last
 /// one is more than 1 % of the time, and a cache has most likely answered.
@@ -14,14 +15,16 @@ pub(crate) struct Subject<'a> {
     pub(crate) step: &'a StepFindings,
     pub(crate) runs: &'a [StepRun],
     pub(crate) base_runs: &'a [StepRun],
+    pub(crate) ratio: Option<&'a Ratio>,
     pub(crate) zero_rates: &'a ZeroRates,
+    pub(crate) foreign_load: Option<ForeignLoad>,
 }
 
 /// Finds its reason in a comparison that it takes the verdict from.
 type Rule = fn(&Subject<'_>, Option<Verdict>) -> Option<Undecided>;
 
 /// The first that finds one counts.
-const RULES: &[Rule] = &[below_clock, too_few_operations, base_stalled];
+const RULES: &[Rule] = &[below_clock, too_few_operations, foreign_load, base_stalled];
 
 /// The verdict, and why it is undecided where a rule says so. That a variant stalled, missed its
 /// rate or has no valid block are facts, which no rule takes back.
@@ -60,6 +63,13 @@ fn too_few_operations(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option
         .filter_map(|run| run.too_few)
         .min_by(|one, other| (one.operations / one.least).total_cmp(&(other.operations / other.least)));
     least.map(Undecided::TooFewOperations)
+}
+
+/// A difference that what other programs took may explain.
+fn foreign_load(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undecided> {
+    let (load, ratio) = (subject.foreign_load?, subject.ratio?);
+    let Subject { step, .. } = subject;
+    is_explained(load, verdict?, ratio, (step.margin, step.less_is_better)).then_some(Undecided::ForeignLoad(load))
 }
 
 /// Against a base that stood still nothing is shown to be faster than it or the same.

@@ -10,7 +10,6 @@ pub(crate) struct Known<'a> {
     /// The word of the tests, for a rate; `None` for one block, a bound, and a rate that the plan
     /// gives.
     pub(crate) by_ratio: Option<Verdict>,
-    pub(crate) ratio: Option<&'a Ratio>,
     /// The variant did not keep a background rate that the base kept.
     pub(crate) misses_target: bool,
     /// The rate is the plan's, and the base kept it: whether the variant did.
@@ -19,8 +18,8 @@ pub(crate) struct Known<'a> {
 
 /// `None` where one of the two did not run the step, and for one block.
 pub(crate) fn verdict(known: &Known<'_>) -> (Option<Verdict>, Option<Undecided>) {
-    let Subject { step, runs, base_runs, zero_rates } = known.subject;
-    let mut word = match known.ratio {
+    let Subject { step, runs, base_runs, ratio, zero_rates, .. } = known.subject;
+    let mut word = match ratio {
         None => (!runs.is_empty() && !base_runs.is_empty()).then_some(Verdict::Invalid),
         Some(ratio) if ratio.bound.is_some() => of_bound(ratio, step.margin),
         Some(_) if step.less_is_better => known.by_ratio.map(Verdict::of_time),
@@ -29,7 +28,7 @@ pub(crate) fn verdict(known: &Known<'_>) -> (Option<Verdict>, Option<Undecided>)
     if known.misses_target {
         word = word.map(with_fewer_writes);
     }
-    if known.ratio.is_some() {
+    if ratio.is_some() {
         word = known.paced.or(word);
     }
     if !zero_rates.stalled.is_empty() {

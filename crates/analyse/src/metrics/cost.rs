@@ -6,6 +6,7 @@ use dbdyno_record::{StatementClass, StepEvent, Unit};
 use super::fsyncs::{self, Binlog};
 use super::{group, reads};
 use crate::readings::counters::{Change, STATUS, change};
+use crate::readings::foreign_cpu::{self, CpuShares};
 use crate::readings::load_threads::{self, Busiest};
 use crate::readings::measured::{Hosting, Measured};
 use crate::readings::rates::unit_of;
@@ -36,6 +37,10 @@ group! {
             "Time in which CPUs of the host were idle while something waited for IO.";
         host_steal_share: "steal", "of CPUs", 4, NotCompared, stolen_share(c.step),
             "Share of the host's CPU time that the hypervisor gave to others.";
+        foreign_cpu_share: "foreign", "of CPU", 4, NotCompared,
+            foreign_cpu::cpu_shares(c.step, c.events).map(CpuShares::foreign_share),
+            "Of the CPU time that programs had on the CPUs that server and client may use, the part of \
+             other programs; NA for a server out of sight.";
         server_switches: "switches", "1/op", 3, Less,
             c.of_threads(&["voluntary_switches", "involuntary_switches"]),
             "Context switches of the server's threads.";

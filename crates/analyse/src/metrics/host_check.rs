@@ -4,17 +4,8 @@
 use super::cost::{Cpu, process};
 use super::group;
 use crate::readings::counters::{HOST_BUSY, change};
+use crate::readings::foreign_cpu::bound_share;
 use crate::readings::measured::{Hosting, Measured};
-
-/// Share of the host's CPU below which an unexplained rest is not reported: what published tables
-/// do not colour either. Above it, a figure of the whole host (`cpups`, `cpupq`) may differ between
-/// variants by something that is neither server nor client.
-const BOUND: f64 = 0.05;
-/// A second source of error: the host counts busy ticks, so of n ticks about √n may be chance.
-/// Three of these are certain.
-const STANDARD_ERRORS: f64 = 3.0;
-/// Users see ticks of 10 ms (USER_HZ); the kernel's own are as long or shorter.
-const TICK_US: f64 = 10_000.0;
 
 group! {
     /// CPU of the host and the parts that are known, for one unit of the step's headline.
@@ -92,10 +83,9 @@ pub(crate) fn host_check(step: &Measured<'_>) -> Option<HostCheck> {
         kernel_threads_us: per_unit("processes", &["kernel_threads_cpu_us"])?,
         interrupts_us: per_unit("host", &["cpu_irq_us", "cpu_softirq_us"])?,
     };
-    let ticks = (busy.value / TICK_US).max(1.0);
     Some(HostCheck {
         unexplained_share: HostCheck::unexplained_us(&counted)? / counted.host_us,
-        bound_share: BOUND + STANDARD_ERRORS / ticks.sqrt(),
+        bound_share: bound_share(busy.value),
         ..HostCheck::of(&counted)
     })
 }

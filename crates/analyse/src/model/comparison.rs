@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::model::notice::Notice;
 use crate::model::steps::{PercentileRatio, ZeroRates};
 use crate::model::undecided::Undecided;
-use crate::model::verdict::{Decided, Inference, Verdict};
+use crate::model::verdict::{Decided, ForeignLoad, Inference, Verdict};
 use crate::statistics::describe::Group;
 
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +83,9 @@ pub struct ComparedStep {
     /// Blocks that are in no ratio because one of the two answered nothing in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_rates: Option<ZeroRates>,
+    /// `None` where what other programs took changes no verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign_load: Option<ForeignLoad>,
     /// The rate is the plan's, and base kept it: no rate shows which of the two is quicker.
     #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed_rate: bool,

@@ -149,7 +149,8 @@ codes! {
     FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
-    HostCpuUncounted, OtherReads, Steal, ClientWait, ControlDiffers, RatesRise, RatesFall,
+    HostCpuUncounted, OtherReads, Steal, ClientWait, ForeignCpu, ForeignLoad, ThrottledLittle, ClockSetOn,
+    ClockSetBack, ControlDiffers, RatesRise, RatesFall,
     RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold,
     MachinesDiffer, OddMachine,
     NotComparable, TwoRuns, ChangedBetweenRuns, StartedOtherwise, DebugBuildCompared, SeveralTools,
@@ -162,7 +163,7 @@ codes! {
     IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
     ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
     OperationsFailed, LittlesLaw, ClientBusy, ClientWaited, ClientAtItsRate, ClientLate, ClientHostBusy,
-    ClientHostLate, WarmupBacklog, Restless
+    ClientHostLate, WarmupBacklog, Restless, Throttled, ClientHostThrottled
 }
 
 /// What a warning does to the figures.

@@ -10,7 +10,7 @@ use crate::model::cost_breakdown::CostBreakdown;
 use crate::model::groups::RelativeMetrics;
 use crate::model::step_run::{Latency, StepRun};
 use crate::model::undecided::Undecided;
-use crate::model::verdict::{Decided, Effect, LEVEL, Ratio, Verdict};
+use crate::model::verdict::{Decided, Effect, ForeignLoad, LEVEL, Ratio, Verdict};
 use crate::statistics::kendall::Trend;
 
 #[derive(Debug, Clone, Serialize)]
@@ -99,6 +99,9 @@ pub struct VariantStep {
     /// Blocks that are in no ratio because one of the two answered nothing in them.
     #[serde(skip_serializing_if = "ZeroRates::is_empty")]
     pub zero_rates: ZeroRates,
+    /// `None` where what other programs took changes no verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign_load: Option<ForeignLoad>,
     /// `None` for the base itself, for one block unless it says enough, and for a step that did not
     /// run.
     pub verdict: Option<Verdict>,

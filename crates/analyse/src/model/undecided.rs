@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::TooFewOperations;
+use crate::model::{ForeignLoad, TooFewOperations};
 
 /// A reason that more blocks do not take away. A new one is a variant here, a rule in
 /// `compare/undecided.rs` and words in the report's `words.rs`.
@@ -13,6 +13,8 @@ pub enum Undecided {
     BelowClock,
     /// A window of one of the two holds too few operations, by this one of them with the least.
     TooFewOperations(TooFewOperations),
+    /// Other programs took so much CPU time that they may explain the difference.
+    ForeignLoad(ForeignLoad),
     /// The base answered nothing in some blocks, which are in no ratio.
     BaseStalled,
 }

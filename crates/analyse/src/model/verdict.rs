@@ -61,6 +61,14 @@ impl Verdict {
     }
 }
 
+/// Other programs that took CPU time from server and client, enough to explain a difference beyond
+/// the margin: of the CPU time that programs had on the CPUs that these may use, the part of others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ForeignLoad {
+    pub base_share: f64,
+    pub new_share: f64,
+}
+
 /// On which side of a ratio the true one lies, where one of the two times was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

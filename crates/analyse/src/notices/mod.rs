@@ -2,6 +2,7 @@
 
 pub(crate) mod caches;
 mod cells;
+mod clock_steps;
 mod cold;
 mod control;
 mod empty_writes;
@@ -19,13 +20,13 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord, is_load_kept};
 
 use crate::again_of;
-use crate::compare::{by_machine, changed, drift, fixed_rate, targets, zero_rate};
+use crate::compare::{by_machine, changed, drift, fixed_rate, foreign_load, targets, zero_rate};
 use crate::measure::{debt, hosts, outages, reach};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
 use crate::model::{Code, DesignFault, Notice, Severity, StepFindings, WorkloadFindings};
 use crate::parity::Parity;
-use crate::validity::client_pauses;
+use crate::validity::{client_pauses, throttled};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
@@ -64,6 +65,9 @@ const RULES: &[Rule] = &[
         steps(facts.run).filter_map(|(cell, step)| client_pauses::notice(cell, step)).collect()
     }),
     (Caution, |facts| caches::notices(facts.run, facts.workloads, |_| true)),
+    (Caution, |facts| steps(facts.run).filter_map(|(cell, step)| throttled::notice(cell, step)).collect()),
+    (Caution, |facts| foreign_load::notice(facts.steps()).into_iter().collect()),
+    (Caution, |facts| clock_steps::notice(facts.run).into_iter().collect()),
     (Caution, |facts| short_steps::notices(facts.workloads)),
     (Caution, |facts| empty_writes::notices(facts.workloads)),
     (Caution, |facts| cold::notices(facts.run, facts.workloads)),

@@ -10,7 +10,7 @@ const READS_FROM_MIB_PER_SECOND: f64 = 1.0;
 /// What is looked at, and the share from which a step is named.
 type Share = (Code, f64, fn(&StepRun) -> Option<f64>);
 
-const SHARES: [Share; 3] = [
+const SHARES: [Share; 4] = [
     // Of the device's reads, those that the server did not cause.
     (Code::OtherReads, 0.10, |run| {
         let share = run.cost.others_read_share?;
@@ -23,6 +23,8 @@ const SHARES: [Share; 3] = [
     // Of the window, what load threads waited for a CPU: answers waited with them, and the server
     // seems slower than it is.
     (Code::ClientWait, 0.02, |run| run.cost.load_thread_wait_share),
+    // Of the CPU time on the CPUs of server and client, what others took: as for steal.
+    (Code::ForeignCpu, 0.02, |run| run.cost.foreign_cpu_share),
 ];
 
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {

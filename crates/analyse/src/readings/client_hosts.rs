@@ -12,11 +12,17 @@ pub(crate) fn all(events: &[StepEvent]) -> impl Iterator<Item = &ClientHost> {
 
 /// CPU of all client hosts per second, in microseconds; `None` where this host was the client.
 pub(crate) fn cpu_us_per_second(events: &[StepEvent]) -> Option<f64> {
-    let per_second = |host: &ClientHost| {
-        (host.measured_us > 0).then(|| host.cpu_us as f64 * 1e6 / host.measured_us as f64)
-    };
     let all: Option<Vec<f64>> = all(events).map(per_second).collect();
     all.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
+}
+
+/// Of those that are this machine.
+pub(crate) fn here_cpu_us_per_second(events: &[StepEvent]) -> f64 {
+    all(events).filter(|host| host.is_here).filter_map(per_second).sum()
+}
+
+fn per_second(host: &ClientHost) -> Option<f64> {
+    (host.measured_us > 0).then(|| host.cpu_us as f64 * 1e6 / host.measured_us as f64)
 }
 
 #[cfg(test)]
@@ -30,5 +36,7 @@ mod tests {
         assert_eq!(cpu_us_per_second(&[host(2_000_000), host(2_000_000)]), Some(1e6));
         assert_eq!(cpu_us_per_second(&[host(2_000_000), host(0)]), None);
         assert_eq!(cpu_us_per_second(&[]), None);
+        let here = StepEvent::ClientHost(ClientHost { is_here: true, ..client_host() });
+        assert_eq!(here_cpu_us_per_second(&[host(2_000_000), here]), 500_000.0);
     }
 }

@@ -7,7 +7,7 @@ use dbdyno_record::{
     CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientHost, ClientRate, Clock,
     CounterHeader, CounterLine, CounterSeries, Execution, Headline, HistogramSpan, HostCalibration, HostInfo,
     Interval, KindSpec, LimitedBy, Manifest, Outcome, Run, RunEvent, ServerInfo, StepEvent, StepRecord,
-    StepSpec, Target, ToolInfo, Unit, VariantInfo, WindowCut, WindowRule, WorkloadInfo,
+    StepSpec, Target, Throttled, ToolInfo, Unit, VariantInfo, WindowCut, WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
@@ -292,6 +292,8 @@ pub(crate) fn client_host() -> ClientHost {
         cpu_us: 1_000_000,
         busiest_cpu_us: 0,
         busiest_run_delay_us: 0,
+        throttled: Throttled::default(),
+        is_here: false,
         late_us: 0,
         lag_max_us: 0,
         clock_offset_us: -5_000,

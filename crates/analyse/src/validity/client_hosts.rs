@@ -5,6 +5,7 @@ use dbdyno_record::{ClientHost, StepEvent};
 use crate::model::{Code, Notice};
 use crate::readings::client_hosts::all;
 use crate::validity::headroom::{JUDGED_FROM_SECONDS, LIMIT};
+use crate::validity::throttled;
 
 /// A host that begins later than this has put less load on than the others, in seconds that count.
 const LATE_US: u64 = 1_000;
@@ -22,7 +23,7 @@ pub(crate) fn late(events: &[StepEvent]) -> Vec<Notice> {
     all(events).filter(is_late).map(fault).collect()
 }
 
-/// Hosts whose load threads had no time left.
+/// Hosts whose load threads had no time left, unless a CPU quota took it.
 pub(crate) fn limiting(events: &[StepEvent]) -> Vec<Notice> {
     let share = |host: &ClientHost| {
         let busy_us = host.busiest_cpu_us + host.busiest_run_delay_us;
@@ -33,7 +34,7 @@ pub(crate) fn limiting(events: &[StepEvent]) -> Vec<Notice> {
         let share = share(host).filter(|share| *share >= LIMIT)?;
         Some(Notice::reason(Code::ClientHostBusy).at(&host.host).with("share", share).with("limit", LIMIT))
     };
-    all(events).filter_map(fault).collect()
+    all(events).filter(|host| !throttled::is_host(host)).filter_map(fault).collect()
 }
 
 #[cfg(test)]

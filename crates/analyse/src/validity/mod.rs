@@ -7,6 +7,7 @@ pub(crate) mod headroom;
 pub(crate) mod littles_law;
 pub(crate) mod record_integrity;
 pub(crate) mod refused;
+pub(crate) mod throttled;
 pub(crate) mod warmup_backlog;
 
 use std::collections::BTreeMap;
@@ -20,8 +21,8 @@ use crate::validity::record_integrity::of_client;
 ///
 /// A step that did not end is interrupted, unless it is damaged. One that ran to its end is valid
 /// unless a record says otherwise: damage, an `invalid` event, a failed content check, no common
-/// window, records that are not whole, operations that do not add up, or a time in which dbdyno
-/// itself stalled.
+/// window, records that are not whole, operations that do not add up, a time in which dbdyno itself
+/// stalled, or a CPU quota.
 pub(crate) fn validity(step: &StepRecord) -> Validity {
     match (step.outcome(), &step.damaged) {
         // A crash damages nothing, and the true end may be among what cannot be read.
@@ -46,6 +47,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         None => reasons.extend(account_faults(step)),
     }
     reasons.extend(client_pauses::fault(step));
+    reasons.extend(throttled::faults(step));
     reasons.extend(client_hosts::late(&step.events));
     if reasons.is_empty() { Validity::Valid } else { Validity::Invalid { reasons } }
 }

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::connections;
-use super::usage::{Usage, Used, clock_source};
+use super::usage::{Usage, Used, boot_id, clock_source};
 use super::wire::{Credentials, FromAgent, Task, ToAgent, converse};
 use crate::exit::ExitError;
 use crate::manifest::tool;
@@ -100,7 +100,8 @@ impl Agent {
     fn hello(&self) {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
-        let _ = self.say.send(FromAgent::Hello { tool: tool(), cpus, clock_source: clock_source() });
+        let (clock_source, boot_id) = (clock_source(), boot_id());
+        let _ = self.say.send(FromAgent::Hello { tool: tool(), cpus, clock_source, boot_id });
     }
 
     fn obey(&mut self, order: ToAgent) {

@@ -32,6 +32,7 @@ pub(super) enum Answer {
         tool: ToolInfo,
         cpus: u32,
         clock_source: String,
+        boot_id: String,
     },
     Pong(Clock),
     Done(Used),
@@ -103,7 +104,9 @@ impl Link {
             }
             FromAgent::Failed(why) => return self.lost(format!("client host {}: {why}", self.name)),
             FromAgent::Alive => return,
-            FromAgent::Hello { tool, cpus, clock_source } => Answer::Hello { tool, cpus, clock_source },
+            FromAgent::Hello { tool, cpus, clock_source, boot_id } => {
+                Answer::Hello { tool, cpus, clock_source, boot_id }
+            }
             FromAgent::Done(used) => Answer::Done(used),
             FromAgent::Pong { sent_ns, agent_ns, unix_us: its } => {
                 let (now_ns, now_us) = (self.now_ns(), unix_us());

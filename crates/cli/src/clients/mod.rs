@@ -27,7 +27,7 @@ pub(crate) use agent::agent;
 use link::{Answer, Clock, Link};
 use places::places;
 use process::{Launched, Process, launch};
-use usage::Used;
+use usage::{Used, boot_id};
 pub(crate) use wire::Task;
 use wire::ToAgent;
 
@@ -60,6 +60,8 @@ struct Host {
     name: String,
     cpus: u32,
     clock_source: String,
+    /// It is this machine.
+    is_here: bool,
     /// Before the process: it ends when no one can send more.
     orders: UnboundedSender<ToAgent>,
     _process: Process,
@@ -87,7 +89,14 @@ impl ClientHosts {
                 zero: all.zero,
             };
             link.attend(port, credentials, to_send)?;
-            all.hosts.push(Host { name, cpus: 0, clock_source: String::new(), orders, _process });
+            all.hosts.push(Host {
+                name,
+                cpus: 0,
+                clock_source: String::new(),
+                is_here: false,
+                orders,
+                _process,
+            });
         }
         all.greet().map_err(ExitError::machine)?;
         Ok(all)
@@ -96,9 +105,10 @@ impl ClientHosts {
     fn greet(&mut self) -> Result<(), String> {
         for _ in 0..self.hosts.len() {
             match self.answers.recv_timeout(PATIENCE) {
-                Ok((host, Answer::Hello { tool: its, cpus, clock_source })) => {
+                Ok((host, Answer::Hello { tool: its, cpus, clock_source, boot_id: booted })) => {
                     let host = &mut self.hosts[host];
                     (host.cpus, host.clock_source) = (cpus, clock_source);
+                    host.is_here = !booted.is_empty() && booted == boot_id();
                     if its != tool() {
                         return Err(format!(
                             "client host {} has another dbdyno: {} ({}), {} build; put the same one there",
@@ -221,6 +231,8 @@ impl Host {
             cpu_us: used.cpu_us,
             busiest_cpu_us: used.busiest_cpu_us,
             busiest_run_delay_us: used.busiest_run_delay_us,
+            throttled: used.throttled,
+            is_here: self.is_here,
             late_us: to_us(part.late),
             lag_max_us: part.lag_max_us,
             clock_offset_us: before.offset_us,

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use dbdyno_provision::calling;
+use dbdyno_record::Throttled;
+use dbdyno_sample::control_groups;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +23,8 @@ pub(super) struct Used {
     /// Of the load thread that had most to do.
     pub(super) busiest_cpu_us: u64,
     pub(super) busiest_run_delay_us: u64,
+    /// Of the control group that was throttled longest.
+    pub(super) throttled: Throttled,
 }
 
 #[derive(Debug, Clone)]
@@ -28,6 +33,8 @@ pub(super) struct Usage {
     cpu: Duration,
     /// Nanoseconds that each load thread was on a CPU, and waited for one.
     threads: BTreeMap<String, [u64; 2]>,
+    /// Each control group, the innermost first.
+    throttled: Vec<Throttled>,
 }
 
 impl Usage {
@@ -41,7 +48,9 @@ impl Usage {
             let times = [numbers.next()?.ok()?, numbers.next()?.ok()?];
             name.starts_with(LOAD_THREAD).then(|| (task.file_name().to_string_lossy().into_owned(), times))
         };
-        Self { at: Instant::now(), cpu, threads: tasks.filter_map(thread).collect() }
+        let groups = control_groups(Path::new("/"), "self", "cpu");
+        let throttled = groups.iter().map(|group| group.throttled().unwrap_or_default()).collect();
+        Self { at: Instant::now(), cpu, threads: tasks.filter_map(thread).collect(), throttled }
     }
 
     /// What was used since the reading `before`.
@@ -57,8 +66,25 @@ impl Usage {
             cpu_us: to_us(self.cpu.saturating_sub(before.cpu)),
             busiest_cpu_us,
             busiest_run_delay_us,
+            throttled: self.throttled_since(before),
         }
     }
+
+    fn throttled_since(&self, before: &Self) -> Throttled {
+        let change = |(now, then): (&Throttled, &Throttled)| Throttled {
+            us: now.us - then.us,
+            periods: now.periods - then.periods,
+            throttled_periods: now.throttled_periods - then.throttled_periods,
+        };
+        let changes = self.throttled.iter().zip(&before.throttled).map(change);
+        changes.max_by_key(|change| change.us).unwrap_or_default()
+    }
+}
+
+/// What distinguishes this machine, and each of its starts, from any other; containers on it have it
+/// in common.
+pub(super) fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// What keeps this host's time of day, as far as it can be seen.
@@ -81,10 +107,12 @@ mod tests {
     #[test]
     fn the_thread_with_most_to_do_counts_and_one_that_came_later_does_not() {
         let at = Instant::now();
+        let throttled = |us| Throttled { us, periods: 10 * us, throttled_periods: us / 2 };
         let usage = |seconds, threads: &[(&str, [u64; 2])]| Usage {
             at: at + Duration::from_secs(seconds),
             cpu: Duration::from_secs(seconds / 2),
             threads: threads.iter().map(|(name, times)| ((*name).to_owned(), *times)).collect(),
+            throttled: [0, 7].map(|us| throttled(us * i64::try_from(seconds).unwrap())).to_vec(),
         };
         let before = usage(2, &[("1", [1_000_000, 0]), ("2", [0, 0])]);
         let after =
@@ -94,6 +122,7 @@ mod tests {
             cpu_us: 2_000_000,
             busiest_cpu_us: 2000,
             busiest_run_delay_us: 1000,
+            throttled: throttled(28),
         };
         assert_eq!(after.since(&before), used);
         let now = Usage::now();

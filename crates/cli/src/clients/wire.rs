@@ -66,6 +66,7 @@ pub(super) enum FromAgent {
         tool: ToolInfo,
         cpus: u32,
         clock_source: String,
+        boot_id: String,
     },
     /// `agent_ns` is of its own clock.
     Pong {

@@ -153,6 +153,7 @@ mod tests {
 
     fn step(verdict: Option<Verdict>, target_missed: bool) -> ComparedStep {
         ComparedStep {
+            foreign_load: None,
             workload: String::new(),
             step: "qr100".to_owned(),
             rate_label: String::new(),

@@ -39,7 +39,7 @@ impl Conductor<'_> {
                 let walked = self
                     .described(cell, &database)
                     .and_then(|described| self.steps(cell, &mut database, described, snapshot.as_ref()));
-                let ended = ending(walked.map(|()| (Outcome::Completed, None)))?;
+                let ended = ending(walked.map(|()| cell.walked()))?;
                 let ended = self.explained(ended, &mut cell.writer, &database)?;
                 self.give_back(cell, next, database)?;
                 ended

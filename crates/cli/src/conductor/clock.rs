@@ -31,6 +31,29 @@ impl RunClock {
     pub(crate) fn elapsed_us(&self) -> u64 {
         time::to_us(self.elapsed())
     }
+
+    /// The time of day and [`Self::elapsed_us`], read at the same moment, so that a later reading
+    /// of both shows whether the time of day was set.
+    pub(crate) fn now(&self) -> (String, u64) {
+        /// Readings between which the thread was not kept waiting.
+        const AT_ONCE: Duration = Duration::from_millis(1);
+        const TRIES: usize = 10;
+        let read = || {
+            let (before, at, after) = (self.elapsed(), time::now(), self.elapsed());
+            (after - before, at, time::to_us(before))
+        };
+        let mut best = read();
+        for _ in 1..TRIES {
+            if best.0 <= AT_ONCE {
+                break;
+            }
+            let again = read();
+            if again.0 < best.0 {
+                best = again;
+            }
+        }
+        (best.1, best.2)
+    }
 }
 
 /// Time that the run took up to the last thing that its sessions have recorded.

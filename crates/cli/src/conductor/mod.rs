@@ -76,6 +76,22 @@ pub(crate) struct OpenCell<'a> {
     pub(crate) writer: CellWriter,
     /// It goes no further.
     ended: Option<Ending>,
+    /// Why steps failed after which the others ran, each with its name.
+    refused: Vec<String>,
+}
+
+impl OpenCell<'_> {
+    /// How it ends when it has come to its end.
+    fn walked(&self) -> Ending {
+        match &self.refused[..] {
+            [] => (Outcome::Completed, None),
+            [why] => (Outcome::Failed, Some(format!("{why}; the other steps ran"))),
+            [first, ..] => {
+                let failed = self.refused.len();
+                (Outcome::Failed, Some(format!("{failed} steps failed, and the others ran; first {first}")))
+            }
+        }
+    }
 }
 
 impl Conductor<'_> {
@@ -119,11 +135,11 @@ impl Conductor<'_> {
     }
 
     fn begun<'id>(&mut self, id: &'id CellId) -> Result<OpenCell<'id>, ExitError> {
-        let elapsed_us = Some(self.clock.elapsed_us());
-        self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: id.clone(), elapsed_us })?;
+        let (at, elapsed_us) = self.clock.now();
+        self.writer.event(&RunEvent::CellStarted { at, cell: id.clone(), elapsed_us: Some(elapsed_us) })?;
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
-        Ok(OpenCell { id, writer, ended: None })
+        Ok(OpenCell { id, writer, ended: None, refused: Vec::new() })
     }
 
     fn ended(&mut self, cell: OpenCell<'_>, ending: Ending, tally: &mut Tally) -> Result<(), ExitError> {
@@ -147,8 +163,9 @@ impl Conductor<'_> {
             }
             Outcome::Interrupted => {}
         }
-        let (cell, elapsed_us) = (id.clone(), Some(self.clock.elapsed_us()));
-        self.writer.event(&RunEvent::CellEnded { at: time::now(), cell, outcome, message, elapsed_us })?;
+        let (cell, (at, elapsed_us)) = (id.clone(), self.clock.now());
+        let elapsed_us = Some(elapsed_us);
+        self.writer.event(&RunEvent::CellEnded { at, cell, outcome, message, elapsed_us })?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_plan::further_cells;
-use dbdyno_record::{CellEvent, CellId, Outcome, ServerInfo};
+use dbdyno_record::{CellEvent, CellId, ServerInfo};
 use dbdyno_workloads::AnyWorkload;
 
 use crate::conductor::cell::Described;
@@ -63,7 +63,7 @@ impl Conductor<'_> {
             }
         }
         for mut cell in open {
-            let ended = cell.ended.take().unwrap_or((Outcome::Completed, None));
+            let ended = cell.ended.take().unwrap_or_else(|| cell.walked());
             self.ended(cell, ended, tally)?;
         }
         Ok(())

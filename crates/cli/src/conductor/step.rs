@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dbdyno_analyse::{Notice, Validity, failed_check, headline_rate, step_validity};
-use dbdyno_drivers::{AnySession, DbError, explain, explain_executed};
+use dbdyno_drivers::{AnySession, Class, DbError, explain, explain_executed};
 use dbdyno_loadgen::{Step, StepEnd, Threads};
 use dbdyno_plan::{ClientWait, CpuList};
 use dbdyno_record::{CellId, CellWriter, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
@@ -95,7 +95,8 @@ impl StepTask<'_, '_> {
         let mut executions = workload.executions().into_iter();
         executions.try_for_each(|execution| writer.event(&StepEvent::Execution(execution)))?;
         // What comes next on a server that goes on would be measured together with it.
-        let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
+        let goes_on =
+            !self.database.owned || end.outcome == Outcome::Completed || workload.leaves_data(self.index);
         if goes_on && let Err(text) = conductor.cancel_abandoned(self.database) {
             conductor.progress.line(&format!("warning: {text}"));
             writer.event(&StepEvent::Warning { text })?;
@@ -222,6 +223,13 @@ impl StepTask<'_, '_> {
                 }
                 (Outcome::Completed, None)
             }
+            // The server goes on, and so may the steps after this one: it is this one's rows that are
+            // not known.
+            Err(error) if is_refusal(&error) => {
+                let reason = format!("the contents were not checked: {error}");
+                writer.event(&StepEvent::Invalid { reason })?;
+                (Outcome::Completed, None)
+            }
             Err(error) => (Outcome::Failed, Some(error.to_string())),
         };
         Ok(Ran { ending, mismatches })
@@ -339,6 +347,11 @@ impl StepTask<'_, '_> {
         };
         self.conductor.progress.line(&format!("{head} {text}"));
     }
+}
+
+/// The server answered no to a statement of a check, by a time limit of its own for instance.
+fn is_refusal(error: &dbdyno_workloads::Error) -> bool {
+    matches!(error, dbdyno_workloads::Error::Database { source, .. } if source.class == Class::Refused)
 }
 
 /// `12,345 inserts/s  in 8.1 s`, from the step's records, with why it must not be used.

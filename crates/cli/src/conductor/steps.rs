@@ -31,6 +31,8 @@ pub(super) struct CellSteps<'a> {
     /// The content checks that failed after the load of the tables as they are now.
     pub(super) misloaded: Vec<String>,
     has_measured: bool,
+    /// The steps that the server refused while the others could run.
+    refused: &'a mut Vec<String>,
 }
 
 /// What is known of the tables as the load has left them; a snapshot of them keeps it.
@@ -70,6 +72,7 @@ impl<'a> CellSteps<'a> {
             began_on_copy: false,
             misloaded: Vec::new(),
             has_measured: false,
+            refused: &mut cell.refused,
         }
     }
 
@@ -187,7 +190,8 @@ impl Conductor<'_> {
             steps.misloaded.dedup();
         }
         if outcome != Outcome::Completed {
-            return Err(Stop::Cell((outcome, message)).at(&format!("step {name}")));
+            let stop = Stop::Cell((outcome, message)).at(&format!("step {name}"));
+            return self.gone_on(steps, index, stop, session);
         }
         if !is_repeated {
             self.progress.passed(name);
@@ -199,6 +203,30 @@ impl Conductor<'_> {
             self.write_works(steps.writer, after)?;
         }
         if self.cancelled() { Err(interrupted("after")) } else { Ok(()) }
+    }
+}
+
+impl Conductor<'_> {
+    /// Goes on after a step that did not complete, if the server only refused it: the steps after
+    /// it have nothing to do with it. One that has lost the server ends the cell.
+    fn gone_on(
+        &self,
+        steps: &mut CellSteps<'_>,
+        index: usize,
+        stop: Stop,
+        session: &mut AnySession,
+    ) -> Result<(), Stop> {
+        let why = match stop {
+            Stop::Cell((Outcome::Failed, Some(why))) if steps.workload.leaves_data(index) => why,
+            stop => return Err(stop),
+        };
+        match self.unless_cancelled(steps.database.connect()) {
+            Some(Ok(again)) => *session = again,
+            Some(Err(_)) => return Err(Stop::failed(why)),
+            None => return Err(Stop::interrupted(&format!("after step {}", steps.names[index]))),
+        }
+        steps.refused.push(why);
+        Ok(())
     }
 }
 

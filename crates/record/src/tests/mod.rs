@@ -153,6 +153,8 @@ fn step_events(name: &str) -> Vec<StepEvent> {
             cpu_us: 401_220,
             busiest_cpu_us: 391_004,
             busiest_run_delay_us: 2_210,
+            throttled: Throttled { us: 1_200, periods: 20, throttled_periods: 1 },
+            is_here: false,
             late_us: 0,
             lag_max_us: 180,
             clock_offset_us: -412,

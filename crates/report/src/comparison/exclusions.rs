@@ -6,7 +6,7 @@ use super::step_name;
 use crate::document::text::one_line;
 use crate::notices::reasons_text;
 
-/// `its cell failed: server went away`
+/// `not run, because its cell failed: server went away`
 pub fn exclusion_text(one: &Exclusion) -> String {
     match reasons_text(&one.reasons).as_str() {
         "" => words(one.kind).to_owned(),
@@ -18,14 +18,14 @@ fn words(kind: ExclusionKind) -> &'static str {
     match kind {
         ExclusionKind::Invalid => "invalid",
         ExclusionKind::Failed => "failed",
-        ExclusionKind::CellFailed => "its cell failed",
+        ExclusionKind::CellFailed => "not run, because its cell failed",
         ExclusionKind::Interrupted => "interrupted",
         ExclusionKind::DidNotRun => "its cell did not run",
         ExclusionKind::ZeroRate => "rate of zero",
     }
 }
 
-/// `qr100 to qp1000 of new my57: its cell failed in block 1: ...`. Steps with the same line share
+/// `qr100 to qp1000 of new my57: not run, because its cell failed in block 1: ...`. Steps with the same line share
 /// it.
 pub(super) fn lines(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<(String, Vec<usize>)> = Vec::new();

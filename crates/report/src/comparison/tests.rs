@@ -34,6 +34,7 @@ pub(super) fn comparison() -> Comparison {
     let step = |step: &dbdyno_analyse::StepFindings| {
         let (base, new) = (&step.variants[0], &step.variants[1]);
         ComparedStep {
+            foreign_load: None,
             workload: workload.name.clone(),
             step: step.name.clone(),
             rate_label: step.rate_label.clone(),
@@ -88,7 +89,7 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     qp1000  7,100      NA     NA           NA    invalid          NA        1.52 → –                –
     Left out:
     • qp500 of new <b>&": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
-    • qr1000, qp1000 of new <b>&": its cell failed in block 2: server <went> away
+    • qr1000, qp1000 of new <b>&": not run, because its cell failed in block 2: server <went> away
     • qp1000 of new <b>&": its cell did not run in block 1
 
     Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid. p99: 0 slower, 0 faster, 0 same, 4
@@ -149,7 +150,7 @@ fn a_pull_request_gets_the_count_first() {
     Left out:
 
     - qp500 of new &lt;b>&amp;": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
-    - qr1000, qp1000 of new &lt;b>&amp;": its cell failed in block 2: server &lt;went> away
+    - qr1000, qp1000 of new &lt;b>&amp;": not run, because its cell failed in block 2: server &lt;went> away
     - qp1000 of new &lt;b>&amp;": its cell did not run in block 1
 
     Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
@@ -205,7 +206,8 @@ fn neighbouring_steps_that_are_left_out_for_the_same_reason_share_a_line() {
     for step in &mut comparison.steps {
         step.new_left_out = left_out_of("qr1000");
     }
-    let line = "qr100 to qp1000 of new <b>&\": its cell failed in block 2: server <went> away";
+    let line =
+        "qr100 to qp1000 of new <b>&\": not run, because its cell failed in block 2: server <went> away";
     assert_eq!(exclusions::lines(&comparison), [line]);
 }
 

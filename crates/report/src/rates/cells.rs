@@ -24,7 +24,7 @@ impl Placeholder {
     }
 }
 
-/// The worst that happened: `failed`, `invalid` or `n/a`.
+/// The worst that happened: `failed`, `invalid`, `not run` or `n/a`.
 pub(crate) fn placeholder(scope: Scope<'_>, variant: &VariantStep) -> Placeholder {
     let failed = |run: &StepRun| match &run.validity {
         Validity::Failed { message } => Some(Placeholder::new("failed", &failure_words(message))),
@@ -41,10 +41,9 @@ pub(crate) fn placeholder(scope: Scope<'_>, variant: &VariantStep) -> Placeholde
     let is_of = |of: &(&str, &str)| *of == (variant.variant.as_str(), scope.workload.name.as_str());
     let failure = scope.failures.iter().find(|failure| is_of(&(&failure.variant, &failure.workload)));
     match failure {
-        Some(failure) => Placeholder::new(
-            "failed",
-            &format!("the cell failed before or in this step: {}", failure.message),
-        ),
+        Some(failure) => {
+            Placeholder::new("not run", &format!("its cell failed before it: {}", failure.message))
+        }
         None if variant.runs.is_empty() => Placeholder::new("n/a", "did not run"),
         None => Placeholder::new("n/a", "interrupted"),
     }

@@ -187,6 +187,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
     let rate = RATES[step] * ratio(step, variant);
     let usable = variant != 1 || ![INVALID, FAILED].contains(&step);
     VariantStep {
+        foreign_load: None,
         variant: names[variant].to_owned(),
         rate: usable.then_some(rate),
         cut_off: false,

@@ -3,8 +3,11 @@
 //! Keys: `cpu_<state>_us` for user, nice, system, idle, iowait, irq, softirq, steal (all CPUs
 //! together, in steps of a tick, 10 ms; guest time is within user, as the kernel counts it),
 //! `context_switches` (since boot), `procs_running`, `procs_blocked`, `load1_milli` (load average
-//! of a minute × 1000), `psi_<what>_some_us` and `_full_us` (time in which some or all tasks waited
+//! of a minute × 1000), `our_cpus_programs_us` and `our_cpus_interrupts_us` (of the CPUs that server
+//! and client may use, what programs and the kernel used, and interrupts), `psi_<what>_some_us` and `_full_us` (time in which some or all tasks waited
 //! for it), where the kernel counts pressure.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
@@ -27,20 +30,28 @@ const CPU_KEYS: [&str; 8] = [
     "cpu_steal_us",
 ];
 
+/// Of [`CPU_KEYS`], those of programs and of the kernel's own threads.
+const PROGRAMS: [usize; 3] = [0, 1, 2];
+const INTERRUPTS: [usize; 2] = [5, 6];
+
 /// What `/proc/stat` says. CPU times in ticks, in the order of the kernel's columns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     cpu_ticks: [i64; CPU_KEYS.len()],
+    /// Of the CPUs that were asked for.
+    our_ticks: [i64; CPU_KEYS.len()],
     /// CPUs online.
     pub(crate) cpus: u32,
+    /// Of them, those that were asked for.
+    our_cpus: u32,
     context_switches: i64,
     procs_running: i64,
     procs_blocked: i64,
 }
 
 /// Reads the text of `/proc/stat`; `None` when it has no line for all CPUs. Columns that an old
-/// kernel does not have (steal came with 2.6.11) are 0.
-pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
+/// kernel does not have (steal came with 2.6.11) are 0. The ticks of `ours` are added up too.
+pub(crate) fn parse_stat(text: &str, ours: &BTreeSet<u32>) -> Option<Stat> {
     let mut stat = Stat::default();
     let mut found = false;
     for line in text.lines() {
@@ -49,18 +60,30 @@ pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
         match key {
             "cpu" => {
                 found = true;
-                for (slot, ticks) in stat.cpu_ticks.iter_mut().zip(rest.split_ascii_whitespace()) {
-                    *slot = ticks.parse().ok()?;
-                }
+                add(&mut stat.cpu_ticks, rest)?;
             }
             "ctxt" => stat.context_switches = number(),
             "procs_running" => stat.procs_running = number(),
             "procs_blocked" => stat.procs_blocked = number(),
-            _ if key.starts_with("cpu") => stat.cpus += 1,
+            _ if key.starts_with("cpu") => {
+                stat.cpus += 1;
+                if key[3..].parse().is_ok_and(|cpu| ours.contains(&cpu)) {
+                    stat.our_cpus += 1;
+                    add(&mut stat.our_ticks, rest)?;
+                }
+            }
             _ => {}
         }
     }
     found.then_some(stat)
+}
+
+/// Adds the columns of a line of CPU times.
+fn add(sum: &mut [i64; CPU_KEYS.len()], columns: &str) -> Option<()> {
+    for (slot, ticks) in sum.iter_mut().zip(columns.split_ascii_whitespace()) {
+        *slot += ticks.parse::<i64>().ok()?;
+    }
+    Some(())
 }
 
 /// Load average of the last minute × 1000, from the text of `/proc/loadavg`.
@@ -86,16 +109,19 @@ pub(crate) struct Host {
     stat: ProcFile,
     loadavg: ProcFile,
     pressures: Vec<Pressure>,
+    ours: BTreeSet<u32>,
     cpus: u32,
+    our_cpus: u32,
 }
 
 impl Host {
     /// Opens the files. Pressure is left out where the kernel has none or was booted with `psi=0`.
-    pub(crate) fn open() -> Result<Self, Error> {
+    /// `ours` are the CPUs that server and client may use.
+    pub(crate) fn open(ours: BTreeSet<u32>) -> Result<Self, Error> {
         let mut stat = ProcFile::open("/proc/stat")?;
-        let cpus = stat.parsed("line `cpu`", parse_stat)?.cpus;
+        let Stat { cpus, our_cpus, .. } = stat.parsed("line `cpu`", |text| parse_stat(text, &ours))?;
         let pressures = ["cpu", "io", "memory"].into_iter().filter_map(open_pressure).collect();
-        Ok(Self { stat, loadavg: ProcFile::open("/proc/loadavg")?, pressures, cpus })
+        Ok(Self { stat, loadavg: ProcFile::open("/proc/loadavg")?, pressures, ours, cpus, our_cpus })
     }
 }
 
@@ -108,14 +134,17 @@ fn open_pressure(what: &str) -> Option<Pressure> {
 
 impl Source for Host {
     fn about(&self) -> Map<String, Value> {
-        about([("cpus_online", self.cpus.into())])
+        about([("cpus_online", self.cpus.into()), ("our_cpus", self.our_cpus.into())])
     }
 
     fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
-        let stat = self.stat.parsed("line `cpu`", parse_stat)?;
+        let stat = self.stat.parsed("line `cpu`", |text| parse_stat(text, &self.ours))?;
         for (key, ticks) in CPU_KEYS.into_iter().zip(stat.cpu_ticks) {
             values.set(key, ticks * TICK_US);
         }
+        let ours = |columns: &[usize]| columns.iter().map(|at| stat.our_ticks[*at] * TICK_US).sum();
+        values.set("our_cpus_programs_us", ours(&PROGRAMS));
+        values.set("our_cpus_interrupts_us", ours(&INTERRUPTS));
         values.set("context_switches", stat.context_switches);
         values.set("procs_running", stat.procs_running);
         values.set("procs_blocked", stat.procs_blocked);
@@ -137,15 +166,18 @@ mod tests {
 
     #[test]
     fn stat_of_a_virtual_machine_with_linux_6_18() {
-        let stat = parse_stat(include_str!("../../tests/proc/linux-6.18-vm/stat")).unwrap();
+        let stat =
+            parse_stat(include_str!("../../tests/proc/linux-6.18-vm/stat"), &BTreeSet::from([1, 3, 9]))
+                .unwrap();
         assert_eq!(stat.cpu_ticks, [62_220, 0, 5_106, 618_557, 769, 0, 705, 46]);
         assert_eq!((stat.cpus, stat.context_switches), (4, 863_156));
         assert_eq!((stat.procs_running, stat.procs_blocked), (1, 0));
+        assert_eq!((stat.our_ticks, stat.our_cpus), ([31_306, 0, 2_505, 309_238, 251, 0, 350, 11], 2));
     }
 
     #[test]
     fn stat_of_centos_6_has_no_guest_nice_column() {
-        let stat = parse_stat(include_str!("../../tests/proc/linux-2.6.32/stat")).unwrap();
+        let stat = parse_stat(include_str!("../../tests/proc/linux-2.6.32/stat"), &BTreeSet::new()).unwrap();
         assert_eq!(stat.cpu_ticks, [1_393_280, 32_966, 572_056, 13_343_292, 6_130, 0, 17_875, 0]);
         assert_eq!((stat.cpus, stat.context_switches), (2, 38_014_093));
         assert_eq!((stat.procs_running, stat.procs_blocked), (3, 1));
@@ -153,8 +185,8 @@ mod tests {
 
     #[test]
     fn a_text_without_cpus_is_refused() {
-        assert_eq!(parse_stat("ctxt 12\n"), None);
-        assert_eq!(parse_stat("cpu  a b c\n"), None);
+        assert_eq!(parse_stat("ctxt 12\n", &BTreeSet::new()), None);
+        assert_eq!(parse_stat("cpu  a b c\n", &BTreeSet::new()), None);
     }
 
     #[test]
@@ -174,12 +206,16 @@ mod tests {
     #[test]
     fn the_host_that_runs_this_test_is_read_with_all_listed_keys() {
         let mut values = Values::default();
-        let mut host = Host::open().unwrap();
+        let mut host = Host::open((0..1024).collect()).unwrap();
         host.read(Moment::Boundary, &mut values).unwrap();
         for key in CPU_KEYS.into_iter().chain(["context_switches", "procs_running", "load1_milli"]) {
             assert!(values.map().contains_key(key), "{key}");
         }
         assert!(values.map()["cpu_idle_us"] > 0 && values.map()["context_switches"] > 0);
-        assert!(host.cpus > 0);
+        assert!(host.cpus > 0 && host.our_cpus == host.cpus);
+        let programs = ["cpu_user_us", "cpu_nice_us", "cpu_system_us"].map(|key| values.map()[key]);
+        // Each line is a tick or so apart from the sum of all.
+        let (all, ours) = (programs.iter().sum::<i64>(), values.map()["our_cpus_programs_us"]);
+        assert!((all - ours).abs() <= 3 * TICK_US * i64::from(host.cpus), "{all} {ours}");
     }
 }

@@ -22,6 +22,7 @@ mod server;
 pub(crate) mod size;
 mod status;
 mod switches;
+mod throttling;
 mod tree;
 
 pub(crate) use cgroup::Group;
@@ -37,6 +38,7 @@ pub(crate) use server::Server;
 pub(crate) use size::Size;
 pub(crate) use status::Status;
 pub(crate) use switches::{Members, Scheduling};
+pub(crate) use throttling::Throttling;
 pub(crate) use tree::ServerTree;
 
 /// Every source: its name, which is also its counter file's, and what it counts.
@@ -49,6 +51,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("client", "CPU time, memory and IO of dbdyno's own process, including an embedded database"),
     ("load", "CPU time of each load thread of the client, and how long it waited for a CPU"),
     ("processes", "CPU time of all processes of the machine and of the kernel's own threads"),
+    ("throttling", "how long a CPU quota kept the client or the server off the CPUs"),
     ("disk", "reads, writes and flushes of the block device that holds the data directory"),
     ("status", "the server's own counters, under the server's names"),
     ("size", "bytes and files of the data directory and of the benchmark's database"),

@@ -116,6 +116,10 @@ impl Steps for Dbt3 {
         }
     }
 
+    fn leaves_data(&self, index: usize) -> bool {
+        matches!(self.kind(index), StepKind::Query { .. })
+    }
+
     fn executions(&self) -> Vec<Execution> {
         let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         ledger.iter().map(|executed| executed.execution.clone()).collect()
@@ -181,12 +185,17 @@ impl Workload for Dbt3 {
     }
 
     async fn verify(&mut self, index: usize, _end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
-        if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
-            return Ok(Vec::new());
-        }
+        let scripts = steps::scripts(self.kind(index), &self.shared.options);
         let mut checks = {
             let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            verify::executions(&ledger, self.shared.has_published_answers())
+            // Without it the time is that of another step: no option leaves this out.
+            let refused = verify::refused(&self.steps[index].name, &scripts, &ledger);
+            let mut checks = Vec::from_iter(refused);
+            if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
+                return Ok(checks);
+            }
+            checks.extend(verify::executions(&ledger, self.shared.has_published_answers()));
+            checks
         };
         let is_last = index + 1 == self.steps.len();
         let changes = matches!(self.kind(index), StepKind::Load | StepKind::Power | StepKind::Throughput);

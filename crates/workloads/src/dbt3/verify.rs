@@ -10,6 +10,7 @@ use crate::checks::{check, count, part};
 use crate::dbt3::Setup;
 use crate::dbt3::lanes::Executed;
 use crate::dbt3::schema::Table;
+use crate::dbt3::steps::Operation;
 
 /// Checks of the executions of a step: rows that refresh functions changed, and answers where some
 /// are published.
@@ -31,6 +32,13 @@ pub(crate) fn executions(ledger: &[Executed], are_published: bool) -> Vec<Check>
     checks
 }
 
+/// The check that a step of several queries has an answer to each; none where that is so.
+pub(crate) fn refused(step: &str, scripts: &[Vec<Operation>], ledger: &[Executed]) -> Option<Check> {
+    let due: usize = scripts.iter().map(Vec::len).sum();
+    let parts = || vec![part("queries answered", due as i128, ledger.len() as i128)];
+    (due > ledger.len()).then(|| Check { table: step.to_owned(), parts: parts(), duration_us: 0 })
+}
+
 /// Counts the rows of all tables. Refresh functions put in as many as they take out.
 pub(crate) async fn row_counts(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
@@ -41,4 +49,19 @@ pub(crate) async fn row_counts(setup: &Setup, session: &mut AnySession) -> Resul
         checks.push(check(table.name(), parts, began));
     }
     Ok(checks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_several_queries_needs_an_answer_to_each() {
+        let scripts = [vec![Operation::Insert { set: 1 }, Operation::Delete { set: 1 }]];
+        let answered = |count| vec![Executed::default(); count];
+        assert!(refused("power", &scripts, &answered(2)).is_none());
+        let check = refused("power", &scripts, &answered(1)).unwrap();
+        assert!(check.table == "power" && !check.is_ok(), "{check:?}");
+        assert!(refused("load", &[], &[]).is_none());
+    }
 }

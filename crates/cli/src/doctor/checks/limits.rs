@@ -2,6 +2,7 @@
 //! controllers dbdyno may use, and what limits this process already.
 
 use dbdyno_plan::grouped;
+use dbdyno_sample::control_groups;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
 
@@ -79,23 +80,25 @@ pub(crate) fn group_kind(files: &HostFiles) -> Finding {
     good(format!("version 2: {controllers}"))
 }
 
-/// Limits of this process's group, which hold for the servers it starts too.
+/// Limits of this process's groups and of their parents, in version 1 and 2, which hold for the
+/// servers that it starts too.
 pub(crate) fn group_limits(files: &HostFiles) -> Finding {
-    let folder = own_group(files).unwrap_or_else(|| ROOT.to_owned());
-    let limit = |name: &str| files.line(&format!("{folder}/{name}")).filter(|text| !text.starts_with("max"));
-    let memory = limit("memory.max")
-        .and_then(|text| text.parse().ok())
-        .map(|bytes| format!("memory and page cache at most {}", time::bytes(bytes)));
-    let cpu = limit("cpu.max").and_then(|text| {
-        let (quota, period) = text.split_once(' ')?;
-        let share = quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?;
-        Some(format!("CPU time of {share:.1} CPUs"))
-    });
+    let groups = |controller: &str| control_groups(&files.path("/"), "self", controller);
+    let memory = groups("memory")
+        .iter()
+        .filter_map(|group| Some((group.memory_limit_bytes()?, group.name.clone())))
+        .min()
+        .map(|(bytes, name)| format!("memory and page cache at most {} ({name})", time::bytes(bytes)));
+    let cpu = groups("cpu")
+        .iter()
+        .filter_map(|group| Some((group.quota_cpus()?, group.name.clone())))
+        .min_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(cpus, name)| format!("CPU quota of {cpus:.2} CPUs ({name})"));
     let found: Vec<String> = memory.into_iter().chain(cpu).collect();
     if found.is_empty() {
         return good("none");
     }
-    let advice = "they hold for servers and client together, and a CPU quota stalls them; lift them, or pin CPUs instead";
+    let advice = "they hold for servers and client together, and steps that a CPU quota throttles are invalid; lift them, or pin CPUs instead";
     note(found.join(", "), advice)
 }
 
@@ -131,17 +134,26 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_the_own_group_are_noted() {
+    fn limits_of_the_own_groups_and_their_parents_are_noted() {
         let of = |memory: &str, cpu: &str| {
             let files = [
-                ("/proc/self/cgroup", "0::/bench\n"),
-                ("/sys/fs/cgroup/bench/memory.max", memory),
+                ("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+                ("/proc/self/cgroup", "0::/bench/in\n"),
+                ("/sys/fs/cgroup/bench/in/memory.max", memory),
                 ("/sys/fs/cgroup/bench/cpu.max", cpu),
             ];
             group_limits(&machine(&files).1)
         };
         assert_eq!(of("max\n", "max 100000\n"), good("none"));
-        let found = of("4000000000\n", "150000 100000\n");
-        assert!(found.found.ends_with("CPU time of 1.5 CPUs") && found.verdict == Verdict::Note, "{found:?}");
+        let both = of("4000000000\n", "150000 100000\n");
+        assert_eq!(both.verdict, Verdict::Note);
+        insta::assert_snapshot!(both.found, @"memory and page cache at most 4.0 GB (/bench/in), CPU quota of 1.50 CPUs (/bench)");
+        let (_folder, version_1) = machine(&[
+            ("/proc/self/mountinfo", "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"),
+            ("/proc/self/cgroup", "1:cpu:/bench\n"),
+            ("/sys/fs/cgroup/cpu/bench/cpu.cfs_quota_us", "20000\n"),
+            ("/sys/fs/cgroup/cpu/bench/cpu.cfs_period_us", "100000\n"),
+        ]);
+        insta::assert_snapshot!(group_limits(&version_1).found, @"CPU quota of 0.20 CPUs (/bench)");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{Desk, Running, figure, wait_for};
 
 /// A server on a socket in the desk's folder, which listens.
-fn listening(desk: &Desk, args: &[&str]) -> Running {
+pub(super) fn listening(desk: &Desk, args: &[&str]) -> Running {
     let mut running = desk.start(&mut desk.command(&[&["known-answer"], args].concat()));
     wait_for("the server to listen", || {
         assert!(running.is_running(), "{}", running.said());

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use dbdyno_drivers::{Address, Options};
-use dbdyno_record::{Interval, Run, StepEvent};
+use dbdyno_record::{Interval, Outcome, Run, StepEvent};
 
 use crate::servers::life::{DISK_FULL, with_a_disk_that_fills};
 use crate::servers::postgres::number;
@@ -292,4 +292,22 @@ fn a_disk_that_is_full_in_a_load_fails_the_step_with_the_databases_words() {
         "{:?}",
         texts(&findings)
     );
+}
+
+#[test]
+#[ignore = "in cargo xtask test --all: a server with a limit of its own"]
+fn queries_that_are_refused_fail_alone_and_those_after_them_run() {
+    let desk = Desk::new();
+    desk.write("capped.conf", "[mysqld]\nmax_execution_time = 20\n");
+    let capped = variant("capped", MYSQL_8_0, "my_cnf = \"capped.conf\"\n");
+    // Each of the first and the last reads more rows than any server does in 20 ms.
+    desk.write("p.toml", &plan(&capped, "verify = \"off\"\nqueries = [1, 6, 18]\n"));
+    let failed = desk.dbdyno(&["run", "p.toml"]);
+    failed.expect_code(4);
+    assert!(failed.err.contains("steps failed, and the others ran; first step q1: "), "{}", failed.err);
+    let run = Run::open(&desk.run_dir()).unwrap();
+    let names: Vec<_> = run.cells[0].steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names[3..], ["q1", "q6", "q18"]);
+    assert_eq!([3, 5].map(|at: usize| run.cells[0].steps[at].outcome()), [Some(Outcome::Failed); 2]);
+    assert_eq!(run.cells[0].outcome(), Some(Outcome::Failed));
 }

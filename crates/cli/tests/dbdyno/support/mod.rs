@@ -254,7 +254,9 @@ fn faults_but(findings: &Findings, is_let_pass: fn(&Notice) -> bool) -> Vec<Stri
                 let why = match &run.validity {
                     Validity::Valid => continue,
                     // The machine had no CPU for the client, which is no fault of the step.
-                    Validity::Invalid { reasons } if reasons.iter().all(|it| it.code == Code::Paused) => {
+                    Validity::Invalid { reasons }
+                        if reasons.iter().all(|it| matches!(it.code, Code::Paused | Code::Throttled)) =>
+                    {
                         continue;
                     }
                     Validity::Invalid { reasons } if reasons.iter().any(is_let_pass) => continue,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dbdyno_drivers::Cells;
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
-use dbdyno_record::Execution;
+use dbdyno_record::{ErrorClass, Execution};
 
 use super::{Executed, Ledger};
 use crate::connection::{Connection, indispensable};
@@ -68,6 +68,18 @@ impl QueryLane {
         Executed { execution, due_rows: 0, differing_rows, difference }
     }
 
+    /// What it means that a query has failed. A step that is one query ends with it. In a step of
+    /// many the others still run, because refresh functions after it put the rows right.
+    fn failed(&self, failure: Failure) -> Failure {
+        let is_alone = self.script.iter().all(|operation| operation.name() == self.script[0].name());
+        match failure.class {
+            ErrorClass::Refused | ErrorClass::Fatal if !is_alone => {
+                Failure { class: ErrorClass::Refused, ..failure }
+            }
+            _ => indispensable(failure),
+        }
+    }
+
     /// Rows changed.
     async fn refresh(&mut self, refresh: &rows::Refresh) -> Result<u64, Failure> {
         let mut rows = 0;
@@ -122,7 +134,7 @@ impl Lane for QueryLane {
                 let sent = self.query(&query).await;
                 let took = began.elapsed();
                 self.ready = Some(Ready::Query(number, query));
-                (self.answered(number, sent.map_err(indispensable)?), took)
+                (self.answered(number, sent.map_err(|failure| self.failed(failure))?), took)
             }
             Some(Ready::Refresh(refresh)) => {
                 let changed = self.refresh(&refresh).await;

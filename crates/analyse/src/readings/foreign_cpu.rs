@@ -1,0 +1,202 @@
+//! CPU time that programs other than server and client took on the CPUs that these may use.
+
+use dbdyno_record::StepEvent;
+
+use crate::readings::client_hosts;
+use crate::readings::counters::{Counters, HOST_BUSY, change};
+use crate::readings::measured::{Hosting, Measured};
+use crate::readings::span::Span;
+
+/// Share of the host's CPU below which an unexplained rest is not reported: what published tables
+/// do not colour either. Above it, a figure of the whole host (`cpups`, `cpupq`) may differ between
+/// variants by something that is neither server nor client.
+const BOUND: f64 = 0.05;
+/// A second source of error: the host counts busy ticks, so of n ticks about √n may be chance.
+/// Three of these are certain.
+const STANDARD_ERRORS: f64 = 3.0;
+/// Users see ticks of 10 ms (USER_HZ); the kernel's own are as long or shorter.
+const TICK_US: f64 = 10_000.0;
+/// Processes are counted in ticks of 10 ms, some of them at once: less than these is not seen.
+const UNSEEN_US: f64 = 30_000.0;
+
+/// CPU time within one stretch of a step, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CpuShares {
+    pub(crate) foreign_us: f64,
+    /// Server and client.
+    pub(crate) own_us: f64,
+}
+
+impl CpuShares {
+    /// Of all CPU time that programs had there, the part of others; 0 where no one had any.
+    pub(crate) fn foreign_share(self) -> f64 {
+        let all = self.foreign_us + self.own_us;
+        if all > 0.0 { self.foreign_us / all } else { 0.0 }
+    }
+}
+
+/// `None` where it was not sampled, and for another's server out of sight: if it is on this host,
+/// its CPU time is not foreign.
+pub(crate) fn cpu_shares(step: &Measured<'_>, events: &[StepEvent]) -> Option<CpuShares> {
+    let processes = step.change("processes", &["cpu_us"])?;
+    let over = processes.between;
+    let value = |source, keys: &[&str]| Some(change(step.counters, source, keys, over)?.value);
+    let server_us = match step.hosting {
+        Hosting::Process => value("server", &["cpu_us"])?,
+        Hosting::Embedded | Hosting::Nothing => 0.0,
+        Hosting::External => return None,
+    };
+    let hosts_here_us = client_hosts::here_cpu_us_per_second(events) * over.seconds();
+    let own_us = server_us + value("client", &["cpu_us"])? + hosts_here_us;
+    let host = Host {
+        busy_us: value("host", &HOST_BUSY)?,
+        interrupts_us: value("host", &["cpu_irq_us", "cpu_softirq_us"])?,
+        processes_us: processes.value,
+        kernel_threads_us: value("processes", &["kernel_threads_cpu_us"])?,
+    };
+    let foreign_us = match has_all_cpus(step.counters) {
+        true => host.foreign_us(own_us),
+        false => host.foreign_us_on(ours(step.counters, over)?, own_us),
+    };
+    Some(CpuShares { foreign_us, own_us })
+}
+
+/// Greatest share of `busy_us`, as the host counts it, that may be in no process without a reason.
+pub(crate) fn bound_share(busy_us: f64) -> f64 {
+    BOUND + STANDARD_ERRORS / (busy_us / TICK_US).max(1.0).sqrt()
+}
+
+/// What belongs to no process that is known, where that is more than it may be.
+fn unexplained(rest_us: f64, busy_us: f64) -> f64 {
+    if rest_us > bound_share(busy_us) * busy_us { rest_us } else { 0.0 }
+}
+
+/// Server and client may use all CPUs of the host.
+fn has_all_cpus(counters: &Counters) -> bool {
+    let about = counters.get("host").map(|series| &series.header.about);
+    about.is_none_or(|about| about.get("our_cpus") == about.get("cpus_online"))
+}
+
+/// What ran on the CPUs of server and client: programs, and interrupts.
+fn ours(counters: &Counters, over: Span) -> Option<[f64; 2]> {
+    let value = |key| Some(change(counters, "host", &[key], over)?.value);
+    Some([value("our_cpus_programs_us")?, value("our_cpus_interrupts_us")?])
+}
+
+/// What all CPUs of the host did.
+struct Host {
+    busy_us: f64,
+    interrupts_us: f64,
+    /// Server and client included.
+    processes_us: f64,
+    kernel_threads_us: f64,
+}
+
+impl Host {
+    fn rest_us(&self) -> f64 {
+        self.busy_us - self.processes_us - self.kernel_threads_us
+    }
+
+    /// Of interrupts, what is in no process: some kernels charge them to whom they interrupt.
+    fn lone_interrupts_us(&self) -> f64 {
+        self.rest_us().clamp(0.0, self.interrupts_us)
+    }
+
+    /// On all CPUs: other processes, and what belongs to none that is seen.
+    fn foreign_us(&self, own_us: f64) -> f64 {
+        let others_us = self.processes_us - own_us - UNSEEN_US;
+        others_us.max(0.0) + unexplained(self.rest_us() - self.lone_interrupts_us(), self.busy_us)
+    }
+
+    /// On some CPUs, where it is not known which process ran: all of it but server, client, the
+    /// kernel's own threads and interrupts.
+    fn foreign_us_on(&self, [programs_us, interrupts_us]: [f64; 2], own_us: f64) -> f64 {
+        let lone_share =
+            if self.interrupts_us > 0.0 { self.lone_interrupts_us() / self.interrupts_us } else { 0.0 };
+        let busy_us = programs_us + interrupts_us * (1.0 - lone_share);
+        unexplained(busy_us - own_us - self.kernel_threads_us, busy_us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{ClientHost, CounterSeries};
+
+    use super::*;
+    use crate::fixtures::{client_host, read_write_step, series};
+    use crate::simulations::close;
+
+    const WINDOW: Span = Span { from_us: 0, to_us: 2_500_000 };
+
+    /// 2.5 s on a host of four CPUs: 2 s of the server, 1 s of the client, `others_us` of other
+    /// processes, 0.1 s of kernel threads, 0.2 s of interrupts, and `unseen_us` of no process.
+    fn counters(others_us: i64, unseen_us: i64) -> Counters {
+        let two = |values: &[i64]| [(0, vec![0; values.len()]), (2_500_000, values.to_vec())];
+        let mut all = series("server", &["cpu_us"], &two(&[2_000_000]));
+        all.extend(series("client", &["cpu_us"], &two(&[1_000_000])));
+        let processes_us = 3_000_000 + others_us;
+        let keys = ["cpu_us", "kernel_threads_cpu_us"];
+        all.extend(series("processes", &keys, &two(&[processes_us, 100_000])));
+        let programs_us = processes_us + 100_000 + unseen_us;
+        let keys = [&HOST_BUSY[..], &["our_cpus_programs_us", "our_cpus_interrupts_us"]].concat();
+        // Two CPUs are ours, and others ran only on these.
+        let values = [programs_us, 0, 0, 0, 200_000, programs_us, 100_000];
+        all.extend(series("host", &keys, &two(&values)));
+        all
+    }
+
+    fn shares(counters: &Counters, hosting: Hosting, events: &[StepEvent]) -> Option<CpuShares> {
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        cpu_shares(&Measured { spec, intervals, counters, window: WINDOW, hosting, cpus: 4 }, events)
+    }
+
+    fn foreign_us(others_us: i64, unseen_us: i64) -> f64 {
+        shares(&counters(others_us, unseen_us), Hosting::Process, &[]).unwrap().foreign_us
+    }
+
+    #[test]
+    fn processes_that_are_neither_server_nor_client_are_foreign_beyond_what_ticks_can_tell() {
+        assert_eq!(foreign_us(20_000, 0), 0.0);
+        assert_eq!(foreign_us(1_030_000, 0), 1_000_000.0);
+        let found = shares(&counters(1_030_000, 0), Hosting::Process, &[]).unwrap();
+        close(found.foreign_share(), 0.25, 1e-12);
+    }
+
+    #[test]
+    fn what_the_host_counts_beyond_all_processes_is_foreign_where_it_is_more_than_chance() {
+        assert_eq!(foreign_us(0, 500_000), 0.0);
+        assert_eq!(foreign_us(0, 1_500_000), 1_500_000.0);
+    }
+
+    #[test]
+    fn an_embedded_database_is_the_client_and_one_out_of_sight_may_be_any_process() {
+        let counters = counters(30_000, 0);
+        let embedded = shares(&counters, Hosting::Embedded, &[]).unwrap();
+        assert_eq!((embedded.own_us, embedded.foreign_us), (1_000_000.0, 2_000_000.0));
+        assert_eq!(shares(&counters, Hosting::External, &[]), None);
+    }
+
+    #[test]
+    fn a_client_host_on_this_machine_is_not_foreign() {
+        let host = |is_here| StepEvent::ClientHost(ClientHost { is_here, ..client_host() });
+        let found = |is_here| shares(&counters(1_280_000, 0), Hosting::Process, &[host(is_here)]).unwrap();
+        // Half a CPU for 2.5 s.
+        assert_eq!((found(false).foreign_us, found(true).foreign_us), (1_250_000.0, 0.0));
+    }
+
+    #[test]
+    fn of_some_cpus_only_what_ran_there_counts() {
+        let mut counters = counters(2_000_000, 0);
+        let host = &counters["host"];
+        let mut header = host.header.clone();
+        header.about = serde_json::json!({"cpus_online": 4, "our_cpus": 2}).as_object().unwrap().clone();
+        let lines = [0, 1].map(|sample| dbdyno_record::CounterLine {
+            at_us: [0, 2_500_000][sample],
+            values: host.keys().map(|key| (key.to_owned(), host.value(key, sample).unwrap())).collect(),
+        });
+        counters.insert("host".to_owned(), CounterSeries::new(header, &lines));
+        // The interrupts are in no process, and no program's.
+        assert_eq!(shares(&counters, Hosting::Process, &[]).unwrap().foreign_us, 2_000_000.0);
+    }
+}

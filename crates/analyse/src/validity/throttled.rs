@@ -1,0 +1,171 @@
+//! Whether a CPU quota (`cpu.max`, `cfs_quota_us`, a container's limit) kept the client or the
+//! server off the CPUs: what was measured is the quota then.
+//!
+//! The kernel counts for each control group for how long it was throttled, added up over CPUs, and
+//! in how many periods of the quota. A group is throttled in no greater share of the time than of
+//! the periods, so the lesser of both shares is taken.
+
+use dbdyno_record::{CellRecord, ClientHost, StepRecord, Throttled};
+use serde_json::Value;
+
+use crate::model::{Code, Notice, Severity};
+use crate::readings::client_hosts::all;
+use crate::readings::counters::change;
+use crate::readings::span::Span;
+
+/// Share of the common window from which a step is invalid: half the margin of the smallest
+/// differences that are usually looked for.
+const LIMIT: f64 = 0.02;
+/// From here on it is reported.
+const REPORTED: f64 = 0.005;
+
+/// A control group, by its header and counters.
+struct Group<'a> {
+    about: &'a Value,
+    /// Of the window.
+    share: f64,
+}
+
+impl Group<'_> {
+    fn is_of(&self, side: &str) -> bool {
+        self.about[side].as_bool().unwrap_or(false)
+    }
+
+    fn notice(&self, code: Code) -> Notice {
+        let who = match (self.is_of("client"), self.is_of("server")) {
+            (true, true) => "client and server",
+            (true, false) => "the client",
+            _ => "the server",
+        };
+        let group = self.about["name"].as_str().unwrap_or("/");
+        let notice = Notice::new(code).with("who", who).with("group", group).with("share", self.share);
+        notice.with("limit", LIMIT).with_some("quota_cpus", self.about["quota_cpus"].as_f64())
+    }
+}
+
+/// The groups of the step, the one that was throttled most first.
+fn groups(step: &StepRecord) -> Vec<Group<'_>> {
+    let window = step.window().map(|(from_us, to_us)| Span::new(from_us, to_us));
+    let (Some(window), Some(series)) = (window, step.counters.get("throttling")) else { return Vec::new() };
+    let all = series.header.about.get("groups").and_then(Value::as_array);
+    let group = |(number, about)| {
+        let counter =
+            |name: &str| change(&step.counters, "throttling", &[&format!("group-{number}.{name}")], window);
+        let of_time = counter("throttled_us")?.per_second() / 1e6;
+        let of_periods = [counter("throttled_periods")?.value, counter("periods")?.value];
+        Some(Group { about, share: share(of_time, of_periods) })
+    };
+    let mut found: Vec<Group<'_>> = all.into_iter().flatten().enumerate().filter_map(group).collect();
+    found.sort_by(|one, other| other.share.total_cmp(&one.share));
+    found
+}
+
+/// By the time, and by the periods that were throttled and all.
+fn share(of_time: f64, [throttled, periods]: [f64; 2]) -> f64 {
+    if periods > 0.0 { of_time.min(throttled / periods) } else { of_time.min(1.0) }
+}
+
+/// Why the step must not be used: its group that was throttled most, and each client host.
+pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
+    let worst = groups(step).into_iter().next().filter(|worst| worst.share > LIMIT);
+    let reason = |notice: Notice| Notice { severity: Severity::Invalid, ..notice };
+    let own = worst.map(|worst| reason(worst.notice(Code::Throttled)));
+    let of_host = |host: &ClientHost| {
+        let notice = Notice::reason(Code::ClientHostThrottled).at(&host.host);
+        notice.with("share", host_share(host)).with("limit", LIMIT)
+    };
+    let hosts = all(&step.events).filter(|host| is_host(host));
+    own.into_iter().chain(hosts.map(of_host)).collect()
+}
+
+/// Less than that, and yet enough to be seen.
+pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
+    let worst = groups(step).into_iter().next()?;
+    let place = format!("block {} {} {}", cell.id.block, cell.id.variant, step.name);
+    (worst.share > REPORTED && worst.share <= LIMIT).then(|| worst.notice(Code::ThrottledLittle).at(place))
+}
+
+/// Whether the client was throttled so much that the step is invalid for it: it waited for no other
+/// program.
+pub(crate) fn is_client(step: &StepRecord) -> bool {
+    groups(step).iter().any(|group| group.share > LIMIT && group.is_of("client"))
+}
+
+/// The same of one of several client hosts.
+pub(crate) fn is_host(host: &ClientHost) -> bool {
+    host_share(host) > LIMIT
+}
+
+fn host_share(host: &ClientHost) -> f64 {
+    let Throttled { us, periods, throttled_periods } = host.throttled;
+    share(us as f64 / host.measured_us.max(1) as f64, [throttled_periods as f64, periods as f64])
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{CounterHeader, CounterLine, CounterSeries, StepEvent};
+    use serde_json::{Map, json};
+
+    use super::*;
+    use crate::fixtures::{cell, client_host, load_step, shown, shown_all};
+
+    /// A step of 2 s with two groups: throttled time, periods, throttled periods of each.
+    fn step(inner: [i64; 3], outer: [i64; 3]) -> StepRecord {
+        let groups = json!([
+            {"name": "/bench/in", "client": true, "server": false, "quota_cpus": null},
+            {"name": "/bench", "client": true, "server": true, "quota_cpus": 0.2},
+        ]);
+        let header = CounterHeader {
+            source: "throttling".to_owned(),
+            about: Map::from_iter([("groups".to_owned(), groups)]),
+        };
+        let names = ["throttled_us", "periods", "throttled_periods"];
+        let keys = [0, 1].map(|group| names.map(|name| format!("group-{group}.{name}")));
+        let line = |at_us, values: [[i64; 3]; 2]| CounterLine {
+            at_us,
+            values: keys.iter().flatten().cloned().zip(values.into_iter().flatten()).collect(),
+        };
+        let before = [[7, 3, 1]; 2];
+        let add = |more: [i64; 3]| [0, 1, 2].map(|at| before[0][at] + more[at]);
+        let lines = [line(0, before), line(2_000_000, [add(inner), add(outer)])];
+        let mut step = load_step(1_000);
+        step.counters.insert("throttling".to_owned(), CounterSeries::new(header, &lines));
+        step
+    }
+
+    #[test]
+    fn a_step_under_a_quota_is_invalid_and_names_the_group_and_what_it_allows() {
+        let step = step([0, 20, 0], [1_600_000, 20, 20]);
+        insta::assert_snapshot!(shown_all(&faults(&step)), @"throttled group: /bench, limit: 0.02, quota_cpus: 0.2, share: 0.8, who: client and server");
+        assert!(is_client(&step));
+    }
+
+    #[test]
+    fn from_half_a_percent_on_it_is_reported_and_from_two_on_a_fault() {
+        let of = |us| step([0, 20, 0], [us, 20, 20]);
+        let found = |step: &StepRecord| {
+            (notice(&cell(1, "a", Vec::new()), step).map(|notice| shown(&notice)), faults(step).len())
+        };
+        assert_eq!(found(&of(9_000)), (None, 0));
+        let (reported, faults) = found(&of(30_000));
+        insta::assert_snapshot!(reported.unwrap(), @"throttled-little [block 1 a l.i0] group: /bench, limit: 0.02, quota_cpus: 0.2, share: 0.015, who: client and server");
+        assert_eq!((faults, is_client(&of(30_000))), (0, false));
+        assert_eq!(found(&of(50_000)), (None, 1));
+    }
+
+    #[test]
+    fn time_that_is_added_up_over_many_cpus_counts_no_more_than_its_periods() {
+        // 64 CPUs were throttled for 5 ms at the end of one period of 20.
+        let found = faults(&step([0, 20, 0], [320_000, 20, 1]));
+        assert_eq!(found[0].figures["share"], 0.05.into());
+        assert!(faults(&step([0, 20, 0], [320_000, 200, 1])).is_empty());
+    }
+
+    #[test]
+    fn a_client_host_under_a_quota_makes_the_step_invalid() {
+        let mut step = load_step(1_000);
+        let throttled = Throttled { us: 400_000, periods: 20, throttled_periods: 3 };
+        step.events.push(StepEvent::ClientHost(ClientHost { throttled, ..client_host() }));
+        insta::assert_snapshot!(shown_all(&faults(&step)), @"client-host-throttled [c1] limit: 0.02, share: 0.15");
+    }
+}
