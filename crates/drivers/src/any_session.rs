@@ -13,6 +13,12 @@ impl AnySession {
         each_session!(self, session, P => Connection::encryption(session))
     }
 
+    /// Whether the session is in a transaction that no one has ended yet, by what the database said
+    /// with the last answer. Costs nothing.
+    pub fn in_transaction(&self) -> bool {
+        each_session!(self, session, P => Connection::in_transaction(session))
+    }
+
     /// The server's number for the connection; `None` without a server.
     pub(crate) fn number(&self) -> Option<u32> {
         let exchange = each_session!(self, session, P => Connection::exchange(session));

@@ -32,6 +32,7 @@ pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>, form: Form) -> Re
                 finish
             }
         };
+        wire.in_transaction = finish.in_transaction;
         match (finish.more_results, local_file) {
             (true, _) => {}
             (false, true) => return Err(Fault::Server(ServerError::LocalFile)),

@@ -4,18 +4,30 @@
 use super::fault::{Fault, ServerError};
 use crate::excerpt::server_text;
 
+/// The session is in a transaction (`SERVER_STATUS_IN_TRANS`).
+pub(super) const IN_TRANSACTION: u16 = 0x0001;
+
 /// Another result set follows (`SERVER_MORE_RESULTS_EXISTS`).
 pub(super) const MORE_RESULTS: u16 = 0x0008;
 
 /// Longest row end in the old form: code, warnings, status.
 const EOF_LONGEST: usize = 9;
 
-/// What an OK packet reports.
+/// What an OK packet reports, or the end of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Finish {
     pub(super) affected: u64,
     pub(super) warnings: u16,
     pub(super) more_results: bool,
+    pub(super) in_transaction: bool,
+}
+
+impl Finish {
+    fn new(affected: u64, warnings: u16, status: u16) -> Self {
+        let is_set = |flag| status & flag != 0;
+        let (more_results, in_transaction) = (is_set(MORE_RESULTS), is_set(IN_TRANSACTION));
+        Self { affected, warnings, more_results, in_transaction }
+    }
 }
 
 /// Bytes read from the front, each step checked.
@@ -84,7 +96,7 @@ pub(super) fn ok(payload: &[u8]) -> Result<Finish, Fault> {
     reader.length()?; // last insert id
     let status = reader.u16()?;
     let warnings = reader.u16()?;
-    Ok(Finish { affected, warnings, more_results: status & MORE_RESULTS != 0 })
+    Ok(Finish::new(affected, warnings, status))
 }
 
 /// Reads an ERR packet, with or without an SQL state; before login there is none.
@@ -140,7 +152,7 @@ pub(super) fn rows_end(payload: &[u8], deprecate_eof: bool) -> Result<Finish, Fa
     reader.u8()?;
     let warnings = reader.u16()?;
     let status = reader.u16()?;
-    Ok(Finish { affected: 0, warnings, more_results: status & MORE_RESULTS != 0 })
+    Ok(Finish::new(0, warnings, status))
 }
 
 /// Appends a length-encoded string.

@@ -22,6 +22,10 @@ impl Connection for MysqlSession {
         self.encryption()
     }
 
+    fn in_transaction(&self) -> bool {
+        self.in_transaction()
+    }
+
     async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
         self.load_rows(sql, rows).await
     }

@@ -47,17 +47,31 @@ pub(super) struct Scanner {
     /// The next packet goes on with the current value of 16 MB and more.
     continued: bool,
     answer: Answer,
+    in_transaction: bool,
 }
 
 impl Scanner {
     /// A walk over the answer whose first packet is number `sequence`.
     pub(super) fn new(form: Form, sequence: u8) -> Self {
-        Self { phase: Phase::Head, form, sequence, skip: 0, continued: false, answer: Answer::default() }
+        Self {
+            phase: Phase::Head,
+            form,
+            sequence,
+            skip: 0,
+            continued: false,
+            answer: Answer::default(),
+            in_transaction: false,
+        }
     }
 
     /// What was counted up to here.
     pub(super) fn answer(&self) -> Answer {
         self.answer
+    }
+
+    /// Whether the session was in a transaction when the answer was complete.
+    pub(super) fn in_transaction(&self) -> bool {
+        self.in_transaction
     }
 
     pub(super) fn sequence(&self) -> u8 {
@@ -188,6 +202,7 @@ impl Scanner {
     /// One result is over; the last one's warnings count, as `SHOW WARNINGS` would show them.
     fn finish(&mut self, finish: Finish) -> Step {
         self.answer.warnings = finish.warnings;
+        self.in_transaction = finish.in_transaction;
         self.phase = Phase::Head;
         if finish.more_results { Step::More } else { Step::Done }
     }

@@ -80,6 +80,11 @@ impl MysqlSession {
         self.wire.stream().encryption()
     }
 
+    /// Whether the session was in a transaction at the end of the last answer that was no error.
+    pub fn in_transaction(&self) -> bool {
+        self.wire.in_transaction
+    }
+
     /// The server's number for this connection, as in `SHOW PROCESSLIST` and `KILL`.
     pub fn connection_id(&self) -> u32 {
         self.agreed.connection_id

@@ -33,6 +33,8 @@ pub(super) struct Wire<S> {
     sequence: u8,
     /// What [`Wire::read`] may still keep.
     allowance: Allowance,
+    /// What the server said last of the session: it is in a transaction.
+    pub(super) in_transaction: bool,
 }
 
 impl<S: ByteStream> Wire<S> {
@@ -43,6 +45,7 @@ impl<S: ByteStream> Wire<S> {
             input: Input::new(FIRST_SIZE),
             sequence: 0,
             allowance: Allowance::LOGIN,
+            in_transaction: false,
         }
     }
 
@@ -194,7 +197,11 @@ impl<S: ByteStream> Wire<S> {
                 match step {
                     Step::More => {}
                     Step::Failed(fault) => return Poll::Ready(Err(fault)),
-                    Step::Done | Step::LocalFile => return Poll::Ready(Ok(step)),
+                    Step::Done => {
+                        self.in_transaction = scanner.in_transaction();
+                        return Poll::Ready(Ok(step));
+                    }
+                    Step::LocalFile => return Poll::Ready(Ok(step)),
                 }
             }
             ready!(self.input.poll_fill(context, &mut self.stream))?;

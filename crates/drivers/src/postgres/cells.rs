@@ -5,6 +5,7 @@ use super::copy::put_no_rows;
 use super::fault::{Fault, ServerError};
 use super::message::Reader;
 use super::report;
+use super::scan::is_in_transaction;
 use super::wire::Wire;
 use crate::stream::ByteStream;
 use crate::{Cells, Rows};
@@ -35,7 +36,10 @@ pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Row
                 put_no_rows(wire.message());
                 wire.reply().await?;
             }
-            (b'Z', _) if answered => break,
+            (b'Z', _) if answered => {
+                wire.in_transaction = is_in_transaction(&body);
+                break;
+            }
             (b'Z', _) => return Err(Fault::Malformed("an end without an answer")),
             _ => return Err(Fault::Malformed("a message that belongs to another answer")),
         }

@@ -223,7 +223,7 @@ pub(super) fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> PostgresSes
         statements: Vec::new(),
         next_name: 0,
         exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),
-        options: Options::socket("/run/.s.PGSQL.5432", "bench"),
+        options: Box::new(Options::socket("/run/.s.PGSQL.5432", "bench")),
     }
 }
 

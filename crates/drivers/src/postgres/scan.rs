@@ -56,6 +56,7 @@ pub(super) struct Scanner {
     /// Rows go out of a COPY; its tag repeats their number.
     copies_out: bool,
     answer: Answer,
+    in_transaction: bool,
     /// The first error. The answer goes on after it, to where the server is ready again.
     fault: Option<Fault>,
 }
@@ -70,12 +71,18 @@ impl Scanner {
             answered: false,
             copies_out: false,
             answer: Answer::default(),
+            in_transaction: false,
             fault: None,
         }
     }
 
     pub(super) fn form(&self) -> RequestForm {
         self.form
+    }
+
+    /// Whether the session was in a transaction, a failed one perhaps, when the answer was complete.
+    pub(super) fn in_transaction(&self) -> bool {
+        self.in_transaction
     }
 
     /// What was counted, or the error that came instead.
@@ -165,7 +172,10 @@ impl Scanner {
                 self.phase = Phase::Over;
                 Ok(false)
             }
-            b'Z' if self.answered => Ok(true),
+            b'Z' if self.answered => {
+                self.in_transaction = is_in_transaction(body);
+                Ok(true)
+            }
             b'Z' => Err(Fault::Malformed("an end without an answer")),
             _ => Err(Fault::Malformed("a message that belongs to another answer")),
         }
@@ -177,6 +187,12 @@ impl Scanner {
             self.phase = Phase::Over;
         }
     }
+}
+
+/// What the end of an answer says of the session: `I` for idle, `T` in a transaction, `E` in one
+/// that has failed.
+pub(super) fn is_in_transaction(body: &[u8]) -> bool {
+    matches!(body.first(), Some(b'T' | b'E'))
 }
 
 #[cfg(test)]

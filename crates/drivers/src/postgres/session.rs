@@ -30,7 +30,8 @@ pub struct PostgresSession<S = Stream> {
     /// server.
     next_name: u32,
     pub(super) exchange: Exchange,
-    options: Options,
+    /// Cold, and large: thousands of sessions are kept.
+    options: Box<Options>,
 }
 
 impl PostgresSession {
@@ -53,6 +54,11 @@ impl PostgresSession {
 
     pub fn encryption(&self) -> Option<Encryption> {
         self.wire.stream().encryption()
+    }
+
+    /// Whether the session was in a transaction, a failed one perhaps, at the end of the last answer.
+    pub fn in_transaction(&self) -> bool {
+        self.wire.in_transaction
     }
 
     /// The server's process for this connection, as in `pg_stat_activity` and
@@ -87,7 +93,7 @@ impl PostgresSession {
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
         let exchange = Exchange::entered(options.place(), &options.manner.roster, ticket);
-        let options = options.clone();
+        let options = Box::new(options.clone());
         Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange, options })
     }
 }
@@ -159,6 +165,10 @@ impl Connection for PostgresSession {
 
     fn encryption(&self) -> Option<Encryption> {
         self.encryption()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.in_transaction()
     }
 
     async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {

@@ -20,7 +20,7 @@ fn connected() -> (PostgresSession<DuplexStream>, DuplexStream) {
         statements: Vec::new(),
         next_name: 0,
         exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),
-        options: Options::socket("/run/.s.PGSQL.5432", "bench"),
+        options: Box::new(Options::socket("/run/.s.PGSQL.5432", "bench")),
     };
     (connection, server)
 }

@@ -36,6 +36,8 @@ pub(super) struct Wire<S> {
     input: Input,
     /// What [`Wire::read`] may still keep.
     allowance: Allowance,
+    /// What the server said last of the session: it is in a transaction.
+    pub(super) in_transaction: bool,
 }
 
 impl<S: ByteStream> Wire<S> {
@@ -45,6 +47,7 @@ impl<S: ByteStream> Wire<S> {
             output: Vec::with_capacity(256),
             input: Input::new(FIRST_SIZE),
             allowance: Allowance::LOGIN,
+            in_transaction: false,
         }
     }
 
@@ -128,6 +131,9 @@ impl<S: ByteStream> Wire<S> {
     fn walk(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
         let (done, step) = scanner.scan(&self.input)?;
         self.input.take(done);
+        if step == Step::Done {
+            self.in_transaction = scanner.in_transaction();
+        }
         Ok(step == Step::Done)
     }
 
@@ -209,6 +215,9 @@ impl<S: ByteStream> Wire<S> {
             if !self.input.is_empty() {
                 let (done, step) = scanner.scan(&self.input)?;
                 self.input.take(done);
+                if step == Step::Done {
+                    self.in_transaction = scanner.in_transaction();
+                }
                 if step != Step::More {
                     return Poll::Ready(Ok(step));
                 }

@@ -44,6 +44,11 @@ pub(crate) trait Connection: Session {
         None
     }
 
+    /// Whether the session is in a transaction, by what the database said with the last answer.
+    fn in_transaction(&self) -> bool {
+        false
+    }
+
     /// Ends the statement that a database in this process is at, from any thread; `None` of a
     /// server.
     fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {

@@ -31,6 +31,10 @@ const SETTINGS: &[&str] = &[
 ];
 
 impl Connection for SqliteSession {
+    fn in_transaction(&self) -> bool {
+        self.in_transaction()
+    }
+
     fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
         let handle = self.interrupt_handle();
         Some(Box::new(move || handle.interrupt()))

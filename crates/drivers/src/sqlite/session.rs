@@ -133,6 +133,10 @@ impl SqliteSession {
         Ok(answer)
     }
 
+    pub(crate) fn in_transaction(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
     /// Ends what the connection is at, from any thread.
     pub(crate) fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
         self.connection.get_interrupt_handle()

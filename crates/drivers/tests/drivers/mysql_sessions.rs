@@ -7,7 +7,9 @@ use dbdyno_drivers::{Endpoint, Session, Target, first_i64};
 use crate::mysql_server::Server;
 use crate::mysql_server::bases::required;
 use crate::shared;
-use crate::unwaited::{ProductStatements, check_cancelled, check_forgotten, check_lock};
+use crate::unwaited::{
+    ProductStatements, check_cancelled, check_forgotten, check_in_transaction, check_lock,
+};
 
 /// The servers of each line, from the oldest on.
 fn bases() -> Vec<std::path::PathBuf> {
@@ -91,4 +93,5 @@ async fn check(server: &Server) {
     check_cancelled(&server.name, || endpoint(server), &STATEMENTS).await;
     check_lock(&server.name, &endpoint(server), &STATEMENTS).await;
     check_forgotten(&server.name, &endpoint(server), &STATEMENTS).await;
+    check_in_transaction(&server.name, &endpoint(server)).await;
 }

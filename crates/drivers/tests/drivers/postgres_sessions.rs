@@ -7,7 +7,9 @@ use dbdyno_drivers::{Endpoint, Target};
 use crate::mysql_server::bases::required;
 use crate::postgres_server::Server;
 use crate::shared;
-use crate::unwaited::{ProductStatements, check_cancelled, check_forgotten, check_lock};
+use crate::unwaited::{
+    ProductStatements, check_cancelled, check_forgotten, check_in_transaction, check_lock,
+};
 
 const STATEMENTS: ProductStatements = ProductStatements {
     sleeps: "SELECT pg_sleep(600)",
@@ -38,4 +40,5 @@ async fn check(server: &Server) {
     check_cancelled(&server.name, || endpoint(server), &STATEMENTS).await;
     check_lock(&server.name, &endpoint(server), &STATEMENTS).await;
     check_forgotten(&server.name, &endpoint(server), &STATEMENTS).await;
+    check_in_transaction(&server.name, &endpoint(server)).await;
 }

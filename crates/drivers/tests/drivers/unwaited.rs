@@ -72,6 +72,28 @@ pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, statements: &Pro
     drop(taken(endpoint.hold(Duration::from_secs(2)).await.expect("a login")));
 }
 
+/// A session knows from the last answer, of whatever form, whether a transaction is open.
+pub(crate) async fn check_in_transaction(name: &str, endpoint: &Endpoint) {
+    let mut session = connected(endpoint).await;
+    let one = session.prepare("SELECT 1").await.expect("a statement");
+    assert!(!session.in_transaction(), "{name}");
+    for end in ["COMMIT", "ROLLBACK"] {
+        session.query(b"BEGIN").await.expect("begun");
+        assert!(session.in_transaction(), "{name}");
+        session.rows("SELECT 1").await.expect("rows");
+        assert!(session.in_transaction(), "{name}: rows");
+        session.execute(one, &[]).await.expect("an answer");
+        assert!(session.in_transaction(), "{name}: an execution");
+        session.query(b"SELECT nothing FROM nowhere").await.expect_err("no such table");
+        assert!(session.in_transaction(), "{name}: an error");
+        session.query(end.as_bytes()).await.expect("ended");
+        assert!(!session.in_transaction(), "{name}: {end}");
+    }
+    session.execute(one, &[]).await.expect("an answer");
+    assert!(!session.in_transaction() && number(&mut session, "SELECT 1").await == Some(1), "{name}");
+    assert!(!session.in_transaction(), "{name}");
+}
+
 /// The server keeps nothing of a prepared statement that is forgotten, and the others stay what
 /// they are.
 pub(crate) async fn check_forgotten(name: &str, endpoint: &Endpoint, statements: &ProductStatements) {
