@@ -29,7 +29,7 @@ use crate::readings::measured::{Hosting, Measured};
 use crate::readings::rates::{done, has_telling_seconds, per_second, seconds_on_target};
 use crate::readings::span::{Span, tally};
 use crate::validity::record_integrity::times_fault;
-use crate::validity::{client_hosts, headroom, refused, validity};
+use crate::validity::{client_hosts, headroom, refused, validity, warmup_backlog};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
@@ -91,9 +91,8 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
     let of_client = || client_faults((&measured, &step.events), waited, client_reach, &kinds);
     let limited = if around.judges_client { of_client() } else { Vec::new() };
-    let headline_kinds = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
-    let refused = headline_kinds.filter_map(|kind| refused::fault(kind, &step.events));
-    let validity = faults.into_iter().chain(refused).chain(limited).fold(of_records, add_reason);
+    let of_operations = operation_faults(step, window, &kinds);
+    let validity = faults.into_iter().chain(of_operations).chain(limited).fold(of_records, add_reason);
     let run = StepRun {
         block: around.block,
         validity,
@@ -129,6 +128,15 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
         group_memory: group_memory(&measured),
     };
     (run, times)
+}
+
+/// Why figures of a step's operations say nothing of the load that was asked for: too many failed, or
+/// the warm-up left too many waiting.
+fn operation_faults(step: &StepRecord, window: Span, kinds: &[KindResult]) -> Vec<Notice> {
+    let headline_kinds = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
+    let refused = headline_kinds.filter_map(|kind| refused::fault(kind, &step.events));
+    let waited = kinds.iter().filter_map(|kind| warmup_backlog::fault(step, window, kind));
+    refused.chain(waited).collect()
 }
 
 /// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its

@@ -144,7 +144,7 @@ codes! {
     CellRepeated, CellToRepeat, CellsMissing, RecordsMissing, CellRecordsMissing, Resumed,
     BlockResumed, DamagedRecord, InvalidStep, InvalidSteps, ZeroRate, Stalled, BaseStalled,
     TargetMissed, TargetMissedByClient, TargetMissedInBlocks, ScheduleMissed, OutageOfSchedule,
-    OutageOfClosedLoop, ClientPause, ShortSteps, ShortScans, EmptyDeletes, Unsettled, DeferredWork,
+    OutageOfClosedLoop, ClientPause, ShortSteps, ShortScans, EmptyWrites, Unsettled, DeferredWork,
     FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
@@ -161,7 +161,7 @@ codes! {
     IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
     ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
     OperationsFailed, ClientBusy, ClientWaited, ClientAtItsRate, ClientLate, ClientHostBusy,
-    ClientHostLate, Restless
+    ClientHostLate, WarmupBacklog, Restless
 }
 
 /// What a warning does to the figures.

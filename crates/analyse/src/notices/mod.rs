@@ -3,7 +3,7 @@
 mod cells;
 mod cold;
 mod control;
-mod empty_deletes;
+mod empty_writes;
 pub(crate) mod encryption;
 mod fsyncs;
 mod host_check;
@@ -64,7 +64,7 @@ const RULES: &[Rule] = &[
         steps(facts.run).filter_map(|(cell, step)| client_pauses::notice(cell, step)).collect()
     }),
     (Caution, |facts| short_steps::notices(facts.workloads)),
-    (Caution, |facts| empty_deletes::notices(facts.workloads)),
+    (Caution, |facts| empty_writes::notices(facts.workloads)),
     (Caution, |facts| cold::notices(facts.run, facts.workloads)),
     (Caution, |facts| settling::notices(facts.run)),
     (Caution, |facts| debt::notices(facts.workloads)),

@@ -6,6 +6,7 @@ pub(crate) mod client_pauses;
 pub(crate) mod headroom;
 pub(crate) mod record_integrity;
 pub(crate) mod refused;
+pub(crate) mod warmup_backlog;
 
 use std::collections::BTreeMap;
 

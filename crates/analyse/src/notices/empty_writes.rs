@@ -1,5 +1,5 @@
-//! Deletes that found no row: they cost less, and a server that deleted faster before has more of
-//! them.
+//! Writes that changed no row: deletes of rows that are gone, updates to values that are there. They
+//! cost less, and a server that wrote faster before has more of them.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,13 @@ use dbdyno_record::StatementClass;
 use crate::model::runs::{RunOfStep, valid_runs};
 use crate::model::{Code, Notice, VariantShare, WorkloadFindings};
 
-/// Share of a step's deletes from which they are reported.
+/// Share of a step's writes from which they are reported.
 const REPORTED_SHARE: f64 = 0.05;
 
 /// By variant.
 type Shares<'a> = BTreeMap<&'a str, VariantShare>;
 
-/// A notice for each step whose operations are deletes, of which too many found no row in any
-/// of its runs.
+/// A notice for each step that writes, of whose writes too many changed no row in any of its runs.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let mut steps: Vec<(&str, Shares<'_>)> = Vec::new();
     for found in valid_runs(workloads) {
@@ -34,17 +33,24 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     steps.retain(|(_, shares)| shares.values().any(|share| share.greatest > REPORTED_SHARE));
     let notice = |(step, shares): (&str, Shares<'_>)| {
         let shares: Vec<VariantShare> = shares.into_values().collect();
-        Notice::new(Code::EmptyDeletes).at(step).with("shares", shares)
+        Notice::new(Code::EmptyWrites).at(step).with("shares", shares)
     };
     steps.into_iter().map(notice).collect()
 }
 
-/// Of the deletes of a step that does nothing else.
+/// Of all writes of a step's operations.
 fn share(found: &RunOfStep<'_>) -> Option<f64> {
     let kind = found.run.kind(&found.step.headline_kind)?;
-    let [delete] = kind.statements.as_slice() else { return None };
-    let deletes = StatementClass::of(&delete.statement) == StatementClass::Delete;
-    (deletes && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)
+    let writes = kind.statements.iter().filter(|statement| is_write(&statement.statement));
+    let (count, empty) = writes.fold((0, 0), |(count, empty), one| (count + one.count, empty + one.empty));
+    (count > 0).then(|| empty as f64 / count as f64)
+}
+
+/// Scripts count by what a statement did, not by what it is.
+fn is_write(statement: &str) -> bool {
+    const OF_SCRIPTS: [&str; 2] = ["write", "unchanged"];
+    let class = StatementClass::of(statement);
+    OF_SCRIPTS.contains(&statement) || matches!(class, StatementClass::Write | StatementClass::Delete)
 }
 
 #[cfg(test)]
@@ -55,7 +61,7 @@ mod tests {
     use crate::fixtures::{cell, query_step, run, texts};
 
     #[test]
-    fn deletes_that_found_nothing_are_reported_by_variant_from_five_percent_on() {
+    fn writes_that_changed_nothing_are_reported_by_variant_from_five_percent_on() {
         let step = |statement: &str, empty: u64| {
             let mut step = query_step(500, 0);
             let (kind, statement) = ("query".to_owned(), statement.to_owned());
@@ -71,10 +77,12 @@ mod tests {
                 cell(2, "a", vec![step(statement, empty[2])]),
             ];
             let warnings = texts(&analyse(&run(&["a", "b"], 2, cells)));
-            warnings.into_iter().find(|warning| warning.starts_with("empty-deletes"))
+            warnings.into_iter().find(|warning| warning.starts_with("empty-writes"))
         };
         assert_eq!(reported("delete", [50, 20, 0]), None);
         assert_eq!(reported("point-select", [500, 500, 500]), None);
-        insta::assert_snapshot!(reported("delete", [470, 30, 820]).unwrap(), @r#"empty-deletes [qr100] shares: [{"variant":"a","least":0.47,"greatest":0.82},{"variant":"b","least":0.03,"greatest":0.03}]"#);
+        assert!(reported("non-index-update", [1_000, 0, 0]).is_some());
+        assert!(reported("unchanged", [1_000, 0, 0]).is_some());
+        insta::assert_snapshot!(reported("delete", [470, 30, 820]).unwrap(), @r#"empty-writes [qr100] shares: [{"variant":"a","least":0.47,"greatest":0.82},{"variant":"b","least":0.03,"greatest":0.03}]"#);
     }
 }
