@@ -4,9 +4,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use dbdyno_drivers::Endpoint;
 use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
 use dbdyno_record::StepWriter;
-use dbdyno_workloads::AnyWorkload;
+use dbdyno_workloads::{AnyWorkload, Context};
 use hdrhistogram::Histogram;
 
 use crate::exit::ExitError;
@@ -20,6 +21,13 @@ impl Default for Times {
     fn default() -> Self {
         Self(Histogram::new(3).expect("three digits are allowed"))
     }
+}
+
+/// Where a script runs. Its sessions commit after each statement, whatever the server is set to.
+pub(crate) fn context(mut endpoint: Endpoint, seed: u64) -> Result<Context, ExitError> {
+    // A server that does not answer is reported by the script's own connections, if it opens any.
+    let _ = wait(endpoint.commit_each_statement())?;
+    Ok(Context { endpoint, owned: false, seed, draws: seed, device: None })
 }
 
 /// Runs step 0 of `workload`, cut off after `time_cap`.

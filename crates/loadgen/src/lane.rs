@@ -28,7 +28,8 @@ pub trait Lane {
     /// to retry.
     fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
 
-    /// The statements of the operation that was answered last, where the lane distinguishes them.
+    /// The statements that were answered in the last call of [`Lane::perform`], also when that failed,
+    /// where the lane distinguishes them.
     fn statements(&self) -> &[StatementDone] {
         &[]
     }

@@ -251,6 +251,8 @@ impl LaneTask {
                 Err(failure) => failure,
             };
             self.report_error(ended_ns, &failure);
+            // The server has answered them, whatever became of the operation.
+            self.shared.recorder.borrow_mut().statements(self.index, lane.statements());
             self.end.retries += u64::from(failure.class == ErrorClass::Retry);
             match failure.class {
                 ErrorClass::Retry if !self.shared.control.is_stopping() => {

@@ -158,8 +158,8 @@ pub enum StepEvent {
         down_us: u64,
         attempts: u32,
     },
-    /// All statements of one kind within the operations of `kind` that were answered in `[from_us,
-    /// to_us)`, which is the common window. Their times are the histogram with the tag of
+    /// All statements of one kind that were answered within operations of `kind`, those that failed or
+    /// were sent again included, in `[from_us, to_us)`, which is the common window. Their times are the histogram with the tag of
     /// [`crate::statement_kind`]; where an operation is one statement, its times are the
     /// operation's. Once, after the window.
     Statement {

@@ -38,7 +38,7 @@ pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
 pub(crate) fn context() -> Context {
     let endpoint =
         Endpoint { target: Target::Null(null::Options::default()), capabilities: null::capabilities() };
-    Context { endpoint, owned: true, seed: 1, device: None }
+    Context { endpoint, owned: true, seed: 1, draws: 1, device: None }
 }
 
 /// The steps of a workload, to make cards of.

@@ -131,6 +131,11 @@ impl Connection {
         outcome
     }
 
+    /// Whether a transaction is open, by what the database said with its last answer.
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.session.as_ref().is_some_and(AnySession::in_transaction)
+    }
+
     pub(crate) async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer, Failure> {
         self.session()?.pipeline(statements).await.map_err(failure)
     }

@@ -21,8 +21,12 @@ pub struct Context {
     pub endpoint: Endpoint,
     /// The database is dbdyno's own: global settings may be changed and binary logs dropped.
     pub owned: bool,
-    /// Seed of all draws; the same for every variant and block.
+    /// Seed of the loaded rows; the same for every variant and block.
     pub seed: u64,
+    /// Seed of what measured steps of the classic tests and of scripts draw. That of the rows, but
+    /// on tables that stay from cell to cell another one in each: an UPDATE that sends the value
+    /// of an earlier cell changes nothing.
+    pub draws: u64,
     /// The device of the data directory, whose traffic ends before a server counts as quiet; `None`
     /// where it is not seen.
     pub device: Option<DeviceGauge>,

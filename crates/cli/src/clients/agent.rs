@@ -181,7 +181,7 @@ fn run(
     if let Some(login) = endpoint.target.login_mut() {
         login.manner.sets_autocommit = task.sets_autocommit;
     }
-    let context = Context { endpoint, owned: false, seed: plan.seed, device: None };
+    let context = Context { endpoint, owned: false, seed: plan.seed, draws: task.draws, device: None };
     let options = plan.workload.get(&task.workload);
     let workload =
         options.zip(kind_of(&task.workload)).and_then(|(options, kind)| kind.open(options, context));

@@ -53,6 +53,8 @@ pub(crate) struct Task {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) sets_autocommit: bool,
+    /// Seed of what the step draws.
+    pub(crate) draws: u64,
     pub(crate) part: HostShare,
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
+use dbdyno_plan::WorkloadOptions;
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_report::notice_text;
@@ -12,6 +13,7 @@ use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
 use crate::conductor::database::{CellPaths, Database};
 use crate::conductor::{Conductor, Ending, OpenCell, Stop, ending};
 use crate::exit::ExitError;
+use crate::unrecorded::time_seed;
 use crate::variants::Prepared;
 use crate::{limits, option_files, time};
 
@@ -224,6 +226,7 @@ impl Conductor<'_> {
             endpoint: database.endpoint.clone(),
             owned: database.owned,
             seed: self.plan.seed,
+            draws: self.draws(id),
             device: database.device_gauge(),
         };
         let options = self.plan.workload.get(&id.workload);
@@ -236,6 +239,14 @@ impl Conductor<'_> {
             );
         };
         Ok(Described { session, workload, server })
+    }
+
+    /// Seed of what a cell's measured steps draw: the plan's, but on tables that stay from cell to
+    /// cell a new one, because rows that have a value already are not changed by it again.
+    fn draws(&self, id: &CellId) -> u64 {
+        let loads = |options: &dyn WorkloadOptions| options.steps().iter().any(|step| step.loads);
+        let options = self.plan.workload.get(&id.workload);
+        if options.is_none_or(loads) { self.plan.seed } else { time_seed() }
     }
 
     /// Records work outside the clock, and reports a server that did not settle.

@@ -3,6 +3,7 @@
 use dbdyno_loadgen::{Error, HostShare, Step, StepEnd};
 use dbdyno_record::StepWriter;
 use dbdyno_workloads::AnyWorkload;
+use serde_json::Value;
 
 use crate::clients::Task;
 use crate::conductor::step::StepTask;
@@ -35,6 +36,7 @@ impl StepTask<'_, '_> {
             user: login.user.clone(),
             password: login.password.reveal().to_owned(),
             sets_autocommit: login.manner.sets_autocommit,
+            draws: step.spec.options.get("seed").and_then(Value::as_u64).unwrap_or(manifest.seed),
             part: HostShare::WHOLE,
         };
         hosts.run(&task, &step, &workload.lane_specs(self.index), writer, watcher)

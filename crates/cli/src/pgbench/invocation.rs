@@ -75,14 +75,21 @@ impl Invocation {
             progress: line.number("progress")?.unwrap_or(0),
             per_command: line.has("report-per-command") || line.has("report-latencies"),
             scale: line.number("scale")?,
-            seed: match line.text("random-seed") {
-                None => 1,
-                Some("time" | "rand") => crate::unrecorded::time_seed(),
-                Some(_) => line.number("random-seed")?.unwrap_or(1),
-            },
+            seed: seed(line)?,
             latency_limit,
             options,
         })
+    }
+}
+
+/// A new one each time unless one is given, as pgbench does.
+fn seed(line: &CommandLine) -> Result<u64, String> {
+    let variable = std::env::var("PGBENCH_RANDOM_SEED").ok();
+    match line.text("random-seed").or(variable.as_deref()) {
+        None | Some("time" | "rand") => Ok(crate::unrecorded::time_seed()),
+        Some(text) => text.parse().map_err(|_| {
+            format!("--random-seed is {text}, but must be a whole number, \"time\" or \"rand\"")
+        }),
     }
 }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_loadgen::{Observer, StepEnd, Threads};
 use dbdyno_record::{Interval, Outcome};
-use dbdyno_workloads::Context;
 use dbdyno_workloads::pgbench::{Pgbench, builtin};
 use hdrhistogram::Histogram;
 
@@ -32,8 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
     let invocation = Invocation::of(&line).map_err(ExitError::usage)?;
-    let context =
-        Context { endpoint: invocation.endpoint.clone(), owned: false, seed: invocation.seed, device: None };
+    let context = unrecorded::context(invocation.endpoint.clone(), invocation.seed)?;
     let workload = Pgbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     if invocation.initializes { initialize(&invocation, &workload) } else { measure(&invocation, workload) }
 }
@@ -60,6 +58,7 @@ struct Nothing;
 impl Observer for Nothing {}
 
 fn measure(invocation: &Invocation, mut workload: Pgbench) -> Result<(), ExitError> {
+    terminal::note(&format!("setting random seed to {}", invocation.seed));
     unrecorded::wait(ready(invocation, &mut workload))??;
     let mut seen = Seen::new(invocation);
     let threads = Threads { count: Some(invocation.jobs), ..Threads::default() };

@@ -104,9 +104,10 @@ fn draws(line: &CommandLine, options: &mut Options) -> Result<(), String> {
     Ok(())
 }
 
-/// 1 unless another is given; 0 is the time.
+/// A new one each time, unless one is given that is not 0: a run that sends the values of the run
+/// before it changes no rows.
 fn seed(line: &CommandLine) -> Result<u64, String> {
-    Ok(match line.number(&["rand_seed"], 1)? {
+    Ok(match line.number(&["rand_seed"], 0)? {
         0 => crate::unrecorded::time_seed(),
         seed => seed,
     })

@@ -8,11 +8,9 @@ use std::collections::BTreeMap;
 
 use dbdyno_loadgen::{Observer, StepEnd, Threads};
 use dbdyno_record::{Interval, Outcome};
-use dbdyno_workloads::Context;
 use dbdyno_workloads::sysbench::Sysbench;
 use hdrhistogram::Histogram;
 
-use self::command_line::CommandLine;
 use self::invocation::Invocation;
 use self::text::Counts;
 use crate::exit::ExitError;
@@ -35,13 +33,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
     let invocation = Invocation::of(&line, &script, &command).map_err(ExitError::usage)?;
-    let context =
-        Context { endpoint: invocation.endpoint.clone(), owned: false, seed: invocation.seed, device: None };
+    let context = unrecorded::context(invocation.endpoint.clone(), invocation.seed)?;
     let workload = Sysbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
         "help" => help(&script, workload),
-        "run" => measure(&line, &invocation, workload),
+        "run" => measure(&invocation, workload),
         _ => run_command(&invocation, workload),
     }
 }
@@ -67,8 +64,8 @@ fn run_command(invocation: &Invocation, workload: Sysbench) -> Result<(), ExitEr
     ended(&end)
 }
 
-fn measure(line: &CommandLine, invocation: &Invocation, mut workload: Sysbench) -> Result<(), ExitError> {
-    terminal::out(&header(line, invocation))?;
+fn measure(invocation: &Invocation, mut workload: Sysbench) -> Result<(), ExitError> {
+    terminal::out(&header(invocation))?;
     unrecorded::wait(workload.begin())?.map_err(ExitError::server)?;
     printed(&workload)?;
     terminal::out("Initializing worker threads...\n\nThreads started!\n\n")?;
@@ -86,11 +83,13 @@ fn measure(line: &CommandLine, invocation: &Invocation, mut workload: Sysbench) 
         let threads = seen.threads(&end);
         terminal::out(&text::cumulative(&seen.all, invocation.percentile, seconds, &threads, seen.asks()))?;
     }
+    let queue = seen.queue_fault();
     unrecorded::wait(workload.end())?.map_err(ExitError::server)?;
-    printed(&workload)
+    printed(&workload)?;
+    queue.map_or(Ok(()), |fault| Err(ExitError::new(1, fault)))
 }
 
-fn header(line: &CommandLine, invocation: &Invocation) -> String {
+fn header(invocation: &Invocation) -> String {
     let mut lines = vec!["Running the test with following options:".to_owned()];
     lines.push(format!("Number of threads: {}", invocation.threads));
     let warmup = invocation.options.warmup.0.as_secs();
@@ -102,12 +101,6 @@ fn header(line: &CommandLine, invocation: &Invocation) -> String {
     }
     if invocation.report_interval > 0 {
         lines.push(format!("Report intermediate results every {} second(s)", invocation.report_interval));
-    }
-    if line.text("rand_seed") == Some("0") {
-        terminal::note(&format!(
-            "--rand-seed=0 takes the time: no other run draws the same, unless with --rand-seed={}",
-            invocation.seed
-        ));
     }
     lines.push(format!("Initializing random number generator from seed ({}).\n\n\n", invocation.seed));
     lines.join("\n")
@@ -135,6 +128,9 @@ fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> 
     unrecorded::step(workload, threads, time_cap, seen)
 }
 
+/// So much of a rate may wait when the warm-up ends.
+const MOST_QUEUED_SECONDS: f64 = 0.010;
+
 struct Seen<'a> {
     invocation: &'a Invocation,
     workload: &'a Sysbench,
@@ -144,17 +140,36 @@ struct Seen<'a> {
     clients: BTreeMap<u32, (u64, u64)>,
     last_us: u64,
     line_us: u64,
+    /// Events that were due and not begun when the warm-up ended.
+    queued: u64,
 }
 
 impl<'a> Seen<'a> {
     fn new(invocation: &'a Invocation, workload: &'a Sysbench) -> Self {
         let (all, part) = (Counts::default(), Counts::default());
-        Self { invocation, workload, all, part, clients: BTreeMap::new(), last_us: 0, line_us: 0 }
+        let clients = BTreeMap::new();
+        Self { invocation, workload, all, part, clients, last_us: 0, line_us: 0, queued: 0 }
     }
 
-    /// Whether the script asks a database: sysbench reports of statements then.
+    /// Whether the script asks a database: sysbench reports of statements then, also where none was
+    /// answered.
     fn asks(&self) -> bool {
-        self.all.queries() + self.all.errors > 0
+        self.workload.asks_database()
+    }
+
+    /// What the warm-up of an open loop has left waiting, if that is more than may be: the response
+    /// times are then those of that queue.
+    fn queue_fault(&self) -> Option<String> {
+        let rate = *self.invocation.options.rates.first()?;
+        let most = (f64::from(rate) * MOST_QUEUED_SECONDS).max(1.0);
+        (self.queued as f64 > most).then(|| {
+            format!(
+                "INVALID: {} events were still waiting when the warm-up ended, {:.1} s of the target rate: the latencies are those \
+                 of that queue; give a longer --warmup-time or a lower --rate",
+                self.queued,
+                self.queued as f64 / f64::from(rate)
+            )
+        })
     }
 
     fn warmup_us(&self) -> u64 {
@@ -210,7 +225,11 @@ impl Observer for Seen<'_> {
             match name {
                 "read" => counts.reads += done,
                 "write" => counts.writes += done,
-                "other" => counts.other += done,
+                "other" | "unchanged" => counts.other += done,
+                // Its event began again, which is no ignored error.
+                "reconnect" => {
+                    (counts.reconnects, counts.reopened) = (counts.reconnects + done, counts.reopened + done)
+                }
                 _ => {}
             }
         }
@@ -230,6 +249,8 @@ impl Observer for Seen<'_> {
         if self.last_us <= self.warmup_us() {
             (self.all, self.part, self.line_us) = (Counts::default(), Counts::default(), self.last_us);
             self.clients.clear();
+            let ended = intervals.iter().filter(|interval| interval.to_us == self.warmup_us());
+            self.queued += ended.map(|interval| interval.backlog).sum::<u64>();
         }
         let every_us = self.invocation.report_interval * 1_000_000;
         if every_us > 0 && self.last_us >= self.line_us + every_us {

@@ -13,8 +13,11 @@ pub(super) struct Counts {
     pub(super) reads: u64,
     pub(super) writes: u64,
     pub(super) other: u64,
+    /// Attempts of events that began again.
     pub(super) errors: u64,
     pub(super) reconnects: u64,
+    /// Those of the reconnects for which an event began again.
+    pub(super) reopened: u64,
     /// From when an event was due to its end.
     pub(super) times: Times,
 }
@@ -22,6 +25,11 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) fn queries(&self) -> u64 {
         self.reads + self.writes + self.other
+    }
+
+    /// What made an event begin again and was no lost connection.
+    fn ignored_errors(&self) -> u64 {
+        self.errors.saturating_sub(self.reopened)
     }
 
     pub(super) fn percentile_ms(&self, percentile: u64) -> f64 {
@@ -45,7 +53,7 @@ impl Counts {
             reads: self.reads,
             writes: self.writes,
             other: self.other,
-            errors: self.errors,
+            errors: self.ignored_errors(),
             reconnects: self.reconnects,
             latency_pct: self.percentile_ms(percentile) / 1e3,
             latency_min: least as f64 / 1e6,
@@ -80,7 +88,7 @@ pub(super) fn interval(
         rate(counts.reads),
         rate(counts.writes),
         rate(counts.other),
-        rate(counts.errors),
+        rate(counts.ignored_errors()),
         rate(counts.reconnects)
     )
 }
@@ -112,7 +120,7 @@ pub(super) fn cumulative(
         for (name, count) in [
             ("transactions", counts.events),
             ("queries", counts.queries()),
-            ("ignored errors", counts.errors),
+            ("ignored errors", counts.ignored_errors()),
             ("reconnects", counts.reconnects),
         ] {
             line(format!("    {:<36} {count:<6} ({:.2} per sec.)", format!("{name}:"), rate(count)));

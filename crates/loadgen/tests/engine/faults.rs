@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{Limit, Pace, Threads};
-use dbdyno_record::{ErrorClass, Outcome};
+use dbdyno_record::{ErrorClass, Outcome, StepEvent};
 
 use crate::support::{Act, Behaviour, Options, answers, even, lane, run_step, spec};
 
@@ -49,6 +49,21 @@ fn a_connection_that_is_slow_to_close_does_not_fail_a_step_that_was_done_in_time
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, options);
     assert_eq!((end.outcome, end.message), (Outcome::Completed, None));
     assert!(record.window().is_some());
+}
+
+#[test]
+fn statements_of_attempts_that_failed_are_counted_too() {
+    // The third attempt is answered; every fourth operation is refused.
+    let behaviour: Behaviour =
+        Arc::new(|number| Act::Fail(if number % 4 == 3 { ErrorClass::Refused } else { ErrorClass::Retry }));
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(12)), behaviour)];
+    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+    assert_eq!((end.lanes[0].done, end.lanes[0].retries, end.lanes[0].failed_numbers.len()), (9, 18, 3));
+    let asked = record.events.iter().find_map(|event| match event {
+        StepEvent::Statement { statement, done, .. } if statement == "ask" => Some(*done),
+        _ => None,
+    });
+    assert_eq!(asked, Some(9 * 3 + 3));
 }
 
 const LOOKING: Duration = Duration::from_secs(3_600);

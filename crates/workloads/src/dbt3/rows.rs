@@ -280,7 +280,10 @@ mod tests {
     fn shares(capabilities: Capabilities) -> Vec<Vec<RowBatch>> {
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
         let options = Dbt3 { scale_factor: 0.1, ..Dbt3::default() };
-        assigned(&Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } })
+        assigned(&Setup {
+            options,
+            context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None },
+        })
     }
 
     #[test]

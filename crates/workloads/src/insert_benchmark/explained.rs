@@ -59,7 +59,7 @@ mod tests {
         let steps = plan(&options);
         let setup = Setup {
             options,
-            context: Context { endpoint, owned: true, seed: 1, device: None },
+            context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None },
             prepared: Prepared::default(),
         };
         let mut history = History::new(1);

@@ -129,7 +129,7 @@ mod tests {
         let endpoint = Endpoint { target, capabilities: null::capabilities() };
         Setup {
             options,
-            context: Context { endpoint, owned: true, seed: 3, device: None },
+            context: Context { endpoint, owned: true, seed: 3, draws: 3, device: None },
             prepared: Prepared::default(),
         }
     }

@@ -94,7 +94,7 @@ impl<'a> Step<'a> {
             kind: self.rung.step.test.labels().0,
             places: self.places(),
             prepared: self.is_prepared(),
-            stream: oltp::steps::stream(&self.rung.name, self.setup.context.seed),
+            stream: oltp::steps::stream(&self.rung.name, self.setup.context.draws),
             connections,
             is_shared: false,
             table_each: self.rung.step.test == MicroTest::Scan,
@@ -132,7 +132,7 @@ impl<'a> Step<'a> {
             ("connections".to_owned(), json!(self.rung.connections)),
             ("tables".to_owned(), json!(options.tables)),
             ("table_size".to_owned(), json!(options.table_size)),
-            ("seed".to_owned(), json!(self.setup.context.seed)),
+            ("seed".to_owned(), json!(self.setup.context.draws)),
             ("table_state".to_owned(), json!(self.table_state())),
         ]);
         match (options.length(step), options.operations) {

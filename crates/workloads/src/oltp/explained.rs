@@ -68,7 +68,7 @@ mod tests {
     fn setup(options: Options) -> Setup {
         let capabilities = mysql::capabilities("innodb", true);
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
-        Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } }
+        Setup { options, context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None } }
     }
 
     fn text(setup: &Setup, places: &[Slot]) -> String {

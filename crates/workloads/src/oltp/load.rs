@@ -228,7 +228,10 @@ mod tests {
 
     fn plan(options: Options, capabilities: Capabilities) -> LoadPlan {
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
-        LoadPlan::new(&Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } })
+        LoadPlan::new(&Setup {
+            options,
+            context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None },
+        })
     }
 
     fn innodb(tables: u32, table_size: u64, load_connections: u32, load_method: LoadMethod) -> LoadPlan {
@@ -320,7 +323,7 @@ mod tests {
                 target: Target::Null(null::Options::default()),
                 capabilities: null::capabilities(),
             };
-            let context = Context { endpoint, owned: true, seed: 1, device: None };
+            let context = Context { endpoint, owned: true, seed: 1, draws: 1, device: None };
             let load = steps::plan(&options).remove(0);
             steps::spec(&load, &Setup { options, context }).kinds.remove(0).protocol
         };

@@ -264,7 +264,7 @@ mod tests {
 
     fn setup(options: Options, capabilities: Capabilities) -> Setup {
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
-        Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } }
+        Setup { options, context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None } }
     }
 
     fn tables(options: &Options, capabilities: &Capabilities) -> String {

@@ -181,6 +181,7 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
         map.insert("column_bytes".to_owned(), json!(bytes));
     }
     if let StepKind::Test { connections, rate, .. } = step.kind {
+        map.insert("seed".to_owned(), json!(setup.context.draws));
         map.insert("connections".to_owned(), json!(connections));
         let options = &setup.options;
         add_run(&mut map, (options.events, options.time.0), options.warmup_length(), rate);
@@ -201,7 +202,7 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
         }
         StepKind::Test { test, connections, rate } => {
             let places = places(test, &setup.options, setup.client_ids());
-            let paces = paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
+            let paces = paces(&step.name, (connections, rate), &setup.options, setup.context.draws);
             let (name, class, _) = labels(test);
             KindSpec {
                 connections_per_client: connections / clients(connections, rate),

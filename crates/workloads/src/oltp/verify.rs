@@ -207,7 +207,7 @@ mod tests {
     fn setup(options: Options) -> Setup {
         let target = Target::Null(null::Options::default());
         let endpoint = Endpoint { target, capabilities: null::capabilities() };
-        Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } }
+        Setup { options, context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None } }
     }
 
     /// Two connections that changed `rows` each.

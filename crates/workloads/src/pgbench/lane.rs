@@ -136,6 +136,11 @@ impl ScriptLane {
                 }
             }
         }
+        if self.connection.in_transaction() {
+            let message = "its end was reached without completing the last transaction, whose work is not kept; \
+                           end it with COMMIT or ROLLBACK";
+            return Err(of_script(format!("script {}: {message}", source.given)));
+        }
         if !has_waited {
             // Others of this thread have their turn too.
             tokio::task::yield_now().await;
@@ -251,6 +256,16 @@ impl ScriptLane {
         self.done.push(StatementDone { index, name, took: Some(began.elapsed()), rows });
     }
 
+    /// A server that refuses ROLLBACK shows its state with the next statement.
+    async fn roll_back(&mut self) {
+        let began = Instant::now();
+        if self.connection.query(b"ROLLBACK").await.is_ok() {
+            let commands: usize = self.commands.iter().map(Vec::len).sum();
+            let index = 1 + self.commands.len() + commands;
+            self.done.push(StatementDone { index, name: "rollback", took: Some(began.elapsed()), rows: 0 });
+        }
+    }
+
     /// What a failed transaction means: another try, a failed transaction, or the end of the step.
     async fn judged(&mut self, failure: Failure) -> Failure {
         self.pipeline = None;
@@ -258,8 +273,7 @@ impl ScriptLane {
             self.tries = 0;
             return failure;
         }
-        // A server that refuses ROLLBACK shows its state with the next statement.
-        let _ = self.connection.query(b"ROLLBACK").await;
+        self.roll_back().await;
         if self.setup.options.connect {
             self.connection.leave().await;
         }

@@ -75,7 +75,7 @@ impl Setup {
 
     /// Gives a connection the variables that do not come from its scripts.
     pub(crate) fn give_variables(&self, client: u32, variables: &mut Variables) {
-        let seed = self.context.seed;
+        let seed = self.context.draws;
         let [high, low, ..] = Philox::new(seed, 0).at(0, 0, 0);
         variables.give(SCALE, Value::Int(self.scale() as i64));
         variables.give(CLIENT, Value::Int(client.into()));

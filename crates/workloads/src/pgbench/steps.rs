@@ -36,7 +36,7 @@ impl Planned {
             return vec![planned(spec, move || AnyLane::Load(Box::new(LoadLane::new(&own))))];
         };
         let step_draws =
-            StepDraws { stream: stream(&self.name, setup.context.seed), is_shared: rate.is_some() };
+            StepDraws { stream: stream(&self.name, setup.context.draws), is_shared: rate.is_some() };
         let per_client = connections / clients(connections, rate);
         let pace = self.pace(setup);
         let limit = match (setup.options.length(), setup.options.transactions, rate) {
@@ -55,7 +55,7 @@ impl Planned {
     fn pace(&self, setup: &Setup) -> Pace {
         let Some((_, Some(rate))) = self.run else { return Pace::Closed };
         let options = &setup.options;
-        let schedule = schedule(&self.name, (options.pace, rate), options.max_backlog, setup.context.seed);
+        let schedule = schedule(&self.name, (options.pace, rate), options.max_backlog, setup.context.draws);
         Pace::Shared(Arc::new(match options.latency_limit {
             Some(limit) => schedule.with_max_wait(limit.0),
             None => schedule,
@@ -84,7 +84,7 @@ impl Planned {
         let options = &setup.options;
         let mut map = Map::from_iter([
             ("scale".to_owned(), json!(setup.scale())),
-            ("seed".to_owned(), json!(setup.context.seed)),
+            ("seed".to_owned(), json!(setup.context.draws)),
         ]);
         let Some((connections, rate)) = self.run else { return map };
         map.insert("files".to_owned(), json!(options.files));

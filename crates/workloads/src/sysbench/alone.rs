@@ -1,6 +1,7 @@
 //! A script outside of a plan, as on sysbench's own command line: one command, its options and
 //! reports.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use dbdyno_plan::Values;
@@ -64,6 +65,11 @@ impl Sysbench {
 
     pub fn take_printed(&self) -> String {
         self.setup.printed.take()
+    }
+
+    /// Whether the script has asked for a connection to a database.
+    pub fn asks_database(&self) -> bool {
+        self.setup.asks.load(Ordering::Relaxed)
     }
 
     /// Runs the script's `init`.

@@ -61,6 +61,21 @@ impl ScriptLane {
         Ok(self.machine.insert(machine))
     }
 
+    /// The outcome of an event or command, which fails if it has left a transaction open: what it
+    /// wrote would count as work and not be kept.
+    fn kept(&self, outcome: EventOutcome) -> EventOutcome {
+        let is_over = matches!(outcome, EventOutcome::Next | EventOutcome::Ended);
+        if !is_over || !self.machine.as_ref().is_some_and(Machine::in_transaction) {
+            return outcome;
+        }
+        let what = if self.is_run() { "event" } else { &self.step.command };
+        EventOutcome::Failed(of_script(format!(
+            "{what} of script {} ended without completing the last transaction, whose work is not kept; end it with COMMIT or \
+             ROLLBACK",
+            self.step.script.given
+        )))
+    }
+
     /// What the outcome means for the operation, and what its statements did.
     fn counted(&mut self, outcome: EventOutcome) -> Result<Done, Failure> {
         let Some(machine) = &mut self.machine else { return Ok(Done::default()) };
@@ -113,6 +128,7 @@ impl Lane for ScriptLane {
             machine.host.draws.borrow_mut().begin(tid, number);
             machine.start("command", Reply::Name(command)).await
         };
+        let outcome = self.kept(outcome);
         let answer = self.counted(outcome);
         // Half a command is nothing to go on with.
         if self.is_run() {

@@ -4,9 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{KeySource, Param, Statement};
+use dbdyno_drivers::{Answer, KeySource, Param, Statement};
 use dbdyno_loadgen::{Failure, StatementDone};
 use dbdyno_record::ErrorClass;
 use mlua::{Function, Lua, Table, Thread};
@@ -25,12 +26,16 @@ use crate::connection::{Connection, of_script};
 const GARBAGE_PERCENT: i32 = 130;
 
 /// Kinds of statements, by their index.
-pub(crate) const KINDS: [&str; 5] = ["read", "write", "other", "connect", "script"];
+pub(crate) const KINDS: [&str; 7] = ["read", "write", "other", "connect", "script", "reconnect", "unchanged"];
 const READ: usize = 0;
 const WRITE: usize = 1;
 const OTHER: usize = 2;
 const LOGIN: usize = 3;
 const SCRIPT: usize = 4;
+/// A lost connection was opened again, because its loss is to be ignored.
+const RECONNECT: usize = 5;
+/// A statement that was to change rows and has changed none: sysbench counts it as another one.
+const UNCHANGED: usize = 6;
 
 /// How an event, or all of a coroutine, went.
 #[derive(Debug, PartialEq)]
@@ -68,9 +73,18 @@ pub(crate) struct StateIdentity<'a> {
     pub(crate) stream: Philox,
 }
 
+/// A statement that was answered.
+struct Answered {
+    has_rows: bool,
+    /// It was to change rows.
+    changes: bool,
+    answer: Answer,
+}
+
 struct Link {
     connection: Connection,
-    statements: Vec<Statement>,
+    /// Each with whether it is to change rows.
+    statements: Vec<(Statement, bool)>,
 }
 
 pub(crate) struct Machine {
@@ -238,13 +252,13 @@ impl Machine {
         match request {
             ScriptRequest::Execute(number, id) => {
                 let Some(Some(link)) = self.links.get_mut(number) else { return Err((number, closed())) };
-                let Some(&statement) = link.statements.get(id as usize) else {
+                let Some(&(statement, changes)) = link.statements.get(id as usize) else {
                     return Err((number, closed()));
                 };
                 let answer = link.connection.execute(statement, &self.params).await;
                 let answer = answer.map_err(|failure| (number, failure))?;
                 let has_rows = statement.columns > 0;
-                self.count(has_rows, answer.rows, answer.affected, answer.bytes, sent);
+                self.count(Answered { has_rows, changes, answer }, sent);
                 Ok(Reply::Number(if has_rows { answer.rows as i64 } else { -1 }))
             }
             ScriptRequest::Query { connection, sql, counts_only, generation } => {
@@ -269,7 +283,7 @@ impl Machine {
             }
             ScriptRequest::Forget(number, id) => {
                 let Some(Some(link)) = self.links.get_mut(number) else { return Ok(Reply::Nothing) };
-                if let Some(&statement) = link.statements.get(id as usize) {
+                if let Some(&(statement, _)) = link.statements.get(id as usize) {
                     link.connection.forget(statement).await.map_err(|failure| (number, failure))?;
                 }
                 Ok(Reply::Nothing)
@@ -296,7 +310,8 @@ impl Machine {
             if let Some(kept) = self.host.rows.borrow_mut().get_mut(number) {
                 (kept.generation, kept.rows) = (generation, rows.into());
             }
-            self.count(true, count, 0, bytes, sent);
+            let answer = Answer { rows: count, bytes, ..Answer::default() };
+            self.count(Answered { has_rows: true, changes: false, answer }, sent);
             return Ok(Reply::Pair(count as i64, columns));
         }
         let answer = if has_table_keys {
@@ -305,7 +320,7 @@ impl Machine {
             link.connection.query(sql.as_bytes()).await?
         };
         let has_rows = reads || (answer.rows > 0 && answer.affected == 0);
-        self.count(has_rows, answer.rows, answer.affected, answer.bytes, sent);
+        self.count(Answered { has_rows, changes: changes(sql), answer }, sent);
         Ok(Reply::Pair(if has_rows { answer.rows as i64 } else { -1 }, 0))
     }
 
@@ -315,7 +330,7 @@ impl Machine {
         let Some(Some(link)) = self.links.get_mut(number) else { return Err(closed()) };
         match link.connection.prepare(sql).await {
             Ok(statement) => {
-                link.statements.push(statement);
+                link.statements.push((statement, changes(sql)));
                 Ok(Reply::Pair(link.statements.len() as i64 - 1, statement.columns.into()))
             }
             Err(failure) if failure.code == UNSUPPORTED => Ok(Reply::Pair(-1, 0)),
@@ -324,6 +339,7 @@ impl Machine {
     }
 
     async fn connect(&mut self, number: usize, sent: Instant) -> Result<Reply, Failure> {
+        self.host.setup.asks.store(true, Ordering::Relaxed);
         let mut connection = Connection::new(&self.host.setup.context.endpoint, "event");
         if self.links.len() <= number {
             self.links.resize_with(number + 1, || None);
@@ -338,17 +354,21 @@ impl Machine {
         Ok(Reply::Number(number as i64))
     }
 
-    fn count(&mut self, has_rows: bool, rows: u64, affected: u64, bytes: u64, sent: Instant) {
-        let index = if has_rows {
-            READ
-        } else if affected > 0 {
-            WRITE
-        } else {
-            OTHER
+    /// Whether a transaction is open on one of the connections.
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.links.iter().flatten().any(|link| link.connection.in_transaction())
+    }
+
+    fn count(&mut self, Answered { has_rows, changes, answer }: Answered, sent: Instant) {
+        let index = match answer.affected {
+            _ if has_rows => READ,
+            1.. => WRITE,
+            0 if changes => UNCHANGED,
+            0 => OTHER,
         };
-        let rows = if has_rows { rows } else { affected };
+        let rows = if has_rows { answer.rows } else { answer.affected };
         self.tally.rows += rows;
-        self.tally.bytes += bytes;
+        self.tally.bytes += answer.bytes;
         self.push(index, sent, rows);
     }
 
@@ -363,15 +383,17 @@ impl Machine {
         let is_lost = failure.class == ErrorClass::Lost;
         let ignorable = self.host.setup.ignores(&failure);
         if ignorable && let Some(Some(link)) = self.links.get_mut(number) {
+            let began = Instant::now();
             if is_lost {
                 link.statements.clear();
                 link.connection.leave().await;
                 while link.connection.open().await.is_err() {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
-            } else {
-                // A server that refuses ROLLBACK shows its state with the next statement.
-                let _ = link.connection.query(b"ROLLBACK").await;
+                self.push(RECONNECT, began, 0);
+            } else if link.connection.query(b"ROLLBACK").await.is_ok() {
+                // A server that refuses it shows its state with the next statement.
+                self.push(OTHER, began, 0);
             }
         }
         let errno = if is_lost { 2013 } else { failure.code.parse().unwrap_or(0) };
@@ -418,6 +440,14 @@ fn reads(sql: &str) -> bool {
     let text = sql.trim_start_matches(|sign: char| sign.is_whitespace() || sign == '(');
     let end = text.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(text.len());
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word)) || is_within(sql, b"returning")
+}
+
+/// Whether a text is to change rows: by its first word.
+fn changes(sql: &str) -> bool {
+    const WORDS: [&str; 4] = ["insert", "update", "delete", "replace"];
+    let text = sql.trim_start();
+    let end = text.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(text.len());
+    WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
 }
 
 /// Whether `word`, in small letters, is in the text.

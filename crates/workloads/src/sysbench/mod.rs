@@ -18,7 +18,7 @@ mod parts;
 mod request;
 mod steps;
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -72,6 +72,8 @@ pub(crate) struct Setup {
     pub(crate) printed: ScriptOutput,
     /// Numbers that `sysbench.rand.unique` has given out.
     unique: AtomicU32,
+    /// The script has asked for a connection.
+    pub(crate) asks: AtomicBool,
 }
 
 impl Setup {
@@ -83,6 +85,7 @@ impl Setup {
             offers,
             printed: ScriptOutput::default(),
             unique: AtomicU32::new(0),
+            asks: AtomicBool::new(false),
         })
     }
 
@@ -92,7 +95,7 @@ impl Setup {
     }
 
     pub(crate) fn next_unique(&self) -> u32 {
-        draws::unique(self.unique.fetch_add(1, Ordering::Relaxed), self.context.seed)
+        draws::unique(self.unique.fetch_add(1, Ordering::Relaxed), self.context.draws)
     }
 
     /// Looks at the script once, with a set-up of its own: this one holds the answer.
@@ -135,7 +138,7 @@ impl Sysbench {
     async fn init(&mut self, index: usize) -> Result<()> {
         let step = &self.steps[index];
         let Some(script) = self.setup.script() else { return Ok(()) };
-        let stream = crate::oltp::steps::stream(&step.name, self.setup.context.seed);
+        let stream = crate::oltp::steps::stream(&step.name, self.setup.context.draws);
         let place = StateIdentity { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
         let failed = |message| self.setup.failed(message);
         let mut machine = Machine::new(&self.setup, script, place).map_err(failed)?;

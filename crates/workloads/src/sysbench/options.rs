@@ -242,7 +242,7 @@ pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Resu
     table.set("debug", false)?;
     table.set("validate", false)?;
     table.set("rand_type", options.values().get("rand_type").and_then(Value::as_str))?;
-    table.set("rand_seed", setup.context.seed)?;
+    table.set("rand_seed", setup.context.draws)?;
     table.set("rand_spec_iter", options.rand_spec_iter)?;
     table.set("rand_spec_pct", options.rand_spec_pct)?;
     table.set("rand_spec_res", options.rand_spec_res)?;

@@ -54,7 +54,7 @@ impl Planned {
             Act::Command(name) => (name.clone(), vec![Pace::Closed; connections as usize], 1, false),
             Act::Run { rate, .. } => {
                 let per_client = connections / clients(connections, *rate);
-                let paces = paces(&self.name, (connections, *rate), &shared, setup.context.seed);
+                let paces = paces(&self.name, (connections, *rate), &shared, setup.context.draws);
                 ("run".to_owned(), paces, per_client, rate.is_some())
             }
         };
@@ -63,7 +63,7 @@ impl Planned {
             script: script.clone(),
             command,
             threads: connections,
-            stream: stream(&self.name, setup.context.seed),
+            stream: stream(&self.name, setup.context.draws),
             is_shared,
         };
         let lane = |(tid, pace)| {
@@ -89,7 +89,7 @@ impl Planned {
             }
             Act::Run { rate, .. } => {
                 let shared = setup.options.shared();
-                let paces = paces(&self.name, (connections, *rate), &shared, setup.context.seed);
+                let paces = paces(&self.name, (connections, *rate), &shared, setup.context.draws);
                 let pace = paces.first().map_or_else(String::new, ToString::to_string);
                 ("event", Unit::Operations, "events/s", clients(connections, *rate), pace)
             }
@@ -113,7 +113,7 @@ impl Planned {
         let mut map = Map::from_iter([
             ("script".to_owned(), json!(setup.options.script)),
             ("connections".to_owned(), json!(connections)),
-            ("seed".to_owned(), json!(setup.context.seed)),
+            ("seed".to_owned(), json!(setup.context.draws)),
         ]);
         if let Some(hash) = setup.hash() {
             map.insert("script_sha256".to_owned(), json!(hash));

@@ -54,7 +54,7 @@ impl<W: Workload> Desk<W> {
         let target =
             Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
         let endpoint = Endpoint { target, capabilities };
-        let workload = make(Context { endpoint, owned: true, seed: 1, device: None });
+        let workload = make(Context { endpoint, owned: true, seed: 1, draws: 1, device: None });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { workload, journal, runtime }
     }

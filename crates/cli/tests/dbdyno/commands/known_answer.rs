@@ -4,7 +4,7 @@ use dbdyno_drivers::{Class, Endpoint, Param, Session, Target, mysql, postgres};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::{Desk, Running, wait_for};
+use crate::support::{Desk, Running, figure, wait_for};
 
 /// A server on a socket in the desk's folder, which listens.
 fn listening(desk: &Desk, args: &[&str]) -> Running {
@@ -75,6 +75,96 @@ async fn it_serves_postgres_in_a_folder_and_writes_what_it_did_to_a_file() {
     assert_eq!(ended.out, "listening on ./.s.PGSQL.5432\n");
     let json = std::fs::read_to_string(desk.path("j")).unwrap();
     check(&serde_json::from_str(&json).unwrap(), "postgres", "40P01");
+}
+
+/// What a server that has ended says of itself.
+fn reported(running: Running) -> Value {
+    running.signal(Signal::SIGTERM);
+    let ended = running.wait();
+    serde_json::from_str(ended.expect_ok().out.split_once('\n').unwrap().1).unwrap()
+}
+
+#[test]
+fn all_statements_of_events_that_began_again_are_counted_as_the_server_counts_them() {
+    let desk = Desk::new();
+    let running = listening(&desk, &["--protocol", "mysql", "--socket", "s", "--error", "1213 every 150"]);
+    let socket = format!("--mysql-socket={}", desk.path("s").display());
+    let words = [&socket, "--mysql-user=any", "--threads=2", "--events=100", "--time=0", "run"];
+    let ended = desk.dbdyno(&[&["sysbench", "oltp_read_write"], &words[..]].concat());
+    let out = &ended.expect_ok().out;
+    let (queries, ignored) = (figure(out, "queries:"), figure(out, "ignored errors:"));
+    assert_eq!((figure(out, "transactions:"), figure(out, "reconnects:")), (100, 0));
+    let server = reported(running);
+    assert!(ignored > 0, "{out}");
+    assert_eq!(server["faults"]["errors"], ignored);
+    // One question before the run is whether sessions commit each statement.
+    let statements = ["queries", "executions"].map(|kind| server["requests"][kind].as_u64().unwrap());
+    assert_eq!(statements.iter().sum::<u64>(), queries + ignored + 1, "{out}");
+}
+
+#[test]
+fn losses_of_connections_that_are_ignored_are_reconnects_and_no_ignored_errors() {
+    let desk = Desk::new();
+    let args = ["--protocol", "mysql", "--socket", "s", "--prepared-only", "--disconnect-every", "30"];
+    let running = listening(&desk, &args);
+    let socket = format!("--mysql-socket={}", desk.path("s").display());
+    let words = [&socket, "--mysql-user=any", "--threads=2", "--events=200", "--time=0"];
+    let more = ["--mysql-ignore-errors=2013,2006", "run"];
+    let ended = desk.dbdyno(&[&["sysbench", "oltp_point_select"], &words[..], &more].concat());
+    let out = &ended.expect_ok().out;
+    let (queries, reconnects) = (figure(out, "queries:"), figure(out, "reconnects:"));
+    assert_eq!((figure(out, "transactions:"), figure(out, "ignored errors:")), (200, 0));
+    let server = reported(running);
+    assert!(reconnects >= 5, "{out}");
+    assert_eq!(server["faults"]["disconnects"], reconnects);
+    assert_eq!(server["requests"]["executions"], queries + reconnects);
+}
+
+#[test]
+fn seconds_without_an_answer_have_the_lines_of_a_script_that_asks_a_database() {
+    let desk = Desk::new();
+    let args = ["--protocol", "mysql", "--socket", "s", "--prepared-only", "--delay", "constant 1500ms"];
+    let running = listening(&desk, &args);
+    let socket = format!("--mysql-socket={}", desk.path("s").display());
+    let words = [&socket, "--mysql-user=any", "--time=1", "--report-interval=1", "run"];
+    let ended = desk.dbdyno(&[&["sysbench", "oltp_point_select"], &words[..]].concat());
+    let line = "[ 1s ] thds: 1 tps: 0.00 qps: 0.00 (r/w/o: 0.00/0.00/0.00) lat (ms,95%): 0.00 err/s: 0.00 reconn/s: 0.00";
+    assert!(ended.expect_ok().out.contains(line), "{}", ended.out);
+    reported(running);
+}
+
+#[test]
+fn a_warm_up_that_leaves_a_queue_makes_the_run_of_a_script_invalid() {
+    let desk = Desk::new();
+    let run = |rate: &str, freeze: &[&str]| {
+        let args = ["--protocol", "mysql", "--socket", "s", "--prepared-only"];
+        let running = listening(&desk, &[&args[..], freeze].concat());
+        let socket = format!("--mysql-socket={}", desk.path("s").display());
+        let words = [&socket, "--mysql-user=any", "--threads=2", rate, "--warmup-time=1", "--time=1", "run"];
+        let ended = desk.dbdyno(&[&["sysbench", "oltp_point_select"], &words[..]].concat());
+        reported(running);
+        ended
+    };
+    let queued = run("--rate=400", &["--freeze", "1200ms at 300ms"]);
+    assert_eq!(queued.code, Some(1), "{queued:?}");
+    assert!(queued.err.contains("events were still waiting when the warm-up ended"), "{queued:?}");
+    assert!(queued.out.contains("95th percentile"), "the figures are there all the same: {queued:?}");
+    run("--rate=2", &[]).expect_ok();
+}
+
+#[test]
+fn each_run_of_a_script_draws_anew_and_says_from_which_seed() {
+    let desk = Desk::new();
+    let seed = |more: &[&str]| {
+        let words = ["--mysql-dry-run", "--events=3", "--time=0"];
+        let ended =
+            desk.dbdyno(&[&["sysbench", "oltp_update_non_index"], &words[..], more, &["run"]].concat());
+        let line = "Initializing random number generator from seed (";
+        let (_, rest) = ended.expect_ok().out.split_once(line).unwrap_or_else(|| panic!("{}", ended.out));
+        rest.split_once(')').unwrap().0.to_owned()
+    };
+    assert_ne!(seed(&[]), seed(&[]));
+    assert_eq!(seed(&["--rand-seed=7"]), "7");
 }
 
 /// Every script of Debian's package that has events.

@@ -11,6 +11,7 @@ mod charged;
 mod client_hosts;
 mod compact;
 mod configs;
+mod counts;
 mod dbt3;
 mod end_to_end;
 mod explained;

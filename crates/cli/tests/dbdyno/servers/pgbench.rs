@@ -228,6 +228,43 @@ fn the_command_makes_its_tables_and_leaves_balances_that_agree_however_its_queri
     }
 }
 
+/// Begins a transaction, and does not end it.
+const OPEN: &str = "begin;\nupdate pgbench_accounts set abalance = 1 where aid = 1;\n";
+
+#[test]
+fn a_script_that_ends_within_a_transaction_aborts_the_run_and_keeps_nothing() {
+    let desk = Desk::new();
+    let ([.., theirs], database) = (Theirs::shared(), &*shared::database());
+    theirs.create(database);
+    let place = place_of(&POSTGRES);
+    ours(&desk, &place, &["-iq", database]).expect_ok();
+    let script = desk.write("open.sql", OPEN).display().to_string();
+    for more in [&["-M", "simple"][..], &["-M", "prepared"], &["-C"]] {
+        let ended = ours(&desk, &place, &[&["-n", "-t5", "-f", &script], more, &[database]].concat());
+        let says =
+            ended.err.contains("open.sql: its end was reached without completing the last transaction");
+        assert!(ended.code == Some(2) && says && ended.out.is_empty(), "{more:?}: {ended:?}");
+    }
+    let sql = "SELECT COUNT(*) FROM pgbench_accounts WHERE abalance <> 0";
+    assert_eq!(postgres::number(&POSTGRES.options(Some(database)), sql), Some(0));
+}
+
+#[test]
+fn a_plan_with_a_script_that_ends_within_a_transaction_fails_on_every_product() {
+    let desk = Desk::new();
+    let variants = shared::on_all() + "[[variant]]\nname = \"sqlite\"\nserver = \"sqlite\"\n";
+    desk.write("open.sql", OPEN);
+    desk.write(
+        "p.toml",
+        &format!("name = \"test\"\n{variants}\n[workload.pgbench]\nfiles = [\"open.sql\"]\n{PLAN}"),
+    );
+    desk.dbdyno(&["run", "p.toml"]).expect_code(4);
+    let found = findings(&desk.run_dir());
+    assert_eq!(found.run.cells_completed, 0);
+    let says = |fault: &String| fault.contains("without completing the last transaction");
+    assert_eq!(faults(&found).iter().filter(|fault| says(fault)).count(), 4, "{:?}", faults(&found));
+}
+
 const PLAN: &str = "scale = 1\nconnections = [2]\ntransactions = 40\nsettle = { by = \"none\" }\n";
 
 #[test]

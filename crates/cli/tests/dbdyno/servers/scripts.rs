@@ -153,6 +153,40 @@ fn a_run_ends_with_its_time_or_its_events_whichever_comes_first() {
 }
 
 #[test]
+fn an_event_that_ends_within_a_transaction_ends_the_run() {
+    const EVENT: &str = "\
+function thread_init() con = sysbench.sql.driver():connect() INIT end
+function event() con:query('INSERT INTO kept VALUES (1)') END end
+function prepare() sysbench.sql.driver():connect():query('CREATE TABLE kept (id INTEGER)') end
+";
+    let texts = |init: &str, end: &str| EVENT.replace("INIT", init).replace("END", end);
+    let [off, begin, commit] =
+        ["SET autocommit = 0", "BEGIN", "COMMIT"].map(|sql| format!("con:query('{sql}')"));
+    for (number, theirs) in Theirs::shared().into_iter().enumerate() {
+        let (desk, database) = (Desk::new(), shared::database());
+        theirs.create(&database);
+        let run = |text: &str, command: &str| {
+            let script = desk.write("own.lua", text).display().to_string();
+            theirs.ours(&desk, &database, &script, &["--events=20", "--time=0"], command)
+        };
+        run(&texts("", ""), "prepare").expect_ok();
+        run(&texts("", ""), "run").expect_ok();
+        let is_mysql = number < 2;
+        // PostgreSQL knows no such setting.
+        let open = if is_mysql { vec![texts(&off, ""), texts(&begin, "")] } else { vec![texts(&begin, "")] };
+        for text in open {
+            let ended = run(&text, "run");
+            let says = ended.err.contains("event of script")
+                && ended.err.contains("without completing the last transaction");
+            assert!(ended.code == Some(1) && says, "{ended:?}");
+        }
+        if is_mysql {
+            run(&texts(&off, &commit), "run").expect_ok();
+        }
+    }
+}
+
+#[test]
 fn a_check_that_fails_before_a_step_ends_the_cell() {
     let desk = Desk::new();
     let [theirs, ..] = Theirs::shared();

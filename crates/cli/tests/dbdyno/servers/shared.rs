@@ -19,10 +19,19 @@ const MY_CNF: &str = "[mysqld]\nmax_connections = 500\ninnodb_buffer_pool_size =
 const POSTGRESQL_CONF: &str = "max_connections = 500\nshared_buffers = 256MB\nfsync = off\n";
 
 pub(crate) static MARIADB: LazyLock<Server> =
-    LazyLock::new(|| start(MARIADB_11_8, MY_CNF, external::add_user));
-pub(crate) static MYSQL: LazyLock<Server> = LazyLock::new(|| start(MYSQL_8_0, MY_CNF, external::add_user));
+    LazyLock::new(|| start("mariadb", MARIADB_11_8, MY_CNF, external::add_user));
+pub(crate) static MYSQL: LazyLock<Server> =
+    LazyLock::new(|| start("mysql", MYSQL_8_0, MY_CNF, external::add_user));
 pub(crate) static POSTGRES: LazyLock<Server> =
-    LazyLock::new(|| start(POSTGRES_15, POSTGRESQL_CONF, postgres::add_user));
+    LazyLock::new(|| start("pg", POSTGRES_15, POSTGRESQL_CONF, postgres::add_user));
+
+/// Two whose counters, and global settings, are one test's at a time.
+pub(crate) static COUNTED_MARIADB: LazyLock<Server> =
+    LazyLock::new(|| start("counted-mariadb", MARIADB_11_8, MY_CNF, external::add_user));
+pub(crate) static COUNTED_POSTGRES: LazyLock<Server> = LazyLock::new(|| {
+    let without_vacuum = format!("{POSTGRESQL_CONF}autovacuum = off\n");
+    start("counted-pg", POSTGRES_15, &without_vacuum, postgres::add_user)
+});
 
 /// All of them, with names for variants.
 pub(crate) fn all() -> [(&'static str, &'static Server); 3] {
@@ -65,10 +74,10 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     parent.join(std::process::id().to_string())
 });
 
-/// Starts a server from a thread that lives as long as this program: the
+/// Starts a server in a folder of this name from a thread that lives as long as this program: the
 /// kernel ends what a thread has started with that thread.
-fn start(prefix: &str, options: &str, add_user: fn(&Server)) -> Server {
-    let folder = FOLDER.join(prefix);
+fn start(name: &str, prefix: &str, options: &str, add_user: fn(&Server)) -> Server {
+    let folder = FOLDER.join(name);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("options"), options).unwrap();
     let spec = ServerSpec {

@@ -219,6 +219,12 @@ fn without_debug_warning(text: &str) -> String {
     text.replace("warning: this is a debug build of dbdyno; use --release for numbers that count\n", "")
 }
 
+/// The figure of the line of a run's output that begins so.
+pub(crate) fn figure(text: &str, begin: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(begin));
+    line.unwrap_or_else(|| panic!("no {begin} in {text}")).split_whitespace().next().unwrap().parse().unwrap()
+}
+
 /// The warnings of a run.
 pub(crate) fn texts(findings: &Findings) -> Vec<String> {
     dbdyno_report::notice_texts(&findings.warnings)

@@ -35,13 +35,13 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, first_new_id: i64) ->
                 kind: steps::labels(test).0,
                 places: places(test, &setup.options, setup.client_ids()),
                 prepared: setup.options.prepares(test),
-                stream: steps::stream(&step.name, setup.context.seed),
+                stream: steps::stream(&step.name, setup.context.draws),
                 connections,
                 is_shared: rate.is_some(),
                 table_each: false,
                 found_rows: Arc::default(),
             };
-            let paces = steps::paces(&step.name, (connections, rate), &setup.options, setup.context.seed);
+            let paces = steps::paces(&step.name, (connections, rate), &setup.options, setup.context.draws);
             let lane = |(connection, pace): (u32, Pace)| {
                 let limit = steps::limit(&setup.options, connection, connections);
                 let spec = LaneSpec::new(1 + connection / per_client, pace, limit);

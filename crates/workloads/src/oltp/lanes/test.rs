@@ -140,16 +140,27 @@ impl TestLane {
         Ok(())
     }
 
+    /// Rolls back, unless the connection is lost. A refused ROLLBACK leaves a session that shows it
+    /// with the next statement.
+    async fn has_rolled_back(&mut self) -> bool {
+        let began = Instant::now();
+        match self.connection.query(b"ROLLBACK").await {
+            Ok(_) => {
+                let (index, took) = (self.senders.len() + 1, Some(began.elapsed()));
+                self.done.push(StatementDone { index, name: "rollback", took, rows: 0 });
+                true
+            }
+            Err(failure) => failure.class != ErrorClass::Lost,
+        }
+    }
+
     /// What a failed statement means for its operation. A transaction is rolled back whatever the
     /// server has already rolled back of it: else the next BEGIN would commit its first part.
     async fn given_up(&mut self, kind: Kind, mut failure: Failure) -> Failure {
         if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
             return failure;
         }
-        // A refused ROLLBACK leaves a session that shows it with the next statement.
-        if self.in_transaction
-            && self.connection.query(b"ROLLBACK").await.is_err_and(|e| e.class == ErrorClass::Lost)
-        {
+        if self.in_transaction && !self.has_rolled_back().await {
             failure.class = ErrorClass::Lost;
             return failure;
         }

@@ -37,7 +37,7 @@ impl Recorded {
             Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
         capabilities.stores_data = false;
         let endpoint = Endpoint { target, capabilities };
-        let context = Context { endpoint: endpoint.clone(), owned: true, seed, device: None };
+        let context = Context { endpoint: endpoint.clone(), owned: true, seed, draws: seed, device: None };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         Self { workload: InsertBenchmark::new(options, context), journal, endpoint, runtime }
     }

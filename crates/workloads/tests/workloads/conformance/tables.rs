@@ -34,7 +34,7 @@ impl Bench {
             Endpoint { target: Target::Sqlite(options_of_file), capabilities: sqlite::capabilities() };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let session = runtime.block_on(endpoint.connect()).unwrap();
-        let context = Context { endpoint, owned: true, seed: 5, device: None };
+        let context = Context { endpoint, owned: true, seed: 5, draws: 5, device: None };
         Self { workload: InsertBenchmark::new(options, context), session, runtime, folder }
     }
 

@@ -32,7 +32,7 @@ async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {
         ..Options::default()
     };
     let mut workload =
-        Microbenchmarks::new(&options, Context { endpoint, owned: true, seed: 1, device: None });
+        Microbenchmarks::new(&options, Context { endpoint, owned: true, seed: 1, draws: 1, device: None });
     assert_eq!(workload.steps(), ["scan"]);
     workload.before(0, &mut session).await.unwrap();
     let mut counted = Vec::new();
