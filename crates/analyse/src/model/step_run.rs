@@ -155,7 +155,7 @@ pub struct KindResult {
     pub buckets: Vec<Bucket>,
 }
 
-/// Statements of one kind within the operations answered.
+/// Statements of one kind that were answered, those of attempts that were repeated or failed included.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatementResult {
     /// `simple-range`
