@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(found.workloads[0].steps[0].variants[1].verdict, Some(Verdict::Undecided));
         let reported = texts(&found).join("\n");
         assert!(reported.contains("foreign-load [b l.i0] base_share: 0.0, new_share: 0.333"), "{reported}");
-        assert!(reported.contains("foreign-cpu [block 1 b l.i0] all: 6, limit: 0.02, runs: 3"), "{reported}");
+        assert!(reported.contains("foreign-cpu [block 3 b l.i0] all: 6, limit: 0.02, runs: 3"), "{reported}");
         let side = |variant| Side { run: &busy, variant };
         let compared = compare(side("a"), side("b"), CompareChoices::default()).unwrap();
         assert_eq!(compared.steps[0].verdict, Some(Verdict::Undecided));
