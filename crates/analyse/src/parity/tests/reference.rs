@@ -21,6 +21,11 @@ With `parity = \"refuse\"` in a [plan](plan-file.md#top-level), a difference in 
 be predicted is read from each variant first. With `\"off\"` nothing is compared.
 
 Sizes within 5 % count as equal, because servers round them.
+
+Of a server that only [speaks a product's
+protocol](../guides/your-own-server.md#a-server-that-is-neither-mysql-mariadb-nor-postgresql) no class
+is known, even where its settings have the product's names: the report says so, and `\"refuse\"` refuses
+it next to other variants.
 ";
 
 const CLASSES: &str = "
