@@ -80,7 +80,7 @@ pub fn control_groups(root: &Path, process: &str, controller: &str) -> Vec<Contr
             GroupVersion::V1 => mount.filesystem == "cgroup" && mount.has_option(controller),
             GroupVersion::V2 => mount.filesystem == "cgroup2",
         };
-        mounts.iter().filter(is_mount).find_map(|mount| Some(below(root, mount, path, version)?))
+        mounts.iter().filter(is_mount).find_map(|mount| below(root, mount, path, version))
     };
     own.lines().filter_map(of_line).flatten().collect()
 }

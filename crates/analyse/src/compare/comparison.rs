@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::findings_against;
 use crate::model::runs::valid;
 use crate::model::{
-    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Notice, PercentileRatio, Ratio, Side,
-    StepFindings, VariantStep, Verdict, ZeroRates,
+    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Notice,
+    PercentileRatio, Ratio, Side, StepFindings, VariantStep, Verdict, ZeroRates,
 };
 use crate::notices::caches;
 use crate::parity::{ClassDifference, between};

@@ -23,8 +23,8 @@ use crate::compare::undecided::{Subject, is_below_clock};
 use crate::compare::verdicts::{Known, verdict};
 use crate::measure::hosts::hosting_of;
 use crate::model::{
-    ByMachine, CostBreakdown, Decided, ForeignLoad, Inference, PercentileRatio, Ratio, RelativeMetrics, StepFindings,
-    StepRun, Undecided, VariantStep, Verdict, ZeroRates,
+    ByMachine, CostBreakdown, Decided, ForeignLoad, Inference, PercentileRatio, Ratio, RelativeMetrics,
+    StepFindings, StepRun, Undecided, VariantStep, Verdict, ZeroRates,
 };
 use crate::readings::measured::Hosting;
 use crate::statistics::Interval;

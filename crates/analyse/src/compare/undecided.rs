@@ -1,8 +1,8 @@
 //! Comparisons that are undecided for a stated reason, whatever their ratio and interval say: the
 //! one place where a verdict is taken back.
 
-use crate::model::runs::valid;
 use crate::compare::foreign_load::is_explained;
+use crate::model::runs::valid;
 use crate::model::{ForeignLoad, Ratio, StepFindings, StepRun, Undecided, Verdict, ZeroRates};
 
 /// Records hold the times of executions in whole microseconds. Below a hundred of them the last
@@ -69,7 +69,8 @@ fn too_few_operations(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option
 fn foreign_load(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undecided> {
     let (load, ratio) = (subject.foreign_load?, subject.ratio?);
     let Subject { step, .. } = subject;
-    is_explained(load, verdict?, ratio, (step.margin, step.less_is_better)).then_some(Undecided::ForeignLoad(load))
+    is_explained(load, verdict?, ratio, (step.margin, step.less_is_better))
+        .then_some(Undecided::ForeignLoad(load))
 }
 
 /// Against a base that stood still nothing is shown to be faster than it or the same.

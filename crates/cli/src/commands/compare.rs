@@ -154,6 +154,7 @@ mod tests {
     fn step(verdict: Option<Verdict>, target_missed: bool) -> ComparedStep {
         ComparedStep {
             foreign_load: None,
+            undecided: None,
             workload: String::new(),
             step: "qr100".to_owned(),
             rate_label: String::new(),
