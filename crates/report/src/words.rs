@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use dbdyno_analyse::{
-    LEAST_SECONDS, Pace, StepFindings, Undecided, VariantStep, ZeroRates, keeps_target, least_accepted,
+    LEAST_SECONDS, Pace, StepFindings, TooFewOperations, Undecided, VariantStep, ZeroRates, keeps_target,
+    least_accepted,
 };
 
 use crate::document::Table;
@@ -83,13 +84,9 @@ pub(crate) fn undecided_text(why: &Undecided) -> String {
         Undecided::BelowClock => {
             format!("a time below {LEAST_SECONDS} s is below what the clock resolves: no ratio is formed")
         }
-        Undecided::TooFewOperations(few) => {
-            let enough = few.enough_seconds.map_or_else(String::new, |seconds| format!(" in {seconds:.0} s"));
-            let (operations, least) = (few.operations, few.least);
-            format!(
-                "too few operations: {operations:.1} in the window, and {least:.0} would be enough{enough}"
-            )
-        }
+        Undecided::TooFewOperations(TooFewOperations { operations, least, enough_seconds }) => format!(
+            "too few operations: {operations:.1} in the window; {least:.0} would be enough, which takes {enough_seconds:.0} s"
+        ),
         Undecided::ForeignLoad(load) => {
             let [base, new] = [load.base_share, load.new_share].map(|share| 100.0 * share);
             format!("other programs took {new:.0} % of the CPU time, and {base:.0} % next to the base")

@@ -602,7 +602,7 @@ is = "above"
             step.spec.groups = [("2024".to_owned(), "writes".to_owned())].into();
             step
         };
-        let rates = [(1, 1_000, 500), (2, 1_010, 500), (3, 990, 500)];
+        let rates = [(1, 10_000, 5_000), (2, 10_100, 5_000), (3, 9_900, 5_000)];
         let cells = rates
             .iter()
             .flat_map(|(block, a, b)| [cell(*block, "a", vec![step(*a)]), cell(*block, "b", vec![step(*b)])]);

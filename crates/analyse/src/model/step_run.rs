@@ -83,8 +83,8 @@ pub struct TooFewOperations {
     pub operations: f64,
     /// Operations that would be enough.
     pub least: f64,
-    /// The length of window that would hold so many; `None` where none ended.
-    pub enough_seconds: Option<f64>,
+    /// The length of window that would hold so many.
+    pub enough_seconds: f64,
 }
 
 impl StepRun {

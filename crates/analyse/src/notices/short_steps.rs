@@ -19,7 +19,7 @@ fn notice((few, found): &(TooFewOperations, RunOfStep<'_>), runs: usize) -> Noti
         .with("runs", runs)
         .with("operations", few.operations)
         .with("least", few.least)
-        .with_some("seconds", few.enough_seconds)
+        .with("seconds", few.enough_seconds)
 }
 
 #[cfg(test)]

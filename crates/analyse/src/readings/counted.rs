@@ -26,7 +26,7 @@ const MIN_PER_SECOND: f64 = 10.0;
 const MIN_FOR_VERDICT: f64 = 20.0;
 
 /// Why a rate that a window cut off decides nothing. `None` for steps that end by a count, whose time
-/// is the figure however few operations they have.
+/// is the figure however few operations they have, and where nothing was answered, which is no rate.
 pub(crate) fn too_few(spec: &StepSpec, intervals: &[Interval], window: Span) -> Option<TooFewOperations> {
     let is_rate = matches!(spec.headline.unit, Unit::Operations | Unit::Rows);
     if !is_rate || spec.window != WindowRule::FirstEnded || window.seconds() <= 0.0 {
@@ -36,8 +36,8 @@ pub(crate) fn too_few(spec: &StepSpec, intervals: &[Interval], window: Span) -> 
     let connections = kinds.map(|kind| kind.connections_per_client * spec.clients).sum::<u32>();
     let least = MIN_FOR_VERDICT.max(f64::from(connections));
     let operations = done(intervals, &spec.headline.kind, window).operations;
-    let enough_seconds = (operations > 0.0).then(|| window.seconds() * least / operations);
-    (operations < least).then_some(TooFewOperations { operations, least, enough_seconds })
+    let enough_seconds = window.seconds() * least / operations;
+    (operations > 0.0 && operations < least).then_some(TooFewOperations { operations, least, enough_seconds })
 }
 
 /// Whether the step is one piece of work, or a few, so that it has no commits to speak of.
@@ -136,7 +136,7 @@ mod tests {
         };
         assert_eq!(found(1, 500_000), None);
         let few = found(1, 1_000_000).unwrap();
-        assert_eq!((few.operations, few.least, few.enough_seconds), (10.0, 20.0, Some(20.0)));
+        assert_eq!((few.operations, few.least, few.enough_seconds), (10.0, 20.0, 20.0));
         let many_connections = found(64, 15_000_000).unwrap();
         assert!((many_connections.operations - 64.0 / 1.5).abs() < 1e-6, "{many_connections:?}");
         assert_eq!(many_connections.least, 64.0);

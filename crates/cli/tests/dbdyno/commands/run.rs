@@ -68,7 +68,9 @@ fn the_layout_is_the_documented_one(dir: &Path) {
         }
     }
     expected.sort();
-    assert_eq!(files(dir), expected);
+    // Not every machine has control groups that limit the CPU.
+    let is_everywhere = |file: &String| !file.ends_with("/throttling.jsonl");
+    assert_eq!(files(dir).into_iter().filter(is_everywhere).collect::<Vec<_>>(), expected);
     assert!(dir.join("logs").is_dir() && !dir.join("data").exists());
 }
 

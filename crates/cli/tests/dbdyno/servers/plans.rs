@@ -164,8 +164,8 @@ fn every_plan_that_ships_foresees_nothing_that_it_does_not_mean() {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let mut command = desk.command(&["plan", path.to_str().unwrap()]);
         let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")));
-        // Servers that are not there have an exit status of their own.
-        assert!(matches!(ended.code, Some(0 | 4)), "{name}: {ended:?}");
+        // What this machine lacks, servers or room, has exit statuses of its own.
+        assert!(matches!(ended.code, Some(0 | 3 | 4)), "{name}: {ended:?}");
         let said = |line: &&str| ["• differs", "• trap"].iter().any(|mark| line.starts_with(mark));
         let said: Vec<&str> = ended.out.lines().filter(said).collect();
         let meant = ON_PURPOSE.iter().filter(|(plan, _)| *plan == name).count();
