@@ -106,13 +106,22 @@ impl LaneTask {
             recorder.up(self.index, now_ns);
             recorder.ended(self.index, now_ns);
         }
+        let at_ns = self.ended_at(now_ns);
         // The window of a step that is limited in time ends with that time, not with the answer
         // that was on its way.
-        let window_ns = now_ns.min(self.bounds.until_ns);
+        let window_ns = at_ns.min(self.bounds.until_ns);
         control.lane_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
         let end = self.end;
-        let _ = self.shared.messages.send(Message::LaneEnded { at_ns: now_ns, end: end.clone() });
+        let _ = self.shared.messages.send(Message::LaneEnded { at_ns, end: end.clone() });
         (Box::new(end), lane)
+    }
+
+    /// A closed loop that has sent all operations of a count ended with the answer to the last of
+    /// them, however late its thread comes to say so; any other lane ends now.
+    fn ended_at(&self, now_ns: u64) -> u64 {
+        let by_count = matches!(self.spec.limit, Limit::Operations(_) | Limit::Either(..));
+        let is_closed = matches!(self.spec.pace, Pace::Closed | Pace::Thinking(_));
+        if by_count && is_closed && self.end.complete && self.last_ns > 0 { self.last_ns } else { now_ns }
     }
 
     /// Sends operations until the lane's limit.

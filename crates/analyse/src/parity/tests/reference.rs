@@ -22,10 +22,10 @@ be predicted is read from each variant first. With `\"off\"` nothing is compared
 
 Sizes within 5 % count as equal, because servers round them.
 
-Of a server that only [speaks a product's
-protocol](../guides/your-own-server.md#a-server-that-is-neither-mysql-mariadb-nor-postgresql) no class
-is known, even where its settings have the product's names: the report says so, and `\"refuse\"` refuses
-it next to other variants.
+A server that is [neither MySQL, MariaDB nor
+PostgreSQL](../guides/your-own-server.md#a-server-that-is-neither-mysql-mariadb-nor-postgresql) has
+no class that is known, even where its settings have a product's names: the report says so, and
+`\"refuse\"` refuses it next to other variants.
 ";
 
 const CLASSES: &str = "

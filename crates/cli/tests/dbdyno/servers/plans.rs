@@ -163,7 +163,8 @@ fn every_plan_that_ships_foresees_nothing_that_it_does_not_mean() {
     for path in plans() {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let mut command = desk.command(&["plan", path.to_str().unwrap()]);
-        let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")));
+        let ended =
+            desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")).env("DBDYNO_PASSWORD", "any"));
         // What this machine lacks, servers or room, has exit statuses of its own.
         assert!(matches!(ended.code, Some(0 | 3 | 4)), "{name}: {ended:?}");
         let said = |line: &&str| ["• differs", "• trap"].iter().any(|mark| line.starts_with(mark));
