@@ -58,7 +58,10 @@ fn a_server_that_may_not_use_its_index_is_slower_and_the_report_names_statement_
     let expected =
         difference("point-select", "Index Scan using sbtest1_pkey on sbtest1", "Seq Scan on sbtest1");
     assert_eq!(found.context.query_plans, [expected]);
-    assert_eq!(found.verdict, Some(Verdict::Slower), "{:?}", found.ratio);
+    assert!(found.ratio.as_ref().unwrap().value < 0.5, "{:?}", found.ratio);
+    // Other tests run at the same time, and what they take may leave the comparison open.
+    let expected = if found.foreign_load.is_some() { Verdict::Undecided } else { Verdict::Slower };
+    assert!([Verdict::Slower, expected].contains(&found.verdict.unwrap()), "{found:?}");
     let sentence =
         "Plan of point-select: Seq Scan on sbtest1 (base: Index Scan using sbtest1_pkey on sbtest1).";
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
