@@ -21,6 +21,11 @@ pub(crate) fn folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
     of(variable).or_else(|| of("HOME").map(|home| home.join(otherwise)))
 }
 
+/// A file in `dbdyno` below `$XDG_STATE_HOME`, otherwise below `~/.local/state`; `None` without a home.
+pub(crate) fn in_state_folder(name: &str) -> Option<PathBuf> {
+    folder("XDG_STATE_HOME", ".local/state").map(|state| state.join("dbdyno").join(name))
+}
+
 /// All entries of a file of version `format`; none if it cannot be read or understood.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -41,6 +46,25 @@ pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> R
         std::fs::rename(&partial, path)
     };
     write().map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Adds entries to a file. Old ones that are the same as a new one are replaced, and only the newest
+/// `most` are kept.
+pub(crate) fn add<T: Serialize + DeserializeOwned>(
+    path: &Path,
+    (format, most): (u32, usize),
+    new: Vec<T>,
+    is_same: impl Fn(&T, &T) -> bool,
+) -> Result<(), ExitError> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let mut all: Vec<T> = load(path, format);
+    all.retain(|old| !new.iter().any(|new| is_same(old, new)));
+    all.extend(new);
+    let surplus = all.len().saturating_sub(most);
+    all.drain(..surplus);
+    save(path, format, all)
 }
 
 #[cfg(test)]

@@ -120,8 +120,11 @@ impl LaneTask {
     /// them, however late its thread comes to say so; any other lane ends now.
     fn ended_at(&self, now_ns: u64) -> u64 {
         let by_count = matches!(self.spec.limit, Limit::Operations(_) | Limit::Either(..));
-        let is_closed = matches!(self.spec.pace, Pace::Closed | Pace::Thinking(_));
-        if by_count && is_closed && self.end.complete && self.last_ns > 0 { self.last_ns } else { now_ns }
+        if by_count && self.spec.pace.is_closed() && self.end.complete && self.last_ns > 0 {
+            self.last_ns
+        } else {
+            now_ns
+        }
     }
 
     /// Sends operations until the lane's limit.
@@ -238,8 +241,7 @@ impl LaneTask {
         was_early: bool,
     ) -> Next {
         let sent_ns = self.shared.tick();
-        let is_closed = matches!(self.spec.pace, Pace::Closed | Pace::Thinking(_));
-        self.began_ns = if is_closed { self.last_ns } else { sent_ns };
+        self.began_ns = if self.spec.pace.is_closed() { self.last_ns } else { sent_ns };
         self.write_sent(sent_ns, due_ns.filter(|_| was_early));
         let due_ns = due_ns.map_or(sent_ns, |due_ns| due_ns.min(sent_ns));
         let mut tries = 0;

@@ -48,6 +48,11 @@ impl ThinkTime {
 }
 
 impl Pace {
+    /// The next operation waits for the answer to the one before, and for nothing but thinking.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed | Self::Thinking(_))
+    }
+
     /// The open-loop process of this lane alone; `None` for closed loops, bursts and shared
     /// schedules.
     pub fn arrivals(&self) -> Option<Arrivals> {

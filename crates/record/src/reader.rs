@@ -66,6 +66,21 @@ impl Run {
         std::iter::once(&self.manifest.tool).chain(of_session)
     }
 
+    /// From the last start to the last end of a cell, in microseconds on the run's clock; `None` where
+    /// one of the two is not recorded.
+    pub fn cell_span_us(&self, cell: &CellId) -> Option<(u64, u64)> {
+        let last = |of: &dyn Fn(&RunEvent) -> Option<u64>| self.events.iter().rev().find_map(of);
+        let started = last(&|event| match event {
+            RunEvent::CellStarted { cell: id, elapsed_us, .. } if id == cell => *elapsed_us,
+            _ => None,
+        })?;
+        let ended = last(&|event| match event {
+            RunEvent::CellEnded { cell: id, elapsed_us, .. } if id == cell => *elapsed_us,
+            _ => None,
+        })?;
+        Some((started, ended))
+    }
+
     /// The steps that a cell was to run, if its block was one of those that leave some out.
     pub fn steps_of(&self, id: &CellId) -> Option<&[String]> {
         let of_look = self.events.iter().rev().find_map(|event| match event {

@@ -23,6 +23,11 @@ impl KindSpec {
         self.class.unwrap_or_else(|| class_of(&self.kind))
     }
 
+    /// The next of a connection waits for the answer to the one before: it comes by no schedule.
+    pub fn is_closed_loop(&self) -> bool {
+        self.pace.starts_with("closed")
+    }
+
     /// They write, so that each of them commits.
     pub fn writes(&self) -> bool {
         let changes_rows = matches!(self.class(), OperationClass::Insert | OperationClass::Delete);

@@ -205,7 +205,7 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span, is_sound: bool)
     };
     let lag = histogram(Clock::Lag);
     if faults.is_empty() && is_sound {
-        faults.extend(littles_law::fault(step, spec, window));
+        faults.extend(littles_law::fault(step, spec, done, window));
         let timed = [(Clock::Service, service_latency.count), (Clock::Response, response_latency.count)];
         faults.extend(times_fault(step, &spec.kind, timed, window));
     }

@@ -1,6 +1,6 @@
 //! Where the time of a run went: into measured windows, and into what is around them.
 
-use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
+use dbdyno_record::{CellEvent, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::model::TimeBreakdown;
 use crate::readings::span::covered_us;
@@ -15,7 +15,7 @@ pub(crate) fn time_breakdown(run: &Run) -> Option<TimeBreakdown> {
     // Cells that alternate share their time.
     let mut spans = Vec::new();
     for cell in &run.cells {
-        let Some(span) = span_us(run, cell) else { continue };
+        let Some(span) = run.cell_span_us(&cell.id) else { continue };
         spans.push(span);
         let of_run = run.manifest.workloads.iter().find(|workload| workload.name == cell.id.workload);
         let loads = of_run
@@ -52,20 +52,6 @@ fn elapsed_us(event: &RunEvent) -> Option<u64> {
         RunEvent::Look { elapsed_us, .. } | RunEvent::Rested { elapsed_us, .. } => Some(*elapsed_us),
         _ => None,
     }
-}
-
-/// From the last start to the last end of a cell.
-fn span_us(run: &Run, cell: &CellRecord) -> Option<(u64, u64)> {
-    let last = |of: &dyn Fn(&RunEvent) -> Option<u64>| run.events.iter().rev().find_map(of);
-    let started = last(&|event| match event {
-        RunEvent::CellStarted { cell: id, elapsed_us, .. } if *id == cell.id => *elapsed_us,
-        _ => None,
-    })?;
-    let ended = last(&|event| match event {
-        RunEvent::CellEnded { cell: id, elapsed_us, .. } if *id == cell.id => *elapsed_us,
-        _ => None,
-    })?;
-    Some((started, ended))
 }
 
 fn add_step(account: &mut TimeBreakdown, step: &StepRecord, loads: bool) {

@@ -79,15 +79,15 @@ pub(crate) fn notice<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Optio
         let found = step.variants.iter().filter_map(|variant| Some((variant, variant.foreign_load?)));
         found.map(move |(variant, found)| (format!("{} {}", variant.variant, step.name), found))
     };
-    told(steps.flat_map(of_step).collect())
+    notice_of(steps.flat_map(of_step).collect())
 }
 
 /// What a comparison says above its table.
 pub(crate) fn note(steps: &[ComparedStep]) -> Option<Notice> {
-    told(steps.iter().filter_map(|step| Some((step.step.clone(), step.foreign_load?))).collect())
+    notice_of(steps.iter().filter_map(|step| Some((step.step.clone(), step.foreign_load?))).collect())
 }
 
-fn told(mut found: Vec<(String, ForeignLoad)>) -> Option<Notice> {
+fn notice_of(mut found: Vec<(String, ForeignLoad)>) -> Option<Notice> {
     let most = |load: &ForeignLoad| load.base_share.max(load.new_share);
     found.sort_by(|(_, one), (_, other)| most(other).total_cmp(&most(one)));
     let (_, worst) = *found.first().as_ref()?;

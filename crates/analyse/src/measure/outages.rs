@@ -57,7 +57,7 @@ pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let outage = outage(step)?;
     // Which figures hold an outage: an operation that failed has no time, and a connection that is
     // lost sends nothing. In a closed loop nothing is due meanwhile.
-    let has_schedule = step.spec.kinds.iter().any(|kind| !kind.pace.starts_with("closed"));
+    let has_schedule = step.spec.kinds.iter().any(|kind| !kind.is_closed_loop());
     let code = if has_schedule { Code::OutageOfSchedule } else { Code::OutageOfClosedLoop };
     let notice = Notice::new(code)
         .at(format!("block {} {} {}", cell.id.block, cell.id.variant, step.name))

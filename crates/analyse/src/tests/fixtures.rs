@@ -463,6 +463,14 @@ pub(crate) fn run_of_pairs(id: &str, blocks: &[(u64, u64)]) -> Run {
     run
 }
 
+/// What a run of one block says of this step of its only variant.
+pub(crate) fn validity_of(step: StepRecord) -> Validity {
+    let name = step.name.clone();
+    let findings = crate::analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])]));
+    let found = findings.workloads[0].steps.iter().find(|step| step.name == name).unwrap();
+    found.variants[0].runs[0].validity.clone()
+}
+
 /// The warnings of a run: each its code, places and figures.
 pub(crate) fn texts(findings: &Findings) -> Vec<String> {
     findings.warnings.iter().map(shown).collect()

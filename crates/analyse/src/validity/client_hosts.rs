@@ -4,7 +4,7 @@ use dbdyno_record::{ClientHost, StepEvent};
 
 use crate::model::{Code, Notice};
 use crate::readings::client_hosts::all;
-use crate::validity::headroom::{JUDGED_FROM_SECONDS, LIMIT};
+use crate::validity::headroom::{BUSY_FROM_SECONDS, LIMIT};
 use crate::validity::throttled;
 
 /// A host that begins later than this has put less load on than the others, in seconds that count.
@@ -27,7 +27,7 @@ pub(crate) fn late(events: &[StepEvent]) -> Vec<Notice> {
 pub(crate) fn limiting(events: &[StepEvent]) -> Vec<Notice> {
     let share = |host: &ClientHost| {
         let busy_us = host.busiest_cpu_us + host.busiest_run_delay_us;
-        let is_judged = host.measured_us as f64 / 1e6 >= JUDGED_FROM_SECONDS;
+        let is_judged = host.measured_us as f64 / 1e6 >= BUSY_FROM_SECONDS;
         is_judged.then(|| busy_us as f64 / host.measured_us as f64)
     };
     let fault = |host: &ClientHost| {

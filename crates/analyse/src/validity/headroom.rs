@@ -8,7 +8,7 @@ use crate::readings::load_threads::Busiest;
 
 /// A shorter time is not judged: its samples lie some milliseconds before and after it, and what a
 /// thread did there would be taken for work in it.
-pub(super) const JUDGED_FROM_SECONDS: f64 = 0.2;
+pub(super) const BUSY_FROM_SECONDS: f64 = 0.2;
 /// Share of the time in which a load thread has work from which on it is called the limit.
 pub(super) const LIMIT: f64 = 0.90;
 /// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its
@@ -18,7 +18,7 @@ const WAITING_LIMIT: f64 = 0.10;
 /// Why a step of `window_seconds` says more about the client than about the server; `None` when it
 /// does not.
 pub(crate) fn fault(busiest: Busiest, window_seconds: f64) -> Option<Notice> {
-    (window_seconds >= JUDGED_FROM_SECONDS && busiest.wanted() >= LIMIT).then(|| {
+    (window_seconds >= BUSY_FROM_SECONDS && busiest.wanted() >= LIMIT).then(|| {
         Notice::reason(Code::ClientBusy)
             .with("share", busiest.wanted())
             .with("on_cpu", busiest.on_cpu)

@@ -7,8 +7,8 @@
 use dbdyno_record::{KindSpec, StepEvent, StepRecord};
 
 use crate::model::{Code, Notice};
-use crate::readings::rates::{done, per_second};
-use crate::readings::span::{Span, tally};
+use crate::readings::rates::per_second;
+use crate::readings::span::{Span, Tally};
 
 /// By how much the connections that a rate and a mean time give may differ from those that ran.
 const MOST: f64 = 0.03;
@@ -18,15 +18,14 @@ const END_SECONDS: f64 = 0.01;
 
 /// Why the rate of this kind cannot be right; `None` where it agrees with its times, where nothing
 /// was answered, and for operations that come by a schedule.
-pub(crate) fn fault(step: &StepRecord, kind: &KindSpec, window: Span) -> Option<Notice> {
-    if !kind.pace.starts_with("closed") || window.seconds() <= 0.0 {
+pub(crate) fn fault(step: &StepRecord, kind: &KindSpec, done: Tally, window: Span) -> Option<Notice> {
+    if !kind.is_closed_loop() || window.seconds() <= 0.0 {
         return None;
     }
-    let done = done(&step.intervals, &kind.kind, window);
     if done.operations <= 0.0 {
         return None;
     }
-    let expected = open_connections(step, kind, window);
+    let expected = open_connections(step, kind, window) - done.down_us / 1e6 / window.seconds();
     let rate = per_second(done.operations, window);
     let cycle_us = done.cycle_sum_us / done.operations;
     let found = rate * cycle_us / 1e6;
@@ -42,8 +41,7 @@ pub(crate) fn fault(step: &StepRecord, kind: &KindSpec, window: Span) -> Option<
     })
 }
 
-/// How many connections of this kind were open in the window on average: one that has ended or is
-/// lost sends nothing.
+/// How many connections of this kind had not ended in the window, on average.
 fn open_connections(step: &StepRecord, kind: &KindSpec, window: Span) -> f64 {
     let all = f64::from(kind.connections_per_client * step.spec.clients);
     let after_end = step.events.iter().filter_map(|event| match event {
@@ -52,20 +50,21 @@ fn open_connections(step: &StepRecord, kind: &KindSpec, window: Span) -> f64 {
         }
         _ => None,
     });
-    let lost = tally(&step.intervals, &kind.kind, window).down_us / 1e6;
-    all - (after_end.sum::<f64>() + lost) / window.seconds()
+    all - after_end.sum::<f64>() / window.seconds()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{scan_step, shown};
+    use crate::readings::rates::done;
 
     const SECOND: u64 = 1_000_000;
 
     fn found(step: &StepRecord) -> Option<String> {
         let (from_us, to_us) = step.window().unwrap();
-        fault(step, &step.spec.kinds[0], Span::new(from_us, to_us)).map(|notice| shown(&notice))
+        let (kind, window) = (&step.spec.kinds[0], Span::new(from_us, to_us));
+        fault(step, kind, done(&step.intervals, &kind.kind, window), window).map(|notice| shown(&notice))
     }
 
     #[test]

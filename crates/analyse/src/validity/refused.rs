@@ -40,8 +40,7 @@ fn first_error(kind: &str, events: &[StepEvent]) -> Option<String> {
 mod tests {
     use dbdyno_record::{ErrorClass, StepEvent, StepRecord};
 
-    use crate::analyse;
-    use crate::fixtures::{cell, read_write_step, run, shown_all};
+    use crate::fixtures::{read_write_step, shown_all, validity_of};
     use crate::model::Validity;
 
     /// A step in which `failed` operations of `kind` failed, `lost` of them with their connection.
@@ -61,23 +60,17 @@ mod tests {
         step
     }
 
-    fn validity(step: StepRecord) -> Validity {
-        let findings = analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])]));
-        let step = findings.workloads[0].steps.iter().find(|step| step.name == "qr100").unwrap();
-        step.variants[0].runs[0].validity.clone()
-    }
-
     #[test]
     fn a_step_that_failed_more_than_a_hundredth_of_its_headline_is_invalid() {
         // 500 queries were answered in the window.
-        assert_eq!(validity(failing("query", 5, 0)), Validity::Valid);
-        let Validity::Invalid { reasons } = validity(failing("query", 125, 0)) else { panic!("valid") };
+        assert_eq!(validity_of(failing("query", 5, 0)), Validity::Valid);
+        let Validity::Invalid { reasons } = validity_of(failing("query", 125, 0)) else { panic!("valid") };
         insta::assert_snapshot!(shown_all(&reasons), @"operations-failed ended: 625, error: statement timeout (57014), failed: 125, kind: query, most: 0.01, share: 0.2");
     }
 
     #[test]
     fn what_was_lost_with_its_connection_and_other_kinds_do_not_count() {
-        assert_eq!(validity(failing("query", 200, 200)), Validity::Valid);
-        assert_eq!(validity(failing("delete", 200, 0)), Validity::Valid);
+        assert_eq!(validity_of(failing("query", 200, 200)), Validity::Valid);
+        assert_eq!(validity_of(failing("delete", 200, 0)), Validity::Valid);
     }
 }

@@ -38,8 +38,7 @@ pub(crate) fn fault(step: &StepRecord, window: Span, kind: &KindResult) -> Optio
 mod tests {
     use dbdyno_record::{StepEvent, StepRecord};
 
-    use crate::analyse;
-    use crate::fixtures::{cell, read_write_step, run, shown_all};
+    use crate::fixtures::{read_write_step, shown_all, validity_of};
     use crate::model::Validity;
 
     /// A step whose queries are asked for at 250 a second, of which `waiting` wait when its first
@@ -70,22 +69,16 @@ mod tests {
         step
     }
 
-    fn validity(step: StepRecord) -> Validity {
-        let findings = analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])]));
-        let step = findings.workloads[0].steps.iter().find(|step| step.name == "qr100").unwrap();
-        step.variants[0].runs[0].validity.clone()
-    }
-
     #[test]
     fn a_queue_that_the_warm_up_has_left_makes_the_step_invalid() {
-        assert_eq!(validity(step(0, 0)), Validity::Valid);
-        assert_eq!(validity(step(2, 0)), Validity::Valid);
-        let Validity::Invalid { reasons } = validity(step(100, 0)) else { panic!("valid") };
+        assert_eq!(validity_of(step(0, 0)), Validity::Valid);
+        assert_eq!(validity_of(step(2, 0)), Validity::Valid);
+        let Validity::Invalid { reasons } = validity_of(step(100, 0)) else { panic!("valid") };
         insta::assert_snapshot!(shown_all(&reasons), @"warmup-backlog kind: query, most_ms: 10.0, waiting: 100, waiting_ms: 400.0");
     }
 
     #[test]
     fn a_queue_that_grows_on_is_that_of_a_schedule_that_is_not_kept() {
-        assert_eq!(validity(step(30, 50)), Validity::Valid);
+        assert_eq!(validity_of(step(30, 50)), Validity::Valid);
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Shipment(Vec<Archive>);
 struct Archive {
     folder: PathBuf,
     names: Vec<PathBuf>,
-    /// What else tar is told.
+    /// Further options for tar.
     options: &'static [&'static str],
     hash: String,
     bytes: u64,

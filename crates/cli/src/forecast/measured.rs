@@ -21,15 +21,7 @@ pub(super) fn cells(run: &Run, variant: &str, workload: &str) -> Vec<MeasuredCel
 }
 
 fn measured(run: &Run, cell: &CellRecord) -> Option<MeasuredCell> {
-    let last = |of: &dyn Fn(&RunEvent) -> Option<u64>| run.events.iter().rev().find_map(of);
-    let started = last(&|event| match event {
-        RunEvent::CellStarted { cell: id, elapsed_us, .. } if *id == cell.id => *elapsed_us,
-        _ => None,
-    })?;
-    let ended = last(&|event| match event {
-        RunEvent::CellEnded { cell: id, elapsed_us, .. } if *id == cell.id => *elapsed_us,
-        _ => None,
-    })?;
+    let (started, ended) = run.cell_span_us(&cell.id)?;
     let mut steps: BTreeMap<String, Duration> = BTreeMap::new();
     for step in &cell.steps {
         *steps.entry(step.name.clone()).or_default() += took(step);

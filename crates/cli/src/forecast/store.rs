@@ -25,11 +25,9 @@ pub(super) struct StoredCell {
     pub(super) cell: PastCell,
 }
 
-/// `times.json` in `dbdyno` below `$XDG_STATE_HOME`, otherwise below `~/.local/state`; `None`
-/// without a home.
+/// `times.json`; `None` without a home.
 pub(super) fn path() -> Option<PathBuf> {
-    let state = cache_file::folder("XDG_STATE_HOME", ".local/state")?;
-    Some(state.join("dbdyno/times.json"))
+    cache_file::in_state_folder("times.json")
 }
 
 /// All that is remembered. A file that cannot be read or understood holds nothing.
@@ -39,11 +37,5 @@ pub(super) fn load(path: &Path) -> Vec<StoredCell> {
 
 /// Adds the cells of one run; those of the same run are replaced, as when a run has gone on.
 pub(super) fn save(path: &Path, new: Vec<StoredCell>) -> Result<(), ExitError> {
-    let Some(run_id) = new.first().map(|stored| stored.run_id.clone()) else { return Ok(()) };
-    let mut all = load(path);
-    all.retain(|old| old.run_id != run_id);
-    all.extend(new);
-    let surplus = all.len().saturating_sub(MOST);
-    all.drain(..surplus);
-    cache_file::save(path, FORMAT, all)
+    cache_file::add(path, (FORMAT, MOST), new, |old, new| old.run_id == new.run_id)
 }

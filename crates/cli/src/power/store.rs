@@ -29,11 +29,9 @@ pub(super) struct StoredNoise {
     pub(super) steps: Vec<StepNoise>,
 }
 
-/// `noise.json` in `dbdyno` below `$XDG_STATE_HOME`, else below `~/.local/state`; `None` without a
-/// home.
+/// `noise.json`; `None` without a home.
 pub(super) fn path() -> Option<PathBuf> {
-    let state = cache_file::folder("XDG_STATE_HOME", ".local/state")?;
-    Some(state.join("dbdyno/noise.json"))
+    cache_file::in_state_folder("noise.json")
 }
 
 /// All that is remembered. A file that cannot be read or understood holds nothing.
@@ -43,16 +41,9 @@ pub(super) fn load(path: &Path) -> Vec<StoredNoise> {
 
 /// Adds entries; those of the same run and workload are replaced, as when a run has gone on.
 pub(super) fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), ExitError> {
-    if new.is_empty() {
-        return Ok(());
-    }
-    let mut noise = load(path);
-    let key = |stored: &StoredNoise| (stored.run_id.clone(), stored.workload.clone());
-    noise.retain(|old| !new.iter().any(|new| key(new) == key(old)));
-    noise.extend(new);
-    let surplus = noise.len().saturating_sub(MOST);
-    noise.drain(..surplus);
-    cache_file::save(path, FORMAT, noise)
+    let is_same =
+        |old: &StoredNoise, new: &StoredNoise| (&old.run_id, &old.workload) == (&new.run_id, &new.workload);
+    cache_file::add(path, (FORMAT, MOST), new, is_same)
 }
 
 #[cfg(test)]

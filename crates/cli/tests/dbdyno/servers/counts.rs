@@ -99,7 +99,7 @@ fn each_run_changes_as_many_rows_as_it_has_events() {
         let (changed, out) = run(&[], "run");
         assert_eq!((changed, figure(&out, "write:"), figure(&out, "other:")), (200, 200, 0), "{out}");
     }
-    // Whoever asks for the same values gets them, and sees that they change nothing.
+    // The same seed gives the same values, which change nothing the second time.
     run(&["--rand-seed=5"], "run");
     let (changed, out) = run(&["--rand-seed=5"], "run");
     assert!(changed < 200, "{changed}");
