@@ -89,7 +89,10 @@ pub(crate) fn undecided_text(why: &Undecided) -> String {
         ),
         Undecided::ForeignLoad(load) => {
             let [base, new] = [load.base_share, load.new_share].map(|share| 100.0 * share);
-            format!("other programs took {new:.0} % of the CPU time, and {base:.0} % next to the base")
+            format!(
+                "other programs took {new:.0} % of the CPU time that server or client could have had, \
+                 and {base:.0} % next to the base"
+            )
         }
         Undecided::BaseStalled => "the base answered nothing in some blocks".to_owned(),
     }

@@ -40,15 +40,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// The CPUs that server and client may use.
-    pub(crate) fn our_cpus(&self) -> BTreeSet<u32> {
+    /// The CPUs that client and server may use; none of a server out of sight.
+    pub(crate) fn our_cpus(&self) -> [BTreeSet<u32>; 2] {
         let of_client = self.cpus.clone().unwrap_or_else(|| usable_by(0));
         let of_server = match (&self.server_cpus, self.server_pid) {
             (Some(cpus), _) => cpus.clone(),
             (None, Some(pid)) => usable_by(pid),
             (None, None) => Vec::new(),
         };
-        of_client.into_iter().chain(of_server).collect()
+        [of_client, of_server].map(|cpus| cpus.into_iter().collect())
     }
 }
 

@@ -213,7 +213,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let polled_ns = config.polled_ns.clone();
     quick.push(source("load", move || Load::open(polled_ns)));
     let our_cpus = config.our_cpus();
-    quick.push(source("host", move || Host::open(our_cpus)));
+    quick.push(source("host", move || Host::open(&our_cpus)));
     if let Some(throttling) = Throttling::of(config.server_pid) {
         quick.push(source("throttling", move || Ok(throttling)));
     }

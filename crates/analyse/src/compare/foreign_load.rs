@@ -1,9 +1,8 @@
 //! Other programs that took CPU time from server and client while they were measured, held against
 //! what a comparison says.
 //!
-//! Of the CPU time that programs had on the CPUs that server and client may use, others had a part
-//! f. Without them these two could have had all of it, and a rate could have been up to 1 ÷ (1 − f)
-//! times as high. Where that is within the margin, it changes no verdict. Beyond it, a difference
+//! Of the CPU time that server or client could have had, others took a part f. Without them these
+//! two could have had all of it, and a rate could have been up to 1 ÷ (1 − f) times as high. Where that is within the margin, it changes no verdict. Beyond it, a difference
 //! counts that is greater by as much; where others had half of the time or more, none does: threads
 //! that wait for each other lose more than their part.
 
@@ -181,16 +180,16 @@ mod tests {
         let found = analyse(&idle);
         assert_eq!(found.workloads[0].steps[0].variants[1].verdict, Some(Verdict::Slower));
         assert_eq!(texts(&found), Vec::<String>::new());
-        let busy = loaded(1_030_000);
+        let busy = loaded(2_030_000);
         let found = analyse(&busy);
         assert_eq!(found.workloads[0].steps[0].variants[1].verdict, Some(Verdict::Undecided));
         let reported = texts(&found).join("\n");
-        assert!(reported.contains("foreign-load [b l.i0] base_share: 0.0, new_share: 0.333"), "{reported}");
+        assert!(reported.contains("foreign-load [b l.i0] base_share: 0.0, new_share: 0.25"), "{reported}");
         assert!(reported.contains("foreign-cpu [block 3 b l.i0] all: 6, limit: 0.02, runs: 3"), "{reported}");
         let side = |variant| Side { run: &busy, variant };
         let compared = compare(side("a"), side("b"), CompareChoices::default()).unwrap();
         assert_eq!(compared.steps[0].verdict, Some(Verdict::Undecided));
         let notes = shown_all(&compared.notes);
-        assert!(notes.contains("foreign-load [l.i0] base_share: 0.0, new_share: 0.333"), "{notes}");
+        assert!(notes.contains("foreign-load [l.i0] base_share: 0.0, new_share: 0.25"), "{notes}");
     }
 }

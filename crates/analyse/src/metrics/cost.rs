@@ -39,8 +39,8 @@ group! {
             "Share of the host's CPU time that the hypervisor gave to others.";
         foreign_cpu_share: "foreign", "of CPU", 4, NotCompared,
             foreign_cpu::cpu_shares(c.step, c.events).map(CpuShares::foreign_share),
-            "Of the CPU time that programs had on the CPUs that server and client may use, the part of \
-             other programs; NA for a server out of sight.";
+            "Of the CPU time that server or client could have had, whichever may use fewer CPUs, the \
+             part that other programs took on the CPUs of both; NA for a server out of sight.";
         server_switches: "switches", "1/op", 3, Less,
             c.of_threads(&["voluntary_switches", "involuntary_switches"]),
             "Context switches of the server's threads.";

@@ -62,7 +62,7 @@ impl Verdict {
 }
 
 /// Other programs that took CPU time from server and client, enough to explain a difference beyond
-/// the margin: of the CPU time that programs had on the CPUs that these may use, the part of others.
+/// the margin: of the CPU time that these could have had, the part of others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ForeignLoad {
     pub base_share: f64,

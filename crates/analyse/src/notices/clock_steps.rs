@@ -1,10 +1,10 @@
-//! Cells in which the machine's time of day was set, or the machine slept.
+//! Cells in which, or before which, the machine's time of day was set, or the machine slept.
 //!
 //! dbdyno measures by a clock that no one sets, so figures hold. Times of records, of logs and of
 //! the server itself do not, and a machine that slept has cold caches. The kernel bends both clocks
 //! alike when it follows a time server, so what lies between them is a step.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use dbdyno_record::{CellId, Run, RunEvent};
 
@@ -17,27 +17,31 @@ const LIMIT_SECONDS: f64 = 0.1;
 /// The time of day and the run's own clock, in seconds.
 type Clocks = (f64, f64);
 
-/// The greatest step, and in how many cells there was one.
+/// The greatest step, and how many cells it or another one belongs to.
 pub(crate) fn notice(run: &Run) -> Option<Notice> {
-    let mut begun: BTreeMap<String, Clocks> = BTreeMap::new();
+    let mut before: Option<Clocks> = None;
     let mut steps: Vec<(f64, &CellId)> = Vec::new();
     for event in &run.events {
-        match event {
-            RunEvent::CellStarted { at, cell, elapsed_us } => {
-                begun.extend(clocks(at, *elapsed_us).map(|clocks| (cell.to_string(), clocks)));
+        let (at, cell, elapsed_us) = match event {
+            RunEvent::CellStarted { at, cell, elapsed_us } => (at, cell, elapsed_us),
+            RunEvent::CellEnded { at, cell, elapsed_us, .. } => (at, cell, elapsed_us),
+            // The run's clock stood still until it went on, and each machine has its own.
+            RunEvent::Started { .. } | RunEvent::BlockMeasured { .. } => {
+                before = None;
+                continue;
             }
-            RunEvent::CellEnded { at, cell, elapsed_us, .. } => {
-                let both = begun.remove(&cell.to_string()).zip(clocks(at, *elapsed_us));
-                let step = both.map(|(from, to)| (to.0 - from.0) - (to.1 - from.1));
-                steps.extend(step.filter(|step| step.abs() > LIMIT_SECONDS).map(|step| (step, cell)));
-            }
-            _ => {}
-        }
+            _ => continue,
+        };
+        let now = clocks(at, *elapsed_us);
+        let step = before.zip(now).map(|(from, to)| (to.0 - from.0) - (to.1 - from.1));
+        steps.extend(step.filter(|step| step.abs() > LIMIT_SECONDS).map(|step| (step, cell)));
+        before = now;
     }
     let (seconds, cell) = steps.iter().max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()))?;
     let code = if *seconds > 0.0 { Code::ClockSetOn } else { Code::ClockSetBack };
     let notice = Notice::new(code).at(cell.to_string()).with("seconds", seconds.abs());
-    Some(notice.with_some("cells", Some(steps.len()).filter(|cells| *cells > 1)))
+    let cells = steps.iter().map(|(_, cell)| cell.to_string()).collect::<BTreeSet<_>>().len();
+    Some(notice.with_some("cells", Some(cells).filter(|cells| *cells > 1)))
 }
 
 fn clocks(at: &str, elapsed_us: Option<u64>) -> Option<Clocks> {
@@ -53,32 +57,45 @@ mod tests {
     use super::*;
     use crate::fixtures::{cell_id, run, shown};
 
-    /// A cell of ten minutes at whose end the time of day is so much off.
-    fn ended_with(block: u32, off_ms: i64) -> [RunEvent; 2] {
+    /// A cell of ten minutes; the time of day is so much off at its start and at its end.
+    fn cell(block: u32, off_ms: [i64; 2]) -> [RunEvent; 2] {
         let start: jiff::Timestamp = "2026-11-22T03:00:00Z".parse().unwrap();
-        let at = |ms| (start + jiff::SignedDuration::from_millis(ms)).to_string();
         let cell = cell_id(block, "a");
-        let begun = RunEvent::CellStarted { at: at(0), cell: cell.clone(), elapsed_us: Some(5_000_000) };
-        let ended = RunEvent::CellEnded {
-            at: at(600_000 + off_ms),
-            cell,
-            outcome: Outcome::Completed,
-            message: None,
-            elapsed_us: Some(605_000_000),
-        };
-        [begun, ended]
+        let elapsed_ms = [0, 600_000].map(|ms| ms + 600_000 * i64::from(block));
+        let [began, ended] = [0, 1]
+            .map(|at| (start + jiff::SignedDuration::from_millis(elapsed_ms[at] + off_ms[at])).to_string());
+        let [begun_us, ended_us] = elapsed_ms.map(|ms| u64::try_from(ms * 1000).ok());
+        let (outcome, message) = (Outcome::Completed, None);
+        [
+            RunEvent::CellStarted { at: began, cell: cell.clone(), elapsed_us: begun_us },
+            RunEvent::CellEnded { at: ended, cell, outcome, message, elapsed_us: ended_us },
+        ]
     }
 
-    fn reported(off_ms: &[i64]) -> Option<String> {
+    fn reported_of(events: Vec<RunEvent>) -> Option<String> {
         let mut run = run(&["a"], 1, Vec::new());
-        run.events = (1..).zip(off_ms).flat_map(|(block, off)| ended_with(block, *off)).collect();
+        run.events = events;
         notice(&run).as_ref().map(shown)
+    }
+
+    /// By how much the time of day is off at each start and end.
+    fn reported(off_ms: &[[i64; 2]]) -> Option<String> {
+        reported_of((1..).zip(off_ms).flat_map(|(block, off)| cell(block, *off)).collect())
     }
 
     #[test]
     fn a_time_of_day_that_was_set_within_a_cell_is_reported() {
-        assert_eq!(reported(&[0, 90, -90]), None);
-        assert_snapshot!(reported(&[0, 40_000]).unwrap(), @"clock-set-on [block 2 a insert-benchmark] seconds: 40.0");
-        assert_snapshot!(reported(&[-3_600_000, 150]).unwrap(), @"clock-set-back [block 1 a insert-benchmark] cells: 2, seconds: 3600.0");
+        assert_eq!(reported(&[[0, 0], [0, 90], [90, 0]]), None);
+        assert_snapshot!(reported(&[[0, 0], [0, 40_000]]).unwrap(), @"clock-set-on [block 2 a insert-benchmark] seconds: 40.0");
+        let all = [[0, -3_600_000], [-3_600_000, -3_599_800]];
+        assert_snapshot!(reported(&all).unwrap(), @"clock-set-back [block 1 a insert-benchmark] cells: 2, seconds: 3600.0");
+    }
+
+    #[test]
+    fn so_is_one_between_two_cells_and_not_the_time_in_which_a_run_was_stopped() {
+        assert_snapshot!(reported(&[[0, 0], [-7_000, -7_000]]).unwrap(), @"clock-set-back [block 2 a insert-benchmark] seconds: 7.0");
+        let resumed = RunEvent::Started { at: String::new(), resumed: true, tool: None };
+        let events = [&cell(1, [0, 0])[..], &[resumed], &cell(2, [90_000, 90_000])].concat();
+        assert_eq!(reported_of(events), None);
     }
 }

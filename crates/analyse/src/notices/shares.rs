@@ -23,7 +23,7 @@ const SHARES: [Share; 4] = [
     // Of the window, what load threads waited for a CPU: answers waited with them, and the server
     // seems slower than it is.
     (Code::ClientWait, 0.02, |run| run.cost.load_thread_wait_share),
-    // Of the CPU time on the CPUs of server and client, what others took: as for steal.
+    // Of the CPU time that server or client could have had, what others took: as for steal.
     (Code::ForeignCpu, 0.02, |run| run.cost.foreign_cpu_share),
 ];
 

@@ -25,13 +25,15 @@ pub(crate) struct CpuShares {
     pub(crate) foreign_us: f64,
     /// Server and client.
     pub(crate) own_us: f64,
+    /// What the CPUs of server or client could have given, whichever has fewer.
+    pub(crate) capacity_us: f64,
 }
 
 impl CpuShares {
-    /// Of all CPU time that programs had there, the part of others; 0 where no one had any.
+    /// Of the CPU time that server or client could have had, the part that others took: at most all
+    /// of it. Where the two have CPUs of their own, others may have been on those of one.
     pub(crate) fn foreign_share(self) -> f64 {
-        let all = self.foreign_us + self.own_us;
-        if all > 0.0 { self.foreign_us / all } else { 0.0 }
+        if self.capacity_us > 0.0 { (self.foreign_us / self.capacity_us).min(1.0) } else { 0.0 }
     }
 }
 
@@ -58,7 +60,8 @@ pub(crate) fn cpu_shares(step: &Measured<'_>, events: &[StepEvent]) -> Option<Cp
         true => host.foreign_us(own_us),
         false => host.foreign_us_on(ours(step.counters, over)?, own_us),
     };
-    Some(CpuShares { foreign_us, own_us })
+    let capacity_us = f64::from(fewest_cpus(step)) * 1e6 * over.seconds();
+    Some(CpuShares { foreign_us, own_us, capacity_us })
 }
 
 /// Greatest share of `busy_us`, as the host counts it, that may be in no process without a reason.
@@ -75,6 +78,12 @@ fn unexplained(rest_us: f64, busy_us: f64) -> f64 {
 fn has_all_cpus(counters: &Counters) -> bool {
     let about = counters.get("host").map(|series| &series.header.about);
     about.is_none_or(|about| about.get("our_cpus") == about.get("cpus_online"))
+}
+
+/// Of server or client, whichever may use fewer.
+fn fewest_cpus(step: &Measured<'_>) -> u32 {
+    let about = step.counters.get("host").and_then(|series| series.header.about.get("fewest_cpus")?.as_u64());
+    about.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(step.cpus)
 }
 
 /// What ran on the CPUs of server and client: programs, and interrupts.
@@ -159,8 +168,16 @@ mod tests {
     fn processes_that_are_neither_server_nor_client_are_foreign_beyond_what_ticks_can_tell() {
         assert_eq!(foreign_us(20_000, 0), 0.0);
         assert_eq!(foreign_us(1_030_000, 0), 1_000_000.0);
+    }
+
+    #[test]
+    fn their_share_is_of_what_the_cpus_could_give_and_not_of_what_was_used() {
         let found = shares(&counters(1_030_000, 0), Hosting::Process, &[]).unwrap();
-        close(found.foreign_share(), 0.25, 1e-12);
+        // 1 s of four CPUs for 2.5 s, of which server and client used 3 s.
+        close(found.foreign_share(), 0.1, 1e-12);
+        let taken = CpuShares { foreign_us: 9e6, ..found };
+        close(taken.foreign_share(), 0.9, 1e-12);
+        close(CpuShares { foreign_us: 11e6, ..found }.foreign_share(), 1.0, 0.0);
     }
 
     #[test]
@@ -190,13 +207,17 @@ mod tests {
         let mut counters = counters(2_000_000, 0);
         let host = &counters["host"];
         let mut header = host.header.clone();
-        header.about = serde_json::json!({"cpus_online": 4, "our_cpus": 2}).as_object().unwrap().clone();
+        let about = serde_json::json!({"cpus_online": 4, "our_cpus": 2, "fewest_cpus": 1});
+        header.about = about.as_object().unwrap().clone();
         let lines = [0, 1].map(|sample| dbdyno_record::CounterLine {
             at_us: [0, 2_500_000][sample],
             values: host.keys().map(|key| (key.to_owned(), host.value(key, sample).unwrap())).collect(),
         });
         counters.insert("host".to_owned(), CounterSeries::new(header, &lines));
         // The interrupts are in no process, and no program's.
-        assert_eq!(shares(&counters, Hosting::Process, &[]).unwrap().foreign_us, 2_000_000.0);
+        let found = shares(&counters, Hosting::Process, &[]).unwrap();
+        assert_eq!(found.foreign_us, 2_000_000.0);
+        // All of it may have been on the one CPU of the client.
+        close(found.foreign_share(), 0.8, 1e-12);
     }
 }

@@ -4,8 +4,10 @@
 //! together, in steps of a tick, 10 ms; guest time is within user, as the kernel counts it),
 //! `context_switches` (since boot), `procs_running`, `procs_blocked`, `load1_milli` (load average
 //! of a minute × 1000), `our_cpus_programs_us` and `our_cpus_interrupts_us` (of the CPUs that server
-//! and client may use, what programs and the kernel used, and interrupts), `psi_<what>_some_us` and `_full_us` (time in which some or all tasks waited
-//! for it), where the kernel counts pressure.
+//! and client may use, what programs and the kernel used, and interrupts), `psi_<what>_some_us` and
+//! `_full_us` (time in which some or all tasks waited for it), where the kernel counts pressure.
+//! Besides: the numbers of CPUs online (`cpus_online`), of those that server or client may use
+//! (`our_cpus`), and of those of server or client, whichever has fewer (`fewest_cpus`).
 
 use std::collections::BTreeSet;
 
@@ -112,16 +114,24 @@ pub(crate) struct Host {
     ours: BTreeSet<u32>,
     cpus: u32,
     our_cpus: u32,
+    /// Of client or server, whichever may use fewer.
+    fewest_cpus: u32,
 }
 
 impl Host {
     /// Opens the files. Pressure is left out where the kernel has none or was booted with `psi=0`.
-    /// `ours` are the CPUs that server and client may use.
-    pub(crate) fn open(ours: BTreeSet<u32>) -> Result<Self, Error> {
+    /// `sides` are the CPUs that client and server may use.
+    pub(crate) fn open(sides: &[BTreeSet<u32>]) -> Result<Self, Error> {
         let mut stat = ProcFile::open("/proc/stat")?;
-        let Stat { cpus, our_cpus, .. } = stat.parsed("line `cpu`", |text| parse_stat(text, &ours))?;
+        let mut count = |cpus: &BTreeSet<u32>| stat.parsed("line `cpu`", |text| parse_stat(text, cpus));
+        let ours = sides.iter().flatten().copied().collect();
+        let Stat { cpus, our_cpus, .. } = count(&ours)?;
+        let of_sides =
+            sides.iter().map(|side| Ok(count(side)?.our_cpus)).collect::<Result<Vec<_>, Error>>()?;
+        let fewest_cpus = of_sides.into_iter().filter(|cpus| *cpus > 0).min().unwrap_or(our_cpus);
         let pressures = ["cpu", "io", "memory"].into_iter().filter_map(open_pressure).collect();
-        Ok(Self { stat, loadavg: ProcFile::open("/proc/loadavg")?, pressures, ours, cpus, our_cpus })
+        let loadavg = ProcFile::open("/proc/loadavg")?;
+        Ok(Self { stat, loadavg, pressures, ours, cpus, our_cpus, fewest_cpus })
     }
 }
 
@@ -134,7 +144,11 @@ fn open_pressure(what: &str) -> Option<Pressure> {
 
 impl Source for Host {
     fn about(&self) -> Map<String, Value> {
-        about([("cpus_online", self.cpus.into()), ("our_cpus", self.our_cpus.into())])
+        about([
+            ("cpus_online", self.cpus.into()),
+            ("our_cpus", self.our_cpus.into()),
+            ("fewest_cpus", self.fewest_cpus.into()),
+        ])
     }
 
     fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
@@ -206,13 +220,13 @@ mod tests {
     #[test]
     fn the_host_that_runs_this_test_is_read_with_all_listed_keys() {
         let mut values = Values::default();
-        let mut host = Host::open((0..1024).collect()).unwrap();
+        let mut host = Host::open(&[(0..1024).collect(), [0].into(), [].into()]).unwrap();
         host.read(Moment::Boundary, &mut values).unwrap();
         for key in CPU_KEYS.into_iter().chain(["context_switches", "procs_running", "load1_milli"]) {
             assert!(values.map().contains_key(key), "{key}");
         }
         assert!(values.map()["cpu_idle_us"] > 0 && values.map()["context_switches"] > 0);
-        assert!(host.cpus > 0 && host.our_cpus == host.cpus);
+        assert!(host.cpus > 0 && (host.our_cpus, host.fewest_cpus) == (host.cpus, 1));
         let programs = ["cpu_user_us", "cpu_nice_us", "cpu_system_us"].map(|key| values.map()[key]);
         // Each line is a tick or so apart from the sum of all.
         let (all, ours) = (programs.iter().sum::<i64>(), values.map()["our_cpus_programs_us"]);
