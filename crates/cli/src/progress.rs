@@ -309,6 +309,10 @@ impl Observer for Watcher<'_> {
         self.progress.within(&self.spec.name, at, line);
     }
 
+    fn warning(&mut self, text: &str) {
+        self.progress.line(&format!("warning: {}: {text}", self.spec.name));
+    }
+
     fn window_ended(&mut self) {
         self.mark = self.sampler.mark();
     }

@@ -5,11 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_drivers::Endpoint;
-use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
+use dbdyno_loadgen::{Observer, Step, StepEnd, Threads};
+use dbdyno_plan::Load;
 use dbdyno_record::StepWriter;
 use dbdyno_workloads::{AnyWorkload, Context};
 use hdrhistogram::Histogram;
 
+use crate::clients::connections;
 use crate::exit::ExitError;
 use crate::host;
 
@@ -23,18 +25,24 @@ impl Default for Times {
     }
 }
 
-/// Where a script runs. Its sessions commit after each statement, whatever the server is set to.
-pub(crate) fn context(mut endpoint: Endpoint, seed: u64) -> Result<Context, ExitError> {
+/// Where a script runs. Its sessions commit after each statement, whatever the server is set to, and
+/// have the time to log in that `load` gives them.
+pub(crate) fn context(mut endpoint: Endpoint, load: &Load, seed: u64) -> Result<Context, ExitError> {
+    if let Some(login) = endpoint.target.login_mut() {
+        login.manner.limits.login = load.login_timeout.0;
+    }
     // A server that does not answer is reported by the script's own connections, if it opens any.
     let _ = wait(endpoint.commit_each_statement())?;
     Ok(Context { endpoint, owned: false, seed, draws: seed, device: None })
 }
 
-/// Runs step 0 of `workload`, cut off after `time_cap`.
+/// Runs step 0 of `workload`, as a plan's step runs whose table `[load]` is `load`, but cut off after
+/// `shortened` if that is less than the longest time of such a step.
 pub(crate) fn step(
     workload: &impl AnyWorkload,
     threads: Threads,
-    time_cap: Option<Duration>,
+    (load, seed): (&Load, u64),
+    shortened: Option<Duration>,
     observer: &mut dyn Observer,
 ) -> Result<StepEnd, ExitError> {
     let place = std::env::temp_dir().join(format!("dbdyno-script-{}", std::process::id()));
@@ -46,9 +54,9 @@ pub(crate) fn step(
     let step = Step {
         spec: &spec,
         threads,
-        connections: Connections::default(),
+        connections: connections(load, seed),
         warmup: workload.warmup(0),
-        time_cap,
+        time_cap: [workload.time_cap(0), shortened].into_iter().flatten().min(),
         cancel: &cancel,
     };
     let end = workload.run(0, step, &mut writer, observer);

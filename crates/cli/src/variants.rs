@@ -2,7 +2,8 @@
 //! is wrong with one of them ends the command at once and not after an hour.
 
 use dbdyno_drivers::{
-    ColumnDefinitions, Endpoint, Manner, Options, Secret, ServerKey, Session, Tls, TlsMode, TlsSettings,
+    ColumnDefinitions, Endpoint, Manner, Options, Secret, ServerKey, Session, TimeLimits, Tls, TlsMode,
+    TlsSettings,
 };
 use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
@@ -184,7 +185,7 @@ fn owned(
     let driver = base.family.facts().name;
     let source = Source::Owned { base: Box::new(base), is_configured, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
-    let manner = manner(variant, tls, ServerKey::Unknown);
+    let manner = Manner { limits: limits(plan), ..manner(variant, tls, ServerKey::Unknown) };
     Ok(Prepared { source, info, manner, certificates })
 }
 
@@ -281,6 +282,7 @@ fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
 /// be filled.
 fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<Endpoint, ExitError> {
     let (family, options, database) = login(variant, text)?;
+    let options = options.with_limits(limits(plan));
     let mut endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, in a database that stays whose it is.
@@ -342,15 +344,26 @@ fn of_variant(variant: &Variant, ended: ExitError) -> ExitError {
     ExitError { code: ended.code, message }
 }
 
+/// How long sessions wait for their server. Small questions have a minute at most.
+pub(crate) fn limits(plan: &Plan) -> TimeLimits {
+    let TimeLimits { answer, .. } = TimeLimits::default();
+    TimeLimits { login: plan.load.login_timeout.0, answer: answer.min(plan.host.statement_timeout.0) }
+}
+
 /// The server at the address of a variant, for a login that another host has checked.
 ///
 /// # Errors
 /// Files that the plan names and that this host does not have.
-pub(crate) fn endpoint_for(variant: &Variant, user: &str, password: Secret) -> Result<Endpoint, ExitError> {
+pub(crate) fn endpoint_for(
+    plan: &Plan,
+    variant: &Variant,
+    user: &str,
+    password: Secret,
+) -> Result<Endpoint, ExitError> {
     let text = variant.address.as_deref().unwrap_or_default();
     let (family, options) = address::parse(text).map_err(ExitError::usage)?;
     let options = Options { user: user.to_owned(), password, ..options };
-    let options = with_manner(variant, family, text, options)?;
+    let options = with_manner(variant, family, text, options)?.with_limits(limits(plan));
     Ok(family.target(options).endpoint(&engine(variant), false))
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::fault::{Fault, ServerFault};
-use crate::options::Options;
+#[cfg(test)]
+use crate::options::TimeLimits;
+use crate::options::{Manner, Options};
 use crate::roster::{Roster, Ticket};
 use crate::{Class, DbError, Result};
 
@@ -21,7 +23,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
     hint: fn(&S, &Options) -> &'static str,
 ) -> Result<T> {
     let context = format!("connecting to {}", options.place());
-    let limit = options.connect_timeout;
+    let limit = options.manner.limits.login;
     match tokio::time::timeout(limit, attempt).await {
         Ok(Ok(session)) => Ok(session),
         Ok(Err(fault)) => {
@@ -39,7 +41,9 @@ pub(crate) async fn connected<T, S: ServerFault>(
             Err(error)
         }
         Err(_) => {
-            let advice = format!("is this a {product} server, and does it take connections?");
+            let advice = format!(
+                "is this a {product} server, and does it take connections? login_timeout may be too short"
+            );
             let text = format!("{context}: no answer within {limit:?}; {advice}");
             Err(DbError::new(Class::Lost, "io", text))
         }
@@ -59,9 +63,6 @@ pub(crate) struct Exchange {
     pub(crate) limit: Option<Duration>,
 }
 
-/// Time limit of a statement whose time does not depend on how many rows there are.
-const SMALL_QUESTION: Duration = Duration::from_secs(60);
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
@@ -74,15 +75,15 @@ enum State {
 impl Exchange {
     #[cfg(test)]
     pub(crate) fn new(place: String) -> Self {
-        Self { place, state: State::Idle, entered: None, limit: Some(SMALL_QUESTION) }
+        Self { place, state: State::Idle, entered: None, limit: Some(TimeLimits::default().answer) }
     }
 
-    /// The same for a connection that can be asked to stop: it is entered in `roster` until it
-    /// ends.
-    pub(crate) fn entered(place: String, roster: &Roster, ticket: Ticket) -> Self {
-        roster.enter(ticket);
-        let entered = Some((roster.clone(), ticket));
-        Self { place, state: State::Idle, entered, limit: Some(SMALL_QUESTION) }
+    /// The same for a connection that can be asked to stop: it is entered in the manner's roster
+    /// until it ends.
+    pub(crate) fn entered(place: String, manner: &Manner, ticket: Ticket) -> Self {
+        manner.roster.enter(ticket);
+        let entered = Some((manner.roster.clone(), ticket));
+        Self { place, state: State::Idle, entered, limit: Some(manner.limits.answer) }
     }
 
     /// Marks an exchange as begun. It stays so when its future is dropped in the middle.

@@ -48,7 +48,7 @@ pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
 pub use hold::{Held, Hold, Holder};
-pub use options::{ColumnDefinitions, Manner, Options, ServerKey};
+pub use options::{ColumnDefinitions, Manner, Options, ServerKey, TimeLimits};
 pub use product::{
     Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };

@@ -8,8 +8,21 @@ use crate::address::{Address, Secret};
 use crate::roster::Roster;
 use crate::tls::Tls;
 
-/// Time limit for connecting and logging in, unless the caller sets another.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a session waits for its server, outside of the statements that are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimits {
+    /// To connect and to log in.
+    pub login: Duration,
+    /// For the answer to a statement whose time does not depend on how many rows there are.
+    pub answer: Duration,
+}
+
+impl Default for TimeLimits {
+    /// Half a minute and a minute.
+    fn default() -> Self {
+        Self { login: Duration::from_secs(30), answer: Duration::from_secs(60) }
+    }
+}
 
 /// How often a MySQL or MariaDB server sends the column definitions of a prepared statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,6 +69,7 @@ pub struct Manner {
     /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would
     /// not commit after each statement. See [`crate::Endpoint::commit_each_statement`].
     pub sets_autocommit: bool,
+    pub limits: TimeLimits,
     pub roster: Roster,
 }
 
@@ -65,8 +79,6 @@ pub struct Options {
     pub user: String,
     pub password: Secret,
     pub database: Option<String>,
-    /// Time limit for connecting and logging in.
-    pub connect_timeout: Duration,
     pub manner: Manner,
     /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of
     /// the caller and never a file.
@@ -74,14 +86,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// `user` without password or database at `address`, ten seconds to connect.
+    /// `user` without password or database at `address`.
     pub fn new(address: Address, user: impl Into<String>) -> Self {
         Self {
             address,
             user: user.into(),
             password: Secret::default(),
             database: None,
-            connect_timeout: CONNECT_TIMEOUT,
             manner: Manner::default(),
             local_infile: false,
         }
@@ -105,6 +116,12 @@ impl Options {
     #[must_use]
     pub fn with_database(mut self, database: impl Into<String>) -> Self {
         self.database = Some(database.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_limits(mut self, limits: TimeLimits) -> Self {
+        self.manner.limits = limits;
         self
     }
 

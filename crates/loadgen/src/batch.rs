@@ -88,6 +88,8 @@ pub(crate) struct Batch {
     /// By kind index; kinds without a completed operation are left out.
     pub(crate) times: BTreeMap<usize, Times>,
     pub(crate) statements: Statements,
+    /// Lanes that wait for the answer to their first operation.
+    pub(crate) unanswered: usize,
 }
 
 impl Batch {
@@ -104,6 +106,7 @@ impl Batch {
     pub(crate) fn join(&mut self, more: Self) {
         self.intervals.extend(more.intervals);
         self.statements.add(&more.statements);
+        self.unanswered += more.unanswered;
         for (kind, times) in more.times {
             merge(&mut self.times, kind, times, |sum, times| sum.add(&times));
         }

@@ -12,8 +12,10 @@ use crate::batch::{Batch, merge};
 use crate::control::{Control, StopReason};
 use crate::histogram::histogram;
 use crate::message::{Inbox, Message};
+use crate::pauses::{self, PauseWatch};
 use crate::schedule_book::ScheduleBook;
 use crate::statements::Statements;
+use crate::waiting::{WaitFor, Waiting};
 use crate::{Failure, LaneEnd, LaneSpec, Role};
 
 /// Learns what happens while a step runs; called on the thread that called [`crate::run`].
@@ -31,6 +33,8 @@ pub trait Observer {
     fn statements(&mut self, _name: &str, _done: u64, _times: Option<&Histogram<u64>>) {}
     /// What all clients did between two cuts (usually one second).
     fn second(&mut self, _intervals: &[Interval]) {}
+    /// Something that the user is to know while the step runs; it is recorded.
+    fn warning(&mut self, _text: &str) {}
     /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
     fn window_ended(&mut self) {}
     /// Whether all has been looked at that was to be when the common window ended.
@@ -40,8 +44,7 @@ pub trait Observer {
 }
 
 /// How long the collector sleeps at most before it looks at the clock and at the user's wish to
-/// stop. Whatever the load threads have to say wakes it at once; each time it wakes for nothing
-/// costs CPU that counts as the client's, 60 µs where the CPU slept.
+/// stop. Whatever the load threads have to say wakes it at once.
 const POLL: Duration = Duration::from_millis(250);
 /// The same while connections are held open for nothing but the sample at the window's end.
 const POLL_HELD: Duration = Duration::from_millis(2);
@@ -75,8 +78,20 @@ pub(crate) struct Collector<'a> {
     pub(crate) ends: Vec<LaneEnd>,
     /// Statements within the common window.
     pub(crate) statements: Statements,
+    waiting: Waiting,
+    /// When an operation was last known to have been answered, well or not.
+    answered: Instant,
     /// The first thing that could not be written; it stops the step.
     pub(crate) failure: Option<dbdyno_record::Error>,
+}
+
+/// How long a step may last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Longest {
+    /// So long from its start.
+    Cap(Instant, Duration),
+    /// As long as something is answered within this time.
+    Silence(Duration),
 }
 
 impl<'a> Collector<'a> {
@@ -104,6 +119,8 @@ impl<'a> Collector<'a> {
             elsewhere: BTreeMap::new(),
             ends: Vec::new(),
             statements: Statements::default(),
+            waiting: Waiting::default(),
+            answered: Instant::now(),
             failure: None,
         }
     }
@@ -145,7 +162,11 @@ impl<'a> Collector<'a> {
             if cancelled() {
                 self.control.stop(StopReason::Interrupted);
             }
+            // Those of other hosts are said by their agents, when their time is over.
+            let unopened = if self.elsewhere.is_empty() { self.control.unopened() } else { 0 };
+            self.look_for_waiting(WaitFor::Open, unopened);
         }
+        self.waiting = Waiting::default();
         if !all_logins.is_empty() {
             self.check(|writer| writer.histogram(&Clock::Service.tag(LOGIN), 0, 0, &all_logins));
         }
@@ -156,13 +177,20 @@ impl<'a> Collector<'a> {
     pub(crate) fn collect(
         &mut self,
         messages: &mut dyn Inbox,
-        cap: Option<(Instant, Duration)>,
+        longest: Longest,
         cancelled: &dyn Fn() -> bool,
     ) {
         let mut is_held = true;
+        let (mut pauses, usual_poll) = (PauseWatch::new(), pauses::poll(self.control.planned_end()));
+        self.answered = Instant::now();
         while self.ended < self.workers {
-            let poll = if is_held && self.control.end_ns().is_some() { POLL_HELD } else { POLL };
-            match messages.next(poll) {
+            let poll = if is_held && self.control.end_ns().is_some() { POLL_HELD } else { usual_poll };
+            pauses.begin();
+            let received = messages.next(poll);
+            if let Some(paused) = pauses.end(poll) {
+                self.paused(self.control.now_ns(), paused);
+            }
+            match received {
                 Ok(Message::WorkerEnded { ends }) => {
                     self.ended += 1;
                     self.ends.extend(ends);
@@ -175,10 +203,14 @@ impl<'a> Collector<'a> {
             if is_cancelled {
                 self.control.stop(StopReason::Interrupted);
             }
-            if let Some((start, cap)) = cap
-                && Instant::now() > start + cap
-            {
-                self.control.stop(StopReason::TimeCap(cap));
+            match longest {
+                Longest::Cap(start, cap) if start.elapsed() > cap => {
+                    self.control.stop(StopReason::TimeCap(cap));
+                }
+                Longest::Silence(silence) if self.answered.elapsed() > silence => {
+                    self.control.stop(StopReason::Silence(silence));
+                }
+                _ => {}
             }
             self.look_for_window();
             if is_held && (is_cancelled || self.may_close()) {
@@ -191,6 +223,18 @@ impl<'a> Collector<'a> {
         }
         self.look_for_window();
         self.write_statements();
+    }
+
+    fn paused(&mut self, to_ns: u64, paused: Duration) {
+        let us = |time: u128| u64::try_from(time).unwrap_or(u64::MAX);
+        self.event(&StepEvent::Paused { to_us: to_us(to_ns), paused_us: us(paused.as_micros()) });
+    }
+
+    fn look_for_waiting(&mut self, what: WaitFor, waiting: usize) {
+        if let Some(text) = self.waiting.look(what, waiting, self.control.lanes, Instant::now()) {
+            self.observer.warning(&text);
+            self.event(&StepEvent::Warning { text });
+        }
     }
 
     fn take(&mut self, message: Message) {
@@ -209,6 +253,7 @@ impl<'a> Collector<'a> {
                     self.control.lane_ended_elsewhere(end.client, role, (at_ns, window_ns), end.complete);
                 }
             }
+            Message::Paused { to_ns, paused } => self.paused(to_ns, paused),
             Message::Stopped(reason) => self.control.stop(reason),
             Message::HostLost(why) => {
                 self.control.stop(StopReason::Failed(why));
@@ -216,6 +261,7 @@ impl<'a> Collector<'a> {
                 self.control.abandon();
             }
             Message::Error { at_ns, client, kind, failure } => {
+                self.answered = Instant::now();
                 if self.seen_errors.insert((kind, failure.class, failure.code.clone())) {
                     self.event(&StepEvent::Error {
                         at_us: to_us(at_ns),
@@ -361,6 +407,10 @@ impl<'a> Collector<'a> {
             }
         }
         self.check(StepWriter::flush);
+        if intervals.iter().any(|interval| interval.done + interval.failed > 0) {
+            self.answered = Instant::now();
+        }
+        self.look_for_waiting(WaitFor::FirstAnswer, batch.unanswered);
         self.observer.second(&intervals);
     }
 

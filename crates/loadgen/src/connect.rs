@@ -14,6 +14,10 @@ pub struct Connections {
     pub rate_per_second: Option<f64>,
     /// Logins on their way at once, each thread: a server's queue for new connections is short.
     pub at_once: usize,
+    /// The step fails when a connection is not open after this time, its statements prepared.
+    pub open_within: Duration,
+    /// A step that has no time cap fails when no connection has had an answer for this time.
+    pub silence: Duration,
     pub lost: LostConnections,
 }
 
@@ -43,7 +47,8 @@ pub struct Reconnect {
 
 impl Default for Connections {
     fn default() -> Self {
-        Self { rate_per_second: None, at_once: AT_ONCE, lost: LostConnections::Fail }
+        let (open_within, silence) = (Duration::from_secs(30), Duration::from_secs(12 * 3600));
+        Self { rate_per_second: None, at_once: AT_ONCE, open_within, silence, lost: LostConnections::Fail }
     }
 }
 

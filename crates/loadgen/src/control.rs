@@ -20,6 +20,8 @@ pub enum StopReason {
     Failed(String),
     /// The step's time cap was reached.
     TimeCap(Duration),
+    /// No connection had an answer for so long, in a step without a time cap.
+    Silence(Duration),
 }
 
 /// What controls of the same step on other hosts must know. `T` is how a time is given: an instant
@@ -69,8 +71,13 @@ pub(crate) struct Control {
     /// Index = client − 1.
     client_ended: Vec<AtomicBool>,
     client_changed: Notify,
+    /// How many lanes there are, and how many of them are open.
+    pub(crate) lanes: usize,
+    opened: AtomicUsize,
     lanes_left: AtomicUsize,
     deciders_left: AtomicUsize,
+    /// Of a part of the step's lanes: 1, so that its own lanes are never the last ones.
+    elsewhere: usize,
     end_ns: AtomicU64,
     /// When the last lane of another host ended that has said so.
     last_elsewhere_ns: AtomicU64,
@@ -99,8 +106,11 @@ impl Control {
             planned_end_ns: planned.unwrap_or(u64::MAX),
             client_ended: (0..clients).map(|_| AtomicBool::new(false)).collect(),
             client_changed: Notify::new(),
+            lanes: lanes.len(),
+            opened: AtomicUsize::new(0),
             lanes_left: AtomicUsize::new(lanes.len()),
             deciders_left: AtomicUsize::new(deciders().count()),
+            elsewhere: 0,
             end_ns: AtomicU64::new(u64::MAX),
             last_elsewhere_ns: AtomicU64::new(0),
             ended: Notify::new(),
@@ -119,7 +129,7 @@ impl Control {
     pub(crate) fn of_part(self) -> Self {
         self.lanes_left.fetch_add(1, Ordering::AcqRel);
         self.deciders_left.fetch_add(1, Ordering::AcqRel);
-        self
+        Self { elsewhere: 1, ..self }
     }
 
     fn forward(&self, command: StepCommand<Instant>) {
@@ -141,6 +151,20 @@ impl Control {
             }
             StepCommand::Close => self.let_close(),
         }
+    }
+
+    pub(crate) fn lane_opened(&self) {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lanes that are not open yet; of those here.
+    pub(crate) fn unopened(&self) -> usize {
+        self.lanes.saturating_sub(self.opened.load(Ordering::Relaxed))
+    }
+
+    /// When the common window will end, if that is known beforehand.
+    pub(crate) fn planned_end(&self) -> Option<Duration> {
+        Some(self.planned_end_ns).filter(|&end| end != u64::MAX).map(Duration::from_nanos)
     }
 
     /// Lifts the barrier: the clock starts at `at`, which may lie ahead.
@@ -213,17 +237,21 @@ impl Control {
         wait(&self.client_changed, || self.has_client_ended(client) || self.is_stopping()).await;
     }
 
-    /// A lane did all it had to do, or gave up, at `at_ns`.
-    pub(crate) fn lane_ended(&self, client: u32, role: Role, at_ns: u64, complete: bool) {
+    /// A lane did all it had to do, or gave up, at `at_ns`. Whether its connection is to stay open
+    /// until the end of the common window has been looked at: the window has ended, or this lane was
+    /// the last one here that decides when it does.
+    pub(crate) fn lane_ended(&self, client: u32, role: Role, at_ns: u64, complete: bool) -> bool {
+        let mut is_last = false;
         if role == Role::Decides {
             if let Some(ended) = self.client_ended.get(client as usize - 1) {
                 ended.store(true, Ordering::Release);
             }
             self.client_changed.notify_waiters();
-            let last = self.deciders_left.fetch_sub(1, Ordering::AcqRel) == 1;
+            let left = self.deciders_left.fetch_sub(1, Ordering::AcqRel) - 1;
+            is_last = left == self.elsewhere;
             let ends_window = match self.window_rule {
                 WindowRule::FirstEnded => complete,
-                WindowRule::LastEnded => last && complete,
+                WindowRule::LastEnded => left == 0 && complete,
             };
             if ends_window {
                 self.end_window(at_ns);
@@ -232,6 +260,7 @@ impl Control {
         if self.lanes_left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.end_now();
         }
+        is_last || self.window_end_ns().is_some()
     }
 
     /// A lane of another host has said that it ended at `at_ns`, and with it the window, if it

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use dbdyno_record::{Outcome, StepEvent, StepSpec, StepWriter};
 
 use crate::arrivals::to_us;
-use crate::collector::{Collector, Observer};
+use crate::collector::{Collector, Longest, Observer};
 use crate::control::{Control, StopReason};
 use crate::message::{Inbox, Message};
 use crate::opening::Opening;
 use crate::schedule_book;
 use crate::threads::assign;
+use crate::waiting::ranges;
 use crate::worker::{self, Job};
 use crate::{Connections, Error, HostShare, Lane, LaneEnd, LaneSpec, Pace, Threads};
 
@@ -33,7 +34,8 @@ pub struct Step<'a> {
     /// Time from the barrier that is outside the common window; whole seconds, because records are
     /// cut there.
     pub warmup: Duration,
-    /// Longest time from the barrier; the step fails when it is exceeded.
+    /// Longest time from the barrier; the step fails when it is exceeded. Without one, it fails after
+    /// the silence that its connections allow.
     pub time_cap: Option<Duration>,
     /// Set by a signal handler: the step ends soon, what was measured is kept.
     pub cancel: &'a AtomicBool,
@@ -149,7 +151,11 @@ pub(crate) fn conduct(
         collector.observer.barrier(start);
         collector.control.begin(start);
     }
-    collector.collect(messages, step.time_cap.map(|cap| (start, cap)), &cancelled);
+    let longest = match step.time_cap {
+        Some(cap) => Longest::Cap(start, cap),
+        None => Longest::Silence(step.connections.silence),
+    };
+    collector.collect(messages, longest, &cancelled);
 }
 
 /// How a step ended whose record was written, or why it was not.
@@ -161,20 +167,49 @@ pub(crate) fn ended(
     if let Some(failure) = failure {
         return Err(failure.into());
     }
-    let (outcome, message) = outcome(control);
+    let (outcome, message) = outcome(control, &lanes);
     Ok(StepEnd { outcome, message, at_us: to_us(control.end_ns().unwrap_or(0)), lanes })
 }
 
-fn outcome(control: &Control) -> (Outcome, Option<String>) {
+fn outcome(control: &Control, lanes: &[LaneEnd]) -> (Outcome, Option<String>) {
     match control.reason() {
         None => (Outcome::Completed, None),
         Some(StopReason::Interrupted) => (Outcome::Interrupted, Some("interrupted by the user".to_owned())),
         Some(StopReason::Failed(message)) => (Outcome::Failed, Some(message)),
         Some(StopReason::TimeCap(cap)) => {
-            let advice = "the server is too slow or does not answer, or an event of a script does not end; raise time_cap or lower the rates";
-            let message = format!("not done after its time cap of {} s; {advice}", cap.as_secs());
+            let advice = unanswered(lanes).unwrap_or_else(|| {
+                "the server is too slow, or an event of a script does not end; raise time_cap or lower the rates".to_owned()
+            });
+            let message = format!("not done after its time cap of {} s: {advice}", cap.as_secs());
             (Outcome::Failed, Some(message))
         }
+        Some(StopReason::Silence(silence)) => {
+            let who = unanswered(lanes).unwrap_or_else(|| "see what the server does".to_owned());
+            let message =
+                format!("no operation was answered for {} s (silence_timeout): {who}", silence.as_secs());
+            (Outcome::Failed, Some(message))
+        }
+    }
+}
+
+/// Which connections had no answer when the step was stopped: those that never had one, or else
+/// those that waited; `None` where none did.
+fn unanswered(lanes: &[LaneEnd]) -> Option<String> {
+    let silent: Vec<&LaneEnd> = lanes.iter().filter(|lane| lane.unanswered).collect();
+    let never: Vec<&LaneEnd> = silent.iter().copied().filter(|lane| lane.is_unheard()).collect();
+    let named = |some: &[&LaneEnd]| {
+        let mut clients: Vec<u32> = some.iter().map(|lane| lane.client).collect();
+        clients.sort_unstable();
+        clients.dedup();
+        format!("{} of {} connections (client {})", some.len(), lanes.len(), ranges(clients.into_iter()))
+    };
+    match (silent.is_empty(), never.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(format!("{} waited for an answer", named(&silent))),
+        (false, false) => Some(format!(
+            "{} had no answer to their first statement; a pooler, locks or max_connections may hold them",
+            named(&never)
+        )),
     }
 }
 

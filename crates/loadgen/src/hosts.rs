@@ -19,6 +19,7 @@ use crate::collector::Collector;
 use crate::control::{Control, Follower, StepCommand};
 use crate::engine::{conduct, ended, join, kinds, start};
 use crate::message::{Inbox, Message};
+use crate::pauses::{self, PauseWatch};
 use crate::{
     Error, HostShare, Lane, LaneSpec, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason,
     schedule_book,
@@ -212,10 +213,21 @@ where
     let obeying = Arc::clone(&control);
     thread::spawn(move || obey(&obeying, &commands, |late| sender.send(Message::BegunLate(late)).is_ok()));
     let mut left = threads.len();
+    let (mut pauses, poll) = (PauseWatch::new(), pauses::poll(control.planned_end()));
     while left > 0 {
-        let Ok(message) = messages.recv() else { break };
-        left -= usize::from(matches!(message, Message::WorkerEnded { .. }));
-        say(HostMessage(message));
+        pauses.begin();
+        let received = messages.recv_timeout(poll);
+        if let Some(paused) = pauses.end(poll) {
+            say(HostMessage(Message::Paused { to_ns: control.now_ns(), paused }));
+        }
+        match received {
+            Ok(message) => {
+                left -= usize::from(matches!(message, Message::WorkerEnded { .. }));
+                say(HostMessage(message));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
     }
     join(threads)
 }

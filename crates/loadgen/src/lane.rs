@@ -186,9 +186,16 @@ pub struct LaneEnd {
     pub reconnects: u64,
     /// All operations of its limit were sent, or it was ended by its client's deciding lane.
     pub complete: bool,
+    /// It waited for an answer when the step was stopped, and had none in the time after that.
+    pub unanswered: bool,
 }
 
 impl LaneEnd {
+    /// None of its operations was answered, well or not.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.done == 0 && self.retries == 0 && self.failed_numbers.is_empty() && self.started == 1
+    }
+
     /// Operations that failed beyond those in [`LaneEnd::failed_numbers`]: which ones is unknown.
     /// Of a lane of a step that completed.
     pub fn unlisted(&self) -> u64 {

@@ -5,11 +5,13 @@ mod wait;
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dbdyno_record::ErrorClass;
+use tokio::task::JoinHandle;
 
 use crate::arrivals::to_ns;
+use crate::control::Control;
 use crate::due_times::DueTimes;
 use crate::lane::Bounds;
 use crate::message::Message;
@@ -22,6 +24,9 @@ use wait::Waited;
 const MOST_RETRIES: u32 = 1000;
 /// After this many refusals in a row a lane is not going to succeed any more.
 const MOST_REFUSALS: u32 = 100;
+/// How long a connection is held open at the end of a window, at most. As long as a sampler may take
+/// for a sample.
+const HOLD: Duration = Duration::from_secs(15);
 /// Only the first failed numbers are kept; [`LaneEnd::unlisted`] reports the rest.
 const MOST_FAILED_NUMBERS: usize = 10_000;
 
@@ -85,10 +90,10 @@ impl LaneTask {
         Self { shared, index, number, spec, bounds, due, notes, end, refusals, burst_ns, last_ns, began_ns }
     }
 
-    /// The whole life of the lane after the barrier. The lane and its end come back in boxes,
-    /// because tokio copies room for a task's outcome each time it polls the task: a lane with its
-    /// session is more than a kilobyte.
-    pub(crate) async fn run<L: Lane>(mut self, mut lane: Box<L>) -> (Box<LaneEnd>, Box<L>) {
+    /// The whole life of the lane after the barrier, but for closing its connection, which another
+    /// task does: it takes no part in the step's time. The end comes back in a box, because tokio
+    /// copies room for a task's outcome each time it polls the task.
+    pub(crate) async fn run<L: Lane + 'static>(mut self, mut lane: Box<L>) -> (Box<LaneEnd>, JoinHandle<()>) {
         let control = Arc::clone(&self.shared.control);
         if let Some(start) = control.wait_for_start().await {
             let shared = Rc::clone(&self.shared);
@@ -96,6 +101,7 @@ impl LaneTask {
             // Of an answer that is given up, the operation stays counted as in flight.
             let next = shared.abandon.unless(self.operate(lane.as_mut(), start)).await;
             self.end.complete = next == Some(Next::Complete);
+            self.end.unanswered = next.is_none();
         }
         if let Some((coupling, side)) = &self.spec.coupling {
             coupling.end(*side);
@@ -110,10 +116,10 @@ impl LaneTask {
         // The window of a step that is limited in time ends with that time, not with the answer
         // that was on its way.
         let window_ns = at_ns.min(self.bounds.until_ns);
-        control.lane_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
+        let is_held = control.lane_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
         let end = self.end;
         let _ = self.shared.messages.send(Message::LaneEnded { at_ns, end: end.clone() });
-        (Box::new(end), lane)
+        (Box::new(end), tokio::task::spawn_local(close(control, lane, is_held)))
     }
 
     /// A closed loop that has sent all operations of a count ended with the answer to the last of
@@ -397,6 +403,17 @@ impl LaneTask {
             let _ = self.shared.messages.send(Message::Lookup { at_ns, client: self.spec.client, lookup });
         }
     }
+}
+
+/// Closes the connection of a lane that has ended: at once, so that who waits for its place in a
+/// pooler or for its locks gets them, unless the end of the window is to be looked at first. A
+/// server with a process for each connection loses it, and its own counters, when the connection is
+/// closed.
+async fn close<L: Lane>(control: Arc<Control>, lane: Box<L>, is_held: bool) {
+    if is_held {
+        control.wait_to_close(HOLD).await;
+    }
+    lane.close().await;
 }
 
 pub(crate) fn describe(failure: &Failure) -> String {

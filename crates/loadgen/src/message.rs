@@ -54,6 +54,11 @@ pub(crate) enum Message {
     WorkerEnded {
         ends: Vec<LaneEnd>,
     },
+    /// The client did not run for so long.
+    Paused {
+        to_ns: u64,
+        paused: Duration,
+    },
     /// Of another host: it has so many workers.
     Workers(usize),
     /// Of another host: the start came so much too late there.

@@ -2,7 +2,7 @@
 //! asked for.
 
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use tokio::sync::Semaphore;
@@ -28,6 +28,7 @@ pub(crate) async fn open_all<L: Lane + 'static>(
     lanes: impl Iterator<Item = (usize, L)>,
 ) -> (Vec<Option<L>>, Histogram<u64>) {
     let places = Rc::new(Semaphore::new(opening.connections.at_once.max(1)));
+    let within = opening.connections.open_within;
     let task = |(number, lane): (usize, L)| {
         let due = opening.began + opening.connections.due(number);
         let (shared, places) = (Rc::clone(shared), Rc::clone(&places));
@@ -35,7 +36,7 @@ pub(crate) async fn open_all<L: Lane + 'static>(
             let _ = shared.timer.wait_until(due).await;
             // The semaphore is never closed; without a permit the lane would open all the same.
             let _place = places.acquire().await.ok();
-            open(&shared, lane).await
+            open(&shared, lane, within).await
         })
     };
     let tasks: Vec<_> = lanes.map(task).collect();
@@ -60,16 +61,20 @@ pub(crate) async fn open_all<L: Lane + 'static>(
 }
 
 /// Opens one lane; how long that took, if it went well.
-async fn open<L: Lane>(shared: &Shared, mut lane: L) -> (L, Option<u64>) {
+async fn open<L: Lane>(shared: &Shared, mut lane: L, within: Duration) -> (L, Option<u64>) {
     if shared.control.is_stopping() {
         return (lane, None);
     }
     let began = Instant::now();
-    // A login has a limit of its own; what follows it (a statement to prepare, a look-up) ends with
-    // the step at the latest.
-    let Some(opened) = shared.abandon.unless(lane.open()).await else { return (lane, None) };
+    let opening = tokio::time::timeout(within, lane.open());
+    let Some(opened) = shared.abandon.unless(opening).await else { return (lane, None) };
+    let Ok(opened) = opened else {
+        shared.fail(not_open(shared.control.unopened(), shared.control.lanes, within));
+        return (lane, None);
+    };
     match opened {
         Ok(()) => {
+            shared.control.lane_opened();
             let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
             (lane, Some(took_us))
         }
@@ -78,4 +83,11 @@ async fn open<L: Lane>(shared: &Shared, mut lane: L) -> (L, Option<u64>) {
             (lane, None)
         }
     }
+}
+
+fn not_open(waiting: usize, all: usize, within: Duration) -> String {
+    format!(
+        "{waiting} of {all} connections were not open, with their statements prepared, when one of them had waited for \
+         {within:?}: see whether a pooler or max_connections holds them, or raise login_timeout"
+    )
 }

@@ -34,6 +34,8 @@ struct LaneState {
     book: usize,
     /// Operations sent since the barrier.
     started: u64,
+    /// One of them was answered, well or not.
+    is_answered: bool,
     /// Its own open loop; `None` for closed loops and shared schedules.
     due: Option<(Cursor, Bounds)>,
     ended: bool,
@@ -143,7 +145,9 @@ impl Recorder {
 
     pub(crate) fn done(&mut self, lane: usize, ending: Ending) {
         let cut = self.cut_of(ending.began_ns, ending.ended_ns);
-        let book = &mut self.books[self.lanes[lane].book];
+        let state = &mut self.lanes[lane];
+        state.is_answered = true;
+        let book = &mut self.books[state.book];
         book.in_flight -= 1;
         let service_ns = ending.ended_ns.saturating_sub(ending.sent_ns);
         let response_ns = ending.ended_ns.saturating_sub(ending.due_ns);
@@ -210,7 +214,9 @@ impl Recorder {
     }
 
     pub(crate) fn error(&mut self, lane: usize, class: ErrorClass) {
-        let errors = &mut self.books[self.lanes[lane].book].current.errors;
+        let state = &mut self.lanes[lane];
+        state.is_answered = true;
+        let errors = &mut self.books[state.book].current.errors;
         match class {
             ErrorClass::Retry => errors.retry += 1,
             ErrorClass::Refused => errors.refused += 1,
@@ -247,8 +253,10 @@ impl Recorder {
         let from_ns = self.cut_ns;
         self.cut_ns = to_ns;
         let mut waiting = vec![0; self.books.len()];
+        let mut unanswered = 0;
         for state in &mut self.lanes {
             waiting[state.book] += state.waiting(to_ns);
+            unanswered += usize::from(state.started > 0 && !state.is_answered && !state.ended);
             if let Some(since_ns) = &mut state.down_since_ns {
                 self.books[state.book].current.down_ns += to_ns.saturating_sub(*since_ns);
                 *since_ns = to_ns;
@@ -267,14 +275,14 @@ impl Recorder {
             }
         }
         let statements = std::mem::take(&mut self.statements);
-        (self.hand_over)(Batch { from_ns, to_ns, intervals, times, statements });
+        (self.hand_over)(Batch { from_ns, to_ns, intervals, times, statements, unanswered });
     }
 }
 
 impl LaneState {
     fn new(book: usize, spec: &LaneSpec) -> Self {
         let due = spec.pace.arrivals().map(|arrivals| (Cursor::new(arrivals), spec.bounds()));
-        Self { book, started: 0, due, ended: false, down_since_ns: None }
+        Self { book, started: 0, is_answered: false, due, ended: false, down_since_ns: None }
     }
 
     /// Operations of the lane's own open loop that are due before `at_ns` and were not sent. One

@@ -24,6 +24,7 @@ use crate::shared::Shared;
 use crate::spin;
 use crate::threads::Assigned;
 use crate::timer::Timer;
+use crate::watched::watch_here;
 use crate::{Lane, LaneEnd, LaneSpec};
 
 /// Time for answers that are on their way when a step is stopped.
@@ -31,10 +32,6 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The same when the user has stopped it, and waits.
 const GRACE_OF_USER: Duration = Duration::from_millis(300);
-
-/// How long connections are held open at the end of a step, at most. As long as a sampler may take
-/// for a sample.
-const HOLD: Duration = Duration::from_secs(15);
 
 /// What a worker thread is given.
 pub(crate) struct Job<F> {
@@ -76,6 +73,8 @@ pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
             return;
         }
     };
+    let control = Arc::clone(&job.control);
+    watch_here(move || control.is_stopping());
     let messages = job.messages.clone();
     let _release = ReleaseOnPanic(Arc::clone(&job.control));
     let timer = {
@@ -146,12 +145,12 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
         .polled_ns
         .map(|polled_ns| tokio::task::spawn_local(spin::spin(Rc::clone(&shared), polled_ns, job.index)));
     let mut ends = Vec::new();
-    let mut lanes = Vec::new();
+    let mut closing = Vec::new();
     for task in tasks {
         match task.await {
-            Ok((end, lane)) => {
+            Ok((end, close)) => {
                 ends.push(*end);
-                lanes.push(lane);
+                closing.push(close);
             }
             Err(error) => {
                 shared.control.stop(StopReason::Failed(format!("a lane's task failed: {error}")));
@@ -168,11 +167,12 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     cutter.abort();
     patience.abort();
     shared.recorder.borrow_mut().finish(end_ns, shared.control.window_cut_ns());
-    // A server with a process for each connection loses it, and its own counters, when the
-    // connection is closed.
-    shared.control.wait_to_close(HOLD).await;
-    for lane in lanes {
-        lane.close().await;
+    for close in closing {
+        if let Err(error) = close.await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic);
+        }
     }
     ends
 }

@@ -25,6 +25,11 @@ with_defaults! {
         /// Logins a second before a step; as fast as they go when left out.
         #[schemars(range(min = 0.1, max = 1000000.0))]
         pub connect_rate_per_second: Option<f64> = None,
+        /// Longest time for a connection to log in, and in a step to prepare its statements too.
+        pub login_timeout: PlanDuration = PlanDuration::from_secs(30),
+        /// A step that has no `time_cap` fails when none of its connections has had an answer for
+        /// this long: loads, index builds, single queries. Longer than the longest statement.
+        pub silence_timeout: PlanDuration = PlanDuration::from_secs(12 * 3600),
     }
 }
 
@@ -43,6 +48,11 @@ pub(crate) fn load_problem(load: &Load) -> Option<(&'static str, String)> {
     const LEAST_WAIT: Duration = Duration::from_millis(1);
     if load.reconnect_wait.0 < LEAST_WAIT {
         return Some(("reconnect_wait", "reconnect_wait must be at least 1ms".to_owned()));
+    }
+    for (key, time) in [("login_timeout", load.login_timeout), ("silence_timeout", load.silence_timeout)] {
+        if time.0 < Duration::from_secs(1) {
+            return Some((key, format!("{key} must be at least 1s")));
+        }
     }
     if load.reconnect_wait_max.0 < load.reconnect_wait.0 {
         let message = format!("reconnect_wait_max must be at least reconnect_wait ({})", load.reconnect_wait);
@@ -77,6 +87,8 @@ mod tests {
             "connect_rate_per_second = 500",
             "connect_rate_per_second = 0",
             "connect_rate_per_second = nan",
+            "login_timeout = \"10ms\"",
+            "silence_timeout = \"0s\"",
         ];
         insta::assert_snapshot!(all.map(problem).join("\n"), @r"
         fine
@@ -87,6 +99,8 @@ mod tests {
         fine
         connect_rate_per_second: connect_rate_per_second must be a number from 0.1 to 1000000
         connect_rate_per_second: connect_rate_per_second must be a number from 0.1 to 1000000
+        login_timeout: login_timeout must be at least 1s
+        silence_timeout: silence_timeout must be at least 1s
         ");
     }
 }

@@ -174,6 +174,12 @@ pub enum StepEvent {
         /// Rows fetched or changed.
         rows: u64,
     },
+    /// The client, or one of several client hosts, did not run for so long before `to_us`: it was
+    /// stopped, frozen, or its machine stood still. Time in which it waited for a CPU is not in it.
+    Paused {
+        to_us: u64,
+        paused_us: u64,
+    },
     /// What one of several client hosts did; one each, after the window.
     ClientHost(ClientHost),
     Execution(Execution),

@@ -178,7 +178,7 @@ fn run(
     let variant = plan.variants.iter().find(|variant| variant.name == task.variant);
     let variant = variant.ok_or("the plan has no such variant")?;
     let password = Secret::new(task.password.as_str());
-    let mut endpoint = variants::endpoint_for(variant, &task.user, password).map_err(sentence)?;
+    let mut endpoint = variants::endpoint_for(&plan, variant, &task.user, password).map_err(sentence)?;
     if let Some(login) = endpoint.target.login_mut() {
         login.manner.sets_autocommit = task.sets_autocommit;
     }
@@ -194,7 +194,7 @@ fn run(
     let step = Step {
         spec: &spec,
         threads: Threads { count: plan.host.client_threads, added_work, ..Threads::default() },
-        connections: connections(&plan),
+        connections: connections(&plan.load, plan.seed),
         warmup: task.warmup,
         time_cap: None,
         cancel: &AtomicBool::new(false),

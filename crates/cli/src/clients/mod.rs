@@ -16,7 +16,7 @@ use dbdyno_loadgen::{
     Connections, Draws, Follower, FromHost, HostPart, HostShare, LaneSpec, LostConnections, Observer,
     Reconnect, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts,
 };
-use dbdyno_plan::{Clients, Plan};
+use dbdyno_plan::{Clients, Load};
 use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -247,17 +247,23 @@ fn failed(why: String) -> StepEnd {
     StepEnd { outcome: Outcome::Failed, message: Some(why), at_us: 0, lanes: Vec::new() }
 }
 
-/// How connections of a step are opened and what happens to lost ones: the plan's table `[load]`.
-pub(crate) fn connections(plan: &Plan) -> Connections {
-    let load = &plan.load;
+/// How connections of a step are opened, what happens to lost ones and how long they may wait: the
+/// table `[load]` of a plan, or what a command line says of it.
+pub(crate) fn connections(load: &Load, seed: u64) -> Connections {
     let lost = match load.lost_connections {
         dbdyno_plan::LostConnections::Fail => LostConnections::Fail,
         dbdyno_plan::LostConnections::Reconnect => LostConnections::Reconnect(Reconnect {
             wait: load.reconnect_wait.0,
             wait_max: load.reconnect_wait_max.0,
             give_up_after: load.reconnect_for.0,
-            draws: Draws::new(plan.seed, STREAM, 0),
+            draws: Draws::new(seed, STREAM, 0),
         }),
     };
-    Connections { rate_per_second: load.connect_rate_per_second, lost, ..Connections::default() }
+    Connections {
+        rate_per_second: load.connect_rate_per_second,
+        open_within: load.login_timeout.0,
+        silence: load.silence_timeout.0,
+        lost,
+        ..Connections::default()
+    }
 }

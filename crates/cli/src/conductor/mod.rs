@@ -101,6 +101,8 @@ impl Conductor<'_> {
     pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
         let mut tally = before;
         let mut up = Up::default();
+        let cancel = Arc::clone(&self.cancel);
+        dbdyno_loadgen::watch_here(move || cancel.load(Ordering::Relaxed));
         let alternates = self.plan.design == Design::Alternate;
         let together = |a: &CellId, b: &CellId| alternates && a.block == b.block;
         let mut is_first = true;

@@ -62,7 +62,7 @@ impl StepTask<'_, '_> {
         let step = Step {
             spec: &spec,
             threads: self.threads(polled_ns),
-            connections: connections(conductor.plan),
+            connections: connections(&conductor.plan.load, conductor.plan.seed),
             warmup,
             time_cap: workload.time_cap(self.index),
             cancel: &conductor.cancel,

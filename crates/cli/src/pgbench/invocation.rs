@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::Options as Login;
 use dbdyno_drivers::{Endpoint, Target, postgres};
-use dbdyno_plan::PlanDuration;
+use dbdyno_plan::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::OltpPace;
 use dbdyno_workloads::pgbench::builtin;
 use dbdyno_workloads::pgbench::options::{Pgbench as Options, QueryMode, Vacuum};
@@ -16,6 +16,7 @@ use super::command_line::CommandLine;
 pub(super) struct Invocation {
     pub(super) options: Options,
     pub(super) endpoint: Endpoint,
+    pub(super) load: Load,
     pub(super) initializes: bool,
     pub(super) clients: u32,
     pub(super) jobs: u32,
@@ -69,6 +70,7 @@ impl Invocation {
         }
         Ok(Self {
             endpoint: endpoint(line)?,
+            load: load()?,
             initializes,
             clients,
             jobs: line.number("jobs")?.unwrap_or(1).clamp(1, clients.max(1)),
@@ -79,6 +81,19 @@ impl Invocation {
             latency_limit,
             options,
         })
+    }
+}
+
+/// libpq waits for ever unless PGCONNECT_TIMEOUT says for how many seconds; here it is as in a plan.
+fn load() -> Result<Load, String> {
+    const VARIABLE: &str = "PGCONNECT_TIMEOUT";
+    let load = Load::default();
+    match std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
+        None => Ok(load),
+        Some(text) => match text.trim().parse() {
+            Ok(seconds @ 1..) => Ok(Load { login_timeout: PlanDuration::from_secs(seconds), ..load }),
+            _ => Err(format!("{VARIABLE} is {text}, but must be a whole number of seconds from 1 on")),
+        },
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
     let invocation = Invocation::of(&line).map_err(ExitError::usage)?;
-    let context = unrecorded::context(invocation.endpoint.clone(), invocation.seed)?;
+    let context = unrecorded::context(invocation.endpoint.clone(), &invocation.load, invocation.seed)?;
     let workload = Pgbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     if invocation.initializes { initialize(&invocation, &workload) } else { measure(&invocation, workload) }
 }
@@ -46,7 +46,13 @@ fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitErr
         100_000 * workload.scale(),
         invocation.options.init_steps
     ));
-    let end = unrecorded::step(workload, Threads::default(), None, &mut Nothing)?;
+    let end = unrecorded::step(
+        workload,
+        Threads::default(),
+        (&invocation.load, invocation.seed),
+        None,
+        &mut Nothing,
+    )?;
     ended(&end)?;
     terminal::note(&format!("done in {:.2} s.", began.elapsed().as_secs_f64()));
     Ok(())
@@ -62,7 +68,7 @@ fn measure(invocation: &Invocation, mut workload: Pgbench) -> Result<(), ExitErr
     unrecorded::wait(ready(invocation, &mut workload))??;
     let mut seen = Seen::new(invocation);
     let threads = Threads { count: Some(invocation.jobs), ..Threads::default() };
-    let end = unrecorded::step(&workload, threads, None, &mut seen)?;
+    let end = unrecorded::step(&workload, threads, (&invocation.load, invocation.seed), None, &mut seen)?;
     ended(&end)?;
     let took = Took {
         seconds: seen.last_us as f64 / 1e6,
@@ -125,6 +131,10 @@ impl<'a> Seen<'a> {
 }
 
 impl Observer for Seen<'_> {
+    fn warning(&mut self, text: &str) {
+        terminal::warning(text);
+    }
+
     fn barrier(&mut self, start: Instant) {
         self.barrier = start;
     }

@@ -14,6 +14,7 @@ pub(super) struct CommandLine {
 const TAKEN: &str = "
     threads num_threads events max_requests time max_time warmup_time rate
     report_interval percentile histogram forced_shutdown thread_init_timeout
+    config_file validate
     rand_type rand_seed rand_spec_iter rand_spec_pct rand_spec_res rand_pareto_h rand_zipfian_exp
     db_driver db_ps_mode
     mysql_host mysql_port mysql_socket mysql_user mysql_password mysql_db mysql_ssl
@@ -23,7 +24,7 @@ const TAKEN: &str = "
 
 /// sysbench's options without one; their use is said.
 const IGNORED: &str = "
-    luajit_cmd thread_stack_size report_checkpoints verbosity debug validate config_file
+    luajit_cmd thread_stack_size report_checkpoints verbosity debug
     db_debug mysql_debug mysql_compression mysql_compression_algorithms
     mysql_ssl_key mysql_ssl_cert mysql_ssl_cipher";
 
@@ -32,8 +33,14 @@ fn is_in(options: &str, name: &str) -> bool {
 }
 
 pub(super) fn read(arguments: &[String]) -> Result<CommandLine, String> {
+    let named = |word: &&String| word.starts_with("--config-file=") || word.starts_with("--config_file=");
+    let of_file = match arguments.iter().rfind(named).and_then(|word| word.split_once('=')) {
+        Some((_, path)) => config_file(path)?,
+        None => Vec::new(),
+    };
     let mut read = CommandLine::default();
-    for word in arguments {
+    // What the command line says replaces what the file says.
+    for word in of_file.iter().chain(arguments) {
         let Some(option) = word.strip_prefix("--") else {
             let place = if read.script.is_none() { &mut read.script } else { &mut read.command };
             if place.is_some() {
@@ -54,6 +61,24 @@ pub(super) fn read(arguments: &[String]) -> Result<CommandLine, String> {
         read.script = Some(test);
     }
     Ok(read)
+}
+
+/// The options of a file for `--config-file`: one a line, as on the command line but without dashes.
+fn config_file(path: &str) -> Result<Vec<String>, String> {
+    /// Far more than there are options.
+    const MOST_BYTES: u64 = 1 << 20;
+    let problem = |error: std::io::Error| format!("--config-file: cannot read {path}: {error}");
+    let found = std::fs::metadata(path).map_err(problem)?;
+    if !found.is_file() || found.len() > MOST_BYTES {
+        return Err(format!("--config-file: {path} is no file of options"));
+    }
+    let text = std::fs::read_to_string(path).map_err(problem)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let option = |line: &str| match line.split_once('=') {
+        Some((name, value)) => format!("--{}={}", name.trim().trim_start_matches("--"), value.trim()),
+        None => format!("--{}", line.trim_start_matches("--")),
+    };
+    Ok(lines.map(option).collect())
 }
 
 impl CommandLine {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::Options as Login;
 use dbdyno_drivers::{Endpoint, Target, mysql, null, postgres};
-use dbdyno_plan::PlanDuration;
+use dbdyno_plan::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpPace};
 use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
 use serde_json::{Value, json};
@@ -24,7 +24,8 @@ pub(super) struct Invocation {
     pub(super) percentile: u64,
     pub(super) histogram: bool,
     pub(super) seed: u64,
-    /// How long after its time a run is cut off.
+    pub(super) load: Load,
+    /// How long after its time a run is cut off, if that is sooner than a plan's step would be.
     pub(super) forced_shutdown: Option<Duration>,
 }
 
@@ -59,6 +60,7 @@ impl Invocation {
             },
             ignore_errors: ignored_errors(line),
             strict: true,
+            validate: line.flag("validate")?,
             ..Options::default()
         };
         if rate > 0 {
@@ -68,6 +70,7 @@ impl Invocation {
         let shutdown = line.text("forced_shutdown").filter(|text| *text != "off");
         Ok(Self {
             endpoint: endpoint(line)?,
+            load: load(line)?,
             options,
             threads,
             report_interval: line.number(&["report_interval"], 0)?,
@@ -79,6 +82,15 @@ impl Invocation {
                 .transpose()?
                 .map(Duration::from_secs),
         })
+    }
+}
+
+/// sysbench's default is that of a plan, half a minute.
+fn load(line: &CommandLine) -> Result<Load, String> {
+    let load = Load::default();
+    match line.number(&["thread_init_timeout"], load.login_timeout.0.as_secs())? {
+        0 => Err("--thread-init-timeout must be 1 or more seconds".to_owned()),
+        seconds => Ok(Load { login_timeout: PlanDuration::from_secs(seconds), ..load }),
     }
 }
 

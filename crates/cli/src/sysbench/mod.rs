@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
     let invocation = Invocation::of(&line, &script, &command).map_err(ExitError::usage)?;
-    let context = unrecorded::context(invocation.endpoint.clone(), invocation.seed)?;
+    let context = unrecorded::context(invocation.endpoint.clone(), &invocation.load, invocation.seed)?;
     let workload = Sysbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
@@ -124,8 +124,9 @@ fn ended(end: &StepEnd) -> Result<(), ExitError> {
 fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, ExitError> {
     let threads = Threads { blocking: invocation.endpoint.capabilities.blocking, ..Threads::default() };
     let is_run = invocation.options.commands == ["run"];
-    let time_cap = invocation.forced_shutdown.filter(|_| is_run).map(|more| invocation.options.time.0 + more);
-    unrecorded::step(workload, threads, time_cap, seen)
+    let shortened =
+        invocation.forced_shutdown.filter(|_| is_run).map(|more| invocation.options.time.0 + more);
+    unrecorded::step(workload, threads, (&invocation.load, invocation.seed), shortened, seen)
 }
 
 /// So much of a rate may wait when the warm-up ends.
@@ -201,7 +202,10 @@ impl<'a> Seen<'a> {
         let _ = match self.workload.report("intermediate", &stat) {
             Ok(true) => printed(self.workload),
             Ok(false) => {
-                terminal::out(&text::interval(&part, threads, percentile, seconds, total, self.asks()))
+                let line = text::interval(&part, threads, percentile, seconds, total, self.asks());
+                let has_rate = !self.invocation.options.rates.is_empty();
+                let queue = has_rate.then(|| format!("\n{}", text::queue(&part, total)));
+                terminal::out(&(line + &queue.unwrap_or_default()))
             }
             Err(problem) => {
                 terminal::warning(&problem);
@@ -213,6 +217,10 @@ impl<'a> Seen<'a> {
 }
 
 impl Observer for Seen<'_> {
+    fn warning(&mut self, text: &str) {
+        terminal::warning(text);
+    }
+
     fn times(&mut self, _: &str, response: &Histogram<u64>) {
         for counts in [&mut self.all, &mut self.part] {
             // Ranges grow: adding cannot fail.
@@ -251,6 +259,10 @@ impl Observer for Seen<'_> {
             self.clients.clear();
             let ended = intervals.iter().filter(|interval| interval.to_us == self.warmup_us());
             self.queued += ended.map(|interval| interval.backlog).sum::<u64>();
+        }
+        for counts in [&mut self.all, &mut self.part] {
+            counts.queue_length = intervals.iter().map(|interval| interval.backlog).sum();
+            counts.concurrency = intervals.iter().map(|interval| interval.in_flight).sum();
         }
         let every_us = self.invocation.report_interval * 1_000_000;
         if every_us > 0 && self.last_us >= self.line_us + every_us {

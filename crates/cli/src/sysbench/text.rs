@@ -20,6 +20,9 @@ pub(super) struct Counts {
     pub(super) reopened: u64,
     /// From when an event was due to its end.
     pub(super) times: Times,
+    /// At the last cut.
+    pub(super) queue_length: u64,
+    pub(super) concurrency: u64,
 }
 
 impl Counts {
@@ -60,6 +63,8 @@ impl Counts {
             latency_max: self.times.0.max() as f64 / 1e6,
             latency_avg: self.times.0.mean() / 1e6,
             latency_sum: self.sum_ms() / 1e3,
+            queue_length: self.queue_length,
+            concurrency: self.concurrency,
         }
     }
 }
@@ -91,6 +96,11 @@ pub(super) fn interval(
         rate(counts.ignored_errors()),
         rate(counts.reconnects)
     )
+}
+
+/// What follows the line of an interval where a rate was asked for.
+pub(super) fn queue(counts: &Counts, total: f64) -> String {
+    format!("[ {total:.0}s ] queue length: {}, concurrency: {}", counts.queue_length, counts.concurrency)
 }
 
 /// The report at the end. `threads`: events and seconds of each.

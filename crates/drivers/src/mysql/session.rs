@@ -41,7 +41,7 @@ pub struct MysqlSession<S = Stream> {
 }
 
 impl MysqlSession {
-    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each
+    /// Connects and logs in, both within its login limit. The session commits after each
     /// statement until asked otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the
     /// options' `client_charset`.
     pub async fn connect(options: &Options) -> Result<Self> {
@@ -120,7 +120,7 @@ impl MysqlSession {
         let (mut wire, channel) = secured(wire, &greeting, options).await?;
         let agreed = login(&mut wire, greeting, options, channel).await?;
         let ticket = Ticket { id: agreed.connection_id, key: 0 };
-        let exchange = Exchange::entered(options.place(), &options.manner.roster, ticket);
+        let exchange = Exchange::entered(options.place(), &options.manner, ticket);
         let mut session = Self { wire, agreed, statements: Vec::new(), exchange };
         if options.manner.sets_autocommit {
             session.set(AUTOCOMMIT).await?;

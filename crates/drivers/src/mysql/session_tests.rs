@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use super::super::packet::Form;
 use super::super::testing::{eof, error, ok, packet, packets, result_set};
 use super::*;
-use crate::Class;
+use crate::{Class, TimeLimits};
 
 /// A session that is logged in, and its server's end.
 fn connected(deprecate_eof: bool) -> (MysqlSession<DuplexStream>, DuplexStream) {
@@ -229,7 +229,8 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
     let path = folder.path().join("sock");
     let _listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let limit = std::time::Duration::from_millis(50);
-    let options = Options { connect_timeout: limit, ..Options::socket(&path, "bench") };
+    let options =
+        Options::socket(&path, "bench").with_limits(TimeLimits { login: limit, ..TimeLimits::default() });
     let reported = MysqlSession::connect(&options).await.expect_err("silence");
     assert_eq!(reported.class, Class::Lost);
     assert!(reported.message.contains("no answer within 50ms"), "{reported}");

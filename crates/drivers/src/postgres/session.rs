@@ -37,7 +37,7 @@ pub struct PostgresSession<S = Stream> {
 }
 
 impl PostgresSession {
-    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each
+    /// Connects and logs in, both within its login limit. The session commits after each
     /// statement until asked otherwise, and speaks UTF-8. Without a database the server takes the
     /// one that is named like the user.
     pub async fn connect(options: &Options) -> Result<Self> {
@@ -94,7 +94,7 @@ impl PostgresSession {
         let mut wire = Wire::new(stream);
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
-        let exchange = Exchange::entered(options.place(), &options.manner.roster, ticket);
+        let exchange = Exchange::entered(options.place(), &options.manner, ticket);
         let options = Box::new(options.clone());
         let (statements, next_name, counted) = (Vec::new(), 0, None);
         Ok(Self { wire, agreed, statements, next_name, exchange, options, counted })

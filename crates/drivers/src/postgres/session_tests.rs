@@ -7,7 +7,7 @@ use super::super::testing::{
     complete, described, error, fatal, message, notice, parameter, ready, row, short_row, two_columns,
 };
 use super::*;
-use crate::Class;
+use crate::{Class, TimeLimits};
 
 const INT8: u32 = 20;
 
@@ -327,7 +327,8 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
     let path = folder.path().join("sock");
     let _listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let limit = std::time::Duration::from_millis(50);
-    let options = Options { connect_timeout: limit, ..Options::socket(&path, "bench") };
+    let options =
+        Options::socket(&path, "bench").with_limits(TimeLimits { login: limit, ..TimeLimits::default() });
     let reported = PostgresSession::connect(&options).await.expect_err("silence");
     assert_eq!(reported.class, Class::Lost);
     assert!(reported.message.contains("no answer within 50ms"), "{reported}");

@@ -40,7 +40,7 @@ fn limit(session: &impl Connection) -> Option<Duration> {
 fn silent(session: &impl Connection, limit: Duration, what: &[u8]) -> DbError {
     let place = session.exchange().map_or("", |exchange| exchange.place.as_str());
     let what = excerpt(what);
-    let advice = "see what the server does; statement_timeout in [host] is for statements whose time depends on the data";
+    let advice = "see what the server does, or raise statement_timeout in [host]";
     DbError::new(Class::Lost, "io", format!("{what} on {place}: no answer within {limit:?}; {advice}"))
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{Recording, once_undisturbed, wait_for};
-use dbdyno_drivers::{Endpoint, Target, mysql, null};
+use dbdyno_drivers::{Endpoint, Target, TimeLimits, mysql, null};
 use dbdyno_sample::{Config, Error, Report, Sampler};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -289,16 +289,15 @@ fn what_cannot_be_read_is_left_out_with_a_warning_before_the_clock_starts() {
 fn a_server_that_accepts_and_never_answers_costs_the_status_and_nothing_else() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
-    let connecting = Duration::from_secs(60);
-    let options =
-        mysql::Options { connect_timeout: connecting, ..mysql::Options::tcp("127.0.0.1", port, "root") };
+    let limits = TimeLimits { login: Duration::from_secs(60), ..TimeLimits::default() };
+    let options = mysql::Options::tcp("127.0.0.1", port, "root").with_limits(limits);
     let endpoint =
         Endpoint { target: Target::Mysql(options), capabilities: mysql::capabilities("InnoDB", true) };
     let recording = Recording::new();
     let config = Config { status: Some(endpoint), ..Config::default() };
     let started = Instant::now();
     let report = sample(&config, &recording, || ());
-    assert!(started.elapsed() < connecting, "{:?}", started.elapsed());
+    assert!(started.elapsed() < limits.login, "{:?}", started.elapsed());
     let expected = "`status` is not sampled: the server did not answer a status query within 3 s";
     assert_eq!(report.warnings, [expected]);
     assert!(recording.read("status").is_none() && recording.read("host").is_some());

@@ -34,6 +34,10 @@ pub struct Stat {
     pub latency_max: f64,
     pub latency_avg: f64,
     pub latency_sum: f64,
+    /// Events of a target rate that are due and not begun.
+    pub queue_length: u64,
+    /// Events that are on their way.
+    pub concurrency: u64,
 }
 
 impl Sysbench {
@@ -115,8 +119,6 @@ impl Machine {
         for (name, value) in stat.values() {
             table.set(name, plain(&self.lua, &value)?)?;
         }
-        table.set("queue_length", 0)?;
-        table.set("concurrency", stat.threads_running)?;
         self.host.resumed.set(Instant::now());
         self.api.get::<Function>("report")?.call((kind, table))
     }

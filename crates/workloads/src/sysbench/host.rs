@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use dbdyno_drivers::KeySource;
 use mlua::{
-    ChunkMode, Function, HookTriggers, IntoLua, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState,
+    ChunkMode, Function, HookTriggers, IntoLua, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Table,
+    Value, VmState,
 };
 
 use super::Setup;
 use super::draws::Draw;
 use super::files::Script;
 use super::parts::ApiPart;
+use super::pattern::{self, Capture};
 use crate::oltp::options::Distribution as Kind;
 
 /// After so many instructions the limit of time is looked at.
@@ -75,6 +77,7 @@ impl Host {
             "path" => self.script.search_path().into_lua(lua),
             "driver" => driver_name(&self.setup).into_lua(lua),
             "text_only" => self.setup.is_text_only().into_lua(lua),
+            "reads_rows" => self.script.text.contains("fetch_row").into_lua(lua),
             "allows_os" => self.setup.options.allows_os().into_lua(lua),
             "rand" => made_when_asked(lua, move |lua, name| own.draw(lua, name)).map(Value::Table),
             "string" => self.draw(lua, name),
@@ -122,7 +125,12 @@ impl Host {
         let own = Rc::clone(self);
         let function = match name {
             "part" => lua.create_function(move |lua, (name, api): (String, Table)| {
-                own.add(lua, if name == "reports" { ApiPart::Reports } else { ApiPart::Rare }, &api)
+                let part = match &*name {
+                    "reports" => ApiPart::Reports,
+                    "patterns" => ApiPart::Patterns,
+                    _ => ApiPart::Rare,
+                };
+                own.add(lua, part, &api)
             }),
             "global" => lua.create_function(move |lua, (name, api): (Value, Table)| match name {
                 Value::String(name) => own.global(lua, &name.to_string_lossy(), &api),
@@ -141,6 +149,9 @@ impl Host {
             }),
             "row" => lua.create_function(move |lua, (connection, generation): (usize, i64)| {
                 own.row(lua, connection, generation)
+            }),
+            "find" => lua.create_function(move |lua, asked: (mlua::String, mlua::String, usize, bool)| {
+                own.found(lua, asked)
             }),
             "count" => lua.create_function(move |_, (counter, by): (usize, f64)| {
                 if let Some(counter) = own.counters.get(counter) {
@@ -240,6 +251,34 @@ impl Host {
         lua.load(text).set_name(format!("@{name}")).set_mode(ChunkMode::Text).into_function()
     }
 
+    /// As `string.find`, from a place that lies within the text or right after it.
+    fn found(
+        &self,
+        lua: &Lua,
+        (text, pattern, from, is_plain): (mlua::String, mlua::String, usize, bool),
+    ) -> mlua::Result<MultiValue> {
+        let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+        let from = from.saturating_sub(1);
+        if is_plain {
+            let found = memchr::memmem::find(&text[from..], &pattern).map(|at| from + at + 1);
+            return match found {
+                Some(first) => (first, first + pattern.len() - 1).into_lua_multi(lua),
+                None => Value::Nil.into_lua_multi(lua),
+            };
+        }
+        let mut may_go_on = || self.passed().map_or(Ok(()), Err);
+        let found = pattern::find(&text, &pattern, from, &mut may_go_on).map_err(mlua::Error::runtime)?;
+        let Some(found) = found else { return Value::Nil.into_lua_multi(lua) };
+        let mut values = vec![(found.start + 1).into_lua(lua)?, found.end.into_lua(lua)?];
+        for capture in found.captures {
+            values.push(match capture {
+                Capture::Text(from, to) => Value::String(lua.create_string(&text[from..to])?),
+                Capture::Place(place) => (place + 1).into_lua(lua)?,
+            });
+        }
+        Ok(MultiValue::from_vec(values))
+    }
+
     /// The next row of a result, unless another statement of its connection has taken its place.
     fn row(&self, lua: &Lua, connection: usize, generation: i64) -> mlua::Result<Option<Table>> {
         let mut rows = self.rows.borrow_mut();
@@ -269,6 +308,9 @@ impl Host {
     fn passed(&self) -> Option<String> {
         let mut over = self.over.borrow_mut();
         let stretch = self.resumed.get().elapsed();
+        if over.is_none() && dbdyno_loadgen::is_stopping_here() {
+            *over = Some("the step was over before its event".to_owned());
+        }
         if over.is_none() && stretch > self.limit {
             let seconds = stretch.as_secs();
             *over =

@@ -25,6 +25,9 @@ use crate::connection::{Connection, of_script};
 /// A state is cleaned when it has grown to this, in percent of what was in use after the last time.
 const GARBAGE_PERCENT: i32 = 130;
 
+/// A lost connection whose loss is ignored is tried to be opened again for so long at a time.
+const REOPENING: Duration = Duration::from_secs(1);
+
 /// Kinds of statements, by their index.
 pub(crate) const KINDS: [&str; 7] = ["read", "write", "other", "connect", "script", "reconnect", "unchanged"];
 const READ: usize = 0;
@@ -387,7 +390,8 @@ impl Machine {
             if is_lost {
                 link.statements.clear();
                 link.connection.leave().await;
-                while link.connection.open().await.is_err() {
+                // An event whose connection is still gone begins again, and is counted each time.
+                while link.connection.open().await.is_err() && began.elapsed() < REOPENING {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 self.push(RECONNECT, began, 0);

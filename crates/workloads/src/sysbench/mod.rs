@@ -15,6 +15,7 @@ mod machine;
 mod offers;
 pub mod options;
 mod parts;
+mod pattern;
 mod request;
 mod steps;
 

@@ -100,6 +100,9 @@ with_defaults! {
         pub ignore_errors: Option<Vec<ErrorCode>> = None,
         /// The first event that fails ends the step, as in the original; else 100 in a row do.
         pub strict: bool = false,
+        /// `sysbench.opt.validate`. For the original's command line.
+        #[serde(skip)]
+        pub validate: bool = false,
         /// What a script may do beyond its folder and its database: nothing unless it is named
         /// here.
         #[schemars(extend("uniqueItems" = true))]
@@ -240,7 +243,7 @@ pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Resu
     table.set("histogram", false)?;
     table.set("verbosity", 3)?;
     table.set("debug", false)?;
-    table.set("validate", false)?;
+    table.set("validate", options.validate)?;
     table.set("rand_type", options.values().get("rand_type").and_then(Value::as_str))?;
     table.set("rand_seed", setup.context.draws)?;
     table.set("rand_spec_iter", options.rand_spec_iter)?;

@@ -14,10 +14,11 @@ pub(crate) enum ApiPart {
     System,
     Ffi,
     Legacy,
+    Patterns,
 }
 
 /// In the order of [`ApiPart`].
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 9] = [
     include_str!("lua/core.lua"),
     include_str!("lua/rare.lua"),
     include_str!("lua/options.lua"),
@@ -26,6 +27,7 @@ const TEXTS: [&str; 8] = [
     include_str!("lua/system.lua"),
     include_str!("lua/ffi.lua"),
     include_str!("lua/legacy.lua"),
+    include_str!("lua/patterns.lua"),
 ];
 
 /// What the parts are in error messages.

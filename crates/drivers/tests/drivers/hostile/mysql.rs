@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dbdyno_drivers::mysql::{Manner, MysqlSession, Options, Secret, ServerKey};
-use dbdyno_drivers::{Class, DbError, Session, Tls, TlsMode, TlsSettings};
+use dbdyno_drivers::{Class, DbError, Session, TimeLimits, Tls, TlsMode, TlsSettings};
 
 use super::server::{Hostile, Peer, serve};
 use super::{PASSWORD, TOO_MUCH, block_on, holds_password, in_little_memory, mutated};
@@ -61,7 +61,7 @@ fn options(server: &Hostile, server_key: ServerKey) -> Options {
     let options = Options::tcp("127.0.0.1", server.port, "bench")
         .with_password(Secret::new(PASSWORD))
         .with_manner(Manner { server_key, ..Manner::default() });
-    Options { connect_timeout: Duration::from_secs(20), ..options }
+    options.with_limits(TimeLimits { login: Duration::from_secs(20), ..TimeLimits::default() })
 }
 
 fn refused(options: &Options) -> DbError {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dbdyno_drivers::postgres::{Options, PostgresSession, Secret};
-use dbdyno_drivers::{Class, DbError, Session};
+use dbdyno_drivers::{Class, DbError, Session, TimeLimits};
 
 use super::server::{Hostile, Peer, serve};
 use super::{PASSWORD, TOO_MUCH, block_on, holds_password, in_little_memory, mutated};
@@ -41,7 +41,7 @@ fn end() -> Vec<u8> {
 
 fn options(server: &Hostile) -> Options {
     let options = Options::tcp("127.0.0.1", server.port, "bench").with_password(Secret::new(PASSWORD));
-    Options { connect_timeout: Duration::from_secs(20), ..options }
+    options.with_limits(TimeLimits { login: Duration::from_secs(20), ..TimeLimits::default() })
 }
 
 fn refused(server: &Hostile) -> DbError {

@@ -60,6 +60,40 @@ setmetatable(_G, { __index = function(_, name)
    return value
 end })
 
+-- Texts only: bytecode can do anything to the process. Finalizers would run outside of the step's limits.
+local load = load
+local function as_text(chunk, name, _, ...) return load(chunk, name, "t", ...) end
+_G.load = as_text
+function _G.loadstring(text, name) return load(text, name or text, "t") end
+string.dump, newproxy = nil, nil
+
+-- What a pattern may cost at most, as a power of the text's length; beyond this the host matches it, which can end.
+local QUICK = 1e7
+local gsub, quantifiers, known = string.gsub, {}, 0
+local function is_quick(text, pattern)
+   if type(text) ~= "string" or type(pattern) ~= "string" then return true end
+   local count = quantifiers[pattern]
+   if not count then
+      if known == 1000 then quantifiers, known = {}, 0 end
+      count = select(2, gsub(pattern, "[*+-]", ""))
+      quantifiers[pattern], known = count, known + 1
+   end
+   return (#text + 1) ^ (count + 1) * (#pattern + 1) < QUICK
+end
+local function patterns()
+   local own = rawget(api, "patterns")
+   if own then return own end
+   host.part("patterns", api)
+   return rawget(api, "patterns")
+end
+for _, name in ipairs({ "find", "match", "gmatch", "gsub" }) do
+   local native = string[name]
+   string[name] = function(text, pattern, ...)
+      if is_quick(text, pattern) then return native(text, pattern, ...) end
+      return patterns()[name](text, pattern, ...)
+   end
+end
+
 -- An endless loop inside pcall ends too.
 local function unless_over(ok, ...)
    if not ok and host.is_over() then error((...), 0) end
@@ -76,7 +110,7 @@ Result.__index = Result
 
 function Result:fetch_row()
    if self.prepared then
-      error("rows of prepared statements are counted, not kept: use query() to read them", 2)
+      error("the rows of this prepared statement were counted and not kept: query() reads them", 2)
    end
    return host.row(self.connection.id, self.generation)
 end
@@ -136,6 +170,7 @@ function Statement:execute()
    if self.epoch ~= con.epoch then
       error("the connection was opened again: prepare its statements anew, in before_restart_event", 2)
    end
+   if not id and host.reads_rows then return con:query(self:text()) end
    if not id then
       rows, class, errno, state, message = yield(QUERY, con.id, self:text(), true)
    elseif count == 1 then
@@ -175,7 +210,8 @@ function Connection:prepare(query)
    local statement = { connection = self, query = query, params = {}, epoch = self.epoch, closed = false }
    setmetatable(statement, Statement)
    statement.result = setmetatable({ connection = self, prepared = true, nrows = 0, nfields = 0 }, Result)
-   if not host.text_only then
+   -- Rows that a script reads come as text only.
+   if not host.text_only and not (host.reads_rows and api.asks_for_rows(query)) then
       local id, fields, errno, state, message = yield(PREPARE, self.id, query)
       if id == nil then api.fail(self, query, fields, errno, state, message) end
       -- Below 0: the server prepares no such statement, which is then sent as text.

@@ -59,6 +59,11 @@ function api.parts_of(query)
    end
 end
 
+function api.asks_for_rows(query)
+   local word = tostring(query):lower():match("^[%s(]*(%a+)")
+   return word == "select" or word == "with" or word == "show" or word == "values"
+end
+
 local function literal(value)
    if value == nil then return "NULL" end
    if type(value) == "number" then

@@ -1,0 +1,95 @@
+//! Whether the client ran: a thread that wakes at set times sees for how long it could not, because
+//! the process was stopped (Ctrl-Z, SIGSTOP), frozen with its control group, or the machine stood
+//! still.
+//!
+//! While a thread waits for a CPU that others have, the kernel counts it as its run delay, and so it
+//! is no pause. Load threads that wait for CPUs are reported by their own run delays.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+/// Less is what a wake-up may take, also on a virtual machine that shares its CPUs.
+const LEAST: Duration = Duration::from_millis(20);
+/// Pauses that are shorter than this part of the window need not be seen.
+const PART: u32 = 100;
+/// Each wake-up costs CPU that counts as the client's, 60 µs where the CPU slept.
+const SHORTEST_POLL: Duration = Duration::from_millis(10);
+const LONGEST_POLL: Duration = Duration::from_millis(250);
+
+/// How often a thread wakes to see pauses, in a window that ends after `planned`, if that is known.
+pub(crate) fn poll(planned: Option<Duration>) -> Duration {
+    planned.map_or(LONGEST_POLL, |planned| (planned / PART).clamp(SHORTEST_POLL, LONGEST_POLL))
+}
+
+/// Of the thread that made it.
+#[derive(Debug)]
+pub(crate) struct PauseWatch {
+    began: Instant,
+    /// `None` where the kernel does not count run delays.
+    schedstat: Option<File>,
+    delay_ns: u64,
+}
+
+impl PauseWatch {
+    pub(crate) fn new() -> Self {
+        let schedstat = File::open("/proc/thread-self/schedstat").ok();
+        Self { began: Instant::now(), schedstat, delay_ns: 0 }
+    }
+
+    /// The thread is going to wait.
+    pub(crate) fn begin(&mut self) {
+        self.delay_ns = self.run_delay_ns();
+        self.began = Instant::now();
+    }
+
+    /// The wait, which was to take `asked` at most, is over: for how long the thread did not run.
+    pub(crate) fn end(&self, asked: Duration) -> Option<Duration> {
+        let waited = self.began.elapsed();
+        if waited <= asked + LEAST {
+            return None;
+        }
+        let delayed = Duration::from_nanos(self.run_delay_ns().saturating_sub(self.delay_ns));
+        let paused = waited.saturating_sub(asked + delayed);
+        (paused > LEAST).then_some(paused)
+    }
+
+    fn run_delay_ns(&self) -> u64 {
+        let mut text = [0; 128];
+        let read = self.schedstat.as_ref().and_then(|file| file.read_at(&mut text, 0).ok());
+        read.and_then(|length| parse_run_delay_ns(&text[..length])).unwrap_or(0)
+    }
+}
+
+/// The second number of `/proc/PID/schedstat`.
+fn parse_run_delay_ns(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_delay_is_the_second_number() {
+        assert_eq!(parse_run_delay_ns(b"9512345 778901 42\n"), Some(778_901));
+        assert_eq!(parse_run_delay_ns(b"1\n"), None);
+    }
+
+    #[test]
+    fn a_window_is_looked_at_a_hundred_times_within_bounds() {
+        let poll_ms = |seconds: f64| poll(Some(Duration::from_secs_f64(seconds))).as_millis();
+        assert_eq!([poll_ms(0.5), poll_ms(2.0), poll_ms(3600.0)], [10, 20, 250]);
+        assert_eq!(poll(None), LONGEST_POLL);
+    }
+
+    #[test]
+    fn time_for_which_a_thread_slept_longer_than_it_meant_to_is_a_pause() {
+        let mut watch = PauseWatch::new();
+        watch.begin();
+        std::thread::sleep(Duration::from_millis(120));
+        let paused = watch.end(Duration::from_millis(20)).expect("a tenth of a second");
+        assert!(paused >= Duration::from_millis(80), "{paused:?}");
+        assert_eq!(watch.end(Duration::from_secs(600)), None);
+    }
+}
