@@ -169,6 +169,7 @@ mod tests {
             unknown_numbers: Vec::new(),
             reconnects: 0,
             complete: true,
+            unanswered: false,
         };
         StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane] }
     }

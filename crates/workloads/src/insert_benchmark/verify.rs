@@ -154,6 +154,7 @@ mod tests {
             unknown_numbers: Vec::new(),
             reconnects: 0,
             complete: true,
+            unanswered: false,
         }
     }
 

@@ -14,7 +14,8 @@ local function from_place(text, init)
 end
 
 function patterns.find(text, pattern, init, plain)
-   return host.find(text, pattern, from_place(text, init), plain and true or false)
+   local is_plain = plain or not string.find(pattern, "[%^%$%*%+%?%.%(%[%%%-]")
+   return host.find(text, pattern, from_place(text, init), is_plain and true or false)
 end
 
 -- Captures, or the whole match where there are none.

@@ -76,11 +76,61 @@ fn an_endless_loop_ends_even_where_its_errors_are_caught() {
         "function event() while true do end end",
         "function event() while true do pcall(function() while true do end end) end end",
         "function thread_init() repeat until false end function event() end",
+        "function event() return string.find(string.rep('a', 3000000), '.-.-.-.-.-b') end",
+        "function event() return (('a'):rep(3000000):gsub('.-.-.-b', '')) end",
     ] {
         let (class, said) = limited(text);
         assert_eq!(class, ErrorClass::Fatal, "{said}");
         assert!(said.contains("without a statement: look for an endless loop"), "{said}");
     }
+}
+
+#[test]
+fn what_could_take_the_process_down_is_not_there() {
+    for (text, wanted) in [
+        ("function event() return string.dump(event) end", "field 'dump' (a nil value)"),
+        ("function event() newproxy(true) end", "global 'newproxy' (a nil value)"),
+        ("function event() assert(loadstring('\\27LJ\\2')) end", "attempt to load chunk with wrong mode"),
+        ("function event() assert(load('\\27LJ\\2', 'x', 'b')) end", "attempt to load chunk with wrong mode"),
+        (
+            "function event() local n = 0 assert(load(function() n = n + 1 return n == 1 and '\\27LJ\\2' or nil end)) end",
+            "attempt to load chunk with wrong mode",
+        ),
+    ] {
+        let (_, said) = failures(&script(text), 1).remove(0).unwrap();
+        assert!(said.contains(wanted), "{text}: {said}");
+    }
+    let text = "function event() assert(loadstring('return 7')() == 7 and load('return x', 'n', 't', { x = 8 })() == 8) end";
+    assert_eq!(failures(&script(text), 1), [None]);
+}
+
+#[test]
+fn patterns_that_the_host_matches_give_what_the_library_gives() {
+    // Long enough for the host.
+    let text = "
+local long = ('key = value, (a(b)c); '):rep(400)
+function event()
+   local n = 0
+   for key, value in long:gmatch('(%w+)%s*=%s*(%w+)') do
+      assert(key == 'key' and value == 'value')
+      n = n + 1
+   end
+   assert(n == 400)
+   assert(select(2, long:gsub('%s-=%s-', '')) == 400)
+   assert(long:gsub('(%w+) = (%w+)', '%2=%1', 1):sub(1, 9) == 'value=key')
+   assert(long:gsub('%w+', { key = 'K', value = false }):sub(1, 9) == 'K = value')
+   assert(long:gsub('(%w+)( *)', function(word, space) return #word .. space end):sub(1, 5) == '3 = 5')
+   assert(long:gsub('x*', '-'):sub(1, 6) == '-k-e-y')
+   assert(long:match('^(.-)%s*,') == 'key = value')
+   assert(long:match('%b()', 5) == '(a(b)c)')
+   local first, last, caught = long:find('(%a+)%s-;', -3)
+   assert(first == nil)
+   first, last = long:find('c); ', -21, true)
+   assert(first == #long - 3 and last == #long)
+   assert(not pcall(string.find, long, '(a.-'))
+end
+";
+    assert_eq!(failures(&script(text), 1), [None]);
 }
 
 #[test]
