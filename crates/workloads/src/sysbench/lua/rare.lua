@@ -33,16 +33,33 @@ function api.fail(con, query, class, errno, state, message)
    error(api.last_sql_error, 0)
 end
 
--- Takes what xpcall returned of an event that failed.
+local function begins_again(result)
+   return type(result) == "table" and result.errcode == sysbench.error.RESTART_EVENT
+end
+
+local function begin_again(result)
+   yield(RESTART, tostring(result.sql_errno or ""), tostring(result.sql_errmsg or "a request of the script"))
+end
+
+-- What xpcall returns of a hook that fails.
+local function kept(err) return begins_again(err) and err or { text = tostring(err), trace = host.traceback() } end
+
+-- Takes what xpcall returned of an event that failed. While a lost connection cannot be opened again, the hook that prepares
+-- its statements fails too: each time is an attempt of the event.
 function api.went_badly(result)
    -- Without memory there is no handler.
    if type(result) ~= "table" then result = { text = tostring(result) } end
-   if result.errcode == sysbench.error.RESTART_EVENT then
-      if hooks.before_restart_event then hooks.before_restart_event(result) end
-      yield(RESTART, tostring(result.sql_errno or ""), tostring(result.sql_errmsg or "a request of the script"))
-   else
-      yield(FAILED, result.is_sql or false, result.text or "error code " .. tostring(result.errcode), result.trace or "")
+   while begins_again(result) do
+      local ok, err = true, nil
+      if hooks.before_restart_event then ok, err = xpcall(hooks.before_restart_event, kept, result) end
+      if ok or begins_again(err) then begin_again(result) end
+      if ok then
+         api.last_sql_error = false
+         return
+      end
+      result = err
    end
+   yield(FAILED, result.is_sql or false, result.text or "error code " .. tostring(result.errcode), result.trace or "")
    api.last_sql_error = false
 end
 
