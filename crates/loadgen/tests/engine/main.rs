@@ -1,5 +1,6 @@
 //! The engine against a database of our own that does what it is asked.
 
+mod ends;
 mod faults;
 mod honesty;
 mod hosts;

@@ -162,7 +162,7 @@ pub(crate) fn load_sql(table: Table, form: RowStream) -> String {
     let name = table.name();
     match form {
         RowStream::LocalInfile => format!(
-            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} FIELDS TERMINATED BY '{SEPARATOR}' ESCAPED BY ''"
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET utf8mb4 FIELDS TERMINATED BY '{SEPARATOR}' ESCAPED BY ''"
         ),
         RowStream::CopyIn => format!("COPY {name} FROM STDIN WITH (DELIMITER '{SEPARATOR}')"),
         RowStream::PreparedRows => {

@@ -211,7 +211,9 @@ pub(crate) fn load_prefix(table: &str, client_ids: bool) -> String {
 pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String {
     let columns = if with_ids { "id, k, c, pad" } else { "k, c, pad" };
     match form {
-        RowStream::LocalInfile => format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {table} ({columns})"),
+        RowStream::LocalInfile => {
+            format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {table} CHARACTER SET utf8mb4 ({columns})")
+        }
         RowStream::CopyIn => format!("COPY {table} ({columns}) FROM STDIN"),
         RowStream::PreparedRows if with_ids => format!("INSERT INTO {table} ({columns}) VALUES (?, ?, ?, ?)"),
         RowStream::PreparedRows => format!("INSERT INTO {table} ({columns}) VALUES (?, ?, ?)"),

@@ -150,7 +150,7 @@ fn a_stream_holds_the_same_rows_as_the_inserts_in_every_products_form() {
     for (capabilities, statement) in [
         (
             mysql::capabilities("innodb", true),
-            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE sbtest1 (id, k, c, pad)",
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE sbtest1 CHARACTER SET utf8mb4 (id, k, c, pad)",
         ),
         (postgres::capabilities(), "COPY sbtest1 (k, c, pad) FROM STDIN"),
     ] {
