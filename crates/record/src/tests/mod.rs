@@ -145,6 +145,7 @@ fn step_events(name: &str) -> Vec<StepEvent> {
         },
         StepEvent::LaneEnded { at_us: 2_000_000, client: 1, kind: "query".into(), operations: 3_051 },
         StepEvent::Window { from_us: 0, to_us: 2_000_000 },
+        StepEvent::Paused { to_us: 1_950_000, paused_us: 40_000 },
         StepEvent::ClientHost(ClientHost {
             host: "10.0.0.11".into(),
             connections: 3,
