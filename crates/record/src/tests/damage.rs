@@ -46,9 +46,9 @@ fn a_damaged_file_of_a_step_takes_only_what_follows_in_it() {
         );
         let expected = match file {
             "events.jsonl" => (2, 2, 4, 3),
-            "intervals.jsonl" => (13, 0, 4, 3),
-            "histograms.hlog" => (14, 2, 1, 3),
-            _ => (14, 2, 4, 1),
+            "intervals.jsonl" => (14, 0, 4, 3),
+            "histograms.hlog" => (15, 2, 1, 3),
+            _ => (15, 2, 4, 1),
         };
         assert_eq!(left, expected, "{file}");
     }
@@ -227,7 +227,7 @@ fn a_figure_that_cannot_be_true_is_damage_with_file_and_line_and_nothing_is_meas
             "events.jsonl",
             "{\"event\":\"check\"",
             "{\"event\":\"ended\",\"at\":\"\",\"at_us\":1,\"outcome\":\"completed\",\"message\":null}\n{\"event\":\"check\"",
-            12,
+            13,
             "after the step's end",
         ),
         ("intervals.jsonl", "\"to_us\":1000000", "\"to_us\":1000001", 1, "none is longer than a second"),
