@@ -10,6 +10,7 @@ mod damage;
 mod data_modes;
 mod doctor;
 mod ending_programs;
+mod ends;
 mod experiment;
 mod fleet;
 mod forecasts;
