@@ -37,6 +37,7 @@ mod terminal;
 mod time;
 mod unrecorded;
 mod variants;
+mod whole_file;
 
 use std::process::ExitCode;
 

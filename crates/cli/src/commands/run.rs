@@ -4,7 +4,6 @@ mod leftovers;
 mod resume;
 mod task;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +26,7 @@ use crate::manifest::{manifest, tool};
 use crate::metrics::{Metrics, serve};
 use crate::progress::Progress;
 use crate::variants::{Prepared, prepare};
-use crate::{forecast, host, limits, parity, plan_source, power, signals, sizes, terminal, time};
+use crate::{forecast, host, limits, parity, plan_source, power, signals, sizes, terminal, time, whole_file};
 use resume::{own_option_files, resume};
 pub(crate) use task::task;
 
@@ -237,7 +236,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let report = dir.join(REPORT);
     let write = |path: &Path, text: &str| {
         let cannot = |error| ExitError::machine(format!("cannot write {}: {error}", path.display()));
-        write_anew(path, text).map_err(cannot)
+        whole_file::write(path, text).map_err(cannot)
     };
     write(&report, &run_html(&findings, None))?;
     if args.metrics.is_some() {
@@ -333,17 +332,6 @@ pub(crate) fn warn_of_margins(manifest: &Manifest) {
     for pattern in margins_without_step(manifest) {
         terminal::warning(&format!("the margin of `{pattern}` is for no step of this plan"));
     }
-}
-
-/// Writes a file of the run whole or not at all. A link in its place is replaced and not followed.
-fn write_anew(path: &Path, text: &str) -> std::io::Result<()> {
-    let unfinished = path.with_added_extension("unfinished");
-    match std::fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    std::fs::File::create_new(&unfinished)?.write_all(text.as_bytes())?;
-    std::fs::rename(&unfinished, path)
 }
 
 /// What the client could reach in this run's way of using it, as far as that was measured. Of a run
