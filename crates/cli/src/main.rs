@@ -47,6 +47,7 @@ use crate::args::{Args, Command, accepted};
 use crate::exit::{ExitError, USAGE};
 
 fn main() -> ExitCode {
+    limits::begin();
     let ended = match Args::try_parse_from(accepted(std::env::args_os())) {
         Ok(args) => {
             terminal::set(args.color, args.quiet);

@@ -56,6 +56,12 @@ fn advice(source: &std::io::Error) -> &'static str {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
             "; free space there or choose another folder with --out, then go on with --resume"
         }
+        std::io::ErrorKind::FileTooLarge => {
+            "; raise the limit on the size of files (ulimit -f), then go on with --resume"
+        }
+        _ if source.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32) => {
+            "; raise the limit on open files (ulimit -n), then go on with --resume"
+        }
         _ => "",
     }
 }
