@@ -57,20 +57,13 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let data_root = data_root(&plan, dir);
     let is_over = cells.is_empty() && is_over(&record, &plan);
     if !plan.host.keep_data {
-        let ended: Vec<&CellId> =
-            completed.union(&failed).copied().filter(|cell| !left.contains(cell)).collect();
-        remove_data_of(&ended, &data_root);
-        if is_over && data_root.exists() {
-            remove_data_root(&data_root, host::kept_templates(args.templates.as_deref())?.as_deref());
-        }
+        let ended = completed.union(&failed).copied().filter(|cell| !left.contains(cell));
+        remove_data_of(ended, &data_root);
     }
     if is_over {
-        terminal::note(&format!(
-            "nothing is left to run: {} of {} cells have ended",
-            order.len(),
-            order.len()
-        ));
-        return before.ended().map(|()| None);
+        return nothing_left(args, &plan, &data_root, order.len())
+            .and_then(|()| before.ended())
+            .map(|()| None);
     }
     let exchanged = other_program(&record, &plan, anyway)?;
     if !cells.is_empty() || plan.budget.is_some() {
@@ -102,9 +95,18 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial }))
 }
 
+/// Says that a run is over, and removes what a process that was killed at its end has left of data.
+fn nothing_left(args: &RunArgs, plan: &Plan, data_root: &Path, cells: usize) -> Result<(), ExitError> {
+    if !plan.host.keep_data && data_root.exists() {
+        remove_data_root(data_root, host::kept_templates(args.templates.as_deref())?.as_deref());
+    }
+    terminal::note(&format!("nothing is left to run: {cells} of {cells} cells have ended"));
+    Ok(())
+}
+
 /// Removes the data directories of cells that have ended: a process that was killed between a cell's
 /// end and the removal has left one.
-fn remove_data_of(ended: &[&CellId], data_root: &Path) {
+fn remove_data_of<'a>(ended: impl Iterator<Item = &'a CellId>, data_root: &Path) {
     if let Err(ExitError { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);
     }
