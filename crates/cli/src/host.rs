@@ -14,7 +14,7 @@ use nix::unistd::{AccessFlags, Pid, access};
 use tokio::runtime::Runtime;
 
 use crate::exit::ExitError;
-use crate::{terminal, time};
+use crate::{limits, terminal, time};
 
 /// Unit of a file's blocks, whatever the filesystem's own is.
 const BLOCK_BYTES: u64 = 512;
@@ -192,7 +192,7 @@ pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
     let room: std::io::Result<Vec<File>> = (0..FILES).map(|_| File::open("/dev/null")).collect();
     let room = room.map(drop);
     room.and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build()).map_err(|error| {
-        let advice = "let this process open more files (ulimit -n)";
+        let advice = format!("let this process open more files ({})", limits::files_in_words());
         ExitError::machine(format!("cannot start an event loop: {error}; {advice}"))
     })
 }

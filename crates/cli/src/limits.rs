@@ -6,6 +6,7 @@ use std::path::Path;
 use dbdyno_drivers::{AnySession, Room, Session, connection_room, prepared_room};
 use dbdyno_plan::Plan;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Uid;
 
 use crate::exit::ExitError;
@@ -19,6 +20,10 @@ const FILES_PER_THREAD: u64 = 6;
 const FILES_OF_EMBEDDED: u64 = 4;
 /// Threads in addition to those that send load: main, sampler, runtimes.
 const OTHER_THREADS: u64 = 32;
+/// Addresses of a small run: program, libraries, records.
+const OWN_ADDRESSES: u64 = 32 << 20;
+/// The stack of a thread of Rust's standard library.
+const ADDRESSES_PER_THREAD: u64 = 2 << 20;
 /// Connections during the load: set-up and checks, the sampler's status, the lock on a database at
 /// an address.
 pub(crate) const OTHER_CONNECTIONS: u64 = 3;
@@ -29,12 +34,32 @@ struct Need {
     threads: u64,
 }
 
+/// Sets what the kernel does to this process when it meets a limit or breaks. Before any thread is
+/// started: threads inherit it.
+pub(crate) fn begin() {
+    // A write beyond `ulimit -f` then fails, which is reported with file and advice, and ends no
+    // process. Blocked and not ignored: servers must not inherit it, and the standard library starts
+    // programs with no signal blocked.
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    let _ = signals.thread_block();
+    // A core dump would hold the passwords of servers. Only the soft limit, which is the mild way:
+    // `PR_SET_DUMPABLE` would also keep this user's perf and gdb away, and make /proc/self root's.
+    // Servers inherit the limit; one with `core-file` raises it again.
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_CORE) {
+        let _ = setrlimit(Resource::RLIMIT_CORE, 0, hard);
+    }
+}
+
 /// Raises the limit on open files as far as the plan needs and the system allows.
 pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
     let need = need(plan, std::thread::available_parallelism().map_or(1, usize::from) as u64);
     let connections = plan.most_connections();
     raise_files(need.files)
         .and_then(|()| check_threads(need.threads))
+        .and_then(|()| {
+            check_addresses(need.threads, getrlimit(Resource::RLIMIT_AS).map_or(u64::MAX, |limit| limit.0))
+        })
         .map_err(|message| ExitError::machine(format!("the plan opens {connections} connections: {message}")))
 }
 
@@ -67,6 +92,20 @@ fn raise_files(need: u64) -> Result<(), String> {
     }
     setrlimit(Resource::RLIMIT_NOFILE, need, hard)
         .map_err(|error| format!("cannot raise the limit on open files from {soft} to {need}: {error}"))
+}
+
+/// A thread that cannot be started is an error, but an allocation that fails ends the process with
+/// SIGABRT and no more than `memory allocation of N bytes failed`: Rust lets no program decide that.
+/// What can be known before is therefore refused.
+fn check_addresses(threads: u64, limit: u64) -> Result<(), String> {
+    let need = OWN_ADDRESSES + threads * ADDRESSES_PER_THREAD;
+    let [need_mib, limit_mib] = [need, limit].map(|bytes| bytes >> 20);
+    match need > limit {
+        true => Err(format!(
+            "they need about {need_mib} MiB of addresses, and this process may have {limit_mib}; raise ulimit -v, or plan fewer connections"
+        )),
+        false => Ok(()),
+    }
 }
 
 fn check_threads(need: u64) -> Result<(), String> {
@@ -103,6 +142,12 @@ pub(crate) fn most_threads() -> Option<u64> {
 /// not report.
 pub(crate) fn most_files() -> Option<u64> {
     getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard)
+}
+
+/// What limits the open files of this process now, in words.
+pub(crate) fn files_in_words() -> String {
+    getrlimit(Resource::RLIMIT_NOFILE)
+        .map_or_else(|_| "ulimit -n".to_owned(), |(soft, _)| format!("ulimit -n, now {soft}"))
 }
 
 /// Threads that the control group of this process and those above it leave room for; `None` = any
@@ -185,6 +230,12 @@ mod tests {
         let error = check_threads(1 << 40).unwrap_err();
         assert!(error.contains("1099511627776 threads"), "{error}");
         assert_eq!((raise_files(16), check_threads(2)), (Ok(()), Ok(())));
+        let error = check_addresses(512, 700 << 20).unwrap_err();
+        assert!(
+            error.contains("about 1056 MiB of addresses, and this process may have 700; raise ulimit -v"),
+            "{error}"
+        );
+        assert_eq!((check_addresses(512, u64::MAX), check_addresses(34, 100 << 20)), (Ok(()), Ok(())));
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod terminal;
 mod time;
 mod unrecorded;
 mod variants;
+mod whole_file;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,7 @@ use crate::args::{Args, Command, accepted};
 use crate::exit::{ExitError, USAGE};
 
 fn main() -> ExitCode {
+    limits::begin();
     let ended = match Args::try_parse_from(accepted(std::env::args_os())) {
         Ok(args) => {
             terminal::set(args.color, args.quiet);

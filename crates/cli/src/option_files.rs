@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use dbdyno_record::small_text;
+
 const WRITABLE_BY_ALL: u32 = 0o002;
 
 pub(crate) const FOLDER: &str = "configs";
@@ -13,7 +15,7 @@ pub(crate) const FOLDER: &str = "configs";
 pub(crate) fn write(folder: &Path, variant: &str, ending: &str, text: &str) -> Result<PathBuf, String> {
     let path = folder.join(format!("{variant}.{ending}"));
     // A server that runs may read its file once more.
-    if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
+    if small_text(&path, text.len() as u64).is_some_and(|there| there == text) {
         return Ok(path);
     }
     let write = || {

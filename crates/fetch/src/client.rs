@@ -1,9 +1,8 @@
 //! The client program with which a person talks to a server that was started.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use dbdyno_provision::{Base, calling, find_in_path};
+use dbdyno_provision::{Base, ask, calling, find_in_path};
 
 /// Program and arguments that open a session on the private `socket` of a server of `base`: the
 /// build's own client if it has one that runs here, else this machine's. `None` when there is
@@ -26,7 +25,7 @@ fn programs(base: &Base) -> Vec<PathBuf> {
 /// What the program prints as its version. Old builds have clients that need libraries which are no
 /// longer there; those print none.
 fn version(program: &Path) -> Option<String> {
-    let output = calling(program).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let output = ask(calling(program).arg("--version")).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

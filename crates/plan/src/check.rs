@@ -17,6 +17,10 @@ use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, TlsMode, Variant, Workloa
 /// More blocks than this are a typing error: each takes minutes.
 const MAX_BLOCKS: u32 = 10_000;
 
+/// More variants than this are a mistake of the program that wrote the plan: a block would take
+/// days.
+const MAX_VARIANTS: usize = 1_000;
+
 /// A name becomes the name of a directory.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -81,6 +85,13 @@ fn top_problem(plan: &Plan) -> Option<Problem<'_>> {
     if plan.variants.is_empty() {
         let message = "the plan has no variant: add a [[variant]] with a name and a server";
         return problem(&[Segment::Key("variant")], message);
+    }
+    if plan.variants.len() > MAX_VARIANTS {
+        let message = format!(
+            "the plan has {} variants, and may have {MAX_VARIANTS}: make several plans of them",
+            plan.variants.len()
+        );
+        return problem(&[Segment::Key("variant"), Segment::Index(MAX_VARIANTS)], message);
     }
     None
 }

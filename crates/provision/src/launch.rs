@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::Error;
+use crate::asked::ask;
 
 /// What every program gets of dbdyno's own environment, besides `LC_*`: where programs and
 /// libraries are, the language and the time zone. Anything else stays here: the passwords of
@@ -35,8 +36,7 @@ pub(crate) fn version_of<T>(
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, Error> {
     let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
-    let output = calling(program).args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| failed(error.to_string()))?;
+    let output = ask(calling(program).args(arguments)).map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.lines().next().unwrap_or("it printed nothing");

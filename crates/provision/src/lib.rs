@@ -6,6 +6,7 @@
 //! of each product and version.
 
 mod abilities;
+mod asked;
 mod certificates;
 mod cgroup;
 mod claim;
@@ -42,6 +43,7 @@ pub mod intents;
 
 pub use abilities::{Abilities, ThreadPool, TlsAbility};
 pub use address::{credentials, tls_settings};
+pub use asked::{Bounds, Unanswered, ask, output};
 pub use certificates::Certificates;
 pub use cgroup::Cgroup;
 pub use claim::{Claim, MARK_TABLE};

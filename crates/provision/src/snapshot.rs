@@ -77,7 +77,12 @@ impl Snapshot {
         if is_link(folder) {
             return None;
         }
-        let text = fs::read(folder.join(ABOUT)).ok()?;
+        let about = folder.join(ABOUT);
+        // Whatever else has its place was not put there by dbdyno, and might not end.
+        if !fs::symlink_metadata(&about).is_ok_and(|found| found.is_file()) {
+            return None;
+        }
+        let text = fs::read(about).ok()?;
         let info: SnapshotInfo = serde_json::from_slice(&text).ok()?;
         folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
     }

@@ -11,16 +11,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::layout::{CHECKSUMS, write_whole};
-use crate::lines::read_file;
-
-/// Bytes that are read at a time.
-const CHUNK_BYTES: usize = 64 * 1024;
+use crate::{Error, regular};
 
 /// What a file of a finished step was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Checksum {
+pub(crate) struct Checksum {
     bytes: u64,
     /// The CRC-32 of zlib and gzip, eight hexadecimal digits.
     crc32: String,
@@ -39,17 +35,35 @@ pub(crate) fn write(dir: &Path, files: &[String]) -> Result<(), Error> {
 
 /// By pieces: the intervals of a long step with many clients are large.
 fn of_file(path: &Path) -> std::io::Result<Checksum> {
-    let mut file = File::open(path)?;
-    let (mut hasher, mut bytes) = (crc32fast::Hasher::new(), 0);
-    let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        match file.read(&mut chunk)? {
-            0 => return Ok(Checksum { bytes, crc32: format!("{:08x}", hasher.finalize()) }),
-            read => {
-                hasher.update(&chunk[..read]);
-                bytes += read as u64;
-            }
-        }
+    let mut file = Summed::new(File::open(path)?);
+    std::io::copy(&mut file, &mut std::io::sink())?;
+    Ok(file.sum())
+}
+
+/// A file whose sum is taken as it is read.
+pub(crate) struct Summed {
+    file: File,
+    hasher: crc32fast::Hasher,
+    bytes: u64,
+}
+
+impl Summed {
+    pub(crate) fn new(file: File) -> Self {
+        Self { file, hasher: crc32fast::Hasher::new(), bytes: 0 }
+    }
+
+    /// Of what was read so far.
+    pub(crate) fn sum(self) -> Checksum {
+        Checksum { bytes: self.bytes, crc32: format!("{:08x}", self.hasher.finalize()) }
+    }
+}
+
+impl Read for Summed {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        self.bytes += read as u64;
+        Ok(read)
     }
 }
 
@@ -65,10 +79,8 @@ impl Checksums {
     /// Those in `dir`, or what is wrong with them.
     pub(crate) fn read(dir: &Path) -> Result<Self, String> {
         let path = dir.join(CHECKSUMS);
-        let text = read_file(&path).map_err(|error| error.to_string())?;
-        if text.is_empty() && !path.exists() {
-            return Ok(Self::default());
-        }
+        let text = regular::read(&path, regular::CHECKSUMS_MAX_BYTES).map_err(|error| error.to_string())?;
+        let Some(text) = text else { return Ok(Self::default()) };
         let sums = serde_json::from_slice(&text)
             .map_err(|error| format!("{} is damaged: {error}", path.display()))?;
         Ok(Self { sums: Some(sums), seen: BTreeSet::new() })
@@ -78,17 +90,17 @@ impl Checksums {
         self.sums.is_some()
     }
 
-    /// What is wrong with a file of the step in `dir`.
-    pub(crate) fn fault(&mut self, dir: &Path, name: &str, content: &[u8]) -> Option<String> {
+    /// What is wrong with a file of the step in `dir` that is `found` so; a file that could not be
+    /// read to its end has no sum, and something else to say.
+    pub(crate) fn fault(&mut self, dir: &Path, name: &str, found: Option<&Checksum>) -> Option<String> {
         let sums = self.sums.as_ref()?;
         self.seen.insert(name.to_owned());
+        let found = found?;
         let path = dir.join(name);
         let Some(expected) = sums.get(name) else {
             return Some(format!("{} was not there when the step ended", path.display()));
         };
-        let crc32 = format!("{:08x}", crc32fast::hash(content));
-        let found = Checksum { bytes: content.len() as u64, crc32 };
-        (found != *expected).then(|| {
+        (found != expected).then(|| {
             format!(
                 "{} was changed after the step had ended: it has {} bytes with CRC-32 {}, and had {} with {}",
                 path.display(),

@@ -24,7 +24,7 @@ impl CounterEntry<'_> {
     }
 }
 
-/// A sample: its keys borrow from the file, because a run has millions of them.
+/// A sample: its keys borrow from the line, because a run has millions of them.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Sample<'a> {
     at_us: i64,
@@ -94,17 +94,34 @@ fn whole_number(text: &str) -> Option<(i64, &str)> {
     is_plain.then(|| (if is_negative { -value } else { value }, &digits[length..]))
 }
 
-/// All lines together; `None` when a crash came before the header. Without a header the figures say
-/// nothing.
-pub(crate) fn together(entries: &[CounterEntry<'_>]) -> Result<Option<CounterSeries>, &'static str> {
-    let Some((first, entries)) = entries.split_first() else { return Ok(None) };
-    let CounterEntry::Header(header) = first else { return Err("does not begin with a header") };
-    let mut gathered = Gathered::default();
-    for entry in entries {
-        let CounterEntry::Line(line) = entry else { return Err("has a second header") };
-        gathered.sample(line.at_us, line.values.iter().map(|(key, value)| (key.as_ref(), *value)));
+/// The lines of a file as they come in. Without a header the figures say nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    header: Option<CounterHeader>,
+    gathered: Gathered,
+    fault: Option<&'static str>,
+}
+
+impl Together {
+    pub(crate) fn take(&mut self, entry: CounterEntry<'_>) {
+        match (entry, &self.header) {
+            (CounterEntry::Header(header), None) => self.header = Some(header),
+            (CounterEntry::Header(_), Some(_)) => self.fault = self.fault.or(Some("has a second header")),
+            (CounterEntry::Line(_), None) => self.fault = self.fault.or(Some("does not begin with a header")),
+            (CounterEntry::Line(line), Some(_)) => {
+                let values = line.values.iter().map(|(key, value)| (key.as_ref(), *value));
+                self.gathered.sample(line.at_us, values);
+            }
+        }
     }
-    Ok(Some(gathered.series(header.clone())))
+
+    /// All lines together; `None` when a crash came before the header.
+    pub(crate) fn series(self) -> Result<Option<CounterSeries>, &'static str> {
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok(self.header.map(|header| self.gathered.series(header))),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,14 @@ pub enum Error {
         "{path} is a symbolic link, and no record is written through one; remove the link, then go on with --resume"
     )]
     Link { path: PathBuf },
+    #[error(
+        "{path} is no regular file, and records are read from nothing else; put a copy of the record in its place"
+    )]
+    NotRegular { path: PathBuf },
+    #[error(
+        "{path} has more than {} MiB, which no record of its kind has; put a copy of the record in its place", limit_bytes >> 20
+    )]
+    TooLarge { path: PathBuf, limit_bytes: u64 },
     #[error("{path} is being written by another dbdyno; wait until it has ended, or stop it")]
     InUse { path: PathBuf },
     #[error(
@@ -47,6 +55,12 @@ fn advice(source: &std::io::Error) -> &'static str {
     match source.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
             "; free space there or choose another folder with --out, then go on with --resume"
+        }
+        std::io::ErrorKind::FileTooLarge => {
+            "; raise the limit on the size of files (ulimit -f), then go on with --resume"
+        }
+        _ if source.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32) => {
+            "; raise the limit on open files (ulimit -n), then go on with --resume"
         }
         _ => "",
     }

@@ -22,6 +22,7 @@ pub mod parallel;
 mod plausible;
 mod reader;
 mod recorded_before;
+mod regular;
 mod run_event;
 mod server_info;
 mod settling;
@@ -45,7 +46,8 @@ pub use manifest::{
     CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup,
 };
 pub use operation::{OperationClass, StatementClass};
-pub use reader::{CellRecord, Run};
+pub use reader::{CellRecord, Run, is_written, last_event};
+pub use regular::small_text;
 pub use run_event::{RunEvent, is_load_kept, load_kept};
 pub use server_info::{ServerInfo, foreign_title};
 pub use settling::{SETTLING, Settling, SettlingSample};

@@ -2,17 +2,24 @@
 //! crash cut off.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, regular};
 
 /// Beyond this many bytes in memory a line goes to the file at once.
 const PENDING_LIMIT_BYTES: usize = 64 * 1024;
+
+/// No line is longer: the longest hold the plan of a statement.
+pub(crate) const LINE_MAX_BYTES: u64 = 16 << 20;
+
+/// Lines in a row that crashes can have cut off: each of them is a process that was killed in its
+/// first line.
+const CUT_OFF_MAX: usize = 100;
 
 /// A reader has asked by then whether someone writes.
 const READER_ASKS: Duration = Duration::from_millis(20);
@@ -32,7 +39,18 @@ impl LineWriter {
     /// one.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Error> {
         let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
-        let mut file = opened.map_err(|source| Error::Write { path: path.clone(), source })?;
+        Self::of(opened.map_err(|source| Error::Write { path: path.clone(), source })?, path)
+    }
+
+    /// As [`LineWriter::open`], of a file that another process may have left: only a regular one.
+    pub(crate) fn go_on(path: PathBuf) -> Result<Self, Error> {
+        match regular::open_with(OpenOptions::new().read(true).append(true), &path)? {
+            Some(file) => Self::of(file, path),
+            None => Self::open(path),
+        }
+    }
+
+    fn of(mut file: File, path: PathBuf) -> Result<Self, Error> {
         let open_ended = ends_open(&mut file).map_err(|source| Error::Read { path: path.clone(), source })?;
         let pending = if open_ended { vec![b'\n'] } else { Vec::new() };
         Ok(LineWriter { file, path, pending })
@@ -96,7 +114,7 @@ impl Drop for LineWriter {
 /// Whether a process holds the lock of the file at `path`: it writes it. Where that cannot be
 /// known, no one does.
 pub(crate) fn is_locked(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(Some(file)) = regular::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
@@ -135,67 +153,114 @@ pub(crate) struct Lines<T> {
     pub(crate) damage: Option<Error>,
 }
 
-/// The bytes of a file of lines; one that is absent is empty.
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
-    match std::fs::read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        read => read.map_err(|source| Error::Read { path: path.into(), source }),
+/// What was odd about the lines of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Odd {
+    /// As of [`Lines`].
+    pub(crate) cut_off: Vec<String>,
+    pub(crate) damage: Option<Error>,
+}
+
+impl Odd {
+    fn damaged(self, damage: Option<Error>) -> Self {
+        Self { damage, ..self }
     }
 }
 
-/// The lines in `bytes`, which were read from `path`. `parse` gets a line without its end and may
-/// pass over it with `Ok(None)`.
+/// What a line is to its reader.
+pub(crate) enum Line {
+    /// It was taken.
+    Good,
+    /// It was taken, and begins what a later process has written after a crash.
+    GoesOn,
+}
+
+/// Gives `take` the lines of `input`, which is the file at `path`, one after the other and without
+/// their ends, with whether the line before was broken. Memory is that of the longest line, and none
+/// is longer than [`LINE_MAX_BYTES`].
 ///
 /// A broken line is passed over only where a crash leaves one: at the end of the file and without
-/// an end of its own or, where `resumes` says so of the next good line, before the line with which
-/// a later process went on.
-pub(crate) fn parse_lines<'a, T>(
+/// an end of its own or, with `can_go_on`, before the line with which a later process went on. After
+/// a broken line `take` may therefore take nothing but [`Line::GoesOn`]: whatever else is good makes
+/// the broken one damage.
+pub(crate) fn each_line(
     path: &Path,
-    bytes: &'a [u8],
-    mut parse: impl FnMut(&'a [u8]) -> Result<Option<T>, String>,
-    resumes: Option<fn(&T) -> bool>,
-) -> Lines<T> {
-    let mut lines = Lines { items: Vec::new(), cut_off: Vec::new(), damage: None };
+    input: impl BufRead,
+    can_go_on: bool,
+    mut take: impl FnMut(&[u8], bool) -> Result<Line, String>,
+) -> Odd {
+    let mut input = input.take(0);
+    let mut odd = Odd::default();
     let mut broken: Vec<(usize, String)> = Vec::new();
-    let complete = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let split = complete.split(|&byte| byte == b'\n').enumerate();
-    for (index, line) in split.filter(|_| !bytes.is_empty()) {
-        match parse(line) {
-            Err(message) => broken.push((index + 1, message)),
-            Ok(item) => {
-                let resumed = item.as_ref().zip(resumes).is_some_and(|(item, resumes)| resumes(item));
-                if !resumed && !broken.is_empty() {
-                    lines.damage = damage(path, &broken);
-                    return lines;
+    let (mut line, mut is_ended) = (Vec::new(), true);
+    for number in 1.. {
+        line.clear();
+        input.set_limit(LINE_MAX_BYTES + 1);
+        match input.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(source) => return odd.damaged(Some(Error::Read { path: path.into(), source })),
+        }
+        is_ended = line.pop_if(|byte| *byte == b'\n').is_some();
+        if line.len() as u64 > LINE_MAX_BYTES {
+            broken.push((number, format!("it is longer than {} MiB, and no line is", LINE_MAX_BYTES >> 20)));
+            return odd.damaged(damage(path, &broken));
+        }
+        match take(&line, !broken.is_empty()) {
+            Ok(Line::Good) if broken.is_empty() => {}
+            Ok(Line::Good) => return odd.damaged(damage(path, &broken)),
+            Ok(Line::GoesOn) => odd.cut_off.extend(broken.drain(..).map(|(line, _)| cut_off(path, line))),
+            Err(message) => {
+                broken.push((number, message));
+                let may_be_cut_off = !is_ended || can_go_on && broken.len() <= CUT_OFF_MAX;
+                if !may_be_cut_off {
+                    return odd.damaged(damage(path, &broken));
                 }
-                lines.cut_off.extend(broken.drain(..).map(|(line, _)| cut_off(path, line)));
-                lines.items.extend(item);
             }
         }
     }
-    let open_ended = usize::from(!broken.is_empty() && !bytes.ends_with(b"\n"));
+    let open_ended = usize::from(!broken.is_empty() && !is_ended);
     let with_ends = &broken[..broken.len() - open_ended];
     // A process that resumes ends such a line, and can be killed in its own first one.
-    if with_ends.iter().all(|(_, message)| resumes.is_some() && is_too_short(message)) {
-        lines.cut_off.extend(broken.iter().map(|(line, _)| cut_off(path, *line)));
-    } else {
-        lines.damage = damage(path, &broken);
+    if with_ends.iter().all(|(_, message)| can_go_on && is_too_short(message)) {
+        odd.cut_off.extend(broken.iter().map(|(line, _)| cut_off(path, *line)));
+        return odd;
     }
-    lines
+    odd.damaged(damage(path, &broken))
+}
+
+/// The items of the lines of `input`, which is the file at `path`. `parse` gets a line without its
+/// end and may pass over it with `Ok(None)`; `resumes` says of an item whether a later process goes
+/// on with it after a crash, as in [`each_line`].
+pub(crate) fn parse_lines<T>(
+    path: &Path,
+    input: impl BufRead,
+    mut parse: impl FnMut(&[u8]) -> Result<Option<T>, String>,
+    resumes: Option<fn(&T) -> bool>,
+) -> Lines<T> {
+    let mut items = Vec::new();
+    let Odd { cut_off, damage } = each_line(path, input, resumes.is_some(), |line, is_after_broken| {
+        let item = parse(line)?;
+        let goes_on = item.as_ref().zip(resumes).is_some_and(|(item, resumes)| resumes(item));
+        if goes_on || !is_after_broken {
+            items.extend(item);
+        }
+        Ok(if goes_on { Line::GoesOn } else { Line::Good })
+    });
+    Lines { items, cut_off, damage }
+}
+
+/// `parse_lines` for one JSON value per line of the file at `path`; one that is absent is empty.
+pub(crate) fn read_json_lines<T: DeserializeOwned>(path: &Path, resumes: Option<fn(&T) -> bool>) -> Lines<T> {
+    match regular::open(path) {
+        Ok(Some(file)) => parse_lines(path, BufReader::new(file), |line| parse_json(line).map(Some), resumes),
+        absent => Lines { items: Vec::new(), cut_off: Vec::new(), damage: absent.err() },
+    }
 }
 
 /// Whether the line is the begin of a good one, as far as its reader of JSON can say.
 fn is_too_short(message: &str) -> bool {
     message.starts_with("EOF while parsing")
-}
-
-/// `parse_lines` for one JSON value a line.
-pub(crate) fn read_json_lines<T: DeserializeOwned>(
-    path: &Path,
-    resumes: Option<fn(&T) -> bool>,
-) -> Result<Lines<T>, Error> {
-    let bytes = read_file(path)?;
-    Ok(parse_lines(path, &bytes, |line| parse_json(line).map(Some), resumes))
 }
 
 /// One JSON value, or what is wrong with it and at which column.

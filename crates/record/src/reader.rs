@@ -1,7 +1,7 @@
 //! Reads a run directory, finished or cut off at any byte.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::lines::{self, read_json_lines};
 use crate::step_reader::read_step;
 use crate::{
     CellEvent, CellId, Error, FORMAT_VERSION, HostInfo, Manifest, Outcome, RunEvent, StepRecord, ToolInfo,
-    parallel,
+    parallel, regular,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -120,8 +120,8 @@ impl Run {
         let mut warnings = Vec::new();
         let resumes: fn(&RunEvent) -> bool = |event| matches!(event, RunEvent::Started { resumed: true, .. });
         // Asked before anything is read: what ends meanwhile has then ended in what is read.
-        let is_written = lines::is_locked(&dir.join(EVENTS));
-        let events = read_json_lines(&dir.join(EVENTS), Some(resumes))?;
+        let is_written = is_written(dir);
+        let events = read_json_lines(&dir.join(EVENTS), Some(resumes));
         if let Some(damage) = events.damage {
             return Err(damage);
         }
@@ -146,13 +146,30 @@ impl Run {
     }
 }
 
+/// Whether a process writes the run in `dir`. Where that cannot be known, none does.
+pub fn is_written(dir: &Path) -> bool {
+    lines::is_locked(&dir.join(EVENTS))
+}
+
+/// The last line of the run's events as it stands there; `None` without one.
+pub fn last_event(dir: &Path) -> Option<String> {
+    let mut last = None;
+    let file = regular::open(&dir.join(EVENTS)).ok()??;
+    lines::each_line(dir, BufReader::new(file), false, |line, _| {
+        last = Some(String::from_utf8_lossy(line).into_owned());
+        Ok(lines::Line::Good)
+    });
+    last
+}
+
 pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
     let path = dir.join(MANIFEST);
-    let text = std::fs::read(&path).map_err(|source| match source.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotARun { path: dir.into() },
-        _ => Error::Read { path: path.clone(), source },
-    })?;
-    parse_manifest(&path, &text)
+    let not_a_run = || Error::NotARun { path: dir.into() };
+    match regular::read(&path, regular::MANIFEST_MAX_BYTES) {
+        Ok(text) => parse_manifest(&path, &text.ok_or_else(not_a_run)?),
+        Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotADirectory => Err(not_a_run()),
+        Err(error) => Err(error),
+    }
 }
 
 /// What was read from `path`. The format version is looked at before anything else.
@@ -179,7 +196,7 @@ fn read_cells(
     with_steps: bool,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<CellRecord>, Error> {
-    let mut unplanned: BTreeSet<PathBuf> = cell_folders(&dir.join(CELLS))?.into_iter().collect();
+    let mut unplanned: BTreeSet<PathBuf> = cell_folders(&dir.join(CELLS), warnings)?.into_iter().collect();
     let mut begun = Vec::new();
     for id in &manifest.order {
         let folder = dir.join(CELLS).join(cell_path(id)?);
@@ -215,18 +232,31 @@ fn read_cells(
 }
 
 /// Every `<block>/<variant>/<workload>` below `cells`.
-fn cell_folders(cells: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found = vec![cells.to_path_buf()];
+fn cell_folders(cells: &Path, odd: &mut Vec<String>) -> Result<Vec<PathBuf>, Error> {
+    let mut found = if is_own_folder(cells, odd) { vec![cells.to_path_buf()] } else { Vec::new() };
     for _ in ["block", "variant", "workload"] {
-        let level = found.iter().map(|folder| folders_in(folder)).collect::<Result<Vec<_>, _>>()?;
+        let level = found.iter().map(|folder| folders_in(folder, odd)).collect::<Result<Vec<_>, _>>()?;
         found = level.into_iter().flatten().collect();
     }
     Ok(found)
 }
 
 /// The folders in a folder, sorted; none when it is absent.
-fn folders_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    Ok(names_in(dir)?.into_iter().map(|name| dir.join(name)).filter(|path| path.is_dir()).collect())
+fn folders_in(dir: &Path, odd: &mut Vec<String>) -> Result<Vec<PathBuf>, Error> {
+    let below = names_in(dir)?.into_iter().map(|name| dir.join(name));
+    Ok(below.filter(|path| is_own_folder(path, odd)).collect())
+}
+
+/// Whether there is a folder that is not reached by a link: what a link leads to is not the run's.
+fn is_own_folder(path: &Path, odd: &mut Vec<String>) -> bool {
+    let Ok(found) = path.symlink_metadata() else { return false };
+    if found.is_symlink() {
+        odd.push(format!(
+            "{} is a symbolic link and is passed over: no record is read through one",
+            path.display()
+        ));
+    }
+    found.is_dir()
 }
 
 /// A cell whose steps are not yet read.
@@ -240,13 +270,13 @@ struct Cell<'a> {
 }
 
 fn read_cell<'a>(dir: &Path, id: &'a CellId, manifest: &Manifest) -> Result<Cell<'a>, Error> {
-    let events = read_json_lines(&dir.join(EVENTS), None)?;
+    let events = read_json_lines(&dir.join(EVENTS), None);
     let mut odd = events.cut_off;
     odd.extend(events.damage.map(|damage| damage.to_string()));
     let planned = manifest.workloads.iter().find(|workload| workload.name == id.workload);
     let planned = planned.map_or(&[][..], |workload| &workload.steps);
     let mut steps: Vec<String> = Vec::new();
-    for folder in folders_in(dir)? {
+    for folder in folders_in(dir, &mut odd)? {
         steps.extend(folder.file_name().and_then(|name| name.to_str()).map(String::from));
     }
     steps.sort_by_key(|name| planned.iter().position(|step| step == name).unwrap_or(usize::MAX));

@@ -1,14 +1,20 @@
 //! Reads the folder of one step, as far as it can be read.
 
 use std::collections::BTreeMap;
+use std::io::BufReader;
 use std::path::Path;
 
-use crate::checksum::Checksums;
-use crate::counter_lines::{self, together};
+use crate::checksum::{Checksums, Summed};
+use crate::counter_lines::{self, Together};
 use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, names_in};
-use crate::lines::{parse_json, parse_lines, read_file};
+use crate::lines::{Line, each_line, parse_json};
 use crate::plausible::{self, Events, Intervals};
-use crate::{Check, CounterSeries, Error, HistogramSpan, Interval, Outcome, StepEvent, StepSpec, histogram};
+use crate::{
+    Check, CounterSeries, Error, HistogramSpan, Interval, Outcome, StepEvent, StepSpec, histogram, regular,
+};
+
+/// Bytes of a file that are read at a time.
+const BUFFER_BYTES: usize = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepRecord {
@@ -123,31 +129,36 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn content(&mut self, name: &str) -> Vec<u8> {
-        read_file(&self.dir.join(name)).unwrap_or_else(|error| {
-            self.damages.push(error.to_string());
-            Vec::new()
-        })
+    /// The items of a file of lines; one that is absent has none.
+    fn read<T>(&mut self, name: &str, mut parse: impl FnMut(&[u8]) -> Result<Option<T>, String>) -> Vec<T> {
+        let mut items = Vec::new();
+        self.each_line(name, |line| {
+            items.extend(parse(line)?);
+            Ok(())
+        });
+        items
     }
 
-    fn read<T>(&mut self, name: &str, parse: impl FnMut(&[u8]) -> Result<Option<T>, String>) -> Vec<T> {
-        let content = self.content(name);
-        self.lines(name, &content, parse)
-    }
-
-    /// The lines of `content`, and whether it is what it was when the step ended.
-    fn lines<'a, T>(
-        &mut self,
-        name: &str,
-        content: &'a [u8],
-        parse: impl FnMut(&'a [u8]) -> Result<Option<T>, String>,
-    ) -> Vec<T> {
-        let lines = parse_lines(&self.dir.join(name), content, parse, None);
-        self.warnings.extend(lines.cut_off);
-        // A line that is damaged says more than that the whole file differs.
-        let changed = self.sums.fault(self.dir, name, content);
-        self.damages.extend(lines.damage.map(|damage| damage.to_string()).or(changed));
-        lines.items
+    /// Gives `take` the lines of a file, and compares the file with what it was when the step ended.
+    fn each_line(&mut self, name: &str, mut take: impl FnMut(&[u8]) -> Result<(), String>) {
+        let path = self.dir.join(name);
+        let file = match regular::open(&path) {
+            Ok(Some(file)) => file,
+            // Where it was there once, its checksum says that it is missing.
+            Ok(None) => return,
+            Err(error) => {
+                self.damages.push(error.to_string());
+                self.damages.extend(self.sums.fault(self.dir, name, None));
+                return;
+            }
+        };
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, Summed::new(file));
+        let odd = each_line(&path, &mut input, false, |line, _| take(line).map(|()| Line::Good));
+        self.warnings.extend(odd.cut_off);
+        // A line that is damaged says more than that the whole file differs, and ends the reading.
+        let sum = odd.damage.is_none().then(|| input.into_inner().sum());
+        let changed = self.sums.fault(self.dir, name, sum.as_ref());
+        self.damages.extend(odd.damage.map(|damage| damage.to_string()).or(changed));
     }
 }
 
@@ -155,6 +166,12 @@ impl Files<'_> {
 fn read_counters(files: &mut Files<'_>) -> BTreeMap<String, CounterSeries> {
     let mut counters = BTreeMap::new();
     let dir = files.dir.join(COUNTERS);
+    if dir.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+        files
+            .damages
+            .push(format!("{} is a symbolic link, and no record is read through one", dir.display()));
+        return counters;
+    }
     let names = names_in(&dir).unwrap_or_else(|error| {
         files.damages.push(error.to_string());
         Vec::new()
@@ -162,16 +179,16 @@ fn read_counters(files: &mut Files<'_>) -> BTreeMap<String, CounterSeries> {
     for file in names {
         let Some(source) = file.strip_suffix(COUNTERS_ENDING) else { continue };
         let name = format!("{COUNTERS}/{file}");
-        let content = files.content(&name);
-        let mut before_us = None;
-        let entries = files.lines(&name, &content, |line| {
+        let (mut before_us, mut lines) = (None, Together::default());
+        files.each_line(&name, |line| {
             let entry = counter_lines::parse_line(line)?;
             if let Some(at_us) = entry.at_us() {
                 plausible::sample_at(at_us, before_us.replace(at_us))?;
             }
-            Ok(Some(entry))
+            lines.take(entry);
+            Ok(())
         });
-        match together(&entries) {
+        match lines.series() {
             Ok(series) => counters.extend(series.map(|series| (source.to_string(), series))),
             Err(message) => files.damages.push(format!("{} {message}", dir.join(&file).display())),
         }

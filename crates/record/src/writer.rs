@@ -41,7 +41,7 @@ impl RunWriter {
     /// writes it.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Manifest), Error> {
         let manifest = reader::read_manifest(dir)?;
-        let events = LineWriter::open(dir.join(EVENTS))?;
+        let events = LineWriter::go_on(dir.join(EVENTS))?;
         events.lock()?;
         Ok((RunWriter { dir: dir.into(), events }, manifest))
     }

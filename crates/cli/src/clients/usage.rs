@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use dbdyno_provision::calling;
+use dbdyno_provision::{ask, calling};
 use dbdyno_record::Throttled;
 use dbdyno_sample::control_groups;
 use nix::time::{ClockId, clock_gettime};
@@ -89,7 +89,7 @@ pub(super) fn boot_id() -> String {
 
 /// What keeps this host's time of day, as far as it can be seen.
 pub(super) fn clock_source() -> String {
-    let tracking = calling("chronyc").args(["-n", "tracking"]).output().ok();
+    let tracking = ask(calling("chronyc").args(["-n", "tracking"])).ok();
     let tracking = tracking.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let line =
         tracking.as_deref().into_iter().flat_map(str::lines).find(|line| line.starts_with("System time"));

@@ -27,10 +27,11 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
         None => of_ending(args.output.as_deref(), &ENDINGS, HistoryFormat::Terminal, "--format")?,
     };
     let mut runs: Vec<Run> = Vec::new();
+    let mut left_out = Vec::new();
     for place in &args.runs {
         let folders = runs_in(&directory(place)?)?;
         for (folder, run) in folders.iter().zip(parallel::map(&folders, |folder| Run::outline(folder))) {
-            let Some(run) = read(args, folder, run)? else { continue };
+            let Some(run) = read(args, folder, run, &mut left_out)? else { continue };
             // A run in a folder that is named too, a link to one, a copy of one: twice the same
             // value would pass for a trend.
             match runs.iter().find(|known| known.manifest == run.manifest) {
@@ -43,6 +44,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
             }
         }
     }
+    warn_of(&mut left_out);
     match &args.plan {
         Some(plan) => only_of(plan, &mut runs)?,
         None if !args.anyway => of_one_plan(&runs)?,
@@ -53,8 +55,9 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
     let mut measured: Vec<RunValues> = Vec::new();
     let values = |run: &Run| Run::open(&run.dir).map(|run| RunValues::of(&run));
     for (run, values) in runs.iter().zip(parallel::map(&runs, values)) {
-        measured.extend(read(args, &run.dir, values)?);
+        measured.extend(read(args, &run.dir, values, &mut left_out)?);
     }
+    warn_of(&mut left_out);
     let found = history_of(
         &measured.iter().collect::<Vec<_>>(),
         HistoryChoices {
@@ -83,13 +86,35 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
 }
 
 /// One that was named must be read; of a folder the others are.
-fn read<T>(args: &HistoryArgs, folder: &PathBuf, read: Result<T, Error>) -> Result<Option<T>, ExitError> {
+fn read<T>(
+    args: &HistoryArgs,
+    folder: &PathBuf,
+    read: Result<T, Error>,
+    left_out: &mut Vec<(PathBuf, Error)>,
+) -> Result<Option<T>, ExitError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(error) if args.runs.contains(folder) => Err(error.into()),
         Err(error) => {
-            terminal::warning(&format!("{} is left out: {error}", folder.display()));
+            left_out.push((folder.clone(), error));
             Ok(None)
+        }
+    }
+}
+
+/// Names in one warning what could not be read.
+fn warn_of(left_out: &mut Vec<(PathBuf, Error)>) {
+    match &std::mem::take(left_out)[..] {
+        [] => {}
+        [(folder, error)] => terminal::warning(&format!("{} is left out: {error}", folder.display())),
+        [(folder, error), others @ ..] => {
+            let others: Vec<String> = others.iter().map(|(folder, _)| folder.display().to_string()).collect();
+            terminal::warning(&format!(
+                "{} folders are left out, for what `dbdyno report` says of each: {} ({error}), {}",
+                others.len() + 1,
+                folder.display(),
+                others.join(", ")
+            ));
         }
     }
 }
@@ -101,12 +126,19 @@ fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), ExitError> {
         0 => format!("no run is of a plan named {plan:?}"),
         1 => format!("only one run is of the plan {plan:?}, and a history has two or more"),
         _ => {
-            for Run { dir, manifest, .. } in &others {
-                terminal::note(&format!(
-                    "note: {} is left out: it is of plan {}",
-                    dir.display(),
-                    manifest.name
-                ));
+            match &others[..] {
+                [] => {}
+                [Run { dir, manifest, .. }] => {
+                    let name = &manifest.name;
+                    terminal::note(&format!("note: {} is left out: it is of plan {name}", dir.display()));
+                }
+                others => {
+                    let count = others.len();
+                    terminal::note(&format!(
+                        "note: {count} runs are left out, of other plans: {}",
+                        plans(others)
+                    ));
+                }
             }
             *runs = kept;
             return Ok(());
@@ -118,16 +150,21 @@ fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), ExitError> {
 }
 
 fn of_one_plan(runs: &[Run]) -> Result<(), ExitError> {
+    let is_of_one = runs.windows(2).all(|pair| pair[0].manifest.name == pair[1].manifest.name);
+    if is_of_one {
+        return Ok(());
+    }
+    Err(ExitError::usage(format!("these runs are of several plans: {}; choose one with --plan", plans(runs))))
+}
+
+/// The plans of runs, each with their number.
+fn plans(runs: &[Run]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for run in runs {
         *counts.entry(&run.manifest.name).or_default() += 1;
     }
-    if counts.len() < 2 {
-        return Ok(());
-    }
     let plans = counts.iter().map(|(plan, count)| format!("{plan} ({})", numbered(*count, "run")));
-    let plans = plans.collect::<Vec<_>>().join(", ");
-    Err(ExitError::usage(format!("these runs are of several plans: {plans}; choose one with --plan")))
+    plans.collect::<Vec<_>>().join(", ")
 }
 
 /// The run directory itself, or all runs that lie in the folder.

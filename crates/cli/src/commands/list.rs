@@ -52,8 +52,10 @@ fn metrics() -> Vec<Block> {
     MetricGroup::ALL.iter().flat_map(of_group).collect()
 }
 
+/// Whether a folder is to be read as a run. A manifest that is no file is a fault of the run, which
+/// its reader names.
 pub(super) fn is_run(dir: &Path) -> bool {
-    dir.join("manifest.json").is_file()
+    dir.join("manifest.json").symlink_metadata().is_ok()
 }
 
 /// The newest first: names begin with the time.

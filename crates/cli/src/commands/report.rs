@@ -23,13 +23,14 @@ const PARQUET: &str = "parquet";
 pub(super) const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
-    if args.format.as_deref() == Some(PARQUET) && !cfg!(feature = "parquet") {
+    let asked = asked_format(args);
+    if asked == Some(PARQUET) && !cfg!(feature = "parquet") {
         return Err(ExitError::usage(dbdyno_plan::built_without(dbdyno_plan::BuildPart::PARQUET)));
     }
     if let [folder] = args.runs.as_slice()
         && let Some(site) = Site::of(folder).filter(|_| !is_run(folder))
     {
-        return match (args.format.as_deref(), &args.output) {
+        return match (asked, &args.output) {
             #[cfg(feature = "parquet")]
             (Some(PARQUET), _) => parquet::many(args, folder),
             (None, None) => site.write(),
@@ -42,18 +43,19 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
     }
     let dirs = args.runs.iter().map(|run| directory(run)).collect::<Result<Vec<_>, _>>()?;
     #[cfg(feature = "parquet")]
-    if args.format.as_deref() == Some(PARQUET) {
+    if asked == Some(PARQUET) {
         let (run, findings) = analysed(&dirs, args)?;
         return parquet::one(args, &run, &findings);
     }
     if args.style == Style::Published {
         return as_published(&dirs, args);
     }
-    let name = match args.format.as_deref() {
+    let name = match asked {
         Some(name) => name,
         None => {
-            let endings: Vec<_> = ALL.iter().map(|format| (format.extension, format.name)).collect();
-            of_ending(args.output.as_deref(), &endings, TERMINAL, "--format, as for parquet")?
+            let texts = ALL.iter().map(|format| (format.extension, format.name));
+            let endings: Vec<_> = texts.chain([(PARQUET, PARQUET)]).collect();
+            of_ending(args.output.as_deref(), &endings, TERMINAL, "--format")?
         }
     };
     let format = find(name)?;
@@ -71,6 +73,13 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
     // take a tenth of its time.
     std::mem::forget((run, findings));
     Ok(())
+}
+
+/// The format that is named, or that of the only ending that is not of a text.
+fn asked_format(args: &ReportArgs) -> Option<&str> {
+    let is_parquet =
+        || args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == PARQUET);
+    args.format.as_deref().or_else(|| is_parquet().then_some(PARQUET))
 }
 
 /// The runs that were named as one, without the variants that were not asked for.

@@ -4,7 +4,6 @@ mod leftovers;
 mod resume;
 mod task;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +26,7 @@ use crate::manifest::{manifest, tool};
 use crate::metrics::{Metrics, serve};
 use crate::progress::Progress;
 use crate::variants::{Prepared, prepare};
-use crate::{forecast, host, limits, parity, plan_source, power, signals, sizes, terminal, time};
+use crate::{forecast, host, limits, parity, plan_source, power, signals, sizes, terminal, time, whole_file};
 use resume::{own_option_files, resume};
 pub(crate) use task::task;
 
@@ -236,25 +235,30 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let shown = terminal::out(&run_terminal(&findings, &options)?);
     let report = dir.join(REPORT);
     let write = |path: &Path, text: &str| {
-        let cannot = |error| ExitError::machine(format!("cannot write {}: {error}", path.display()));
-        write_anew(path, text).map_err(cannot)
+        let advice = format!("the record is whole; when it can be written: dbdyno report {}", dir.display());
+        let cannot =
+            |error| ExitError::machine(format!("cannot write {}: {error}; {advice}", path.display()));
+        whole_file::write(path, text).map_err(cannot)
     };
     write(&report, &run_html(&findings, None))?;
     if args.metrics.is_some() {
         write(&dir.join(METRICS), &run_openmetrics(&findings))?;
     }
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
-    // The record and its report are whole: what was measured is not lost with the summary.
-    if let Err(ExitError { message, .. }) = shown {
-        terminal::warning(&format!("{}; the report is {}", message.unwrap_or_default(), report.display()));
-    }
     if tally.interrupted {
         terminal::note(&format!("stopped early; to continue: {}", go_on(dir, args)));
     }
     if !tally.interrupted && tally.failed > 0 {
         terminal::note(&format!("to repeat failed cells: {} --failed", go_on(dir, args)));
     }
-    tally.ended()
+    let ended = tally.ended();
+    let Err(ExitError { code, message }) = shown else { return ended };
+    let message = format!("{}; the report is {}", message.unwrap_or_default(), report.display());
+    if ended.is_err() {
+        terminal::warning(&message);
+        return ended;
+    }
+    Err(ExitError::new(code, message))
 }
 
 fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
@@ -281,7 +285,8 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     parity::before_a_run(&plan, &variants)?;
     let manifest = manifest(&plan, &variants, &args.out)?;
     warn_of_margins(&manifest);
-    create(plan, variants, holds, manifest, &args.out)
+    let name = if args.on.is_some() { Name::Next } else { Name::NextWithData };
+    create(plan, variants, holds, manifest, (&args.out, name))
 }
 
 /// The locks of a run. Nodes of a cluster are not this host: their tasks look for other runs there.
@@ -298,7 +303,7 @@ fn create(
     variants: Vec<Prepared>,
     holds: Holds,
     mut manifest: Manifest,
-    out: &Path,
+    (out, name): (&Path, Name),
 ) -> Result<Ready, ExitError> {
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
@@ -308,7 +313,7 @@ fn create(
     let client = reached.map(|rate| rate.statements_per_second).reduce(f64::max);
     manifest.host.facts = facts;
     manifest.host.calibration = Some(HostCalibration { client_statements_per_second: client, ..calibration });
-    let mut writer = RunWriter::create(out, &manifest)?;
+    let mut writer = new_directory(out, name, plan.host.data_dir.as_deref(), &mut manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: Some(tool()) })?;
     let clock = RunClock::start();
     if let Some(text) = finding::doubts(&machine) {
@@ -318,6 +323,58 @@ fn create(
     let cells = manifest.order.clone();
     let (before, partial) = (Tally::default(), Partial::new());
     Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial })
+}
+
+/// How a new run gets its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    /// That of its manifest and no other.
+    Given,
+    /// That of its manifest or, where another run has it, the next one: `...-2`.
+    Next,
+    /// The same, and the folder of the run's data is made too, so that runs with different folders
+    /// for records never have one for data.
+    NextWithData,
+}
+
+/// Makes the directory of a new run and gives its manifest the name. Runs that start in the same
+/// second would have the same one.
+fn new_directory(
+    out: &Path,
+    name: Name,
+    data_dir: Option<&Path>,
+    manifest: &mut Manifest,
+) -> Result<RunWriter, ExitError> {
+    let first = manifest.run_id.clone();
+    let mut number = 1_u32;
+    loop {
+        let data =
+            data_dir.filter(|_| name == Name::NextWithData).map(|folder| folder.join(&manifest.run_id));
+        let is_free = data.as_deref().map_or(Ok(true), make_new)?;
+        if is_free {
+            match RunWriter::create(out, manifest) {
+                Err(dbdyno_record::Error::Exists { .. }) if name != Name::Given => {}
+                created => return Ok(created?),
+            }
+            // It is empty: it was made a moment ago.
+            data.iter().for_each(|data| drop(std::fs::remove_dir(data)));
+        }
+        number += 1;
+        manifest.run_id = format!("{first}-{number}");
+    }
+}
+
+/// Makes a folder; `false` where there is something of that name.
+fn make_new(folder: &Path) -> Result<bool, ExitError> {
+    let parent = folder.parent().unwrap_or(folder);
+    match std::fs::create_dir_all(parent).and_then(|()| std::fs::create_dir(folder)) {
+        Ok(()) => Ok(true),
+        // A folder of its name, and not a file in the place of its parent.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && parent.is_dir() => Ok(false),
+        Err(error) => {
+            Err(ExitError::machine(format!("cannot make the data folder {}: {error}", folder.display())))
+        }
+    }
 }
 
 pub(super) fn record_warnings(writer: &mut RunWriter, warnings: &[String]) -> Result<(), ExitError> {
@@ -333,17 +390,6 @@ pub(crate) fn warn_of_margins(manifest: &Manifest) {
     for pattern in margins_without_step(manifest) {
         terminal::warning(&format!("the margin of `{pattern}` is for no step of this plan"));
     }
-}
-
-/// Writes a file of the run whole or not at all. A link in its place is replaced and not followed.
-fn write_anew(path: &Path, text: &str) -> std::io::Result<()> {
-    let unfinished = path.with_added_extension("unfinished");
-    match std::fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    std::fs::File::create_new(&unfinished)?.write_all(text.as_bytes())?;
-    std::fs::rename(&unfinished, path)
 }
 
 /// What the client could reach in this run's way of using it, as far as that was measured. Of a run
@@ -387,6 +433,42 @@ pub(super) fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn manifest() -> Manifest {
+        let mut plan = dbdyno_workloads::plans::parse(dbdyno_plan::QUICKSTART, "quickstart").expect("a plan");
+        plan.name = "x".to_owned();
+        let manifest = crate::manifest::manifest(&plan, &[], Path::new(".")).expect("a manifest");
+        Manifest { run_id: "20260101T000000Z-x".to_owned(), ..manifest }
+    }
+
+    #[test]
+    fn runs_of_the_same_second_get_names_and_folders_of_their_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (out, data) = (folder.path().join("runs"), folder.path().join("data"));
+        let named = |out: &Path, name, data: Option<&Path>| {
+            let mut manifest = manifest();
+            let writer = new_directory(out, name, data, &mut manifest).map_err(|ended| ended.code)?;
+            assert!(writer.dir().ends_with(&manifest.run_id));
+            assert_eq!(Run::open(writer.dir()).expect("a run").manifest.run_id, manifest.run_id);
+            Ok(manifest.run_id)
+        };
+        let id = |end: &str| Ok(format!("20260101T000000Z-x{end}"));
+        assert_eq!([(); 3].map(|()| named(&out, Name::Next, None)), ["", "-2", "-3"].map(id));
+        assert_eq!(named(&out, Name::Given, None), Err(crate::exit::MACHINE));
+        // Elsewhere, but with the same folder for data.
+        let elsewhere = folder.path().join("elsewhere");
+        assert_eq!(named(&elsewhere, Name::NextWithData, Some(&data)), id(""));
+        assert_eq!(named(&out, Name::NextWithData, Some(&data)), id("-4"));
+        let third = folder.path().join("third");
+        assert_eq!(named(&third, Name::NextWithData, Some(&data)), id("-2"));
+        let mut left: Vec<_> = std::fs::read_dir(&data)
+            .expect("the data")
+            .flatten()
+            .map(|entry| entry.file_name().into_string().expect("a name"))
+            .collect();
+        left.sort();
+        assert_eq!(left, ["", "-2", "-4"].map(|end| format!("20260101T000000Z-x{end}")), "no other is left");
+    }
 
     #[test]
     fn templates_of_the_run_go_with_it_and_kept_ones_stay() {

@@ -11,7 +11,7 @@ use dbdyno_report::{HistoryEntry, RunEntry, history_html, index_html, run_html};
 
 use crate::commands::list::{progress, run_dirs};
 use crate::exit::ExitError;
-use crate::terminal;
+use crate::{terminal, whole_file};
 
 const INDEX: &str = "index.html";
 const REPORT: &str = "report.html";
@@ -140,7 +140,7 @@ fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ExitError> {
-    std::fs::write(path, text)
+    whole_file::write(path, text)
         .map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 

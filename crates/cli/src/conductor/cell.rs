@@ -1,6 +1,6 @@
 //! One cell: a variant with fresh data, through all steps of a workload.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
@@ -23,6 +23,11 @@ pub(super) struct Described {
     pub(super) session: AnySession,
     pub(super) workload: Box<dyn AnyWorkload>,
     pub(super) server: ServerInfo,
+}
+
+/// Where the data of a cell lie.
+pub(crate) fn data_dir(data_root: &Path, id: &CellId) -> PathBuf {
+    data_root.join(format!("{}-{}-{}", id.block, id.variant, id.workload))
 }
 
 impl Conductor<'_> {
@@ -168,7 +173,7 @@ impl Conductor<'_> {
     }
 
     pub(super) fn data_dir(&self, id: &CellId) -> PathBuf {
-        self.data_root.join(format!("{}-{}-{}", id.block, id.variant, id.workload))
+        data_dir(&self.data_root, id)
     }
 
     pub(super) fn place(&self, id: &CellId, log: PathBuf) -> CellPaths {

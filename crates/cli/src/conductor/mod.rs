@@ -35,6 +35,7 @@ use crate::time;
 use crate::variants::Prepared;
 
 pub(crate) use budget::{Partial, further_blocks, partial};
+pub(crate) use cell::data_dir;
 pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
 pub(crate) use reset::{SNAPSHOTS, TEMPLATES, snapshot_dir};

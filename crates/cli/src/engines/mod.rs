@@ -7,8 +7,11 @@ mod slurm;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use dbdyno_plan::On;
+use dbdyno_provision::{Bounds, output};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -21,6 +24,12 @@ use slurm::Slurm;
 /// password is among them.
 const HANDED_ON: [&str; 6] =
     ["DBDYNO_CPUS", "DBDYNO_RUNTIME", "DBDYNO_SERVERS", "SLURM_CONF", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
+
+/// Time that an engine's program has for an answer: it may start an interpreter and ask other
+/// machines.
+const ANSWERS: Duration = Duration::from_secs(120);
+/// Kept of an answer: a line for each of some ten thousand machines.
+const ANSWER_BYTES: usize = 4 << 20;
 
 /// An engine. It places and starts tasks; nothing that is measured goes through it.
 pub(crate) trait Launcher {
@@ -124,7 +133,8 @@ pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, ExitError> {
 
 /// What a program of an engine prints. The error is what it says instead.
 fn printed(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|error| error.to_string())?;
+    let bounds = Bounds { limit: Some(ANSWERS), kept_bytes: ANSWER_BYTES, cancel: &AtomicBool::new(false) };
+    let output = output(command, &bounds).map_err(|error| error.to_string())?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),

@@ -6,6 +6,10 @@ use crate::fault::ServerFault;
 
 pub(super) type Fault = crate::fault::Fault<ServerError>;
 
+/// A statement is prepared already, or is not: names of statements are the session's own, so neither
+/// comes from a server that keeps the session.
+const LOST_STATEMENTS: [&str; 2] = ["42P05", "26000"];
+
 /// An error that the server sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
@@ -54,6 +58,18 @@ impl ServerFault for ServerError {
             Self::Copy(_) => "copy".to_owned(),
         }
     }
+
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::Reported(report) | Self::Ended(report)
+                if LOST_STATEMENTS.contains(&report.state.as_str()) =>
+            {
+                "; a pooler that gives each transaction another session loses prepared statements: use its session \
+                 mode, connect to the server itself, or send text: protocol = \"text\""
+            }
+            _ => "",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -68,6 +84,18 @@ mod tests {
     fn a_fault_is_reported_with_context_and_state() {
         insta::assert_snapshot!(Fault::Server(ServerError::Reported(report("23505", false))).into_error("INSERT INTO t ... on /run/a"),
             @"INSERT INTO t ... on /run/a: server said: no more (23505)");
+    }
+
+    #[test]
+    fn a_statement_that_another_session_has_is_explained_by_the_pooler_between() {
+        for state in ["42P05", "26000"] {
+            let fault =
+                Fault::Server(ServerError::Reported(report(state, false))).into_error("EXECUTE on /run/a");
+            assert!(
+                fault.message.contains("protocol = \"text\"") && fault.message.contains("session mode"),
+                "{fault}"
+            );
+        }
     }
 
     #[test]

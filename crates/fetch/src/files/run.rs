@@ -2,26 +2,18 @@
 //! meanwhile.
 
 use std::ffi::OsStr;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
 
-use dbdyno_provision::calling;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use dbdyno_provision::{Bounds, Unanswered, calling, output};
 
 use crate::Error;
 
 /// Lines of output that an error repeats.
 const SHOWN_LINES: usize = 15;
 
-/// How often it is looked whether the program shall be stopped.
-const POLL: Duration = Duration::from_millis(50);
-
-/// Time that a stopped program has to end by itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Kept of what a program prints: apt lists all packages that it would unpack.
+const KEPT_BYTES: usize = 4 << 20;
 
 /// Variables of dbdyno's own environment that only programs that fetch get, in either case of
 /// letters: proxies and certificates.
@@ -64,19 +56,17 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
         status,
         output,
     };
-    let cannot = |error: std::io::Error| failed("cannot be run".to_owned(), error.to_string());
     let stopped = || Error::Cancelled { what: what.to_owned() };
     if cancel.load(Ordering::Relaxed) {
         return Err(stopped());
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own: Ctrl-C in the terminal reaches dbdyno only, which then stops all of it
     // and cleans up.
-    let child = command.process_group(0).spawn().map_err(cannot)?;
-    let group = Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process numbers are i32"));
-    let (ended, end) = channel();
-    std::thread::spawn(move || ended.send(child.wait_with_output()));
-    let output = wait(&end, group, cancel).ok_or_else(stopped)?.map_err(cannot)?;
+    let output = match output(command, &Bounds { limit: None, kept_bytes: KEPT_BYTES, cancel }) {
+        Ok(output) => output,
+        Err(Unanswered::Cancelled) => return Err(stopped()),
+        Err(error) => return Err(failed("cannot be run".to_owned(), error.to_string())),
+    };
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -91,34 +81,6 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
     Err(failed(format!("failed ({})", output.status), end))
 }
 
-/// Waits for the program's end; `None` when it was stopped.
-fn wait(
-    end: &Receiver<std::io::Result<Output>>,
-    group: Pid,
-    cancel: &AtomicBool,
-) -> Option<std::io::Result<Output>> {
-    let mut asked: Option<Instant> = None;
-    loop {
-        match end.recv_timeout(POLL) {
-            Ok(output) if asked.is_none() => return Some(output),
-            Ok(_) | Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        // A group that has just ended cannot be signalled, and need not be.
-        match asked {
-            None if cancel.load(Ordering::Relaxed) => {
-                asked = Some(Instant::now());
-                let _ = killpg(group, Signal::SIGTERM);
-            }
-            Some(since) if since.elapsed() > PATIENCE => {
-                let _ = killpg(group, Signal::SIGKILL);
-                return None;
-            }
-            _ => {}
-        }
-    }
-}
-
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
@@ -126,7 +88,11 @@ fn shown(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    const POLL: Duration = Duration::from_millis(50);
 
     #[test]
     fn a_program_that_fetches_gets_what_it_needs_and_nothing_else() {

@@ -11,9 +11,9 @@ const NONE: usize = usize::MAX;
 /// A run has millions of changes, and from sample to sample the same keys change in the same order:
 /// the key that followed another one the last time is looked at first.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered<'a> {
+pub(crate) struct Gathered {
     at_us: Vec<i64>,
-    keys: Vec<&'a str>,
+    keys: Vec<Box<str>>,
     /// Numbers in the order of their keys.
     sorted: Vec<usize>,
     /// What came last after the sample's begin, then after each key.
@@ -22,8 +22,8 @@ pub(crate) struct Gathered<'a> {
     changes: Vec<(usize, u32, i64)>,
 }
 
-impl<'a> Gathered<'a> {
-    pub(crate) fn sample(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
+impl Gathered {
+    pub(crate) fn sample<'a>(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
         // A sample each millisecond for 49 days would be the first that has no number.
         let sample = u32::try_from(self.at_us.len()).unwrap_or(u32::MAX);
         self.at_us.push(at_us);
@@ -40,22 +40,22 @@ impl<'a> Gathered<'a> {
     }
 
     /// The number of `key`, which follows what `place` of the followers stands for.
-    fn number(&mut self, key: &'a str, place: usize) -> usize {
+    fn number(&mut self, key: &str, place: usize) -> usize {
         let guess = self.followers[place];
-        if self.keys.get(guess) == Some(&key) {
+        if self.keys.get(guess).is_some_and(|known| **known == *key) {
             return guess;
         }
         // A server gives its counters sorted.
-        let is_last = self.sorted.last().is_none_or(|last| self.keys[*last] < key);
+        let is_last = self.sorted.last().is_none_or(|last| *self.keys[*last] < *key);
         let found = match is_last {
             true => Err(self.sorted.len()),
-            false => self.sorted.binary_search_by(|number| self.keys[*number].cmp(key)),
+            false => self.sorted.binary_search_by(|number| (*self.keys[*number]).cmp(key)),
         };
         match found {
             Ok(place) => self.sorted[place],
             Err(place) => {
                 let number = self.keys.len();
-                self.keys.push(key);
+                self.keys.push(key.into());
                 self.sorted.insert(place, number);
                 self.followers.push(NONE);
                 number
@@ -74,7 +74,7 @@ impl<'a> Gathered<'a> {
         let mut places = vec![0; self.keys.len()];
         let mut end = 0;
         for number in self.sorted {
-            keys.push_str(self.keys[number]);
+            keys.push_str(&self.keys[number]);
             places[number] = end;
             end += counts[number];
             ends.push((keys.len(), end));

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::draw::{Draw, in_a_small_process};
 use super::*;
-use crate::lines::{parse_json, parse_lines};
+use crate::lines::{Line, each_line, parse_json, parse_lines};
 use crate::plausible::{self, Events, Intervals};
 use crate::{counter_lines, reader};
 
@@ -71,20 +71,16 @@ fn events() {
 #[test]
 fn counters() {
     fuzz("counters", &[seed("counters/server.jsonl")], |_, input| {
-        let mut before_us = None;
-        let read = parse_lines(
-            Path::new("f"),
-            input,
-            |line| {
-                let entry = counter_lines::parse_line(line)?;
-                if let Some(at_us) = entry.at_us() {
-                    plausible::sample_at(at_us, before_us.replace(at_us))?;
-                }
-                Ok(Some(entry))
-            },
-            None,
-        );
-        let Ok(Some(series)) = counter_lines::together(&read.items) else { return };
+        let (mut before_us, mut lines) = (None, counter_lines::Together::default());
+        each_line(Path::new("f"), input, false, |line, _| {
+            let entry = counter_lines::parse_line(line)?;
+            if let Some(at_us) = entry.at_us() {
+                plausible::sample_at(at_us, before_us.replace(at_us))?;
+            }
+            lines.take(entry);
+            Ok(Line::Good)
+        });
+        let Ok(Some(series)) = lines.series() else { return };
         for key in series.keys() {
             let _ = (series.nearest(key, 1_000_000), series.nearest(key, -1));
             assert!(series.values(key).count() <= series.len());
@@ -111,7 +107,7 @@ fn histograms() {
         let text = if input.starts_with(&[0x1c, 0x84]) { packed(input) } else { input.to_vec() };
         let read = parse_lines(
             Path::new("f"),
-            &text,
+            &text[..],
             |line| crate::histogram::parse_line(line)?.map(plausible::histogram).transpose(),
             None,
         );

@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod draw;
+mod foreign;
 mod format;
 mod fuzz;
 mod round_trip;

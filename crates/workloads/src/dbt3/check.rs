@@ -140,6 +140,9 @@ mod tests {
             "scale_factor = 0",
             "queries = [1, 23]",
             "queries = [1, 1]",
+            "queries = [3, \"q3\"]",
+            "queries = [\"revenue\"]",
+            "queries = [-1]",
             "cold = true\nrepetitions = 5",
             "join_orders = { q1 = [[\"lineitem\"]] }",
             "join_orders = { q3 = [[\"lineitem\", \"orders\"]] }",
@@ -149,6 +152,7 @@ mod tests {
         ];
         let all: Vec<String> = wrong.iter().map(|lines| said(lines)).collect();
         insta::assert_snapshot!(all.join("\n"));
+        assert_eq!(said("queries = [\"q3\", 5]"), "fine");
         assert_eq!(said("join_orders = { q3 = [[\"lineitem\", \"orders\", \"customer\"]] }"), "fine");
     }
 }

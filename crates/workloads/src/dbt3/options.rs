@@ -1,10 +1,12 @@
 //! Options of DBT3.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use dbdyno_plan::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::dbt3::queries::COUNT;
 use crate::dbt3::queries::Hint;
@@ -50,6 +52,7 @@ with_defaults! {
         #[schemars(extend("uniqueItems" = true))]
         pub parts: Vec<Part> = vec![Part::Queries],
         /// Queries that have a step, in its order; `power` and `throughput` always have all.
+        #[serde(deserialize_with = "query_numbers")]
         #[schemars(inner(range(min = 1, max = 22)), extend("uniqueItems" = true))]
         pub queries: Vec<u8> = (1..=COUNT).collect(),
         /// How often each query is sent in its step, one after the other. Cold repetitions are
@@ -96,6 +99,45 @@ with_defaults! {
         /// Steps that begin with a server that has just been started and with empty caches: `true`,
         /// or a list of steps. Needs root.
         pub cold: Cold = Cold::All(false),
+    }
+}
+
+/// Queries by number, or by the name of their step: `3`, `"q3"`.
+fn query_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let numbers = Vec::<QueryNumber>::deserialize(deserializer)?;
+    Ok(numbers.into_iter().map(|QueryNumber(number)| number).collect())
+}
+
+struct QueryNumber(u8);
+
+impl<'de> Deserialize<'de> for QueryNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberOrName)
+    }
+}
+
+struct NumberOrName;
+
+impl Visitor<'_> for NumberOrName {
+    type Value = QueryNumber;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a query, 1 to {COUNT} or \"q1\" to \"q{COUNT}\"")
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<QueryNumber, E> {
+        let wrong = || E::invalid_value(Unexpected::Signed(number), &self);
+        u8::try_from(number).map(QueryNumber).map_err(|_| wrong())
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<QueryNumber, E> {
+        let wrong = || E::invalid_value(Unexpected::Unsigned(number), &self);
+        u8::try_from(number).map(QueryNumber).map_err(|_| wrong())
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<QueryNumber, E> {
+        let number = name.strip_prefix('q').and_then(|number| number.parse().ok()).map(QueryNumber);
+        number.ok_or_else(|| E::invalid_value(Unexpected::Str(name), &self))
     }
 }
 

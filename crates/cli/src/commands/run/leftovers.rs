@@ -1,10 +1,10 @@
 //! What runs that were killed have left: cleaned up where that is safe, named where the user may
 //! still want it.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use dbdyno_provision::remove_leftovers;
+use dbdyno_record::{is_written, last_event};
 
 use crate::commands::list::run_dirs;
 use crate::terminal;
@@ -45,18 +45,13 @@ fn abandoned(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
 
 /// A run that came to its end has kept its data because its plan says so.
 fn has_ended(run: &Path) -> bool {
-    let events = std::fs::read_to_string(run.join("events.jsonl")).unwrap_or_default();
-    events.lines().last().is_some_and(|line| line.contains("\"event\":\"ended\""))
-}
-
-/// The writer of a run holds a lock on its events. Asking takes it for a moment, which no one waits
-/// for.
-fn is_written(run: &Path) -> bool {
-    File::open(run.join("events.jsonl")).is_ok_and(|events| events.try_lock().is_err())
+    last_event(run).is_some_and(|line| line.contains("\"event\":\"ended\""))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]

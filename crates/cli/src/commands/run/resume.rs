@@ -13,10 +13,10 @@ use dbdyno_record::{
 use dbdyno_report::host_class_words;
 use tokio::runtime::Runtime;
 
-use super::{Ready, data_root, held, record_warnings};
+use super::{Ready, data_root, held, record_warnings, refuse_links, remove_data_root};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
-use crate::conductor::{RunClock, Tally, partial, snapshot_dir};
+use crate::conductor::{RunClock, Tally, data_dir, partial, snapshot_dir};
 use crate::exit::ExitError;
 use crate::manifest::{host_info, tool, workloads};
 use crate::variants::{Prepared, prepare};
@@ -54,16 +54,18 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let left: HashSet<&CellId> = cells.iter().collect();
     let stay = |ended: &HashSet<&CellId>| ended.difference(&left).count();
     let before = Tally { completed: stay(&completed), failed: stay(&failed), interrupted: false };
-    if cells.is_empty() && is_over(&record, &plan) {
-        terminal::note(&format!(
-            "nothing is left to run: {} of {} cells have ended",
-            order.len(),
-            order.len()
-        ));
-        return before.ended().map(|()| None);
+    let data_root = data_root(&plan, dir);
+    let is_over = cells.is_empty() && is_over(&record, &plan);
+    if !plan.host.keep_data {
+        let ended = completed.union(&failed).copied().filter(|cell| !left.contains(cell));
+        remove_data_of(ended, &data_root);
+    }
+    if is_over {
+        return nothing_left(args, &plan, &data_root, order.len())
+            .and_then(|()| before.ended())
+            .map(|()| None);
     }
     let exchanged = other_program(&record, &plan, anyway)?;
-    let data_root = data_root(&plan, dir);
     if !cells.is_empty() || plan.budget.is_some() {
         host::check(&plan, dir, host::size_of(&data_root))?;
     }
@@ -91,6 +93,28 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     terminal::note(&format!("resuming: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let partial = partial(&record.events);
     Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial }))
+}
+
+/// Says that a run is over, and removes what a process that was killed at its end has left of data.
+fn nothing_left(args: &RunArgs, plan: &Plan, data_root: &Path, cells: usize) -> Result<(), ExitError> {
+    if !plan.host.keep_data && data_root.exists() {
+        remove_data_root(data_root, host::kept_templates(args.templates.as_deref())?.as_deref());
+    }
+    terminal::note(&format!("nothing is left to run: {cells} of {cells} cells have ended"));
+    Ok(())
+}
+
+/// Removes the data directories of cells that have ended: a process that was killed between a cell's
+/// end and the removal has left one.
+fn remove_data_of<'a>(ended: impl Iterator<Item = &'a CellId>, data_root: &Path) {
+    if let Err(ExitError { message: Some(message), .. }) = refuse_links(data_root) {
+        return terminal::warning(&message);
+    }
+    for cell in ended {
+        if let Err(error) = dbdyno_provision::remove_data(&data_dir(data_root, cell)) {
+            terminal::warning(&error.to_string());
+        }
+    }
 }
 
 /// Refuses variants that are not what they were when the run began.

@@ -5,7 +5,7 @@ use dbdyno_record::{Manifest, Run};
 use tokio::runtime::Runtime;
 
 use super::resume::{other_program, other_variant, own_option_files};
-use super::{Ready, conduct, create, leftovers};
+use super::{Name, Ready, conduct, create, leftovers};
 use crate::args::TaskArgs;
 use crate::conductor::{Holds, partial};
 use crate::doctor::wakeups::give_cpus;
@@ -49,6 +49,6 @@ fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     let order = of_run.order.iter().filter(|cell| cell.block == args.block).cloned().collect();
     let own = manifest(&plan, &variants, &args.out)?;
     let manifest = Manifest { run_id: args.name.clone(), order, ..own };
-    let ready = create(plan, variants, holds, manifest, &args.out)?;
+    let ready = create(plan, variants, holds, manifest, (&args.out, Name::Given))?;
     Ok(Ready { partial: partial(&record.events), ..ready })
 }

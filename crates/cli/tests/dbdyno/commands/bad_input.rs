@@ -130,7 +130,7 @@ fn an_event_loop_that_may_not_open_its_files_is_the_machines_fault() {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "ulimit -n 5; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_dbdyno"), "plan", "p.toml"]);
     desk.prepare(&mut shell);
-    insta::assert_snapshot!(desk.refusal(&desk.ended(&mut shell)), @"exit 3: error: cannot start an event loop: Too many open files (os error 24); let this process open more files (ulimit -n)");
+    insta::assert_snapshot!(desk.refusal(&desk.ended(&mut shell)), @"exit 3: error: cannot start an event loop: Too many open files (os error 24); let this process open more files (ulimit -n, now 5)");
 }
 
 #[test]

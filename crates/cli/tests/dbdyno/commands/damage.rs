@@ -180,3 +180,40 @@ fn a_record_of_an_earlier_dbdyno_is_read_and_said_to_be_unchecked_once() {
     assert!(steps > 5 && !checked.contains("without checksums"), "{checked}");
     assert_eq!(unwrapped(&unchecked).replace(&said, ""), unwrapped(&checked), "the same figures");
 }
+
+#[test]
+fn a_file_that_never_ends_is_a_fault_of_its_run_and_the_others_are_shown() {
+    let desk = Desk::new();
+    let whole = crate::commands::recorded::write(&desk.path("runs"));
+    for (name, file) in [("fifo", "events.jsonl"), ("device", "manifest.json")] {
+        let path = desk.path("runs").join(name);
+        let copied = std::process::Command::new("cp").arg("-r").arg(&whole).arg(&path).status().unwrap();
+        assert!(copied.success());
+        std::fs::remove_file(path.join(file)).unwrap();
+    }
+    nix::unistd::mkfifo(&desk.path("runs/fifo/events.jsonl"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", desk.path("runs/device/manifest.json")).unwrap();
+    let faults = ["fifo/events.jsonl", "device/manifest.json"];
+    let is_named = |said: &str, file: &str| {
+        // Tables are broken into lines.
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(&format!("runs/{file} is no regular file")), "{said}");
+    };
+    for file in faults {
+        let dir = format!("runs/{}", file.split('/').next().unwrap());
+        let of_one = [vec!["report", &dir], vec!["run", "--resume", &dir], vec!["compare", &dir, &dir]];
+        for command in of_one.iter().chain([&vec!["history", &dir]]) {
+            is_named(&desk.dbdyno(command).expect_code(3).err, file);
+        }
+        is_named(&desk.dbdyno(&["list", "runs"]).expect_ok().out, file);
+        is_named(&desk.dbdyno(&["report", "runs"]).expect_ok().err, file);
+    }
+    let of_all = desk.dbdyno(&["history", "runs"]).expect_code(2).err.clone();
+    let said = "warning: 2 folders are left out, ";
+    assert!(
+        of_all.starts_with(said) && of_all.contains("runs/fifo") && of_all.contains("runs/device"),
+        "{of_all}"
+    );
+    assert!(whole.join("report.html").is_file());
+    assert!(desk.dbdyno(&["list", "runs"]).out.contains("10 of 10 cells"));
+}

@@ -106,7 +106,9 @@ fn with_six_open_files_one_sentence_says_what_is_missing() {
         let script = format!("ulimit -n {files}; exec \"$0\" run p.toml");
         let ended = desk.ended(shell.args(["-c", &script, env!("CARGO_BIN_EXE_dbdyno")]));
         ended.expect_code(3);
-        let expected = "error: cannot start an event loop: Too many open files (os error 24); let this process open more files (ulimit -n)\n";
+        let expected = format!(
+            "error: cannot start an event loop: Too many open files (os error 24); let this process open more files (ulimit -n, now {files})\n"
+        );
         assert_eq!(ended.err, expected, "{files} files");
     }
 }

@@ -130,8 +130,18 @@ fn a_folder_with_runs_of_two_plans_is_asked_which_and_what_is_left_out_is_named(
         "{}",
         ended.err
     );
+    for name in ["also", "again"] {
+        desk.write(&format!("runs/{name}/manifest.json"), "{");
+    }
     let ended = desk.dbdyno(&["history", "runs", "--plan", "two"]);
     ended.expect_ok();
+    let warnings: Vec<&str> = ended.err.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let [warning] = warnings[..] else { panic!("{}", ended.err) };
+    assert!(
+        warning.starts_with("warning: 3 folders are left out, ")
+            && warning.ends_with(", runs/also, runs/again"),
+        "{warning}"
+    );
     assert!(ended.out.starts_with("dbdyno history: two, 2 runs\n"), "{}", ended.out);
     assert!(ended.err.contains("-one is left out: it is of plan one\n"), "{}", ended.err);
 }

@@ -102,7 +102,7 @@ fn a_report_is_not_written_into_a_file_whose_ending_is_of_no_format() {
     let run = desk.run_dir();
     let run = run.to_str().unwrap();
     let refused = |arguments: &[&str]| desk.refusal(&desk.dbdyno(arguments));
-    insta::assert_snapshot!(refused(&["report", run, "-o", "x.pdf"]), @"exit 2: error: no format has the ending .pdf; there are .txt, .md, .html, .csv, .json, .prom, or use --format, as for parquet");
+    insta::assert_snapshot!(refused(&["report", run, "-o", "x.pdf"]), @"exit 2: error: no format has the ending .pdf; there are .txt, .md, .html, .csv, .json, .prom, .parquet, or use --format");
     insta::assert_snapshot!(refused(&["history", run, "-o", "x.csv"]), @"exit 2: error: no format has the ending .csv; there are .txt, .md, .html, .json, or use --format");
     assert!(!desk.path("x.pdf").exists());
     desk.dbdyno(&["report", run, "-o", "x.pdf", "--format", "md"]).expect_ok();

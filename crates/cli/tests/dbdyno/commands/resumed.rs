@@ -164,3 +164,38 @@ fn flags_of_a_run_that_goes_on_begin_no_other_run() {
     }
     assert!(!desk.path("runs").exists(), "a run was begun");
 }
+
+/// As `kill -9` leaves it between a cell's end and the removal of its data.
+#[test]
+fn data_of_cells_that_have_ended_go_when_the_run_goes_on() {
+    let desk = Desk::new();
+    desk.write("p.toml", &crate::commands::short_plan(TWO_VARIANTS));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    let events = dir.join("events.jsonl");
+    let whole = std::fs::read_to_string(&events).unwrap();
+    let without_end = whole.lines().filter(|line| !line.contains("\"event\":\"ended\""));
+    let without_end: String = without_end.map(|line| format!("{line}\n")).collect();
+    assert_ne!(whole, without_end);
+    for text in [whole, without_end] {
+        std::fs::write(&events, text).unwrap();
+        let data = dir.join("data/1-wal-oltp");
+        dbdyno_provision::prepare_data(&data, &std::sync::atomic::AtomicBool::new(false)).unwrap();
+        std::fs::write(data.join("file"), "x").unwrap();
+        let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+        assert!(!resumed.expect_ok().err.contains("are left in"), "{}", resumed.err);
+        assert!(!dir.join("data").exists(), "{}", resumed.err);
+    }
+    // What dbdyno has not made stays, and is named.
+    desk.write(&format!("{}/data/1-wal-oltp/precious", dir.display()), "x");
+    let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    assert!(
+        resumed
+            .expect_ok()
+            .err
+            .contains("data/1-wal-oltp exists and is not a data directory that dbdyno made"),
+        "{}",
+        resumed.err
+    );
+    assert!(dir.join("data/1-wal-oltp/precious").exists());
+}

@@ -143,3 +143,13 @@ fn servers_that_were_not_asked_are_listed_with_the_command_for_it_and_wrong_ones
       dbdyno servers get mysql-8.0.31
     ");
 }
+
+#[test]
+fn a_server_that_prints_for_ever_is_refused_after_its_time() {
+    let desk = Desk::new();
+    desk.fake_server("x", "exec yes");
+    let ended = run(&desk, &["add", "e", "--basedir", "x"], "", "");
+    ended.expect_code(4);
+    let said = "/x/bin/mysqld --version failed: it did not end within 10 s and was killed\n";
+    assert!(ended.err.ends_with(said), "{}", ended.err);
+}

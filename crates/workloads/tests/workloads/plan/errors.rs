@@ -110,6 +110,16 @@ fn names_are_unique_and_fit_a_directory() {
 }
 
 #[test]
+fn thousands_of_variants_are_refused_by_their_number() {
+    let plan = |count: usize| {
+        let variant = |number| format!("[[variant]]\nname = \"v{number}\"\nserver = \"sqlite\"\n");
+        "name = \"p\"\n".to_owned() + &(0..count).map(variant).collect::<String>() + "[workload.oltp]\n"
+    };
+    parse(&plan(1_000), "plan.toml").expect("the greatest number");
+    insta::assert_snapshot!(error(&plan(1_001)), @"plan.toml:3002:1: the plan has 1001 variants, and may have 1000: make several plans of them");
+}
+
+#[test]
 fn numbers_outside_their_range_are_refused_where_they_stand() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblocks = 0"), @"plan.toml:2:10: blocks must be 1 to 10000");
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nmargin = 2"), @"plan.toml:2:10: margin must be a fraction between 0 and 1, e.g. 0.02 for 2 %");
