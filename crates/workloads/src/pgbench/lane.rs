@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{Answer, Param, Sent, Statement};
-use dbdyno_loadgen::{Done, Failure, Lane, StatementDone};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use super::Setup;
 use super::options::QueryMode;
 use super::random::Draws;
-use super::script::{Action, Keep, Piece, Sql};
+use super::script::{Action, Keep, NO_COPY, Piece, Sql};
 use super::value::Value;
-use super::variables::Variables;
+use super::variables::{Variables, is_name, no_name};
 use crate::Philox;
 use crate::connection::{Connection, of_script};
+
+/// What a session calls the failure of a COPY that asks for rows.
+const REFUSED_COPY: &str = "copy";
 
 /// A command of all scripts, as a connection has it.
 #[derive(Debug)]
@@ -46,6 +49,8 @@ pub struct ScriptLane {
     /// As they were when the transaction began, for another try.
     before: Variables,
     tries: u32,
+    /// When the step's time is over, from the first transaction on; of steps with a length.
+    ends: Option<Instant>,
     /// By script and command.
     commands: Vec<Vec<LaneCommand>>,
     names: Vec<&'static str>,
@@ -82,6 +87,7 @@ impl ScriptLane {
             client,
             variables,
             tries: 0,
+            ends: None,
             commands,
             pipeline: None,
             text: Vec::new(),
@@ -130,8 +136,8 @@ impl ScriptLane {
             match self.act(&command.action, (script, at)).await {
                 Ok(to) => at = to.unwrap_or(at + 1),
                 Err(failure) => {
-                    let message =
-                        format!("script {}, line {}: {}", source.given, command.line, failure.message);
+                    let what = if failure.code == REFUSED_COPY { NO_COPY } else { &failure.message };
+                    let message = format!("script {}, line {}: {what}", source.given, command.line);
                     return Err(Failure { message, ..failure });
                 }
             }
@@ -171,7 +177,7 @@ impl ScriptLane {
             Action::Sleep(amount, unit_us) => {
                 let amount = amount.value(&self.variables, &mut self.draws).and_then(Value::to_int);
                 let amount = u64::try_from(amount.map_err(of_script)?).unwrap_or(0);
-                tokio::time::sleep(Duration::from_micros(amount.saturating_mul(*unit_us))).await;
+                self.sleep(Duration::from_micros(amount.saturating_mul(*unit_us))).await;
             }
             Action::StartPipeline => {
                 if self.setup.options.protocol == QueryMode::Simple {
@@ -192,6 +198,12 @@ impl ScriptLane {
             self.count(position, began, 0);
         }
         Ok(None)
+    }
+
+    /// Sleeps, until the step's time is over at most.
+    async fn sleep(&self, amount: Duration) {
+        let left = self.ends.map(|end| end.saturating_duration_since(Instant::now()));
+        tokio::time::sleep(left.map_or(amount, |left| left.min(amount))).await;
     }
 
     async fn sql(&mut self, sql: &Sql, position: (usize, usize)) -> Result<(), Failure> {
@@ -224,8 +236,7 @@ impl ScriptLane {
             }
             _ => self.connection.pipeline(&[Sent::Parsed(&command.text, &command.params)]).await?,
         };
-        self.answered(position, began, answer);
-        Ok(())
+        self.answered(position, began, answer)
     }
 
     /// Sends what the pipeline holds; its time is that of the command that ends it.
@@ -238,15 +249,18 @@ impl ScriptLane {
         let sent = waiting.iter().map(|&(script, command)| self.commands[script][command].sent(mode, ""));
         let sent: Vec<Sent<'_>> = sent.collect();
         let answer = self.connection.pipeline(&sent).await?;
-        self.answered(position, began, answer);
-        Ok(())
+        self.answered(position, began, answer)
     }
 
-    fn answered(&mut self, position: (usize, usize), began: Instant, answer: Answer) {
+    fn answered(&mut self, position: (usize, usize), began: Instant, answer: Answer) -> Result<(), Failure> {
+        if answer.copied_out {
+            return Err(of_script(NO_COPY));
+        }
         let rows = answer.rows.max(answer.affected);
         self.sum.rows += rows;
         self.sum.received_bytes += answer.bytes;
         self.count(position, began, rows);
+        Ok(())
     }
 
     fn count(&mut self, (script, command): (usize, usize), began: Instant, rows: u64) {
@@ -373,7 +387,11 @@ fn keep_rows(
         }
         let Some(row) = result.cells.last() else { continue };
         for (column, cell) in result.columns.iter().zip(row) {
-            variables.set_named(&format!("{}{column}", keep.prefix), cell.as_deref().unwrap_or(""));
+            let name = format!("{}{column}", keep.prefix);
+            if !is_name(&name) {
+                return Err(of_script(no_name(&name)));
+            }
+            variables.set_named(&name, cell.as_deref().unwrap_or(""));
         }
     }
     Ok(())
@@ -385,6 +403,14 @@ impl Lane for ScriptLane {
             return Ok(());
         }
         self.connect().await
+    }
+
+    async fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        // The first one is prepared when the clock starts, however late it is due.
+        if let (None, Some(length)) = (self.ends, self.setup.options.length()) {
+            self.ends = Instant::now().checked_add(length);
+        }
+        Ok(())
     }
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
