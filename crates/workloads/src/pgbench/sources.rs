@@ -165,7 +165,7 @@ mod tests {
         let path = folder.path().join("a.sql").display().to_string();
         for (bytes, line) in [(&b"SELECT 1;\n\nSELECT '\xff\xfe';\n"[..], 3), (b"SELECT '\xff", 1)] {
             std::fs::write(&path, bytes).unwrap();
-            let refused = Scripts::read(&[path.clone()], std::iter::empty(), "END").unwrap_err();
+            let refused = Scripts::read(std::slice::from_ref(&path), std::iter::empty(), "END").unwrap_err();
             let advice = "save the script as UTF-8, or write the value as an escape";
             assert_eq!(refused, format!("script {path}: line {line}: byte 0xff is not UTF-8; {advice}"));
         }
