@@ -29,6 +29,7 @@ mod misloaded;
 mod oltp;
 mod oltp_options;
 mod parity;
+mod pgbench;
 mod quota;
 mod recorded;
 mod refused_plans;
