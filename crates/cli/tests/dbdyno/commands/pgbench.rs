@@ -35,3 +35,18 @@ fn a_sleep_ends_when_the_user_stops_the_run() {
     running.signal(Signal::SIGINT);
     assert_eq!(running.wait().code, Some(130));
 }
+
+#[test]
+fn partitions_are_refused_where_a_database_has_none() {
+    let desk = Desk::new();
+    for option in ["partitions = 2", "unlogged_tables = true"] {
+        let variant = "[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n";
+        desk.write(
+            "p.toml",
+            &format!("name = \"test\"\n{variant}[workload.pgbench]\n{option}\ntime = \"1s\"\n"),
+        );
+        let ended = desk.dbdyno(&["run", "p.toml", "--out", option.split(' ').next().unwrap()]);
+        let says = "needs a server with such tables; leave it out or the variant";
+        assert!(ended.code == Some(4) && ended.err.contains(says), "{ended:?}");
+    }
+}
