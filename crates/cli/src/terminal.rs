@@ -107,6 +107,11 @@ pub(crate) fn error(text: &str) {
     say(&format!("error: {text}"));
 }
 
+/// Prints a result where the command that ours stands in for has it: to standard error.
+pub(crate) fn aside(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", shown(text, &[]));
+}
+
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", message(text));
 }

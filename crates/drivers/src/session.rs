@@ -14,6 +14,8 @@ pub struct Answer {
     pub bytes: u64,
     /// Warnings that the server reports for the statement.
     pub warnings: u16,
+    /// Rows came from a COPY to the client.
+    pub copied_out: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,14 @@ pub trait Lane {
     /// to retry.
     fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
 
+    /// When the operation of the last call of [`Lane::perform`] was due, sent and answered; after
+    /// each such call.
+    fn timed(&mut self, _times: OperationTimes) {}
+
+    /// Operations of the lane's schedule were given up without being sent; where several hosts
+    /// share it, every n-th of these numbers.
+    fn skipped(&mut self, _numbers: Range<u64>) {}
+
     /// The statements that were answered in the last call of [`Lane::perform`], also when that failed,
     /// where the lane distinguishes them.
     fn statements(&self) -> &[StatementDone] {
@@ -41,6 +50,16 @@ pub trait Lane {
 
     /// Closes the connection, after the clock has stopped.
     fn close(self) -> impl Future<Output = ()>;
+}
+
+/// Nanoseconds from the barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationTimes {
+    /// Of a closed loop, and of an operation that was early: when it was sent.
+    pub due_ns: u64,
+    /// For the first time.
+    pub sent_ns: u64,
+    pub ended_ns: u64,
 }
 
 /// What an answered operation brought.

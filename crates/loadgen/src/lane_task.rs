@@ -3,6 +3,7 @@
 
 mod wait;
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use crate::lane::Bounds;
 use crate::message::Message;
 use crate::recorder::Ending;
 use crate::shared::Shared;
-use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, LostConnections, Notes, Pace};
+use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, LostConnections, Notes, OperationTimes, Pace};
 use wait::Waited;
 
 /// How often one operation is sent again before it counts as failed.
@@ -45,6 +46,8 @@ pub(crate) struct LaneTask {
     refusals: u32,
     /// Since when the current burst runs; only for [`Pace::Burst`].
     pub(crate) burst_ns: u64,
+    /// Numbers that the last look at the schedule gave up.
+    skipped: Range<u64>,
     /// When the last operation ended.
     last_ns: u64,
     /// Where the cycle of the operation that is on its way began.
@@ -87,7 +90,22 @@ impl LaneTask {
         let end = LaneEnd { client: spec.client, kind: spec.kind, ..LaneEnd::default() };
         let (bounds, notes) = (spec.bounds(), Notes::default());
         let (burst_ns, last_ns, began_ns, refusals) = (0, 0, 0, 0);
-        Self { shared, index, number, spec, bounds, due, notes, end, refusals, burst_ns, last_ns, began_ns }
+        let skipped = 0..0;
+        Self {
+            shared,
+            index,
+            number,
+            spec,
+            bounds,
+            due,
+            notes,
+            end,
+            refusals,
+            burst_ns,
+            skipped,
+            last_ns,
+            began_ns,
+        }
     }
 
     /// The whole life of the lane after the barrier, but for closing its connection, which another
@@ -143,7 +161,11 @@ impl LaneTask {
             if self.spec.limit == Limit::UntilClientEnds && control.has_client_ended(self.spec.client) {
                 break;
             }
-            let Some(operation) = self.next_operation(count) else { break };
+            let next = self.next_operation(count);
+            if !self.skipped.is_empty() {
+                lane.skipped(std::mem::take(&mut self.skipped));
+            }
+            let Some(operation) = next else { break };
             let prepared = self.make_ready(lane, operation.number).await;
             if prepared != Next::GoOn {
                 return prepared;
@@ -181,6 +203,7 @@ impl LaneTask {
                 if taken.dropped > 0 {
                     self.shared.tick();
                     self.shared.recorder.borrow_mut().dropped(self.index, taken.dropped);
+                    self.skipped = taken.number.saturating_sub(taken.dropped)..taken.number;
                 }
                 taken.number
             }
@@ -256,6 +279,7 @@ impl LaneTask {
             let answer = lane.perform(number).await;
             let ended_ns = self.shared.tick();
             self.last_ns = ended_ns;
+            lane.timed(OperationTimes { due_ns, sent_ns, ended_ns });
             let failure = match answer {
                 Ok(done) => {
                     let ending = Ending {

@@ -51,7 +51,7 @@ pub use engine::{Step, StepEnd, run};
 pub use error::Error;
 pub use host_share::HostShare;
 pub use hosts::{FromHost, HostMessage, HostPart, can_be_shared, run_on_hosts, run_part};
-pub use lane::{Done, Failure, Lane, LaneEnd, LaneSpec, Limit, Lookup, Notes, Role};
+pub use lane::{Done, Failure, Lane, LaneEnd, LaneSpec, Limit, Lookup, Notes, OperationTimes, Role};
 pub use pace::{Pace, ThinkTime};
 pub use random::{Philox, draw_below, draw_below_u64};
 pub use schedule::Schedule;

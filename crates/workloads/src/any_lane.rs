@@ -26,6 +26,18 @@ macro_rules! any_lane {
                 }
             }
 
+            fn timed(&mut self, times: dbdyno_loadgen::OperationTimes) {
+                match self {
+                    $(Self::$Kind(lane) => lane.timed(times),)+
+                }
+            }
+
+            fn skipped(&mut self, numbers: std::ops::Range<u64>) {
+                match self {
+                    $(Self::$Kind(lane) => lane.skipped(numbers),)+
+                }
+            }
+
             fn statements(&self) -> &[StatementDone] {
                 match self {
                     $(Self::$Kind(lane) => lane.statements(),)+

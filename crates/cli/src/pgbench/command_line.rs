@@ -8,14 +8,15 @@ enum Use {
     Value,
     /// Takes a value that may come again, or is one of the scripts.
     Script,
-    /// Changes nothing, without and with a value.
+    /// Stands for one of the original's own scripts, at its place among the others.
+    Builtin(&'static str),
+    /// Changes nothing.
     Ignored,
-    IgnoredValue,
-    /// Would make other tables or files.
+    /// Would make other tables.
     Refused,
 }
 
-const OPTIONS: [(char, &str, Use); 45] = [
+const OPTIONS: [(char, &str, Use); 47] = [
     ('i', "initialize", Use::Flag),
     ('I', "init-steps", Use::Value),
     ('F', "fillfactor", Use::Value),
@@ -24,19 +25,19 @@ const OPTIONS: [(char, &str, Use); 45] = [
     ('s', "scale", Use::Value),
     (' ', "foreign-keys", Use::Flag),
     (' ', "index-tablespace", Use::Refused),
-    (' ', "partition-method", Use::Refused),
-    (' ', "partitions", Use::Refused),
+    (' ', "partition-method", Use::Value),
+    (' ', "partitions", Use::Value),
     (' ', "tablespace", Use::Refused),
-    (' ', "unlogged-tables", Use::Refused),
+    (' ', "unlogged-tables", Use::Flag),
     ('b', "builtin", Use::Script),
     ('f', "file", Use::Script),
-    ('N', "skip-some-updates", Use::Flag),
-    ('S', "select-only", Use::Flag),
+    ('N', "skip-some-updates", Use::Builtin("simple-update")),
+    ('S', "select-only", Use::Builtin("select-only")),
     ('c', "client", Use::Value),
     ('C', "connect", Use::Flag),
     ('D', "define", Use::Script),
     ('j', "jobs", Use::Value),
-    ('l', "log", Use::Refused),
+    ('l', "log", Use::Flag),
     ('L', "latency-limit", Use::Value),
     ('M', "protocol", Use::Value),
     ('P', "progress", Use::Value),
@@ -46,16 +47,18 @@ const OPTIONS: [(char, &str, Use); 45] = [
     ('t', "transactions", Use::Value),
     ('T', "time", Use::Value),
     ('v', "vacuum-all", Use::Flag),
-    (' ', "aggregate-interval", Use::Refused),
-    (' ', "failures-detailed", Use::Ignored),
-    (' ', "log-prefix", Use::IgnoredValue),
+    (' ', "aggregate-interval", Use::Value),
+    (' ', "exit-on-abort", Use::Flag),
+    (' ', "failures-detailed", Use::Flag),
+    (' ', "log-prefix", Use::Value),
     (' ', "max-tries", Use::Value),
-    (' ', "progress-timestamp", Use::Ignored),
+    (' ', "progress-timestamp", Use::Flag),
     (' ', "random-seed", Use::Value),
-    (' ', "sampling-rate", Use::IgnoredValue),
+    (' ', "sampling-rate", Use::Value),
     (' ', "show-script", Use::Value),
-    (' ', "verbose-errors", Use::Ignored),
+    (' ', "verbose-errors", Use::Flag),
     ('d', "debug", Use::Ignored),
+    (' ', "dbname", Use::Value),
     ('h', "host", Use::Value),
     ('p', "port", Use::Value),
     ('U', "username", Use::Value),
@@ -103,7 +106,7 @@ impl CommandLine {
             rest = &rest[letter.len_utf8()..];
             let found = OPTIONS.iter().find(|(own, ..)| *own == letter && letter != ' ');
             let (_, name, of) = found.ok_or_else(|| format!("-{letter} is no option of pgbench"))?;
-            let takes = matches!(of, Use::Value | Use::Script | Use::IgnoredValue);
+            let takes = matches!(of, Use::Value | Use::Script);
             let own = (takes && !rest.is_empty()).then_some(rest);
             self.take(name, *of, || own.or_else(|| words.next()))?;
             if takes {
@@ -124,15 +127,10 @@ impl CommandLine {
             Use::Flag => drop(self.options.insert(name, String::new())),
             Use::Value => drop(self.options.insert(name, value().ok_or_else(missing)?.to_owned())),
             Use::Script => self.repeated.push((name, value().ok_or_else(missing)?.to_owned())),
+            Use::Builtin(script) => self.repeated.push(("builtin", script.to_owned())),
             Use::Ignored => self.ignored.push(name),
-            Use::IgnoredValue => {
-                value().ok_or_else(missing)?;
-                self.ignored.push(name);
-            }
             Use::Refused => {
-                return Err(format!(
-                    "--{name} is not there: dbdyno makes no such tables and writes no such files"
-                ));
+                return Err(format!("--{name} is not there: dbdyno makes no such tables; leave it out"));
             }
         }
         Ok(())
@@ -163,13 +161,16 @@ mod tests {
     #[test]
     fn short_and_long_options_are_read_as_pgbench_reads_them() {
         let line =
-            of("-nr -c16 --jobs=2 -T 60 -f a.sql@9 -Dx=1 --file b.sql -q --max-tries 3 bench").unwrap();
+            of("-nr -c16 --jobs=2 -T 60 -f a.sql@9 -Dx=1 -S --file b.sql -q --max-tries 3 bench").unwrap();
         assert!(line.has("no-vacuum") && line.has("report-per-command") && !line.has("connect"));
         assert_eq!((line.number("client"), line.number("time")), (Ok(Some(16_u32)), Ok(Some(60_u64))));
         assert_eq!(line.number("max-tries"), Ok(Some(3_u32)));
         let repeated: Vec<(&str, &str)> =
             line.repeated.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        assert_eq!(repeated, [("file", "a.sql@9"), ("define", "x=1"), ("file", "b.sql")]);
+        assert_eq!(
+            repeated,
+            [("file", "a.sql@9"), ("define", "x=1"), ("builtin", "select-only"), ("file", "b.sql")]
+        );
         assert_eq!((line.database.as_deref(), line.ignored), (Some("bench"), vec!["quiet"]));
     }
 
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(of("--nix=1").unwrap_err(), "--nix is no option of pgbench");
         assert_eq!(of("-c").unwrap_err(), "--client takes a value");
         assert_eq!(of("a b").unwrap_err(), "b is one word too many: [OPTION]... [DBNAME]");
-        assert!(of("--partitions=3").unwrap_err().contains("--partitions is not there"));
+        assert!(of("--tablespace=x").unwrap_err().contains("--tablespace is not there"));
         assert_eq!(
             of("-c x").unwrap().number::<u32>("client").unwrap_err(),
             "--client is x, but must be a number"

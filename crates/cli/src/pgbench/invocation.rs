@@ -7,10 +7,14 @@ use dbdyno_drivers::{Endpoint, Target, postgres};
 use dbdyno_plan::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::OltpPace;
 use dbdyno_workloads::pgbench::builtin;
-use dbdyno_workloads::pgbench::options::{Pgbench as Options, QueryMode, Vacuum};
+use dbdyno_workloads::pgbench::options::{PartitionMethod, Pgbench as Options, QueryMode, Vacuum};
 use serde_json::{Value, json};
 
 use super::command_line::CommandLine;
+use super::log::LogOptions;
+
+/// A step ends when an operation is sent again more often.
+const MOST_TRIES: u32 = 1000;
 
 #[derive(Debug)]
 pub(super) struct Invocation {
@@ -25,6 +29,14 @@ pub(super) struct Invocation {
     pub(super) scale: Option<u32>,
     pub(super) seed: u64,
     pub(super) latency_limit: Option<Duration>,
+    /// How often a transaction is tried; 0: as often as there is time for.
+    pub(super) tries: u32,
+    pub(super) failures_detailed: bool,
+    pub(super) verbose_errors: bool,
+    pub(super) progress_timestamp: bool,
+    /// A run that is aborted has no report.
+    pub(super) exit_on_abort: bool,
+    pub(super) log: Option<LogOptions>,
 }
 
 impl Invocation {
@@ -35,7 +47,6 @@ impl Invocation {
             connections: vec![clients],
             use_existing: false,
             connect: line.has("connect"),
-            max_tries: line.number("max-tries")?.unwrap_or(1),
             vacuum: match (line.has("no-vacuum"), line.has("vacuum-all")) {
                 (true, _) => Vacuum::None,
                 (false, true) => Vacuum::All,
@@ -47,6 +58,9 @@ impl Invocation {
             })?,
             fillfactor: line.number("fillfactor")?.unwrap_or(100),
             scale: line.number("scale")?.unwrap_or(1),
+            partitions: line.number("partitions")?.unwrap_or(0),
+            partition_method: partition_method(line)?,
+            unlogged_tables: line.has("unlogged-tables"),
             ..Options::default()
         };
         let initializes = line.has("initialize") || line.has("init-steps");
@@ -64,6 +78,8 @@ impl Invocation {
             (options.pace, options.rates) = (OltpPace::Poisson, vec![rate.round() as u32]);
             options.latency_limit = latency_limit.map(PlanDuration);
         }
+        let tries = tries(line)?;
+        options.max_tries = if tries == 0 { MOST_TRIES } else { tries.min(MOST_TRIES) };
         for (_, definition) in line.repeated.iter().filter(|(name, _)| *name == "define") {
             let (name, value) = definition.split_once('=').ok_or("-D takes NAME=VALUE")?;
             options.define.insert(name.to_owned(), Value::String(value.to_owned()));
@@ -79,6 +95,12 @@ impl Invocation {
             scale: line.number("scale")?,
             seed: seed(line)?,
             latency_limit,
+            tries,
+            failures_detailed: line.has("failures-detailed"),
+            verbose_errors: line.has("verbose-errors"),
+            progress_timestamp: line.has("progress-timestamp"),
+            exit_on_abort: line.has("exit-on-abort"),
+            log: log(line)?,
             options,
         })
     }
@@ -95,6 +117,51 @@ fn load() -> Result<Load, String> {
             _ => Err(format!("{VARIABLE} is {text}, but must be a whole number of seconds from 1 on")),
         },
     }
+}
+
+fn tries(line: &CommandLine) -> Result<u32, String> {
+    let tries = line.number("max-tries")?.unwrap_or(1);
+    if tries == 0 && line.text("latency-limit").or(line.text("time")).is_none() {
+        return Err("an unlimited number of transaction tries needs --latency-limit or -T".to_owned());
+    }
+    Ok(tries)
+}
+
+fn partition_method(line: &CommandLine) -> Result<PartitionMethod, String> {
+    let Some(word) = line.text("partition-method") else { return Ok(PartitionMethod::Range) };
+    if line.number("partitions")?.unwrap_or(0_u32) == 0 {
+        return Err("--partition-method requires greater than zero --partitions".to_owned());
+    }
+    let method = serde_json::from_value(json!(word));
+    method.map_err(|_| format!("--partition-method is {word}, but must be range or hash"))
+}
+
+/// What `-l` asks for; other options of the log need it.
+fn log(line: &CommandLine) -> Result<Option<LogOptions>, String> {
+    let options = ["aggregate-interval", "log-prefix", "sampling-rate"];
+    let alone = options.into_iter().find(|name| !line.has("log") && line.has(name));
+    if let Some(name) = alone {
+        return Err(format!("--{name} is for a log of transactions: give -l too"));
+    }
+    let sampling: Option<f64> = line.number("sampling-rate")?;
+    let aggregate_s: Option<u64> = line.number("aggregate-interval")?;
+    if let Some(share) = sampling.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+        return Err(format!("--sampling-rate is {share}, but must be above 0 and at most 1"));
+    }
+    if sampling.is_some() && aggregate_s.is_some() {
+        return Err("--sampling-rate and --aggregate-interval exclude each other".to_owned());
+    }
+    let time_s = line.number::<u64>("time")?;
+    match aggregate_s {
+        Some(0) => return Err("--aggregate-interval is 0, but must be at least 1".to_owned()),
+        Some(every) if time_s.is_some_and(|time| time % every != 0) => {
+            let time = time_s.unwrap_or(0);
+            return Err(format!("duration ({time}) must be a multiple of aggregation interval ({every})"));
+        }
+        _ => {}
+    }
+    let prefix = line.text("log-prefix").unwrap_or("pgbench_log").to_owned();
+    Ok(line.has("log").then_some(LogOptions { prefix, aggregate_s, sampling }))
 }
 
 /// A new one each time unless one is given, as pgbench does.
@@ -124,7 +191,7 @@ fn init_steps(line: &CommandLine) -> String {
     steps
 }
 
-/// Scripts in their order; the last of `-N` and `-S` comes after `-b` and `-f`.
+/// Scripts in their order.
 fn files(line: &CommandLine) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for (name, value) in &line.repeated {
@@ -138,11 +205,6 @@ fn files(line: &CommandLine) -> Result<Vec<String>, String> {
                 files.push(weight.map_or_else(|| own.to_owned(), |weight| format!("{own}@{weight}")));
             }
             _ => {}
-        }
-    }
-    for (flag, own) in [("skip-some-updates", "simple-update"), ("select-only", "select-only")] {
-        if line.has(flag) {
-            files.push(own.to_owned());
         }
     }
     if files.is_empty() {
@@ -160,7 +222,9 @@ fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
     let port: u16 = port.parse().map_err(|_| format!("--port is {port}, but must be a port"))?;
     let user = text("username", "PGUSER").or_else(|| variable("USER"));
     let user = user.ok_or("no user: give -U, or set PGUSER or USER")?;
-    let database = line.database.clone().or_else(|| variable("PGDATABASE")).unwrap_or_else(|| user.clone());
+    let named = line.text("dbname").map(str::to_owned);
+    let database =
+        line.database.clone().or(named).or_else(|| variable("PGDATABASE")).unwrap_or_else(|| user.clone());
     let host = text("host", "PGHOST").unwrap_or_else(|| SOCKETS.to_owned());
     let login = if host.starts_with('/') {
         let socket = postgres::socket_path(std::path::Path::new(&host), port);

@@ -2,26 +2,44 @@
 
 mod command_line;
 mod invocation;
+mod log;
 mod text;
+mod watch;
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_loadgen::{Observer, StepEnd, Threads};
 use dbdyno_record::{Interval, Outcome};
-use dbdyno_workloads::pgbench::{Pgbench, builtin};
+use dbdyno_workloads::pgbench::{Alone, BUILTINS, Listener, Pgbench, builtin};
 use hdrhistogram::Histogram;
 
 use self::invocation::Invocation;
-use self::text::{Counts, Took};
+use self::text::{Counts, Report, Took};
+use self::watch::{Troubles, Watch};
 use crate::exit::ExitError;
 use crate::{terminal, unrecorded};
 
+/// What is wrong before a run: options, scripts, files, the first connection.
+const STATIC: u8 = 1;
+/// What went wrong while it ran.
+const ABORTED: u8 = 2;
+
+fn wrong(problem: impl ToString) -> ExitError {
+    ExitError::new(STATIC, problem)
+}
+
 pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
-    let line = command_line::read(arguments).map_err(ExitError::usage)?;
+    let line = command_line::read(arguments).map_err(wrong)?;
+    if line.repeated.iter().any(|(name, value)| *name == "builtin" && value == "list") {
+        terminal::aside(&listed());
+        return Ok(());
+    }
     if let Some(name) = line.text("show-script") {
-        let own = builtin(name).map_err(ExitError::usage)?;
-        return terminal::out(&format!("-- {}: {}\n{}", own.name, own.title, own.text));
+        let own = builtin(name).map_err(wrong)?;
+        terminal::aside(&format!("-- {}: {}\n{}", own.name, own.title, own.text));
+        return Ok(());
     }
     if line.has("version") {
         return terminal::out(&format!("pgbench (PostgreSQL) 15 (dbdyno {})", env!("CARGO_PKG_VERSION")));
@@ -30,15 +48,34 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         let names: Vec<String> = line.ignored.iter().map(|name| format!("--{name}")).collect();
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
-    let invocation = Invocation::of(&line).map_err(ExitError::usage)?;
-    let context = unrecorded::context(invocation.endpoint.clone(), &invocation.load, invocation.seed)?;
-    let workload = Pgbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
-    if invocation.initializes { initialize(&invocation, &workload) } else { measure(&invocation, workload) }
+    let invocation = Invocation::of(&line).map_err(wrong)?;
+    let context = unrecorded::context(invocation.endpoint.clone(), &invocation.load, invocation.seed)
+        .map_err(as_static)?;
+    let watch = Arc::new(Watch::new(&invocation).map_err(wrong)?);
+    let alone =
+        Alone { listener: Arc::clone(&watch) as Arc<dyn Listener>, latency_limit: invocation.latency_limit };
+    let workload = Pgbench::alone(&invocation.options, context, alone).map_err(wrong)?;
+    if invocation.initializes {
+        initialize(&invocation, &workload).map_err(as_static)
+    } else {
+        measure(&invocation, workload, &watch)
+    }
+}
+
+/// The same mistake with the original's status.
+fn as_static(error: ExitError) -> ExitError {
+    ExitError { code: STATIC, ..error }
+}
+
+/// What `-b list` prints.
+fn listed() -> String {
+    let lines = BUILTINS.iter().map(|own| format!("  {:>13}: {}\n", own.name, own.title));
+    format!("Available builtin scripts:\n{}", lines.collect::<String>())
 }
 
 fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitError> {
     if invocation.options.init_steps.is_empty() {
-        return Err(ExitError::usage("no initialization steps specified"));
+        return Err(wrong("no initialization steps specified"));
     }
     let began = Instant::now();
     terminal::note(&format!(
@@ -53,9 +90,15 @@ fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitErr
         None,
         &mut Nothing,
     )?;
-    ended(&end)?;
+    if end.outcome != Outcome::Completed {
+        return Err(wrong(reason(&end)));
+    }
     terminal::note(&format!("done in {:.2} s.", began.elapsed().as_secs_f64()));
     Ok(())
+}
+
+fn reason(end: &StepEnd) -> &str {
+    end.message.as_deref().unwrap_or("the run did not complete")
 }
 
 /// A load says nothing while it runs.
@@ -63,24 +106,52 @@ struct Nothing;
 
 impl Observer for Nothing {}
 
-fn measure(invocation: &Invocation, mut workload: Pgbench) -> Result<(), ExitError> {
+fn measure(invocation: &Invocation, mut workload: Pgbench, watch: &Watch) -> Result<(), ExitError> {
     terminal::note(&format!("setting random seed to {}", invocation.seed));
-    unrecorded::wait(ready(invocation, &mut workload))??;
-    let mut seen = Seen::new(invocation);
+    let partitions =
+        unrecorded::wait(ready(invocation, &mut workload)).and_then(|done| done).map_err(as_static)?;
+    let mut seen = Seen::new(invocation, watch);
     let threads = Threads { count: Some(invocation.jobs), ..Threads::default() };
     let end = unrecorded::step(&workload, threads, (&invocation.load, invocation.seed), None, &mut seen)?;
-    ended(&end)?;
+    let has_completed = end.outcome == Outcome::Completed;
+    if !has_completed && !seen.has_begun {
+        return Err(wrong(reason(&end)));
+    }
+    let logged = watch.finish();
+    if !has_completed {
+        terminal::error(reason(&end));
+    }
+    if !has_completed && invocation.exit_on_abort {
+        return Err(ExitError::new(ABORTED, "Run was aborted."));
+    }
     let took = Took {
         seconds: seen.last_us as f64 / 1e6,
         connecting: seen.barrier.saturating_duration_since(seen.began),
     };
-    let report = text::report(&seen.all, invocation, &workload.scripts(), workload.scale(), took);
-    terminal::out(&format!("pgbench (PostgreSQL) 15 (dbdyno {})\n{report}", env!("CARGO_PKG_VERSION")))
+    let tally = watch.tally();
+    let report = Report {
+        counts: &seen.all,
+        tally: &tally,
+        invocation,
+        scripts: &workload.scripts(),
+        scale: workload.scale(),
+        partitions,
+        took,
+    };
+    let head = format!("pgbench (PostgreSQL) 15 (dbdyno {})", env!("CARGO_PKG_VERSION"));
+    terminal::out(&format!("{head}\n{}", report.text()))?;
+    if !has_completed {
+        return Err(ExitError::new(ABORTED, "Run was aborted; the above results are incomplete."));
+    }
+    logged.map_err(|error| ExitError::new(ABORTED, format!("cannot write the log: {error}; make room there")))
 }
 
-async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<(), ExitError> {
-    let mut session = invocation.endpoint.connect().await.map_err(ExitError::server)?;
-    let done = prepared(invocation, workload, &mut session).await.map_err(ExitError::server);
+/// Partitions of the accounts, if they have any.
+type Partitions = Option<(&'static str, i64)>;
+
+async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<Partitions, ExitError> {
+    let mut session = invocation.endpoint.connect().await.map_err(wrong)?;
+    let done = prepared(invocation, workload, &mut session).await.map_err(wrong);
     session.close().await;
     done
 }
@@ -89,9 +160,11 @@ async fn prepared(
     invocation: &Invocation,
     workload: &mut Pgbench,
     session: &mut AnySession,
-) -> Result<(), dbdyno_workloads::Error> {
+) -> Result<Partitions, dbdyno_workloads::Error> {
+    let mut partitions = None;
     if workload.scripts().iter().any(|script| script.title.starts_with("<builtin")) {
         workload.find_scale(session).await?;
+        partitions = workload.partitions(session).await;
         if invocation.scale.is_some_and(|scale| u64::from(scale) != workload.scale()) {
             let scale = workload.scale();
             terminal::note(&format!("-s is ignored: pgbench_branches has {scale} rows"));
@@ -100,33 +173,39 @@ async fn prepared(
     if workload.make_ready(session).await?.is_some() {
         terminal::note("starting vacuum...end.");
     }
-    Ok(())
-}
-
-fn ended(end: &StepEnd) -> Result<(), ExitError> {
-    if end.outcome == Outcome::Completed {
-        return Ok(());
-    }
-    let message = end.message.as_deref().unwrap_or("the run did not complete");
-    Err(ExitError::usage(format!("Run was aborted: {message}")))
+    Ok(partitions)
 }
 
 struct Seen<'a> {
     invocation: &'a Invocation,
+    watch: &'a Watch,
     all: Counts,
     /// Since the line before.
     part: Counts,
+    /// At the line before.
+    troubles: Troubles,
     began: Instant,
     barrier: Instant,
+    has_begun: bool,
     last_us: u64,
     line_us: u64,
 }
 
 impl<'a> Seen<'a> {
-    fn new(invocation: &'a Invocation) -> Self {
+    fn new(invocation: &'a Invocation, watch: &'a Watch) -> Self {
         let now = Instant::now();
-        let (all, part) = (Counts::default(), Counts::default());
-        Self { invocation, all, part, began: now, barrier: now, last_us: 0, line_us: 0 }
+        Self {
+            invocation,
+            watch,
+            all: Counts::default(),
+            part: Counts::default(),
+            troubles: Troubles::default(),
+            began: now,
+            barrier: now,
+            has_begun: false,
+            last_us: 0,
+            line_us: 0,
+        }
     }
 }
 
@@ -137,6 +216,8 @@ impl Observer for Seen<'_> {
 
     fn barrier(&mut self, start: Instant) {
         self.barrier = start;
+        self.has_begun = true;
+        self.watch.begin(SystemTime::now() + start.saturating_duration_since(Instant::now()));
     }
 
     fn times(&mut self, _: &str, response: &Histogram<u64>) {
@@ -163,9 +244,6 @@ impl Observer for Seen<'_> {
             self.last_us = self.last_us.max(interval.to_us);
             for counts in [&mut self.all, &mut self.part] {
                 counts.done += interval.done;
-                counts.failed += interval.failed;
-                counts.retries += interval.errors.retry;
-                counts.skipped += interval.dropped;
                 counts.lag_us += interval.response_sum_us.saturating_sub(interval.service_sum_us);
             }
         }
@@ -173,8 +251,11 @@ impl Observer for Seen<'_> {
         let since = Duration::from_micros(self.last_us.saturating_sub(self.line_us));
         if !every.is_zero() && since >= every {
             let total = self.last_us as f64 / 1e6;
-            terminal::note(&text::progress(&self.part, self.invocation, since.as_secs_f64(), total));
-            (self.part, self.line_us) = (Counts::default(), self.last_us);
+            let all = self.watch.tally().all;
+            let troubles = all.since(&self.troubles);
+            let seconds = since.as_secs_f64();
+            terminal::note(&text::progress(&self.part, &troubles, self.invocation, seconds, total));
+            (self.part, self.troubles, self.line_us) = (Counts::default(), all, self.last_us);
         }
     }
 }

@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dbdyno_workloads::pgbench::ScriptInfo;
 
 use super::invocation::Invocation;
+use super::watch::{Tally, Troubles};
 use crate::time::to_us;
 use crate::unrecorded::Times;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     pub(super) done: u64,
-    pub(super) failed: u64,
-    pub(super) retries: u64,
-    pub(super) skipped: u64,
     /// From when a transaction was due to its end, and those before it was sent.
     pub(super) times: Times,
     pub(super) lag_us: u64,
@@ -40,153 +38,226 @@ pub(super) struct Took {
     pub(super) connecting: Duration,
 }
 
-fn percent(part: u64, of: u64) -> f64 {
-    if of == 0 { 0.0 } else { 100.0 * part as f64 / of as f64 }
+/// What a report is made of.
+pub(super) struct Report<'a> {
+    pub(super) counts: &'a Counts,
+    pub(super) tally: &'a Tally,
+    pub(super) invocation: &'a Invocation,
+    pub(super) scripts: &'a [ScriptInfo],
+    pub(super) scale: u64,
+    /// How the accounts are partitioned.
+    pub(super) partitions: Option<(&'static str, i64)>,
+    pub(super) took: Took,
 }
 
-/// A line of `--progress`; `total` and `seconds` are since the start and since the line before.
-pub(super) fn progress(counts: &Counts, invocation: &Invocation, seconds: f64, total: f64) -> String {
+/// Without a whole it is no number, in the original's words.
+fn percent(part: u64, of: u64) -> String {
+    percent_of(part, of, 3)
+}
+
+fn percent_of(part: u64, of: u64, digits: usize) -> String {
+    if of == 0 { "NaN".to_owned() } else { format!("{:.digits$}", 100.0 * part as f64 / of as f64) }
+}
+
+/// A line of `--progress`; `total` and `seconds` are since the start and since the line before, and
+/// so are `counts` and `troubles`.
+pub(super) fn progress(
+    counts: &Counts,
+    troubles: &Troubles,
+    invocation: &Invocation,
+    seconds: f64,
+    total: f64,
+) -> String {
     let rate = if seconds > 0.0 { counts.done as f64 / seconds } else { 0.0 };
     let (mean, spread) = (counts.times.0.mean() / 1e3, counts.times.0.stdev() / 1e3);
-    let failed = counts.failed;
-    let mut line = format!(
-        "progress: {total:.1} s, {rate:.1} tps, lat {mean:.3} ms stddev {spread:.3}, {failed} failed"
-    );
+    let at = if invocation.progress_timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        format!("{:.3}", since.as_secs_f64())
+    } else {
+        format!("{total:.1}")
+    };
+    let failed = troubles.failed();
+    let mut line =
+        format!("progress: {at} s, {rate:.1} tps, lat {mean:.3} ms stddev {spread:.3}, {failed} failed");
     // Writing to a text cannot fail.
     if !invocation.options.rates.is_empty() {
         let _ = write!(line, ", lag {:.3} ms", counts.lag_ms());
         if invocation.latency_limit.is_some() {
-            let _ = write!(line, ", {} skipped", counts.skipped);
+            let _ = write!(line, ", {} skipped", troubles.skipped);
         }
+    }
+    if invocation.tries != 1 {
+        let _ = write!(line, ", {} retried, {} retries", troubles.retried, troubles.retries);
     }
     line
 }
 
-pub(super) fn report(
-    counts: &Counts,
-    invocation: &Invocation,
-    scripts: &[ScriptInfo],
-    scale: u64,
-    took: Took,
-) -> String {
-    let mut out = String::new();
-    let mut line = |text: String| {
-        let _ = writeln!(out, "{text}");
-    };
-    let options = &invocation.options;
-    let total = counts.done + counts.failed;
-    let title = if let [only] = scripts { only.title.as_str() } else { "multiple scripts" };
-    line(format!("transaction type: {title}"));
-    line(format!("scaling factor: {scale}"));
-    line(format!("query mode: {}", options.protocol.name()));
-    line(format!("number of clients: {}", invocation.clients));
-    line(format!("number of threads: {}", invocation.jobs));
-    line(format!("maximum number of tries: {}", options.max_tries));
-    match options.transactions {
-        Some(each) => {
-            line(format!("number of transactions per client: {each}"));
-            let all = each * u64::from(invocation.clients);
-            line(format!("number of transactions actually processed: {}/{all}", counts.done));
+impl Report<'_> {
+    pub(super) fn text(&self) -> String {
+        let mut out = String::new();
+        let mut line = |text: String| {
+            let _ = writeln!(out, "{text}");
+        };
+        self.head(&mut line);
+        self.troubles("", self.tally.all, self.counts.done, &mut line);
+        // Nothing more can be said where nothing was done.
+        if self.counts.done + self.tally.all.skipped == 0 {
+            return out;
         }
-        None => {
-            line(format!("duration: {} s", options.time.0.as_secs()));
-            line(format!("number of transactions actually processed: {}", counts.done));
+        self.late(&mut line);
+        self.latency(&mut line);
+        self.rates(&mut line);
+        self.each_script(&mut line);
+        out
+    }
+
+    fn head(&self, line: &mut impl FnMut(String)) {
+        let Self { invocation, counts, .. } = self;
+        let options = &invocation.options;
+        let title = if let [only] = self.scripts { only.title.as_str() } else { "multiple scripts" };
+        line(format!("transaction type: {title}"));
+        line(format!("scaling factor: {}", self.scale));
+        if let Some((method, count)) = self.partitions {
+            line(format!("partition method: {method}"));
+            line(format!("partitions: {count}"));
         }
-    }
-    line(format!("number of failed transactions: {} ({:.3}%)", counts.failed, percent(counts.failed, total)));
-    if options.max_tries > 1 {
-        line(format!("total number of retries: {}", counts.retries));
-    }
-    late(counts, invocation, &mut line);
-    latency(counts, invocation, took, &mut line);
-    if !options.rates.is_empty() {
-        let max_ms = counts.lag_max_us as f64 / 1e3;
-        line(format!("rate limit schedule lag: avg {:.3} (max {max_ms:.3}) ms", counts.lag_ms()));
-    }
-    let tps = if took.seconds > 0.0 { counts.done as f64 / took.seconds } else { 0.0 };
-    if options.connect {
-        line(format!("average connection time = {:.3} ms", counts.part("connect").1));
-        line(format!("tps = {tps:.6} (including reconnection times)"));
-    } else {
-        line(format!("initial connection time = {:.3} ms", took.connecting.as_secs_f64() * 1e3));
-        line(format!("tps = {tps:.6} (without initial connection time)"));
-    }
-    each_script(counts, invocation, scripts, took, &mut line);
-    out
-}
-
-fn late(counts: &Counts, invocation: &Invocation, line: &mut impl FnMut(String)) {
-    let Some(limit) = invocation.latency_limit else { return };
-    if !invocation.options.rates.is_empty() {
-        let all = counts.done + counts.failed + counts.skipped;
-        let skipped = counts.skipped;
-        line(format!("number of transactions skipped: {skipped} ({:.3}%)", percent(skipped, all)));
-    }
-    let within = counts.times.0.count_between(0, to_us(limit));
-    let above = counts.times.0.len().saturating_sub(within);
-    let ms = limit.as_secs_f64() * 1e3;
-    let share = percent(above, counts.done);
-    line(format!(
-        "number of transactions above the {ms:.1} ms latency limit: {above}/{} ({share:.3}%)",
-        counts.done
-    ));
-}
-
-fn latency(counts: &Counts, invocation: &Invocation, took: Took, line: &mut impl FnMut(String)) {
-    let is_measured =
-        invocation.progress > 0 || invocation.latency_limit.is_some() || !invocation.options.rates.is_empty();
-    if is_measured {
-        line(format!("latency average = {:.3} ms", counts.times.0.mean() / 1e3));
-        line(format!("latency stddev = {:.3} ms", counts.times.0.stdev() / 1e3));
-    } else {
-        let each =
-            1e3 * took.seconds * f64::from(invocation.clients) / (counts.done + counts.failed).max(1) as f64;
-        let note = if counts.failed > 0 { " (including failures)" } else { "" };
-        line(format!("latency average = {each:.3} ms{note}"));
-    }
-}
-
-fn each_script(
-    counts: &Counts,
-    invocation: &Invocation,
-    scripts: &[ScriptInfo],
-    took: Took,
-    line: &mut impl FnMut(String),
-) {
-    let is_single = scripts.len() == 1;
-    if is_single && !invocation.per_command {
-        return;
-    }
-    let weights: u64 = scripts.iter().map(|script| script.weight).sum();
-    for (number, script) in (1..).zip(scripts) {
-        if !is_single {
-            let (done, mean, spread) = counts.part(script.name);
-            let (share, tps) = (percent(done, counts.done), done as f64 / took.seconds.max(1e-9));
-            let target = percent(script.weight, weights);
-            line(format!("SQL script {number}: {}", script.title));
-            line(format!(" - weight: {} (targets {target:.1}% of total)", script.weight));
-            line(format!(" - {done} transactions ({share:.1}% of total, tps = {tps:.6})"));
-            if counts.failed == 0 {
-                line(" - number of failed transactions: 0 (0.000%)".to_owned());
+        line(format!("query mode: {}", options.protocol.name()));
+        line(format!("number of clients: {}", invocation.clients));
+        line(format!("number of threads: {}", invocation.jobs));
+        if invocation.tries != 0 {
+            line(format!("maximum number of tries: {}", invocation.tries));
+        }
+        match options.transactions {
+            Some(each) => {
+                line(format!("number of transactions per client: {each}"));
+                let all = each * u64::from(invocation.clients);
+                line(format!("number of transactions actually processed: {}/{all}", counts.done));
             }
-            line(format!(" - latency average = {mean:.3} ms"));
-            line(format!(" - latency stddev = {spread:.3} ms"));
-        }
-        if invocation.per_command {
-            let head = if is_single { "" } else { " - " };
-            let more =
-                if invocation.options.max_tries > 1 { ", failures and retries" } else { " and failures" };
-            line(format!("{head}statement latencies in milliseconds{more}:"));
-            // Which command a transaction failed at is not counted.
-            let failures = if counts.failed == 0 { "0" } else { "-" };
-            let retries = if counts.retries == 0 { "0" } else { "-" };
-            let retries =
-                if invocation.options.max_tries > 1 { format!("  {retries:>10}") } else { String::new() };
-            for command in &script.commands {
-                let text = command.text.split_whitespace().collect::<Vec<_>>().join(" ");
-                let ms = counts.part(command.name).1;
-                line(format!("   {ms:>11.3}  {failures:>10}{retries}  {text}"));
+            None => {
+                line(format!("duration: {} s", options.time.0.as_secs()));
+                line(format!("number of transactions actually processed: {}", counts.done));
             }
         }
+    }
+
+    /// Failures and retries of `done` transactions and those that failed, of all or of a script.
+    fn troubles(&self, lead: &str, troubles: Troubles, done: u64, line: &mut impl FnMut(String)) {
+        let total = done + troubles.skipped + troubles.failed();
+        let mut share = |what: &str, count: u64| {
+            line(format!("{lead}number of {what}: {count} ({}%)", percent(count, total)));
+        };
+        share("failed transactions", troubles.failed());
+        if self.invocation.failures_detailed {
+            share("serialization failures", troubles.serialization);
+            share("deadlock failures", troubles.deadlock);
+        }
+        if self.invocation.tries != 1 {
+            share("transactions retried", troubles.retried);
+            line(format!("{lead}total number of retries: {}", troubles.retries));
+        }
+    }
+
+    /// Transactions of a rate that were never sent.
+    fn skipped(&self, lead: &str, troubles: Troubles, done: u64, line: &mut impl FnMut(String)) {
+        if self.invocation.latency_limit.is_some() && !self.invocation.options.rates.is_empty() {
+            let (skipped, all) = (troubles.skipped, done + troubles.failed() + troubles.skipped);
+            line(format!("{lead}number of transactions skipped: {skipped} ({}%)", percent(skipped, all)));
+        }
+    }
+
+    fn late(&self, line: &mut impl FnMut(String)) {
+        let Some(limit) = self.invocation.latency_limit else { return };
+        let counts = self.counts;
+        self.skipped("", self.tally.all, counts.done, line);
+        let within = counts.times.0.count_between(0, to_us(limit));
+        let above = counts.times.0.len().saturating_sub(within);
+        let ms = limit.as_secs_f64() * 1e3;
+        let share = if counts.done == 0 { "0.000".to_owned() } else { percent(above, counts.done) };
+        line(format!(
+            "number of transactions above the {ms:.1} ms latency limit: {above}/{} ({share}%)",
+            counts.done
+        ));
+    }
+
+    fn latency(&self, line: &mut impl FnMut(String)) {
+        let Self { invocation, counts, .. } = self;
+        let is_measured = invocation.progress > 0
+            || invocation.latency_limit.is_some()
+            || !invocation.options.rates.is_empty();
+        if is_measured {
+            spread("latency", counts.done, &counts.times, line);
+        } else {
+            let failed = self.tally.all.failed();
+            let each = 1e3 * self.took.seconds * f64::from(invocation.clients)
+                / (counts.done + failed).max(1) as f64;
+            let note = if failed > 0 { " (including failures)" } else { "" };
+            line(format!("latency average = {each:.3} ms{note}"));
+        }
+        if !invocation.options.rates.is_empty() {
+            let max_ms = counts.lag_max_us as f64 / 1e3;
+            line(format!("rate limit schedule lag: avg {:.3} (max {max_ms:.3}) ms", counts.lag_ms()));
+        }
+    }
+
+    fn rates(&self, line: &mut impl FnMut(String)) {
+        let (counts, took) = (self.counts, self.took);
+        let tps = if took.seconds > 0.0 { counts.done as f64 / took.seconds } else { 0.0 };
+        if self.invocation.options.connect {
+            line(format!("average connection time = {:.3} ms", counts.part("connect").1));
+            line(format!("tps = {tps:.6} (including reconnection times)"));
+        } else {
+            line(format!("initial connection time = {:.3} ms", took.connecting.as_secs_f64() * 1e3));
+            line(format!("tps = {tps:.6} (without initial connection time)"));
+        }
+    }
+
+    fn each_script(&self, line: &mut impl FnMut(String)) {
+        let is_single = self.scripts.len() == 1;
+        if is_single && !self.invocation.per_command {
+            return;
+        }
+        let weights: u64 = self.scripts.iter().map(|script| script.weight).sum();
+        for (index, script) in self.scripts.iter().enumerate() {
+            if !is_single {
+                let own = self.counts.parts.get(script.name);
+                let (done, times) = own.cloned().unwrap_or_default();
+                let (share, target) =
+                    (percent_of(done, self.counts.done, 1), percent_of(script.weight, weights, 1));
+                let tps = done as f64 / self.took.seconds.max(1e-9);
+                line(format!("SQL script {}: {}", index + 1, script.title));
+                line(format!(" - weight: {} (targets {target}% of total)", script.weight));
+                line(format!(" - {done} transactions ({share}% of total, tps = {tps:.6})"));
+                let troubles = self.tally.script(index);
+                self.troubles(" - ", troubles, done, line);
+                if done + troubles.failed() + troubles.skipped > 0 {
+                    self.skipped(" - ", troubles, done, line);
+                }
+                spread(" - latency", done, &times, line);
+            }
+            if self.invocation.per_command {
+                self.each_command(index, if is_single { "" } else { " - " }, line);
+            }
+        }
+    }
+
+    fn each_command(&self, script: usize, lead: &str, line: &mut impl FnMut(String)) {
+        let has_retries = self.invocation.tries != 1;
+        let more = if has_retries { ", failures and retries" } else { " and failures" };
+        line(format!("{lead}statement latencies in milliseconds{more}:"));
+        for (index, command) in self.scripts[script].commands.iter().enumerate() {
+            let text = command.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let ms = self.counts.part(command.name).1;
+            let (failures, retries) = self.tally.command(script, index);
+            let retries = if has_retries { format!("  {retries:>10}") } else { String::new() };
+            line(format!("   {ms:>11.3}  {failures:>10}{retries}  {text}"));
+        }
+    }
+}
+
+/// Mean and standard deviation, if anything was done.
+fn spread(what: &str, done: u64, times: &Times, line: &mut impl FnMut(String)) {
+    if done > 0 {
+        line(format!("{what} average = {:.3} ms", times.0.mean() / 1e3));
+        line(format!("{what} stddev = {:.3} ms", times.0.stdev() / 1e3));
     }
 }

@@ -46,7 +46,7 @@ fn whole(new_form: bool, payloads: &[Vec<u8>]) -> Result<Answer, Fault> {
 /// The answer must come out the same wherever the bytes are cut, and only with the last byte.
 fn check(new_form: bool, payloads: &[Vec<u8>], rows: u64, affected: u64, warnings: u16) {
     let bytes = packets(payloads);
-    let expected = Answer { rows, affected, bytes: bytes.len() as u64, warnings };
+    let expected = Answer { rows, affected, bytes: bytes.len() as u64, warnings, ..Answer::default() };
     for cut in 1..=bytes.len() {
         let answer = fed(new_form, &bytes, &[cut, bytes.len()]).expect("complete").expect("an answer");
         assert_eq!(answer, expected, "cut at {cut}");
@@ -77,7 +77,7 @@ fn definitions_may_be_left_out_where_that_was_agreed_and_only_there() {
         };
         for follow in [0, 1] {
             let bytes = answer(follow);
-            let expected = Answer { rows: 2, affected: 0, bytes: bytes.len() as u64, warnings: 3 };
+            let expected = Answer { rows: 2, bytes: bytes.len() as u64, warnings: 3, ..Answer::default() };
             for cut in 1..=bytes.len() {
                 let found = fed_in(form, &bytes, &[cut, bytes.len()]).expect("complete").expect("an answer");
                 assert_eq!(found, expected, "{follow} definitions, cut at {cut}");

@@ -64,7 +64,7 @@ impl NullSession {
         } else {
             tokio::time::sleep(self.options.delay).await;
         }
-        Answer { rows: 1, affected, bytes: 0, warnings: 0 }
+        Answer { rows: 1, affected, ..Answer::default() }
     }
 }
 

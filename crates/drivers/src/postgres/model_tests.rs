@@ -162,6 +162,7 @@ impl Model {
             affected: parts.iter().fold(0, |sum, part| sum.saturating_add(part.affected())),
             bytes: self.bytes(executed).len() as u64,
             warnings: self.asides.iter().filter(|(_, aside)| matches!(aside, Aside::Notice)).count() as u16,
+            copied_out: parts.iter().any(|part| matches!(part, Part::CopyOut(_))),
         }
     }
 

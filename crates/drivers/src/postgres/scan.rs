@@ -142,7 +142,10 @@ impl Scanner {
             (b'1', Phase::Begun | Phase::Over) if self.form == RequestForm::Pipeline => {}
             // An empty statement, and a portal that stopped at a row limit, which is never set.
             (b'I' | b's', Phase::Results) => self.end_of_statement(),
-            (b'H', Phase::Results) => self.copies_out = true,
+            (b'H', Phase::Results) => {
+                self.copies_out = true;
+                self.answer.copied_out = true;
+            }
             (b'G', Phase::Results) => return Ok(Step::CopyIn),
             _ => return Err(Fault::Malformed("a message that belongs to another answer")),
         }

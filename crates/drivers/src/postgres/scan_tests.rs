@@ -49,7 +49,8 @@ fn whole(form: RequestForm, messages: &[Vec<u8>]) -> Outcome {
 /// The answer must come out the same wherever the bytes are cut, and only with the last byte.
 fn check(form: RequestForm, messages: &[Vec<u8>], rows: u64, affected: u64, warnings: u16) {
     let bytes = messages.concat();
-    let expected = Answer { rows, affected, bytes: bytes.len() as u64, warnings };
+    let copied_out = messages.iter().any(|message| message[0] == b'H');
+    let expected = Answer { rows, affected, bytes: bytes.len() as u64, warnings, copied_out };
     let answer = |pieces: &[usize]| match fed(form, &bytes, pieces) {
         Outcome::Answer(answer) => answer,
         other => panic!("{pieces:?}: {other:?}"),

@@ -23,7 +23,7 @@ fn closed_and_ended(rule: WindowRule, limits: [(Limit, u64); 2]) -> (Instant, In
     spec.window = rule;
     let (end, _) = run_step(&spec, lanes.collect(), options);
     assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
-    let first = *closed.lock().unwrap().iter().min().expect("both were closed");
+    let first = *closed.lock().expect("no panic").iter().min().expect("both were closed");
     (first, *barrier.get().expect("the clock started") + Duration::from_micros(end.at_us))
 }
 

@@ -41,12 +41,16 @@ pub const BUILTINS: [Builtin; 3] = [
 
 /// The one script whose name begins with `name`.
 pub fn builtin(name: &str) -> Result<&'static Builtin, String> {
-    let mut found = BUILTINS.iter().filter(|own| own.name.starts_with(name));
-    match (found.next(), found.next()) {
-        (Some(own), None) => Ok(own),
-        _ => {
-            let names = BUILTINS.map(|own| own.name).join(", ");
-            Err(format!("no single builtin script is named \"{name}\"; there are {names}"))
+    let found: Vec<&Builtin> = BUILTINS.iter().filter(|own| own.name.starts_with(name)).collect();
+    let names = BUILTINS.map(|own| own.name).join(", ");
+    match &found[..] {
+        [own] => Ok(own),
+        [] => Err(format!("no builtin script found for name \"{name}\"; there are {names}")),
+        several => {
+            let count = several.len();
+            Err(format!(
+                "ambiguous builtin name: {count} builtin scripts found for prefix \"{name}\"; there are {names}"
+            ))
         }
     }
 }
@@ -100,3 +104,18 @@ pub(crate) const FOREIGN_KEYS: [(&str, &str, &str); 5] = [
     ("pgbench_history", "tid", "pgbench_tellers"),
     ("pgbench_history", "aid", "pgbench_accounts"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_builtin_script_is_found_by_an_unambiguous_beginning_of_its_name() {
+        assert_eq!(
+            ["tpcb", "si", "select-only"].map(|name| builtin(name).unwrap().name),
+            ["tpcb-like", "simple-update", "select-only"]
+        );
+        insta::assert_snapshot!(builtin("s").unwrap_err(), @r#"ambiguous builtin name: 2 builtin scripts found for prefix "s"; there are tpcb-like, simple-update, select-only"#);
+        insta::assert_snapshot!(builtin("nix").unwrap_err(), @r#"no builtin script found for name "nix"; there are tpcb-like, simple-update, select-only"#);
+    }
+}

@@ -9,7 +9,7 @@ use dbdyno_plan::{
 
 use super::builtin::ACCOUNTS;
 use super::options::{Pgbench, QueryMode};
-use super::variables::is_name_sign;
+use super::variables::{is_name, no_name};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::oltp::estimate::OPERATION;
 use crate::options::{first_problem, range_problem};
@@ -96,10 +96,8 @@ fn words_problem(options: &Pgbench) -> Option<Mistake> {
         let message = format!("init_steps holds {letter}, but must be letters of {INIT_STEPS}");
         return Some(("init_steps", message));
     }
-    let is_name = |name: &String| !name.is_empty() && name.chars().all(is_name_sign);
     if let Some(name) = options.define.keys().find(|name| !is_name(name)) {
-        let message = format!("define holds {name:?}, which is no name of a variable: letters, digits and _");
-        return Some(("define", message));
+        return Some(("define", format!("define has an {}", no_name(name))));
     }
     let is_late = options.rates.is_empty() && options.latency_limit.is_some();
     let late = "latency_limit is for a step with a rate; in a closed loop nothing is late";

@@ -10,6 +10,16 @@ pub(crate) enum Expression {
     /// By its index among the variables.
     Variable(usize),
     Call(Function, Vec<Expression>),
+    /// Operators from left to right: each has what came before it as its first operand, so that a
+    /// sum of any length is not deep.
+    Chain(Box<Expression>, Vec<Link>),
+}
+
+/// An operator of a chain, with its second operand.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Link {
+    function: Function,
+    right: Expression,
 }
 
 /// What an expression calls: functions by name, and operators.
@@ -21,6 +31,7 @@ pub(crate) enum Function {
     /// Conditions and their values, and the value of ELSE.
     Case,
     Is,
+    IsNot,
     Add,
     Subtract,
     Multiply,
@@ -82,35 +93,54 @@ pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] 
 ];
 
 impl Expression {
+    /// `self`, then an operator with its second operand.
+    pub(crate) fn then(self, function: Function, right: Self) -> Self {
+        let link = Link { function, right };
+        match self {
+            Self::Chain(first, mut links) => {
+                links.push(link);
+                Self::Chain(first, links)
+            }
+            first => Self::Chain(Box::new(first), vec![link]),
+        }
+    }
+
     pub(crate) fn value(&self, variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(*value),
             Self::Variable(index) => variables.value(*index),
-            Self::Call(function, arguments) => match function {
-                Function::And => junction(arguments, false, variables, draws),
-                Function::Or => junction(arguments, true, variables, draws),
-                Function::Case => case(arguments, variables, draws),
-                function => strict(*function, arguments, variables, draws),
-            },
+            Self::Call(Function::Case, arguments) => case(arguments, variables, draws),
+            Self::Call(function, arguments) => strict(*function, arguments, variables, draws),
+            Self::Chain(first, links) => {
+                let mut left = first.value(variables, draws)?;
+                for Link { function, right } in links {
+                    left = match function {
+                        Function::And => junction(left, right, false, variables, draws)?,
+                        Function::Or => junction(left, right, true, variables, draws)?,
+                        function => applied(*function, &[left, right.value(variables, draws)?], draws)?,
+                    };
+                }
+                Ok(left)
+            }
         }
     }
 }
 
-/// AND and OR: the second argument is looked at only if the first is not `decides`.
+/// AND and OR: the second operand is looked at only if the first is not `decides`.
 fn junction(
-    arguments: &[Expression],
+    left: Value,
+    right: &Expression,
     decides: bool,
     variables: &Variables,
     draws: &mut Draws,
 ) -> Result<Value, String> {
-    for argument in arguments {
-        match argument.value(variables, draws)? {
-            Value::Null => return Ok(Value::Null),
-            value if value.to_bool()? == decides => return Ok(Value::Bool(decides)),
-            _ => {}
-        }
+    if left == Value::Null || left.to_bool()? == decides {
+        return Ok(left);
     }
-    Ok(Value::Bool(!decides))
+    match right.value(variables, draws)? {
+        Value::Null => Ok(Value::Null),
+        right => right.to_bool().map(Value::Bool),
+    }
 }
 
 fn case(arguments: &[Expression], variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
@@ -123,7 +153,7 @@ fn case(arguments: &[Expression], variables: &Variables, draws: &mut Draws) -> R
     otherwise.first().map_or(Ok(Value::Null), |value| value.value(variables, draws))
 }
 
-/// All arguments are looked at; NULL among them gives NULL.
+/// All arguments are looked at.
 fn strict(
     function: Function,
     arguments: &[Expression],
@@ -139,21 +169,29 @@ fn strict(
             None => more.push(value),
         }
     }
-    let [a, b, c] = first;
-    let given = &first[..arguments.len().min(3)];
-    let has_null = given.iter().chain(&more).any(|value| *value == Value::Null);
-    if has_null && !matches!(function, Function::Is | Function::Debug) {
+    if more.is_empty() {
+        return applied(function, &first[..arguments.len()], draws);
+    }
+    applied(function, &[&first[..], &more].concat(), draws)
+}
+
+/// The value of a function of `given`; NULL among them gives NULL.
+fn applied(function: Function, given: &[Value], draws: &mut Draws) -> Result<Value, String> {
+    use Function as F;
+    let has_null = given.contains(&Value::Null);
+    if has_null && !matches!(function, F::Is | F::IsNot | F::Debug) {
         return Ok(Value::Null);
     }
-    use Function as F;
+    let [a, b, c] = [0, 1, 2].map(|place| given.get(place).copied().unwrap_or(Value::Null));
     match function {
         F::Add | F::Subtract | F::Multiply | F::Divide | F::Modulo => arithmetic(function, a, b),
         F::Equal | F::Unequal | F::LessOrEqual | F::Less => comparison(function, a, b),
         F::BitAnd | F::BitOr | F::BitXor | F::ShiftLeft | F::ShiftRight => bits(function, a, b),
-        F::Least | F::Greatest => extreme(function, given.iter().chain(&more).copied()),
+        F::Least | F::Greatest => extreme(function, given.iter().copied()),
         F::Random | F::Exponential | F::Gaussian | F::Zipfian => random(function, (a, b, c), draws),
         F::Not => Ok(Value::Bool(!a.to_bool()?)),
         F::Is => Ok(Value::Bool(a == b)),
+        F::IsNot => Ok(Value::Bool(a != b)),
         F::Debug => Ok(a),
         F::Abs => match a {
             Value::Double(number) => Ok(Value::Double(number.abs())),

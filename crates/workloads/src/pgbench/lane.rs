@@ -1,20 +1,26 @@
 //! One connection of a step: draws a script for each transaction, and does what it says.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{Answer, Param, Sent, Statement};
-use dbdyno_loadgen::{Done, Failure, Lane, StatementDone};
+use dbdyno_loadgen::{Done, Failure, Lane, Notes, OperationTimes, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use super::Setup;
+use super::listener::{Attempt, Course, Ending, FailureKind};
 use super::options::QueryMode;
 use super::random::Draws;
-use super::script::{Action, Keep, Piece, Sql};
+use super::script::{Action, Keep, NO_COPY, Piece, Sql};
+use super::sources::Scripts;
 use super::value::Value;
-use super::variables::Variables;
+use super::variables::{Variables, is_name, no_name};
 use crate::Philox;
 use crate::connection::{Connection, of_script};
+
+/// What a session calls the failure of a COPY that asks for rows.
+const REFUSED_COPY: &str = "copy";
 
 /// A command of all scripts, as a connection has it.
 #[derive(Debug)]
@@ -46,6 +52,11 @@ pub struct ScriptLane {
     /// As they were when the transaction began, for another try.
     before: Variables,
     tries: u32,
+    course: Course,
+    /// When the transaction was tried first; for one that is tried again.
+    began: Instant,
+    /// When the step's time is over, from the first transaction on; of steps with a length.
+    ends: Option<Instant>,
     /// By script and command.
     commands: Vec<Vec<LaneCommand>>,
     names: Vec<&'static str>,
@@ -82,6 +93,9 @@ impl ScriptLane {
             client,
             variables,
             tries: 0,
+            course: Course::default(),
+            began: Instant::now(),
+            ends: None,
             commands,
             pipeline: None,
             text: Vec::new(),
@@ -100,6 +114,7 @@ impl ScriptLane {
         let client = if self.step_draws.is_shared { 0 } else { self.client };
         self.draws.begin(client, number);
         if self.tries == 0 {
+            self.began = Instant::now();
             self.before.copy_from(&self.variables);
         } else {
             self.variables.copy_from(&self.before);
@@ -112,12 +127,8 @@ impl ScriptLane {
         let setup = Arc::clone(&self.setup);
         let scripts = setup.scripts.as_ref().map_err(of_script)?;
         let began = Instant::now();
-        let script = if scripts.list.len() == 1 {
-            0
-        } else {
-            let draw = self.draws.uniform(0, scripts.weights() as i64 - 1);
-            scripts.chosen(draw as u64)
-        };
+        let script = drawn(scripts, &mut self.draws);
+        self.course.script = script;
         if setup.options.connect {
             self.connect().await?;
             let took = Some(began.elapsed());
@@ -130,8 +141,9 @@ impl ScriptLane {
             match self.act(&command.action, (script, at)).await {
                 Ok(to) => at = to.unwrap_or(at + 1),
                 Err(failure) => {
-                    let message =
-                        format!("script {}, line {}: {}", source.given, command.line, failure.message);
+                    self.course.command = at;
+                    let what = if failure.code == REFUSED_COPY { NO_COPY } else { &failure.message };
+                    let message = format!("script {}, line {}: {what}", source.given, command.line);
                     return Err(Failure { message, ..failure });
                 }
             }
@@ -157,7 +169,7 @@ impl ScriptLane {
 
     /// Does what a command says; where the script goes on, unless with the next one.
     async fn act(&mut self, action: &Action, position: (usize, usize)) -> Result<Option<usize>, Failure> {
-        let began = self.setup.times_all.then(Instant::now);
+        let began = self.setup.alone.is_some().then(Instant::now);
         match action {
             Action::Set(variable, value) => {
                 let value = value.value(&self.variables, &mut self.draws).map_err(of_script)?;
@@ -171,7 +183,7 @@ impl ScriptLane {
             Action::Sleep(amount, unit_us) => {
                 let amount = amount.value(&self.variables, &mut self.draws).and_then(Value::to_int);
                 let amount = u64::try_from(amount.map_err(of_script)?).unwrap_or(0);
-                tokio::time::sleep(Duration::from_micros(amount.saturating_mul(*unit_us))).await;
+                self.sleep(Duration::from_micros(amount.saturating_mul(*unit_us))).await;
             }
             Action::StartPipeline => {
                 if self.setup.options.protocol == QueryMode::Simple {
@@ -192,6 +204,12 @@ impl ScriptLane {
             self.count(position, began, 0);
         }
         Ok(None)
+    }
+
+    /// Sleeps, until the step's time is over at most.
+    async fn sleep(&self, amount: Duration) {
+        let left = self.ends.map(|end| end.saturating_duration_since(Instant::now()));
+        tokio::time::sleep(left.map_or(amount, |left| left.min(amount))).await;
     }
 
     async fn sql(&mut self, sql: &Sql, position: (usize, usize)) -> Result<(), Failure> {
@@ -224,8 +242,7 @@ impl ScriptLane {
             }
             _ => self.connection.pipeline(&[Sent::Parsed(&command.text, &command.params)]).await?,
         };
-        self.answered(position, began, answer);
-        Ok(())
+        self.answered(position, began, answer)
     }
 
     /// Sends what the pipeline holds; its time is that of the command that ends it.
@@ -238,15 +255,18 @@ impl ScriptLane {
         let sent = waiting.iter().map(|&(script, command)| self.commands[script][command].sent(mode, ""));
         let sent: Vec<Sent<'_>> = sent.collect();
         let answer = self.connection.pipeline(&sent).await?;
-        self.answered(position, began, answer);
-        Ok(())
+        self.answered(position, began, answer)
     }
 
-    fn answered(&mut self, position: (usize, usize), began: Instant, answer: Answer) {
+    fn answered(&mut self, position: (usize, usize), began: Instant, answer: Answer) -> Result<(), Failure> {
+        if answer.copied_out {
+            return Err(of_script(NO_COPY));
+        }
         let rows = answer.rows.max(answer.affected);
         self.sum.rows += rows;
         self.sum.received_bytes += answer.bytes;
         self.count(position, began, rows);
+        Ok(())
     }
 
     fn count(&mut self, (script, command): (usize, usize), began: Instant, rows: u64) {
@@ -269,23 +289,47 @@ impl ScriptLane {
     /// What a failed transaction means: another try, a failed transaction, or the end of the step.
     async fn judged(&mut self, failure: Failure) -> Failure {
         self.pipeline = None;
-        if failure.class == ErrorClass::Lost {
-            self.tries = 0;
-            return failure;
-        }
-        self.roll_back().await;
-        if self.setup.options.connect {
-            self.connection.leave().await;
-        }
-        if failure.class != ErrorClass::Retry {
-            return Failure { class: ErrorClass::Fatal, ..failure };
-        }
         self.tries += 1;
-        if self.tries < self.setup.options.max_tries {
-            return failure;
+        if failure.class != ErrorClass::Lost {
+            self.roll_back().await;
+            if self.setup.options.connect {
+                self.connection.leave().await;
+            }
         }
-        self.tries = 0;
-        Failure { class: ErrorClass::Refused, ..failure }
+        let class = match failure.class {
+            ErrorClass::Lost => ErrorClass::Lost,
+            ErrorClass::Retry if self.may_repeat() => ErrorClass::Retry,
+            ErrorClass::Retry => ErrorClass::Refused,
+            _ => ErrorClass::Fatal,
+        };
+        if let Some(alone) = &self.setup.alone {
+            alone.listener.failed(&Attempt {
+                client: self.client,
+                script: self.course.script,
+                command: self.setup.command_index((self.course.script, self.course.command)),
+                tries: self.tries,
+                is_repeated: class == ErrorClass::Retry,
+                is_fatal: matches!(class, ErrorClass::Lost | ErrorClass::Fatal),
+                took: self.began.elapsed(),
+                message: &failure.message,
+            });
+            if class == ErrorClass::Refused {
+                self.course.ending = Some((Ending::Failed(FailureKind::of(&failure)), self.tries - 1));
+            }
+        }
+        if class != ErrorClass::Retry {
+            self.tries = 0;
+        }
+        Failure { class, ..failure }
+    }
+
+    /// Outside of a plan a transaction is not tried again once its time or that of the run is over.
+    fn may_repeat(&self) -> bool {
+        let is_late = self.setup.alone.as_ref().is_some_and(|alone| {
+            alone.latency_limit.is_some_and(|limit| self.began.elapsed() > limit)
+                || self.ends.is_some_and(|end| Instant::now() >= end)
+        });
+        self.tries < self.setup.options.max_tries && !is_late
     }
 }
 
@@ -341,6 +385,14 @@ impl LaneCommand {
     }
 }
 
+/// The script of a transaction: its first draw.
+fn drawn(scripts: &Scripts, draws: &mut Draws) -> usize {
+    if scripts.list.len() == 1 {
+        return 0;
+    }
+    scripts.chosen(draws.uniform(0, scripts.weights() as i64 - 1) as u64)
+}
+
 /// The statement with values for its variables; the name of one without a value stays.
 fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
     text.clear();
@@ -373,7 +425,11 @@ fn keep_rows(
         }
         let Some(row) = result.cells.last() else { continue };
         for (column, cell) in result.columns.iter().zip(row) {
-            variables.set_named(&format!("{}{column}", keep.prefix), cell.as_deref().unwrap_or(""));
+            let name = format!("{}{column}", keep.prefix);
+            if !is_name(&name) {
+                return Err(of_script(no_name(&name)));
+            }
+            variables.set_named(&name, cell.as_deref().unwrap_or(""));
         }
     }
     Ok(())
@@ -387,15 +443,45 @@ impl Lane for ScriptLane {
         self.connect().await
     }
 
+    async fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        // The first one is prepared when the clock starts, however late it is due.
+        if let (None, Some(length)) = (self.ends, self.setup.options.length()) {
+            self.ends = Instant::now().checked_add(length);
+        }
+        Ok(())
+    }
+
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         self.begin(number);
         match self.transaction().await {
             Ok(()) => {
+                self.course.ending = Some((Ending::Done, self.tries));
                 self.tries = 0;
                 Ok(self.sum)
             }
             Err(failure) => Err(self.judged(failure).await),
         }
+    }
+
+    fn timed(&mut self, times: OperationTimes) {
+        if let Some(alone) = &self.setup.alone {
+            self.course.tell(&*alone.listener, self.client, times);
+            // In pgbench's report a script takes from when it was due, with all its tries.
+            let script = 1 + self.course.script;
+            if let Some(own) = self.done.iter_mut().find(|done| done.index == script) {
+                own.took = Some(Duration::from_nanos(times.ended_ns.saturating_sub(times.due_ns)));
+            }
+        }
+    }
+
+    fn skipped(&mut self, numbers: Range<u64>) {
+        let (Some(alone), Ok(scripts)) = (&self.setup.alone, &self.setup.scripts) else { return };
+        let draws = &mut self.draws;
+        self.course.skip(&*alone.listener, self.client, numbers, |number| {
+            // Only a schedule that all connections share skips transactions.
+            draws.begin(0, number);
+            drawn(scripts, draws)
+        });
     }
 
     fn statements(&self) -> &[StatementDone] {

@@ -9,6 +9,7 @@ use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Setup;
 use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
+use super::options::{PartitionMethod, Pgbench};
 use crate::connection::{Connection, changed, of_load};
 
 /// Accounts that are sent at once: about 1 MB, or rows of one INSERT where there is no stream of
@@ -98,10 +99,53 @@ fn creations(setup: &Setup) -> Vec<String> {
         } else {
             String::new()
         };
+        if options.partitions > 0 && table.name == "pgbench_accounts" {
+            let method = options.partition_method.name();
+            // It holds no rows: its partitions may leave room, and are logged or not.
+            return format!("create table {}({columns}) partition by {method} (aid)", table.name);
+        }
         let suffix = suffix(capabilities, options.fillfactor, table.key.is_empty());
-        format!("create table {}({columns}{key}){suffix}", table.name)
+        format!("create{} table {}({columns}{key}){suffix}", unlogged(options), table.name)
     };
-    TABLES.iter().map(create).collect()
+    TABLES.iter().map(create).chain(partitions(options)).collect()
+}
+
+/// What the load asks for that the server does not have.
+pub(crate) fn lacks(setup: &Setup) -> Option<String> {
+    let options = &setup.options;
+    let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
+    let (name, _) = asks.into_iter().find(|(_, is_asked)| *is_asked)?;
+    let has_heaps = setup.context.endpoint.capabilities.keeps_arrival_order;
+    let problem = format!("{name} needs a server with such tables; leave it out or the variant");
+    (options.has_load() && !has_heaps).then_some(problem)
+}
+
+/// Partitions of the accounts. The first and the last range are open.
+fn partitions(options: &Pgbench) -> impl Iterator<Item = String> {
+    let (count, fillfactor) = (u64::from(options.partitions), options.fillfactor);
+    let size = (ACCOUNTS * u64::from(options.scale)).div_ceil(count.max(1));
+    let (unlogged, method) = (unlogged(options), options.partition_method);
+    (0..count).map(move |place| {
+        let values = match method {
+            PartitionMethod::Range => {
+                let edge = |place: u64, open: &str| match place {
+                    0 => open.to_owned(),
+                    place if place == count => open.to_owned(),
+                    place => (place * size + 1).to_string(),
+                };
+                format!("from ({}) to ({})", edge(place, "minvalue"), edge(place + 1, "maxvalue"))
+            }
+            PartitionMethod::Hash => format!("with (modulus {count}, remainder {place})"),
+        };
+        let name = format!("pgbench_accounts_{}", place + 1);
+        format!(
+            "create{unlogged} table {name} partition of pgbench_accounts for values {values} with (fillfactor={fillfactor})"
+        )
+    })
+}
+
+const fn unlogged(options: &Pgbench) -> &'static str {
+    if options.unlogged_tables { " unlogged" } else { "" }
 }
 
 /// A heap may leave room in its pages.
@@ -200,5 +244,27 @@ impl Lane for LoadLane {
 
     async fn close(self) {
         self.connection.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the original's, which `servers/pgbench.rs` compares.
+    #[test]
+    fn ranges_hold_all_numbers_once() {
+        let options = Pgbench { partitions: 3, unlogged_tables: true, ..Pgbench::default() };
+        insta::assert_snapshot!(partitions(&options).collect::<Vec<_>>().join("\n"), @r"
+        create unlogged table pgbench_accounts_1 partition of pgbench_accounts for values from (minvalue) to (33335) with (fillfactor=100)
+        create unlogged table pgbench_accounts_2 partition of pgbench_accounts for values from (33335) to (66669) with (fillfactor=100)
+        create unlogged table pgbench_accounts_3 partition of pgbench_accounts for values from (66669) to (maxvalue) with (fillfactor=100)
+        ");
+        let hashed = Pgbench { partitions: 2, partition_method: PartitionMethod::Hash, ..Pgbench::default() };
+        insta::assert_snapshot!(partitions(&hashed).collect::<Vec<_>>().join("\n"), @r"
+        create table pgbench_accounts_1 partition of pgbench_accounts for values with (modulus 2, remainder 0) with (fillfactor=100)
+        create table pgbench_accounts_2 partition of pgbench_accounts for values with (modulus 2, remainder 1) with (fillfactor=100)
+        ");
+        assert_eq!(partitions(&Pgbench::default()).count(), 0);
     }
 }

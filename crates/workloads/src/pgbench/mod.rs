@@ -7,6 +7,7 @@ mod builtin;
 mod check;
 mod expression;
 mod lane;
+mod listener;
 mod load;
 pub mod options;
 mod parser;
@@ -30,8 +31,9 @@ use serde_json::{Map, Value as Json, json};
 
 pub use self::builtin::{BUILTINS, Builtin, builtin};
 use self::lane::ScriptLane;
+pub use self::listener::{Attempt, Ending, FailureKind, Listener, Transaction};
 use self::load::LoadLane;
-use self::options::{Pgbench as Options, Vacuum};
+use self::options::{PartitionMethod, Pgbench as Options, Vacuum};
 use self::script::Action;
 use self::sources::{CLIENT, SCALE, SEEDS, Scripts};
 use self::steps::Planned;
@@ -56,17 +58,24 @@ pub(crate) struct Setup {
     pub(crate) context: Context,
     pub(crate) scripts: Result<Scripts, String>,
     scale: AtomicU64,
-    /// Commands that send nothing are timed too.
-    pub(crate) times_all: bool,
+    /// Outside of a plan. Commands that send nothing are timed too.
+    pub(crate) alone: Option<Alone>,
+}
+
+/// What a run outside of a plan has besides its options.
+pub struct Alone {
+    pub listener: Arc<dyn Listener>,
+    /// A transaction that fails is not tried again when it has taken longer.
+    pub latency_limit: Option<Duration>,
 }
 
 impl Setup {
-    fn new(options: &Options, context: Context, times_all: bool) -> Arc<Self> {
+    fn new(options: &Options, context: Context, alone: Option<Alone>) -> Arc<Self> {
         // END is a word of PostgreSQL and SQLite.
         let knows_end = context.endpoint.capabilities.key_source != KeySource::TableCounter;
         let scripts = options.scripts(if knows_end { "END" } else { "COMMIT" });
         let scale = AtomicU64::new(options.scale.into());
-        Arc::new(Self { options: options.clone(), context, scripts, scale, times_all })
+        Arc::new(Self { options: options.clone(), context, scripts, scale, alone })
     }
 
     pub(crate) fn scale(&self) -> u64 {
@@ -92,6 +101,13 @@ impl Setup {
     pub(crate) fn script_names(&self) -> Vec<&'static str> {
         let scripts = self.scripts.iter().flat_map(|scripts| &scripts.list);
         scripts.map(|source| sources::kept(source.name.clone())).collect()
+    }
+
+    /// The index of a command among those of [`ScriptInfo`].
+    pub(crate) fn command_index(&self, (script, command): (usize, usize)) -> usize {
+        let source = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script));
+        let before = source.map_or(&[][..], |source| &source.commands[..command]);
+        before.iter().filter(|command| !command.text.is_empty()).count()
     }
 
     /// What a command is counted under: script, number and first word.
@@ -135,11 +151,11 @@ pub struct ScriptInfo {
 
 impl Pgbench {
     /// The workload outside of a plan, with the times of every command.
-    pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
+    pub fn alone(options: &Options, context: Context, alone: Alone) -> Result<Self, String> {
         if let Some((_, problem)) = check::values_problem(options) {
             return Err(problem);
         }
-        let setup = Setup::new(options, context, true);
+        let setup = Setup::new(options, context, Some(alone));
         setup.scripts.as_ref().map_err(Clone::clone)?;
         Ok(Self { setup, steps: steps::plan(options), balances: None })
     }
@@ -173,6 +189,19 @@ impl Pgbench {
             self.setup.scale.store(branches.max(1), Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// How the accounts are partitioned, and into how many tables; `None` where they are in one.
+    pub async fn partitions(&self, session: &mut AnySession) -> Option<(&'static str, i64)> {
+        let sql = "select count(*), bool_or(p.partstrat = 'h') from pg_partitioned_table p \
+                   join pg_inherits i on i.inhparent = p.partrelid \
+                   where p.partrelid = to_regclass('pgbench_accounts')";
+        // A server without partitions does not know the catalogue.
+        let cells = session.rows(sql).await.ok()?;
+        let count = first_i64(&cells).filter(|count| *count > 0)?;
+        let is_hashed = cells.first()?.get(1)?.as_deref() == Some("t");
+        let method = if is_hashed { PartitionMethod::Hash } else { PartitionMethod::Range };
+        Some((method.name(), count))
     }
 
     /// Vacuums, and empties the history, as before each run; only what is there.
@@ -273,13 +302,16 @@ impl Workload for Pgbench {
     }
 
     fn new(options: &Options, context: Context) -> Self {
-        Self { setup: Setup::new(options, context, false), steps: steps::plan(options), balances: None }
+        Self { setup: Setup::new(options, context, None), steps: steps::plan(options), balances: None }
     }
 
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = vec![];
         if index == 0 {
             works.push(self.sources()?);
+            if let Some(message) = load::lacks(&self.setup) {
+                return Err(Error::Script { script: self.setup.options.files.join(", "), message });
+            }
         }
         if self.steps[index].run.is_some() {
             if self.setup.options.use_existing && self.is_balanced() {

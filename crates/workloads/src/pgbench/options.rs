@@ -27,6 +27,16 @@ named! {
     }
 }
 
+named! {
+    /// How the partitions of `pgbench_accounts` divide its rows.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum PartitionMethod {
+        Range = "range",
+        Hash = "hash",
+    }
+}
+
 /// What is vacuumed before a run; the history is emptied with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -55,6 +65,12 @@ with_defaults! {
         pub init_steps: String = "dtgvp".to_owned(),
         #[schemars(range(min = 10, max = 100))]
         pub fillfactor: u32 = 100,
+        /// Partitions of the accounts; 0: one table. Needs a server with declarative partitions.
+        #[schemars(range(min = 0, max = 2_147_483_647))]
+        pub partitions: u32 = 0,
+        pub partition_method: PartitionMethod = PartitionMethod::Range,
+        /// Tables are not written to the write-ahead log. Needs a server that has such tables.
+        pub unlogged_tables: bool = false,
         /// Variables of scripts.
         pub define: BTreeMap<String, serde_json::Value> = BTreeMap::new(),
         pub protocol: QueryMode = QueryMode::Simple,

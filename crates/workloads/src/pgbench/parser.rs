@@ -2,7 +2,7 @@
 
 use super::expression::{Expression, Function, NAMED};
 use super::value::Value;
-use super::variables::{Names, is_name_sign};
+use super::variables::{Names, is_name_sign, name_length};
 
 /// Brackets and signs within each other beyond this would take the stack.
 const DEEPEST: u32 = 200;
@@ -75,7 +75,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
         let second = rest[first.len_utf8()..].chars().next();
-        let (token, length) = if first == ':' && second.is_some_and(is_name_sign) {
+        let (token, length) = if first == ':' && name_length(&rest[1..]) > 0 {
             let length = 1 + name_length(&rest[1..]);
             (Token::Variable(rest[1..length].to_owned()), length)
         } else if first.is_ascii_digit() || first == '.' && second.is_some_and(|sign| sign.is_ascii_digit()) {
@@ -93,10 +93,6 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
         rest = rest[length..].trim_start();
     }
     Ok(tokens)
-}
-
-fn name_length(text: &str) -> usize {
-    text.find(|sign| !is_name_sign(sign)).unwrap_or(text.len())
 }
 
 /// `12`, `1.5`, `.5`, `1e-3`.
@@ -172,7 +168,7 @@ impl Parser<'_> {
                 self.is(left, operator)?
             } else {
                 let right = self.operators(precedence + 1)?;
-                Expression::Call(function, if swaps { vec![right, left] } else { vec![left, right] })
+                if swaps { Expression::Call(function, vec![right, left]) } else { left.then(function, right) }
             };
             if matches!(precedence, IS | COMPARE) {
                 most = precedence - 1;
@@ -204,8 +200,8 @@ impl Parser<'_> {
                 (negated, value)
             }
         };
-        let is = Expression::Call(Function::Is, vec![left, Expression::Constant(value)]);
-        Ok(if negated { Expression::Call(Function::Not, vec![is]) } else { is })
+        let function = if negated { Function::IsNot } else { Function::Is };
+        Ok(left.then(function, Expression::Constant(value)))
     }
 
     fn operand(&mut self) -> Result<Expression, String> {
@@ -353,6 +349,24 @@ mod tests {
         }
     }
 
+    /// On the stack of a load thread.
+    #[test]
+    fn an_expression_is_as_long_as_it_likes() {
+        let many = |first: &str, more: &str| format!("{first}{}", more.repeat(100_000));
+        for (text, value) in [
+            (many("1", " + 1"), "100001"),
+            (many("1", " - 2 * :x"), "-1399999"),
+            (many("true", " and 1 < 2"), "true"),
+            (many("false", " or false"), "false"),
+            (many("1", " + 1 >= 2 and 1") + " >= 0", "true"),
+            (format!("greatest(1{})", ", 2".repeat(100_000)), "2"),
+            (format!("case {} end", "when false then 1 ".repeat(100_000)), "NULL"),
+        ] {
+            let found = std::thread::Builder::new().stack_size(2 << 20).spawn(move || shown(&text));
+            assert_eq!(found.unwrap().join().unwrap(), value);
+        }
+    }
+
     #[test]
     fn mistakes_are_named() {
         for (text, problem) in [
@@ -376,5 +390,8 @@ mod tests {
         }
         assert!(shown(&"(".repeat(100_000)).contains("more than 200"));
         assert!(shown(&"-".repeat(100_000)).contains("more than 200"));
+        assert!(shown(&"not ".repeat(100_000)).contains("more than 200"));
+        assert!(shown(&"abs(".repeat(100_000)).contains("more than 200"));
+        assert!(shown(&"case when ".repeat(100_000)).contains("more than 200"));
     }
 }

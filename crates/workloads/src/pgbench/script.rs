@@ -3,7 +3,11 @@
 use super::expression::Expression;
 use super::parser::expression;
 use super::value::Value;
-use super::variables::{Names, is_name_sign};
+use super::variables::{Names, is_name, is_name_sign, name_length, no_name};
+
+/// What becomes of a COPY whose rows would go over the connection, in pgbench's words.
+pub(crate) const NO_COPY: &str =
+    "COPY is not supported in pgbench, aborting; load rows with INSERT, or before the run";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
@@ -60,7 +64,8 @@ pub(crate) fn read(text: &str, names: &mut Names) -> Result<Vec<Command>, String
     while !rest.is_empty() {
         let (sql, used) = sql(rest);
         let lead = sql.len() - uncommented(&sql).len();
-        reader.sql(uncommented(&sql), line + lines(&sql[..lead]));
+        let first = line + lines(&sql[..lead]);
+        reader.sql(uncommented(&sql), first).map_err(|problem| format!("line {first}: {problem}"))?;
         line += lines(&rest[..used]);
         rest = &rest[used..];
         if let Some(after) = rest.strip_prefix('\\') {
@@ -108,7 +113,7 @@ fn logical_line(text: &str) -> (String, usize) {
 }
 
 /// Where in SQL a sign is.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum LexerState<'a> {
     Plain,
     /// In quotes, and whether a backslash hides the next sign.
@@ -118,77 +123,122 @@ enum LexerState<'a> {
     Block(u32),
 }
 
+/// A walk over SQL that knows quotes, comments and brackets.
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    state: LexerState<'a>,
+    /// Brackets that are open.
+    depth: u32,
+}
+
+impl<'a> Lexer<'a> {
+    const fn new(text: &'a str) -> Self {
+        Self { text, at: 0, state: LexerState::Plain, depth: 0 }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Goes over the next sign and what belongs to it, which is returned.
+    fn step(&mut self) -> Option<&'a str> {
+        let rest = self.rest();
+        let sign = rest.chars().next()?;
+        let length = match self.state {
+            LexerState::Plain => self.plain(sign),
+            LexerState::Quoted(quote, escapes) => {
+                if sign == quote {
+                    self.state = LexerState::Plain;
+                }
+                let hidden = if sign == '\\' && escapes { rest[1..].chars().next() } else { None };
+                sign.len_utf8() + hidden.map_or(0, char::len_utf8)
+            }
+            LexerState::Dollar(tag) if rest.starts_with(tag) => self.enters(LexerState::Plain, tag.len()),
+            LexerState::Line if sign == '\n' => self.enters(LexerState::Plain, 1),
+            LexerState::Block(depth) if rest.starts_with("/*") => {
+                self.enters(LexerState::Block(depth + 1), 2)
+            }
+            LexerState::Block(1) if rest.starts_with("*/") => self.enters(LexerState::Plain, 2),
+            LexerState::Block(depth) if rest.starts_with("*/") => {
+                self.enters(LexerState::Block(depth - 1), 2)
+            }
+            LexerState::Dollar(_) | LexerState::Line | LexerState::Block(_) => sign.len_utf8(),
+        };
+        self.at += length;
+        Some(&rest[..length])
+    }
+
+    const fn enters(&mut self, state: LexerState<'a>, length: usize) -> usize {
+        self.state = state;
+        length
+    }
+
+    /// Outside of quotes and comments.
+    fn plain(&mut self, sign: char) -> usize {
+        let (before, rest) = self.text.split_at(self.at);
+        match sign {
+            '\'' | '"' => self.enters(LexerState::Quoted(sign, sign == '\'' && begins_escaped(before)), 1),
+            '(' => {
+                self.depth += 1;
+                1
+            }
+            ')' => {
+                self.depth = self.depth.saturating_sub(1);
+                1
+            }
+            '$' => match dollar_tag(before, rest) {
+                Some(tag) => self.enters(LexerState::Dollar(tag), tag.len()),
+                None => 1,
+            },
+            '-' if rest.starts_with("--") => self.enters(LexerState::Line, 1),
+            '/' if rest.starts_with("/*") => self.enters(LexerState::Block(1), 2),
+            _ => sign.len_utf8(),
+        }
+    }
+}
+
 /// The statement that `text` begins with, and how much of it that is: up to `;`, which belongs to
 /// it, or to a backslash, which is left.
 fn sql(text: &str) -> (String, usize) {
-    let (mut state, mut depth, mut at) = (LexerState::Plain, 0_u32, 0);
+    let mut lexer = Lexer::new(text);
     let mut out = String::new();
-    while let Some(sign) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let mut length = sign.len_utf8();
-        state = match state {
-            LexerState::Plain => match sign {
-                ';' if depth == 0 => {
-                    out.push(';');
-                    return (out, at + 1);
-                }
-                '\\' if rest.starts_with("\\;") || rest.starts_with("\\:") => {
-                    // A text of several statements.
-                    out.push_str(&rest[1..2]);
-                    at += 2;
-                    continue;
-                }
-                '\\' => return (out, at),
-                '\'' | '"' => LexerState::Quoted(sign, sign == '\'' && begins_escaped(&text[..at])),
-                '(' => {
-                    depth += 1;
-                    state
-                }
-                ')' => {
-                    depth = depth.saturating_sub(1);
-                    state
-                }
-                '$' => match dollar_tag(&text[..at], rest) {
-                    Some(tag) => {
-                        length = tag.len();
-                        LexerState::Dollar(tag)
-                    }
-                    None => state,
-                },
-                '-' if rest.starts_with("--") => LexerState::Line,
-                '/' if rest.starts_with("/*") => {
-                    length = 2;
-                    LexerState::Block(1)
-                }
-                _ => state,
-            },
-            LexerState::Quoted(quote, escapes) => match sign {
-                '\\' if escapes => {
-                    length += rest[1..].chars().next().map_or(0, char::len_utf8);
-                    state
-                }
-                _ if sign == quote => LexerState::Plain,
-                _ => state,
-            },
-            LexerState::Dollar(tag) if rest.starts_with(tag) => {
-                length = tag.len();
-                LexerState::Plain
-            }
-            LexerState::Line if sign == '\n' => LexerState::Plain,
-            LexerState::Block(depth) if rest.starts_with("/*") => {
-                length = 2;
-                LexerState::Block(depth + 1)
-            }
-            LexerState::Block(depth) if rest.starts_with("*/") => {
-                length = 2;
-                if depth == 1 { LexerState::Plain } else { LexerState::Block(depth - 1) }
-            }
-            LexerState::Dollar(_) | LexerState::Line | LexerState::Block(_) => state,
-        };
-        out.push_str(&rest[..length]);
-        at += length;
+    loop {
+        let (rest, is_plain) = (lexer.rest(), lexer.state == LexerState::Plain);
+        if is_plain && (rest.starts_with("\\;") || rest.starts_with("\\:")) {
+            // A text of several statements.
+            out.push_str(&rest[1..2]);
+            lexer.at += 2;
+            continue;
+        }
+        if is_plain && rest.starts_with('\\') {
+            return (out, lexer.at);
+        }
+        let ends = is_plain && lexer.depth == 0 && rest.starts_with(';');
+        let Some(piece) = lexer.step() else { return (out, text.len()) };
+        out.push_str(piece);
+        if ends {
+            return (out, lexer.at);
+        }
     }
-    (out, text.len())
+}
+
+/// Whether `text` holds a COPY whose rows would go over the connection.
+fn copies(text: &str) -> bool {
+    let mut lexer = Lexer::new(text);
+    let mut plain = String::new();
+    while let Some(piece) = lexer.step() {
+        let is_plain = lexer.state == LexerState::Plain && lexer.depth == 0;
+        plain.push_str(if is_plain { piece } else { " " });
+        while lexer.state != LexerState::Plain && lexer.step().is_some() {}
+    }
+    plain.split(';').any(|statement| {
+        let words = statement.split(|sign| !is_word(sign)).filter(|word| !word.is_empty());
+        let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
+        let goes = |[way, end]: [&str; 2]| words.windows(2).any(|pair| pair[0] == way && pair[1] == end);
+        words.first().is_some_and(|first| first == "copy")
+            && (goes(["to", "stdout"]) || goes(["from", "stdin"]))
+    })
 }
 
 fn is_word(sign: char) -> bool {
@@ -233,11 +283,15 @@ impl Reader<'_> {
         self.commands.push(Command { line, text: text.to_owned(), action });
     }
 
-    fn sql(&mut self, text: &str, line: u32) {
+    fn sql(&mut self, text: &str, line: u32) -> Result<(), String> {
+        if copies(text) {
+            return Err(NO_COPY.to_owned());
+        }
         if !text.is_empty() {
             let pieces = pieces(text, self.names);
             self.push(line, text.trim_end(), Action::Sql(Sql { pieces, keep: None }));
         }
+        Ok(())
     }
 
     fn command(&mut self, text: &str, line: u32) -> Result<(), String> {
@@ -345,7 +399,10 @@ impl Reader<'_> {
             return Err(format!("\\sleep takes a time and a unit, not {more}"));
         }
         let amount = match amount.strip_prefix(':') {
-            Some(name) => Expression::Variable(self.names.index(name)),
+            Some(name) => {
+                check_name(name)?;
+                Expression::Variable(self.names.index(name))
+            }
             None => {
                 let fixed = amount.parse().map_err(|_| format!("invalid time \"{amount}\" of \\sleep"))?;
                 Expression::Constant(Value::Int(fixed))
@@ -386,10 +443,7 @@ impl Reader<'_> {
 }
 
 fn check_name(name: &str) -> Result<(), String> {
-    if !name.is_empty() && name.chars().all(is_name_sign) {
-        return Ok(());
-    }
-    Err(format!("\"{name}\" is no name of a variable: letters, digits and _"))
+    if is_name(name) { Ok(()) } else { Err(no_name(name)) }
 }
 
 /// Text, and variables by `:name`; `::` is a cast.
@@ -398,7 +452,7 @@ fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
     while let Some(colon) = rest.find(':') {
         literal.push_str(&rest[..colon]);
         let after = &rest[colon + 1..];
-        let length = after.find(|sign| !is_name_sign(sign)).unwrap_or(after.len());
+        let length = name_length(after);
         if length == 0 {
             let colons = rest[colon..].find(|sign| sign != ':').unwrap_or(rest.len() - colon);
             literal.push_str(&rest[colon..colon + colons]);
@@ -452,16 +506,43 @@ mod tests {
 
     #[test]
     fn statements_end_at_semicolons_outside_of_quotes_brackets_and_comments() {
-        let text = "-- a comment\n\\set x 1\nSELECT ';', \";\", E'\\';', $a$;$a$, (1;2) /* ; /* ; */ ; */ -- ;\n;\n SELECT :x::int, ':x', a[1:2];SELECT 1 \\; SELECT 2";
+        let text = "-- a comment\n\\set x 1\nSELECT ';', \";\", E'\\';', $a$;$a$, (1;2) /* ; /* ; */ ; */ -- ;\n;\n SELECT :x::int, ':x', a[1:2], a[:x:_é1];SELECT 1 \\; SELECT 2";
         assert_eq!(
             read(text).unwrap(),
             [
                 "2: set x",
                 "3: SELECT ';', \";\", E'\\';', $a$;$a$, (1;2) /* ; /* ; */ ; */ -- ;\n;",
-                "5: SELECT <x>::int, '<x>', a[1<2>];",
+                "5: SELECT <x>::int, '<x>', a[1:2], a[<x><_é1>];",
                 "5: SELECT 1 ; SELECT 2"
             ]
         );
+    }
+
+    #[test]
+    fn times_and_casts_are_no_variables() {
+        let text = "SELECT TIMESTAMP '2026-11-28 12:34:56', '12:34'::timestamp, ::1, x:::y, :x1";
+        let found = "1: SELECT TIMESTAMP '2026-11-28 12:34:56', '12:34'::timestamp, ::1, x:::y, <x1>";
+        assert_eq!(read(text).unwrap(), [found]);
+    }
+
+    #[test]
+    fn a_copy_over_the_connection_is_refused_with_its_line() {
+        for copy in [
+            "COPY (SELECT 1) TO STDOUT;",
+            "copy t (a, b)\n  from /* here */ stdin with (format csv);",
+            "SELECT 1 \\; COPY t TO STDOUT",
+        ] {
+            let text = format!("SELECT 1;\n-- rows\n\n{copy}");
+            assert_eq!(read(&text).unwrap_err(), format!("line 4: {NO_COPY}"), "{copy}");
+        }
+        for other in [
+            "COPY t TO '/tmp/stdout';",
+            "COPY (SELECT 'to stdout' /* to stdout */) TO '/tmp/x' -- to stdout",
+            "SELECT copy, a AS to, stdout FROM stdin;",
+            "COPY \"from stdin\" FROM PROGRAM 'cat';",
+        ] {
+            assert!(read(other).is_ok(), "{other}");
+        }
     }
 
     #[test]
@@ -516,7 +597,23 @@ mod tests {
             ("\\if 1\n\\else\n\\elif 1\n\\endif", "line 3: \\elif after \\else"),
             ("\\gset", "line 1: \\gset must follow an SQL command"),
             ("\\set x", "line 1: \\set takes a variable and an expression"),
-            ("\\set a-b 1", "line 1: \"a-b\" is no name of a variable: letters, digits and _"),
+            (
+                "\\set a-b 1",
+                "line 1: invalid variable name: \"a-b\"; use letters, digits and _, and a digit not first",
+            ),
+            (
+                "\n\\set 1x 5\nSELECT :1x;",
+                "line 2: invalid variable name: \"1x\"; use letters, digits and _, and a digit not first",
+            ),
+            (
+                "\\sleep :1x us",
+                "line 1: invalid variable name: \"1x\"; use letters, digits and _, and a digit not first",
+            ),
+            (
+                "SELECT 1 AS a \\gset 1_",
+                "line 1: invalid variable name: \"1_\"; use letters, digits and _, and a digit not first",
+            ),
+            ("\\set x :1x", "line 1: unexpected character \":\""),
             ("\\nix", "line 1: invalid command \\nix"),
             ("\\sleep 1 h", "line 1: unrecognized time unit \"h\", must be us, ms or s"),
             (

@@ -122,7 +122,15 @@ fn text_of(path: &str) -> Result<String, String> {
     if std::fs::metadata(path).map_err(problem)?.len() > MOST_BYTES {
         return Err(format!("{path} is no script: it has more than {MOST_BYTES} bytes"));
     }
-    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(problem)
+    String::from_utf8(std::fs::read(path).map_err(problem)?).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let line = 1 + bytes[..valid].iter().filter(|byte| **byte == b'\n').count();
+        let first = bytes.get(valid).copied().unwrap_or_default();
+        format!(
+            "script {path}: line {line}: byte 0x{first:02x} is not UTF-8; save the script as UTF-8, or write the value as an escape"
+        )
+    })
 }
 
 /// `name`, under which commands are counted. It lives as long as the process: there are few, and
@@ -149,6 +157,20 @@ mod tests {
         let names: Vec<&str> = scripts.list.iter().map(|source| source.name.as_str()).collect();
         assert_eq!((names, scripts.weights()), (vec!["tpcb-like", "select-only", "select-only-2"], 10));
         assert_eq!([0, 8, 9].map(|draw| scripts.chosen(draw)), [0, 0, 2]);
+    }
+
+    #[test]
+    fn a_script_that_is_not_utf_8_is_refused_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sql").display().to_string();
+        for (bytes, line) in [(&b"SELECT 1;\n\nSELECT '\xff\xfe';\n"[..], 3), (b"SELECT '\xff", 1)] {
+            std::fs::write(&path, bytes).unwrap();
+            let refused = Scripts::read(std::slice::from_ref(&path), std::iter::empty(), "END").unwrap_err();
+            let advice = "save the script as UTF-8, or write the value as an escape";
+            assert_eq!(refused, format!("script {path}: line {line}: byte 0xff is not UTF-8; {advice}"));
+        }
+        std::fs::write(&path, "SELECT 'é';").unwrap();
+        assert!(Scripts::read(&[path], std::iter::empty(), "END").is_ok());
     }
 
     #[test]

@@ -28,6 +28,25 @@ pub(crate) fn is_name_sign(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_' || !sign.is_ascii()
 }
 
+/// Bytes of the name that `text` begins with; 0 where it begins with none. A name begins with no
+/// digit, so that `:34` in a time stays text.
+pub(crate) fn name_length(text: &str) -> usize {
+    if text.starts_with(|sign: char| sign.is_ascii_digit()) {
+        return 0;
+    }
+    text.find(|sign| !is_name_sign(sign)).unwrap_or(text.len())
+}
+
+/// Whether all of `name` is the name of a variable.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name_length(name) == name.len()
+}
+
+/// What is wrong with a name that is none.
+pub(crate) fn no_name(name: &str) -> String {
+    format!("invalid variable name: \"{name}\"; use letters, digits and _, and a digit not first")
+}
+
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
     Nothing,

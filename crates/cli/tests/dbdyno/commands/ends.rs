@@ -33,11 +33,7 @@ fn a_run_of_sysbench_on_a_server_that_stops_answering_ends_and_names_who_waited(
     let server = serving(&desk, &["--freeze", "600s at 1s"]);
     let ended = desk.dbdyno(&[&RUN[..], &["--time=2", "--forced-shutdown=1", "run"]].concat());
     ended.expect_code(1);
-    assert!(
-        ended.err.contains("2 of 2 connections (client 1, 2) waited for an answer"),
-        "{}",
-        ended.err
-    );
+    assert!(ended.err.contains("2 of 2 connections (client 1, 2) waited for an answer"), "{}", ended.err);
     server.signal(Signal::SIGKILL);
     drop(server.wait());
 }

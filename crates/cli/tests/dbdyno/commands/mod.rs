@@ -30,6 +30,7 @@ mod misloaded;
 mod oltp;
 mod oltp_options;
 mod parity;
+mod pgbench;
 mod process_limits;
 mod quota;
 mod recorded;

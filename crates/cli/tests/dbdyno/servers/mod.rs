@@ -30,6 +30,7 @@ mod oltp;
 mod options;
 mod parity;
 mod pgbench;
+mod pgbench_command;
 mod plans;
 mod postgres;
 mod restart;

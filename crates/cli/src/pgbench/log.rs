@@ -1,0 +1,263 @@
+//! Log files of transactions in pgbench's format: a line for each, or for each interval.
+
+use std::fs::File;
+use std::io::{BufWriter, Error, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use dbdyno_workloads::pgbench::{Ending, FailureKind, Transaction};
+
+use super::invocation::Invocation;
+
+/// The stream of draws that decide what has a line; transactions draw from others.
+const SAMPLES: u32 = u32::MAX;
+
+/// What `-l` asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LogOptions {
+    pub(super) prefix: String,
+    /// Seconds of an interval; `None`: a line for each transaction.
+    pub(super) aggregate_s: Option<u64>,
+    /// Which share of transactions has a line.
+    pub(super) sampling: Option<f64>,
+}
+
+/// What lines hold.
+#[derive(Debug, Clone, Default)]
+struct Format {
+    aggregate_s: Option<u64>,
+    sampling: Option<f64>,
+    seed: u64,
+    has_rate: bool,
+    has_limit: bool,
+    has_retries: bool,
+    is_detailed: bool,
+}
+
+/// A file for each thread, as the original has; clients belong to it in its order.
+pub(super) struct Logs {
+    files: Vec<Mutex<LogFile>>,
+    of_client: Vec<usize>,
+    format: Format,
+}
+
+struct LogFile {
+    out: Box<dyn Write + Send>,
+    /// When the interval began, since 1970; once the clock runs.
+    interval: Option<(Duration, Interval)>,
+    /// The first line that could not be written.
+    failure: Option<Error>,
+}
+
+/// Sum, sum of squares, least and greatest, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Figures {
+    count: u64,
+    sum: f64,
+    squares: f64,
+    least: f64,
+    greatest: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Interval {
+    latency: Figures,
+    lag: Figures,
+    skipped: u64,
+    retried: u64,
+    retries: u64,
+    serialization: u64,
+    deadlock: u64,
+}
+
+impl Logs {
+    /// Makes the files of a run, `PREFIX.PID`, `PREFIX.PID.1` and so on.
+    pub(super) fn create(options: &LogOptions, invocation: &Invocation) -> Result<Self, String> {
+        let file = |thread: u32| {
+            let mut path = format!("{}.{}", options.prefix, std::process::id());
+            if thread > 0 {
+                path = format!("{path}.{thread}");
+            }
+            let made = File::create(&path);
+            let file = made.map_err(|error| {
+                format!("cannot write log file {path}: {error}; name another with --log-prefix")
+            })?;
+            let out: Box<dyn Write + Send> = Box::new(BufWriter::new(file));
+            Ok(Mutex::new(LogFile { out, interval: None, failure: None }))
+        };
+        let files = (0..invocation.jobs).map(file).collect::<Result<Vec<_>, String>>()?;
+        let format = Format {
+            aggregate_s: options.aggregate_s,
+            sampling: options.sampling,
+            seed: invocation.seed,
+            has_rate: !invocation.options.rates.is_empty(),
+            has_limit: invocation.latency_limit.is_some(),
+            has_retries: invocation.tries != 1,
+            is_detailed: invocation.failures_detailed,
+        };
+        Ok(Self { files, of_client: threads(invocation.clients, invocation.jobs), format })
+    }
+
+    /// The clock starts at `at`.
+    pub(super) fn begin(&self, at: SystemTime) {
+        for file in &self.files {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.interval = Some((since_1970(at), Interval::default()));
+        }
+    }
+
+    pub(super) fn write(&self, transaction: &Transaction, now: SystemTime) {
+        let thread = self.of_client.get(transaction.client as usize).copied().unwrap_or(0);
+        let Some(file) = self.files.get(thread) else { return };
+        file.lock().unwrap_or_else(PoisonError::into_inner).add(transaction, &self.format, since_1970(now));
+    }
+
+    /// Writes what is left of intervals that are over.
+    pub(super) fn finish(&self, now: SystemTime) -> Result<(), Error> {
+        for file in &self.files {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.pass(&self.format, since_1970(now));
+            match file.failure.take() {
+                Some(failure) => return Err(failure),
+                None => file.out.flush()?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn since_1970(at: SystemTime) -> Duration {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The thread of each client: the first ones have one fewer where they do not divide evenly.
+fn threads(clients: u32, jobs: u32) -> Vec<usize> {
+    let mut of_client = Vec::new();
+    for job in 0..jobs {
+        let left = clients.saturating_sub(of_client.len() as u32);
+        let own = (left + jobs - job - 1) / (jobs - job);
+        of_client.extend(std::iter::repeat_n(job as usize, own as usize));
+    }
+    of_client
+}
+
+impl LogFile {
+    fn add(&mut self, transaction: &Transaction, format: &Format, now: Duration) {
+        if format.sampling.is_some_and(|share| !is_sampled(transaction, format.seed, share)) {
+            return;
+        }
+        if format.aggregate_s.is_none() {
+            let line = line(transaction, format, now);
+            return self.print(&line);
+        }
+        self.pass(format, now);
+        if let Some((_, interval)) = &mut self.interval {
+            interval.add(transaction);
+        }
+    }
+
+    /// Prints intervals that are over, empty ones too.
+    fn pass(&mut self, format: &Format, now: Duration) {
+        let Some(length) = format.aggregate_s.map(Duration::from_secs) else { return };
+        while let Some((from, interval)) = self.interval
+            && from + length <= now
+        {
+            self.print(&interval.line(from.as_secs(), format));
+            self.interval = Some((from + length, Interval::default()));
+        }
+    }
+
+    fn print(&mut self, line: &str) {
+        if let Err(error) = writeln!(self.out, "{line}") {
+            self.failure.get_or_insert(error);
+        }
+    }
+}
+
+/// Whether a transaction belongs to the sample: by its number, so that the sample of a seed is
+/// always the same.
+fn is_sampled(transaction: &Transaction, seed: u64, share: f64) -> bool {
+    let draw = dbdyno_workloads::Philox::new(seed, SAMPLES).at(transaction.client, transaction.number, 0);
+    f64::from(draw[0]) <= share * f64::from(u32::MAX)
+}
+
+/// From when a transaction was due to its end, and to when it was sent, in microseconds.
+fn latency_and_lag(transaction: &Transaction) -> (u64, u64) {
+    let times = transaction.times;
+    let since_due = |at_ns: u64| (at_ns.saturating_sub(times.due_ns) + 500) / 1_000;
+    (since_due(times.ended_ns), since_due(times.sent_ns))
+}
+
+fn line(transaction: &Transaction, format: &Format, now: Duration) -> String {
+    let (latency, lag) = latency_and_lag(transaction);
+    let (result, lag) = match transaction.ending {
+        Ending::Done => (latency.to_string(), lag),
+        Ending::Skipped => ("skipped".to_owned(), 0),
+        Ending::Failed(FailureKind::Serialization) if format.is_detailed => ("serialization".to_owned(), 0),
+        Ending::Failed(FailureKind::Deadlock) if format.is_detailed => ("deadlock".to_owned(), 0),
+        Ending::Failed(_) => ("failed".to_owned(), 0),
+    };
+    let Transaction { client, number, script, retries, .. } = transaction;
+    let mut line = format!("{client} {number} {result} {script} {} {}", now.as_secs(), now.subsec_micros());
+    if format.has_rate {
+        line += &format!(" {lag}");
+    }
+    if format.has_retries {
+        line += &format!(" {retries}");
+    }
+    line
+}
+
+impl Figures {
+    fn add(&mut self, value: u64) {
+        let value = value as f64;
+        self.least = if self.count == 0 { value } else { self.least.min(value) };
+        self.greatest = self.greatest.max(value);
+        self.count += 1;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    fn text(&self) -> String {
+        format!("{:.0} {:.0} {:.0} {:.0}", self.sum, self.squares, self.least, self.greatest)
+    }
+}
+
+impl Interval {
+    fn add(&mut self, transaction: &Transaction) {
+        self.retries += u64::from(transaction.retries);
+        self.retried += u64::from(transaction.retries > 0);
+        match transaction.ending {
+            Ending::Done => {
+                let (latency, lag) = latency_and_lag(transaction);
+                self.latency.add(latency);
+                self.lag.add(lag);
+            }
+            Ending::Skipped => self.skipped += 1,
+            Ending::Failed(FailureKind::Serialization) => self.serialization += 1,
+            Ending::Failed(FailureKind::Deadlock) => self.deadlock += 1,
+            Ending::Failed(FailureKind::Other) => {}
+        }
+    }
+
+    /// All columns are there in each run; those that were not asked for are 0.
+    fn line(&self, from_s: u64, format: &Format) -> String {
+        let lag = if format.has_rate { self.lag } else { Figures::default() };
+        let shown = |is_shown: bool, count: u64| if is_shown { count } else { 0 };
+        format!(
+            "{from_s} {} {} {} {} {} {} {} {}",
+            self.latency.count,
+            self.latency.text(),
+            lag.text(),
+            shown(format.has_limit, self.skipped),
+            shown(format.has_retries, self.retried),
+            shown(format.has_retries, self.retries),
+            shown(format.is_detailed, self.serialization),
+            shown(format.is_detailed, self.deadlock),
+        )
+    }
+}
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+mod tests;

@@ -1,0 +1,52 @@
+//! Plans with scripts of pgbench: how their sleeps end.
+
+use nix::sys::signal::Signal;
+
+use crate::support::{Desk, faults, findings, wait_until_in_step};
+
+/// A plan whose script sleeps longer than anybody waits.
+fn sleeper(time: &str) -> Desk {
+    let desk = Desk::new();
+    desk.write("s.sql", "SELECT 1;\n\\sleep 100000 s\nSELECT 2;\n");
+    desk.write(
+        "p.toml",
+        &format!(
+            "name = \"test\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.pgbench]\nfiles = [\"s.sql\"]\n\
+             init_steps = \"\"\nconnections = [2]\ntime = \"{time}\"\n"
+        ),
+    );
+    desk
+}
+
+#[test]
+fn a_sleep_ends_with_its_step() {
+    let desk = sleeper("1s");
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let found = findings(&desk.run_dir());
+    assert_eq!(found.run.cells_completed, 1, "{:?}", faults(&found));
+}
+
+#[test]
+fn a_sleep_ends_when_the_user_stops_the_run() {
+    let desk = sleeper("100000s");
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/a/pgbench/s.c2");
+    running.signal(Signal::SIGINT);
+    assert_eq!(running.wait().code, Some(130));
+}
+
+#[test]
+fn partitions_are_refused_where_a_database_has_none() {
+    let desk = Desk::new();
+    for option in ["partitions = 2", "unlogged_tables = true"] {
+        let variant = "[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n";
+        desk.write(
+            "p.toml",
+            &format!("name = \"test\"\n{variant}[workload.pgbench]\n{option}\ntime = \"1s\"\n"),
+        );
+        let ended = desk.dbdyno(&["run", "p.toml", "--out", option.split(' ').next().unwrap()]);
+        let says = "needs a server with such tables; leave it out or the variant";
+        assert!(ended.code == Some(4) && ended.err.contains(says), "{ended:?}");
+    }
+}

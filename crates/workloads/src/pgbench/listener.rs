@@ -1,0 +1,121 @@
+//! Who is told how transactions end, outside of a plan: for log files, and for counts by script and
+//! command.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use dbdyno_loadgen::{Failure, OperationTimes};
+
+/// Is called on load threads, while transactions wait.
+pub trait Listener: Send + Sync {
+    /// Whether it wants transactions too that were done at the first try.
+    fn wants_all(&self) -> bool;
+    /// A try failed; [`Listener::ended`] follows unless it is repeated.
+    fn failed(&self, attempt: &Attempt<'_>);
+    fn ended(&self, transaction: &Transaction);
+}
+
+/// Why a transaction failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    Serialization,
+    Deadlock,
+    /// Another that the server asks to try again.
+    Other,
+}
+
+impl FailureKind {
+    pub(crate) fn of(failure: &Failure) -> Self {
+        match failure.code.as_str() {
+            "40001" => Self::Serialization,
+            "40P01" => Self::Deadlock,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Done,
+    Failed(FailureKind),
+    /// It was late, and never sent.
+    Skipped,
+}
+
+/// One try of a transaction, which failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt<'a> {
+    pub client: u32,
+    pub script: usize,
+    /// Index among the commands of [`super::ScriptInfo`].
+    pub command: usize,
+    /// From 1.
+    pub tries: u32,
+    pub is_repeated: bool,
+    /// The error ends the run.
+    pub is_fatal: bool,
+    /// From the beginning of the first try.
+    pub took: Duration,
+    pub message: &'a str,
+}
+
+/// A transaction that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transaction {
+    pub client: u32,
+    /// Of this client, from 1.
+    pub number: u64,
+    pub script: usize,
+    pub ending: Ending,
+    pub retries: u32,
+    /// All 0 of one that was skipped.
+    pub times: OperationTimes,
+}
+
+/// What a connection knows of its transactions, for the listener.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    pub(crate) script: usize,
+    pub(crate) command: usize,
+    /// Transactions that have ended.
+    ended: u64,
+    /// How the transaction that was tried last has ended, and its retries; `None` while it is
+    /// repeated, and after one that ended the run.
+    pub(crate) ending: Option<(Ending, u32)>,
+}
+
+impl Course {
+    /// Tells of the transaction that was tried last, if it has ended.
+    pub(crate) fn tell(&mut self, listener: &dyn Listener, client: u32, times: OperationTimes) {
+        let Some((ending, retries)) = self.ending.take() else { return };
+        self.ended += 1;
+        if listener.wants_all() || retries > 0 || ending != Ending::Done {
+            let (number, script) = (self.ended, self.script);
+            listener.ended(&Transaction { client, number, script, ending, retries, times });
+        }
+    }
+
+    /// Tells of transactions that are not sent; `script` is what each would have run.
+    pub(crate) fn skip(
+        &mut self,
+        listener: &dyn Listener,
+        client: u32,
+        numbers: Range<u64>,
+        mut script: impl FnMut(u64) -> usize,
+    ) {
+        let times = OperationTimes { due_ns: 0, sent_ns: 0, ended_ns: 0 };
+        for skipped in numbers {
+            self.ended += 1;
+            let (number, script) = (self.ended, script(skipped));
+            listener.ended(&Transaction {
+                client,
+                number,
+                script,
+                ending: Ending::Skipped,
+                retries: 0,
+                times,
+            });
+        }
+    }
+}
