@@ -45,7 +45,7 @@ fn losses_that_are_ignored_are_counted_and_end_when_the_server_never_comes_back(
     let server = serving(&desk, &[]);
     let line = [&RUN[..], &["--time=4", "--forced-shutdown=1", "--mysql-ignore-errors=2013", "run"]].concat();
     let running = desk.start(&mut desk.command(&line));
-    wait_for("a first second", || running.said().contains("[ 1s ]").then_some(()));
+    wait_for("a first second", || running.printed().contains("[ 1s ]").then_some(()));
     server.signal(Signal::SIGKILL);
     drop(server.wait());
     let ended = running.wait();

@@ -179,6 +179,11 @@ impl Running {
         std::fs::read_to_string(&self.err).unwrap()
     }
 
+    /// What it has printed so far.
+    pub(crate) fn printed(&self) -> String {
+        std::fs::read_to_string(&self.out).unwrap()
+    }
+
     /// Waits for the end.
     pub(crate) fn wait(mut self) -> Ended {
         let status = wait_for("the end of dbdyno", || self.child.try_wait().unwrap());
