@@ -1,12 +1,20 @@
-//! Answers questions of a browser or of Prometheus, each on a connection of its own.
+//! Answers questions of a browser or of Prometheus, several at once, each on a connection of its own
+//! and within a short time: who connects and says nothing keeps no one from an answer.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 /// Bytes of a question that are read; a browser sends far less.
-const QUESTION_BYTES: u64 = 16 << 10;
+const QUESTION_BYTES: usize = 16 << 10;
+/// Connections that are attended at once; others wait until one of these has had its time.
+const MOST_AT_ONCE: usize = 128;
+/// How long they wait before the next look.
+const PAUSE: Duration = Duration::from_millis(10);
 
+#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: &'static str,
     /// As of `Content-Type`.
@@ -14,28 +22,173 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Reads the head of one question and sends what `reply` makes of its lines. `patience`: how long
-/// the other side may take for its question, and for taking the answer.
-pub(crate) fn answer(
+/// Answers all who connect to `listener`, each within `patience` for its question and as long again
+/// for taking the answer. `reply` makes the answer of the question's lines. Questions whose `Host`
+/// is no name of this machine are refused: a page from elsewhere whose name leads here must not
+/// read results.
+pub(crate) fn serve(
+    listener: &TcpListener,
+    patience: Duration,
+    reply: impl Fn(&[String]) -> Answer + Send + Sync + 'static,
+) {
+    let (reply, at_work) = (Arc::new(reply), Arc::new(AtomicUsize::new(0)));
+    for stream in listener.incoming().flatten() {
+        while at_work.load(Ordering::Acquire) >= MOST_AT_ONCE {
+            std::thread::sleep(PAUSE);
+        }
+        let place = Place::taken(&at_work);
+        let reply = Arc::clone(&reply);
+        let answering = std::thread::Builder::new().name("answers".to_owned());
+        // Who hangs up early misses an answer, and so does who comes when no thread can be started.
+        let _ = answering.spawn(move || {
+            let _place = place;
+            answer(&stream, patience, |head| match is_for_this_machine(head) {
+                true => reply(head),
+                false => {
+                    let body = "Ask by the name or the address of this machine.\n".to_owned();
+                    Answer { status: "403 Forbidden", kind: "text/plain", body }
+                }
+            })
+        });
+    }
+}
+
+/// One of the connections at work, for as long as it is.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn taken(at_work: &Arc<AtomicUsize>) -> Self {
+        at_work.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(at_work))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Reads the head of one question and sends what `reply` makes of its lines.
+fn answer(
     mut stream: &TcpStream,
     patience: Duration,
     reply: impl FnOnce(&[String]) -> Answer,
 ) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
-    let mut head = Vec::new();
-    // An answer to a question that was not read to its end may be lost on its way.
-    for line in BufReader::new(stream.take(QUESTION_BYTES)).lines() {
-        match line? {
-            end if end.is_empty() => break,
-            line => head.push(line),
-        }
-    }
+    let head = read_head(stream, Instant::now() + patience)?;
     let Answer { status, kind, body } = reply(&head);
     let length = body.len();
+    stream.set_write_timeout(Some(patience))?;
     write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
          Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{body}"
     )
+}
+
+/// The lines of a question up to the empty one. All of them: an answer to a question that was not
+/// read to its end may be lost on its way.
+fn read_head(mut stream: &TcpStream, until: Instant) -> std::io::Result<Vec<String>> {
+    let mut read = Vec::new();
+    let mut piece = [0; 1024];
+    while !has_ended(&read) && read.len() < QUESTION_BYTES {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut piece)? {
+            0 => break,
+            length => read.extend_from_slice(&piece[..length]),
+        }
+    }
+    let text = String::from_utf8_lossy(&read);
+    Ok(text.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+fn has_ended(read: &[u8]) -> bool {
+    let ends = |end: &[u8]| read.windows(end.len()).any(|part| part == end);
+    ends(b"\r\n\r\n") || ends(b"\n\n")
+}
+
+/// The value of a header of a question.
+fn header<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
+    let lines = head.iter().skip(1).filter_map(|line| line.split_once(':'));
+    lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
+}
+
+/// An address cannot be another's name, and the names of this machine are its own. A question
+/// without a host is of no browser.
+fn is_for_this_machine(head: &[String]) -> bool {
+    static NAME: LazyLock<String> = LazyLock::new(|| {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        name.trim().to_owned()
+    });
+    let Some(host) = header(head, "host") else { return true };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
+    let own = NAME.as_str();
+    let is_own = |name: &str| {
+        let short = own.split('.').next().unwrap_or(own);
+        !own.is_empty() && (name.eq_ignore_ascii_case(own) || name.eq_ignore_ascii_case(short))
+    };
+    is_address || name.eq_ignore_ascii_case("localhost") || is_own(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(port: u16, host: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn serving(patience: Duration) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let reply = |_: &[String]| Answer { status: "200 OK", kind: "text/plain", body: "yes".to_owned() };
+        std::thread::spawn(move || serve(&listener, patience, reply));
+        port
+    }
+
+    #[test]
+    fn only_names_and_addresses_of_this_machine_are_answered() {
+        let port = serving(Duration::from_secs(60));
+        for host in ["localhost", "localhost:9100", "127.0.0.1:1", "[::1]:9100", "10.0.0.7:9100"] {
+            assert!(ask(port, host).starts_with("HTTP/1.1 200"), "{host}");
+        }
+        for host in ["evil.example", "evil.example:9100", "localhost.evil.example"] {
+            assert!(ask(port, host).starts_with("HTTP/1.1 403"), "{host}");
+        }
+    }
+
+    #[test]
+    fn connections_that_say_nothing_keep_no_one_from_an_answer() {
+        let port = serving(Duration::from_secs(3600));
+        let silent: Vec<TcpStream> =
+            (0..50).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+        assert!(ask(port, "localhost").ends_with("yes"));
+        drop(silent);
+    }
+
+    #[test]
+    fn a_question_that_comes_byte_by_byte_has_no_more_time_than_another() {
+        let port = serving(Duration::from_millis(300));
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(60) {
+            if stream.write_all(b"G").is_err() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("it was never given up");
+    }
 }

@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 
 use crate::exit::ExitError;
 use crate::http::{self, Answer};
+use crate::terminal;
 
 /// What is shown of the response times of the last second.
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99), ("1.0", 1.0)];
@@ -192,8 +193,7 @@ impl StepState {
 }
 
 /// Answers `GET /metrics` at `address`, a port of the loopback interface or an address with one, in
-/// a thread of its own; one question after the other, as who asks is one Prometheus. Where it
-/// listens.
+/// a thread of its own. Where it listens.
 pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, ExitError> {
     let full = if address.contains(':') { address.to_owned() } else { format!("127.0.0.1:{address}") };
     let cannot = |error: std::io::Error| {
@@ -202,12 +202,14 @@ pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, ExitError
     };
     let listener = TcpListener::bind(&full).map_err(cannot)?;
     let place = listener.local_addr().map_err(cannot)?;
-    let answer = move || {
-        for stream in listener.incoming().flatten() {
-            // Who hangs up early misses an answer.
-            let _ = http::answer(&stream, PATIENCE, |head| metrics.reply(head));
-        }
-    };
+    if !place.ip().is_loopback() {
+        terminal::warning(&format!(
+            "metrics are served at {place}: who reaches this address reads them, without a password; \
+             --metrics {} keeps them on this machine",
+            place.port()
+        ));
+    }
+    let answer = move || http::serve(&listener, PATIENCE, move |head| metrics.reply(head));
     std::thread::Builder::new().name("metrics".to_owned()).spawn(answer).map_err(cannot)?;
     Ok(format!("http://{place}/metrics"))
 }
@@ -260,7 +262,7 @@ mod tests {
         assert!(address.starts_with("127.0.0.1:"), "{address}");
         let ask = |question: &str| {
             let mut stream = TcpStream::connect(address).unwrap();
-            write!(stream, "{question} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            write!(stream, "{question} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).unwrap();
             answer

@@ -71,7 +71,13 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), ExitError> {
 
 /// The plan of the flags.
 pub(crate) fn table(spelt: &Spelt) -> Result<Table, ExitError> {
-    let variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
+    let mut variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
+    if let Some(name) = &spelt.password_env {
+        let at_addresses = variants.iter_mut().filter_map(Value::as_table_mut);
+        for variant in at_addresses.filter(|variant| variant.contains_key("address")) {
+            variant.insert("password_env".to_owned(), name.clone().into());
+        }
+    }
     if variants.is_empty() {
         let message = "--workload needs a server: --server NAME or --address URL";
         return Err(ExitError::usage(message.to_owned()));
@@ -201,7 +207,7 @@ mod tests {
     fn flags_are_a_plan() {
         let flags = ["--server", "mysql-5.7.22", "--server", "mysql-8.0.31", "--workload", "oltp"];
         let more = ["--test", "point-select", "--connections", "1,16", "--time", "30s"];
-        insta::assert_snapshot!(text_of(&[&flags[..], &more].concat()), @r#"
+        insta::assert_snapshot!(text_of(&[&flags[..], &more[..]].concat()), @r#"
         name = "mysql-5.7.22-vs-mysql-8.0.31"
 
         [[variant]]
@@ -246,8 +252,9 @@ mod tests {
     #[test]
     fn each_server_has_each_config_and_addresses_follow() {
         let flags = ["--server", "a", "--config", "/x/one.toml", "--config", "/x/two.toml"];
-        let more = ["--address", "mysql://u@h/d", "--workload", "oltp", "--connections", "1..64"];
-        insta::assert_snapshot!(text_of(&[&flags[..], &more].concat()), @r#"
+        let more = "--address mysql://u@h/d --password-env DB_PASSWORD --workload oltp --connections 1..64";
+        let more: Vec<&str> = more.split(' ').collect();
+        insta::assert_snapshot!(text_of(&[&flags[..], &more[..]].concat()), @r#"
         name = "a-one-vs-a-two-vs-address-1"
 
         [[variant]]
@@ -263,6 +270,7 @@ mod tests {
         [[variant]]
         address = "mysql://u@h/d"
         name = "address-1"
+        password_env = "DB_PASSWORD"
 
         [workload.oltp]
         connections = "1..64"

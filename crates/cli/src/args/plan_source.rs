@@ -11,7 +11,7 @@ use dbdyno_plan::PlanDuration;
 pub(crate) struct PlanSource {
     /// Plan file (TOML), or `@NAME` of a plan that ships; `dbdyno plans` lists these. Without one,
     /// and without --server or --address: the quickstart, which runs the Insert Benchmark on SQLite
-    /// with a rollback journal and with a write-ahead log. It takes about a minute and needs no
+    /// with a rollback journal and with a write-ahead log. It takes less than a minute and needs no
     /// server.
     #[arg(conflicts_with_all = ["servers", "addresses"])]
     pub(crate) plan: Option<PathBuf>,
@@ -35,6 +35,9 @@ pub(crate) struct Spelt {
     /// A variant: the address of a running server, `mysql://user@host/database`.
     #[arg(long = "address", value_name = "URL", requires = "workload")]
     pub(crate) addresses: Vec<String>,
+    /// Environment variable that holds the password for each --address.
+    #[arg(long, value_name = "NAME", requires = "addresses")]
+    pub(crate) password_env: Option<String>,
     /// Config of each server; with several, each server is a variant with each of them.
     #[arg(long = "config", id = "config", value_name = "FILE", requires = "servers")]
     pub(crate) configs: Vec<PathBuf>,

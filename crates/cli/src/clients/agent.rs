@@ -2,6 +2,7 @@
 //! ends with it.
 
 use std::io::{BufRead, Read};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use dbdyno_workloads::{Context, kind_of, plans};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -29,6 +31,8 @@ use crate::{host, limits, terminal, variants};
 /// than a part of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 const HANDSHAKE: Duration = Duration::from_secs(5);
+/// So many at once.
+const MOST_HANDSHAKES: usize = 128;
 /// A conductor says something every few seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 /// So often an agent says something.
@@ -59,19 +63,39 @@ pub(crate) fn agent(listen: &str) -> Result<(), ExitError> {
     })
 }
 
+/// The first who connects and has the certificate; several are asked for it at once.
 async fn conductor(listener: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpStream> {
+    let mut handshakes = JoinSet::new();
     loop {
-        let Ok((stream, from)) = listener.accept().await else { continue };
-        let _ = stream.set_nodelay(true);
-        match timeout(HANDSHAKE, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => return stream,
-            Ok(Err(error)) => terminal::warning(&format!("{from} was refused: {error}")),
-            Err(_) => {
-                let seconds = HANDSHAKE.as_secs();
-                terminal::warning(&format!("{from}: connection closed, no TLS handshake within {seconds} s"));
+        tokio::select! {
+            accepted = listener.accept(), if handshakes.len() < MOST_HANDSHAKES => {
+                let Ok((stream, from)) = accepted else { continue };
+                let _ = stream.set_nodelay(true);
+                handshakes.spawn(handshake(acceptor.clone(), stream, from));
+            }
+            Some(done) = handshakes.join_next() => {
+                if let Ok(Some(stream)) = done {
+                    return stream;
+                }
             }
         }
     }
+}
+
+async fn handshake(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    from: SocketAddr,
+) -> Option<TlsStream<TcpStream>> {
+    match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => terminal::warning(&format!("{from} was refused: {error}")),
+        Err(_) => {
+            let seconds = HANDSHAKE.as_secs();
+            terminal::warning(&format!("{from}: connection closed, no TLS handshake within {seconds} s"));
+        }
+    }
+    None
 }
 
 /// Does what the conductor says until the connection ends; so does the step that runs.

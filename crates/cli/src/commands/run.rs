@@ -12,7 +12,7 @@ use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{On, Plan};
 use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
-use dbdyno_report::{ReportPart, TerminalOptions, run_html, run_openmetrics, run_terminal};
+use dbdyno_report::{ReportPart, TerminalOptions, published_html, run_html, run_openmetrics, run_terminal};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -32,6 +32,8 @@ pub(crate) use task::task;
 
 /// Name of the report file in a run directory, and of the file of figures.
 const REPORT: &str = "report.html";
+/// The page with the evidence, next to a page as published ones are.
+const EVIDENCE: &str = "report-evidence.html";
 const METRICS: &str = "metrics.prom";
 
 /// A run that is about to begin or to go on.
@@ -240,7 +242,13 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
             |error| ExitError::machine(format!("cannot write {}: {error}; {advice}", path.display()));
         whole_file::write(path, text).map_err(cannot)
     };
-    write(&report, &run_html(&findings, None))?;
+    // A plan that follows a published report gets a page as published ones are.
+    if findings.published.is_some() {
+        write(&report, &published_html(&findings, Some(EVIDENCE)))?;
+        write(&dir.join(EVIDENCE), &run_html(&findings, None))?;
+    } else {
+        write(&report, &run_html(&findings, None))?;
+    }
     if args.metrics.is_some() {
         write(&dir.join(METRICS), &run_openmetrics(&findings))?;
     }

@@ -3,12 +3,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::commands::site::{Site, no_runs};
 use crate::exit::ExitError;
-use crate::http::{Answer, answer};
+use crate::http::{self, Answer};
 use crate::terminal;
 
 /// How often pages of runs that go on ask for news.
@@ -17,34 +16,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const KIND: &str = "text/html; charset=utf-8";
 
 pub(crate) fn serve(folder: &Path, port: u16) -> Result<(), ExitError> {
-    let site = Arc::new(Site::of(folder).ok_or_else(|| no_runs(folder))?);
+    let site = Site::of(folder).ok_or_else(|| no_runs(folder))?;
     let cannot =
         |error| ExitError::machine(format!("cannot listen on port {port}: {error}; try another --port"));
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     terminal::out(&format!("runs of {}: http://{address}/ (Ctrl-C ends)", folder.display()))?;
-    for stream in listener.incoming().flatten() {
-        let site = Arc::clone(&site);
-        // A browser that went away is no fault of ours.
-        std::thread::spawn(move || answer(&stream, PATIENCE, |head| response(&site, head)));
-    }
+    http::serve(&listener, PATIENCE, move |head| response(&site, head));
     Ok(())
 }
 
-/// Only names of this machine are answered: a page from elsewhere whose name leads
-/// here must not read results.
 fn response(site: &Site, head: &[String]) -> Answer {
     let page = |status, body: &str| Answer { status, kind: KIND, body: body.to_owned() };
     let mut words = head.first().map_or("", String::as_str).split(' ');
     let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-    let header = |name: &str| {
-        let lines = head.iter().skip(1).filter_map(|line| line.split_once(':'));
-        lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
-    };
-    let host = header("host").unwrap_or("").rsplit_once(':').map_or("", |(name, _)| name);
-    if !["127.0.0.1", "localhost"].contains(&host) {
-        return page("403 Forbidden", "Open this page under 127.0.0.1 or localhost.\n");
-    }
     if method != "GET" {
         return page("405 Method Not Allowed", "Only GET is answered.\n");
     }

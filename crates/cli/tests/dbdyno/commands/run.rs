@@ -5,7 +5,7 @@ use std::process::Command;
 
 use dbdyno_record::{CellEvent, Outcome, Run, RunEvent};
 
-use crate::commands::{TWO_VARIANTS, plan};
+use crate::commands::{TWO_VARIANTS, plan, short_plan};
 use crate::support::{Desk, faults, findings, texts};
 
 const STEPS: [&str; 6] = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100"];
@@ -46,6 +46,21 @@ fn two_variants_in_two_blocks_leave_a_complete_run_and_its_reports() {
     let listed = desk.dbdyno(&["list", "runs"]);
     assert_eq!(desk.golden(&listed.out), "  runs/RUN  4 of 4 cells, complete\n");
     a_complete_run_has_nothing_to_resume(&desk, &dir);
+}
+
+#[test]
+fn a_plan_with_published_figures_writes_its_page_as_those_are() {
+    let desk = Desk::new();
+    let figures = "title = \"t\"\nauthor = \"a\"\nyear = 2024\nmachine = \"m\"\n[[figures]]\nbase = \"rollback\"\n\
+                   variant = \"wal\"\n[figures.values]\npoint-select = 1.5\n";
+    desk.write("figures.toml", figures);
+    let text =
+        short_plan(TWO_VARIANTS).replace("name = \"test\"", "name = \"test\"\npublished = \"figures.toml\"");
+    desk.write("p.toml", &text);
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let page = |name: &str| std::fs::read_to_string(desk.run_dir().join(name)).unwrap();
+    assert!(page("report.html").contains("report-evidence.html"));
+    assert!(page("report-evidence.html").contains("point-select"));
 }
 
 fn the_layout_is_the_documented_one(dir: &Path) {
