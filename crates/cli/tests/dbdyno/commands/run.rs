@@ -54,9 +54,7 @@ fn a_plan_with_published_figures_writes_its_page_as_those_are() {
     let figures = "title = \"t\"\nauthor = \"a\"\nyear = 2024\nmachine = \"m\"\n[[figures]]\nbase = \"rollback\"\n\
                    variant = \"wal\"\n[figures.values]\npoint-select = 1.5\n";
     desk.write("figures.toml", figures);
-    let text =
-        short_plan(TWO_VARIANTS).replace("name = \"test\"", "name = \"test\"\npublished = \"figures.toml\"");
-    desk.write("p.toml", &text);
+    desk.write("p.toml", &(short_plan(TWO_VARIANTS) + "[report]\npublished = \"figures.toml\"\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let page = |name: &str| std::fs::read_to_string(desk.run_dir().join(name)).unwrap();
     assert!(page("report.html").contains("report-evidence.html"));
