@@ -8,6 +8,7 @@
 mod address;
 mod catalogue;
 mod charged;
+mod charset;
 mod client_hosts;
 mod compact;
 mod configs;
