@@ -1,6 +1,8 @@
 //! Turns a plan's variants into things that can be started or reached, before anything runs: what
 //! is wrong with one of them ends the command at once and not after an hour.
 
+use std::time::Duration;
+
 use dbdyno_drivers::{
     ColumnDefinitions, Endpoint, Manner, Options, Secret, ServerKey, Session, TimeLimits, Tls, TlsMode,
     TlsSettings,
@@ -344,10 +346,15 @@ fn of_variant(variant: &Variant, ended: ExitError) -> ExitError {
     ExitError { code: ended.code, message }
 }
 
-/// How long sessions wait for their server. Small questions have a minute at most.
+/// How long sessions wait for their server. Small questions have a minute at most, and a second at
+/// least: their time does not depend on the data.
 pub(crate) fn limits(plan: &Plan) -> TimeLimits {
     let TimeLimits { answer, .. } = TimeLimits::default();
-    TimeLimits { login: plan.load.login_timeout.0, answer: answer.min(plan.host.statement_timeout.0) }
+    let least = Duration::from_secs(1);
+    TimeLimits {
+        login: plan.load.login_timeout.0,
+        answer: plan.host.statement_timeout.0.clamp(least, answer),
+    }
 }
 
 /// The server at the address of a variant, for a login that another host has checked.

@@ -54,6 +54,15 @@ impl AnySession {
         }
     }
 
+    /// From now on no setting of the server ends statements of this session: its checks are no part
+    /// of what is measured.
+    pub async fn lift_own_limits(&mut self) -> Result<()> {
+        for sql in each_session!(self, _session, P => P::LIFT_OWN_LIMITS) {
+            permitted(self.query(sql.as_bytes()).await)?;
+        }
+        Ok(())
+    }
+
     /// From now on the server does not close this session for having nothing to do: a step
     /// meanwhile may take longer than the server would leave it alone. A server that has no such
     /// setting is left as it is.

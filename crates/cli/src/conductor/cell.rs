@@ -214,8 +214,9 @@ impl Conductor<'_> {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
         let described = self.answered("asking the server what it is", async {
-            let mut session = database.connect().await?;
+            let mut session = database.connect_to_ask().await?;
             let description = describe(&mut session).await?;
+            session.lift_own_limits().await?;
             let room = limits::check_server(&mut session, self.plan).await;
             Ok::<_, dbdyno_drivers::DbError>((session, description, room))
         });

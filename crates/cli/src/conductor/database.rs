@@ -142,9 +142,16 @@ impl Database {
         })
     }
 
-    /// A session during the load, for set-up and checks. It has nothing to do while a step runs,
-    /// which may take longer than the server would leave it alone.
+    /// A session during the load, for set-up and checks.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
+        let mut session = self.connect_to_ask().await?;
+        session.lift_own_limits().await?;
+        Ok(session)
+    }
+
+    /// The same with the settings that the server gives its sessions, to ask for them. It has
+    /// nothing to do while a step runs, which may take longer than the server would leave it alone.
+    pub(crate) async fn connect_to_ask(&self) -> Result<AnySession, DbError> {
         let mut session = self.endpoint.connect_as(CONDUCTOR).await?;
         session.stay_while_idle().await?;
         Ok(session)

@@ -49,7 +49,7 @@ impl Conductor<'_> {
 async fn read_back(variant: &Prepared, place: &CellPaths, stop_limit: Duration) -> Result<ServerInfo, Fault> {
     let database = Database::provide(variant, place, None, Data::Fresh).await?;
     let described = async {
-        let mut session = database.connect().await?;
+        let mut session = database.connect_to_ask().await?;
         let description = describe(&mut session).await;
         session.close().await;
         description

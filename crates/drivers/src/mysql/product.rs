@@ -44,6 +44,8 @@ impl Product for Mysql {
     const ANALYZE: &'static [(&'static str, &'static str)] =
         &[("ANALYZE FORMAT=JSON", "executed-json"), ("EXPLAIN ANALYZE", "executed-tree")];
     const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);
+    const LIFT_OWN_LIMITS: &'static [&'static str] =
+        &["SET SESSION max_execution_time = 0", "SET SESSION max_statement_time = 0"];
     const OWN_NUMBER: Option<&'static str> = Some("CONNECTION_ID()");
     const COMMITS_EACH: Option<&'static str> = Some("SELECT @@SESSION.autocommit");
     const ROOM: Option<(&'static str, &'static str)> = Some(("SELECT @@max_connections", "max_connections"));

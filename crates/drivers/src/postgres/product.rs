@@ -33,6 +33,7 @@ impl Product for Postgres {
     const ANALYZE: &'static [(&'static str, &'static str)] = &[("EXPLAIN (ANALYZE)", "executed-tree")];
     const IS_PROCESS_TREE: bool = true;
     const STAY_WHILE_IDLE: Option<&'static str> = Some(STAY_WHILE_IDLE);
+    const LIFT_OWN_LIMITS: &'static [&'static str] = &["SET statement_timeout = 0"];
     const OWN_NUMBER: Option<&'static str> = Some("pg_backend_pid()");
     const ROOM: Option<(&'static str, &'static str)> = Some((
         "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int",

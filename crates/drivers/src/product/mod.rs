@@ -97,6 +97,9 @@ pub(crate) trait Product: Debug + Sized + 'static {
     const IS_PROCESS_TREE: bool = false;
     /// Sees to it that the server does not close the session for being idle.
     const STAY_WHILE_IDLE: Option<&'static str> = None;
+    /// Take away the limits that the server's own settings give a session's statements. Each version
+    /// knows some of them.
+    const LIFT_OWN_LIMITS: &'static [&'static str] = &[];
     /// An expression: the server's number for the connection.
     const OWN_NUMBER: Option<&'static str> = None;
     /// Asks whether a session commits after each statement: 0 or 1.
