@@ -14,6 +14,7 @@ use crate::collector::{Collector, Longest, Observer};
 use crate::control::{Control, StopReason};
 use crate::message::{Inbox, Message};
 use crate::opening::Opening;
+use crate::pauses::Watching;
 use crate::schedule_book;
 use crate::threads::assign;
 use crate::waiting::ranges;
@@ -68,10 +69,12 @@ where
     let schedules = schedule_book::books(specs.iter())?;
     let (sender, mut messages) = mpsc::channel();
     let threads = start(&step, lanes, HostShare::WHOLE, &control, &sender)?;
+    let watching = Watching::start(Arc::clone(&control)).map_err(Error::Thread)?;
     drop(sender);
     let kinds = kinds(step.spec);
     let mut collector = Collector::new(writer, observer, &control, &kinds, threads.len(), schedules);
     conduct(&step, &specs, &mut collector, &mut messages, LEAD);
+    watching.end().into_iter().for_each(|pause| collector.paused(pause.to_ns, pause.lasted));
     let (failure, ends) = (collector.failure.take(), std::mem::take(&mut collector.ends));
     join(threads)?;
     ended(&control, failure, ends)

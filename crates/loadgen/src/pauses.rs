@@ -7,7 +7,12 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use crate::control::Control;
 
 /// Less is what a wake-up may take, also on a virtual machine that shares its CPUs.
 const LEAST: Duration = Duration::from_millis(20);
@@ -18,13 +23,54 @@ const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST_POLL: Duration = Duration::from_millis(250);
 
 /// How often a thread wakes to see pauses, in a window that ends after `planned`, if that is known.
-pub(crate) fn poll(planned: Option<Duration>) -> Duration {
+fn poll(planned: Option<Duration>) -> Duration {
     planned.map_or(LONGEST_POLL, |planned| (planned / PART).clamp(SHORTEST_POLL, LONGEST_POLL))
+}
+
+/// A thread that does nothing but look for pauses: one that also works could be stopped while it
+/// does, and would not know. It ends with this value.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<Vec<Pause>>>,
+}
+
+/// Of the step's clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pause {
+    pub(crate) to_ns: u64,
+    pub(crate) lasted: Duration,
+}
+
+impl Watching {
+    pub(crate) fn start(control: Arc<Control>) -> std::io::Result<Self> {
+        let poll = poll(control.planned_end());
+        let (stop, stopped) = mpsc::channel::<()>();
+        let body = move || {
+            let (mut watch, mut found) = (PauseWatch::new(), Vec::new());
+            loop {
+                watch.begin();
+                let is_over = stopped.recv_timeout(poll) != Err(RecvTimeoutError::Timeout);
+                found.extend(watch.end(poll).map(|lasted| Pause { to_ns: control.now_ns(), lasted }));
+                if is_over {
+                    return found;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("pauses".to_owned()).spawn(body)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// All pauses up to now; the thread ends.
+    pub(crate) fn end(mut self) -> Vec<Pause> {
+        drop(self.stop.take());
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
 }
 
 /// Of the thread that made it.
 #[derive(Debug)]
-pub(crate) struct PauseWatch {
+struct PauseWatch {
     began: Instant,
     /// `None` where the kernel does not count run delays.
     schedstat: Option<File>,
@@ -32,19 +78,19 @@ pub(crate) struct PauseWatch {
 }
 
 impl PauseWatch {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
         Self { began: Instant::now(), schedstat, delay_ns: 0 }
     }
 
     /// The thread is going to wait.
-    pub(crate) fn begin(&mut self) {
+    fn begin(&mut self) {
         self.delay_ns = self.run_delay_ns();
         self.began = Instant::now();
     }
 
     /// The wait, which was to take `asked` at most, is over: for how long the thread did not run.
-    pub(crate) fn end(&self, asked: Duration) -> Option<Duration> {
+    fn end(&self, asked: Duration) -> Option<Duration> {
         let waited = self.began.elapsed();
         if waited <= asked + LEAST {
             return None;
