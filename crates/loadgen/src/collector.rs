@@ -12,6 +12,7 @@ use crate::batch::{Batch, merge};
 use crate::control::{Control, StopReason};
 use crate::histogram::histogram;
 use crate::message::{Inbox, Message};
+use crate::pauses::Pause;
 use crate::schedule_book::ScheduleBook;
 use crate::statements::Statements;
 use crate::waiting::{WaitFor, Waiting};
@@ -219,9 +220,9 @@ impl<'a> Collector<'a> {
         self.write_statements();
     }
 
-    pub(crate) fn paused(&mut self, to_ns: u64, paused: Duration) {
-        let us = |time: u128| u64::try_from(time).unwrap_or(u64::MAX);
-        self.event(&StepEvent::Paused { to_us: to_us(to_ns), paused_us: us(paused.as_micros()) });
+    pub(crate) fn paused(&mut self, pause: Pause) {
+        let (to_us, paused_us) = (to_us(pause.to_ns), to_us(pause.lasted_ns));
+        self.event(&StepEvent::Paused { to_us, paused_us });
     }
 
     fn look_for_waiting(&mut self, what: WaitFor, waiting: usize) {
@@ -247,7 +248,7 @@ impl<'a> Collector<'a> {
                     self.control.lane_ended_elsewhere(end.client, role, (at_ns, window_ns), end.complete);
                 }
             }
-            Message::Paused { to_ns, paused } => self.paused(to_ns, paused),
+            Message::Paused(pause) => self.paused(pause),
             Message::Stopped(reason) => self.control.stop(reason),
             Message::HostLost(why) => {
                 self.control.stop(StopReason::Failed(why));

@@ -74,7 +74,7 @@ where
     let kinds = kinds(step.spec);
     let mut collector = Collector::new(writer, observer, &control, &kinds, threads.len(), schedules);
     conduct(&step, &specs, &mut collector, &mut messages, LEAD);
-    watching.end().into_iter().for_each(|pause| collector.paused(pause.to_ns, pause.lasted));
+    watching.end().into_iter().for_each(|pause| collector.paused(pause));
     let (failure, ends) = (collector.failure.take(), std::mem::take(&mut collector.ends));
     join(threads)?;
     ended(&control, failure, ends)

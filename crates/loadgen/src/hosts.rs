@@ -19,7 +19,7 @@ use crate::collector::Collector;
 use crate::control::{Control, Follower, StepCommand};
 use crate::engine::{conduct, ended, join, kinds, start};
 use crate::message::{Inbox, Message};
-use crate::pauses::{Pause, Watching};
+use crate::pauses::Watching;
 use crate::{
     Error, HostShare, Lane, LaneSpec, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason,
     schedule_book,
@@ -209,20 +209,18 @@ where
     let control = Control::new(step.spec.clients, &specs, step.spec.window).of_part().followed_by(follower);
     let control = Arc::new(control);
     let threads = start(step, lanes, part, &control, &sender)?;
-    let watching = Watching::start(Arc::clone(&control)).map_err(Error::Thread)?;
+    let mut watching = Some(Watching::start(Arc::clone(&control)).map_err(Error::Thread)?);
     say(HostMessage(Message::Workers(threads.len())));
     let obeying = Arc::clone(&control);
     thread::spawn(move || obey(&obeying, &commands, |late| sender.send(Message::BegunLate(late)).is_ok()));
     let mut left = threads.len();
-    let mut watching = Some(watching);
     while left > 0 {
         let Ok(message) = messages.recv() else { break };
         left -= usize::from(matches!(message, Message::WorkerEnded { .. }));
         // Before the last word of this host.
         if left == 0 {
-            for Pause { to_ns, lasted } in watching.take().map(Watching::end).unwrap_or_default() {
-                say(HostMessage(Message::Paused { to_ns, paused: lasted }));
-            }
+            let pauses = watching.take().map(Watching::end).unwrap_or_default();
+            pauses.into_iter().for_each(|pause| say(HostMessage(Message::Paused(pause))));
         }
         say(HostMessage(message));
     }

@@ -22,7 +22,7 @@ use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, LostConnections, Notes, Ope
 use wait::Waited;
 
 /// How often one operation is sent again before it counts as failed.
-const MOST_RETRIES: u32 = 1000;
+pub const MOST_RETRIES: u32 = 1000;
 /// After this many refusals in a row a lane is not going to succeed any more.
 const MOST_REFUSALS: u32 = 100;
 /// How long a connection is held open at the end of a window, at most. As long as a sampler may take

@@ -52,6 +52,7 @@ pub use error::Error;
 pub use host_share::HostShare;
 pub use hosts::{FromHost, HostMessage, HostPart, can_be_shared, run_on_hosts, run_part};
 pub use lane::{Done, Failure, Lane, LaneEnd, LaneSpec, Limit, Lookup, Notes, OperationTimes, Role};
+pub use lane_task::MOST_RETRIES;
 pub use pace::{Pace, ThinkTime};
 pub use random::{Philox, draw_below, draw_below_u64};
 pub use schedule::Schedule;

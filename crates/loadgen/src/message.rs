@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::Batch;
 use crate::control::StopReason;
 use crate::histogram::counts;
+use crate::pauses::Pause;
 use crate::{Failure, LaneEnd, Lookup};
 
 /// From a load thread to the collector.
@@ -54,11 +55,8 @@ pub(crate) enum Message {
     WorkerEnded {
         ends: Vec<LaneEnd>,
     },
-    /// The client did not run for so long.
-    Paused {
-        to_ns: u64,
-        paused: Duration,
-    },
+    /// Of another host.
+    Paused(Pause),
     /// Of another host: it has so many workers.
     Workers(usize),
     /// Of another host: the start came so much too late there.

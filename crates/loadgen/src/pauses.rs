@@ -12,6 +12,9 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
+use crate::arrivals::to_ns;
 use crate::control::Control;
 
 /// Less is what a wake-up may take, also on a virtual machine that shares its CPUs.
@@ -35,11 +38,11 @@ pub(crate) struct Watching {
     thread: Option<JoinHandle<Vec<Pause>>>,
 }
 
-/// Of the step's clock.
-#[derive(Debug, Clone, Copy)]
+/// The client did not run for so long; of the step's clock.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Pause {
     pub(crate) to_ns: u64,
-    pub(crate) lasted: Duration,
+    pub(crate) lasted_ns: u64,
 }
 
 impl Watching {
@@ -51,7 +54,9 @@ impl Watching {
             loop {
                 watch.begin();
                 let is_over = stopped.recv_timeout(poll) != Err(RecvTimeoutError::Timeout);
-                found.extend(watch.end(poll).map(|lasted| Pause { to_ns: control.now_ns(), lasted }));
+                let lasted = watch.end(poll);
+                found
+                    .extend(lasted.map(|lasted| Pause { to_ns: control.now_ns(), lasted_ns: to_ns(lasted) }));
                 if is_over {
                     return found;
                 }

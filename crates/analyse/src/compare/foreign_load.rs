@@ -2,9 +2,10 @@
 //! what a comparison says.
 //!
 //! Of the CPU time that server or client could have had, others took a part f. Without them these
-//! two could have had all of it, and a rate could have been up to 1 ÷ (1 − f) times as high. Where that is within the margin, it changes no verdict. Beyond it, a difference
-//! counts that is greater by as much; where others had half of the time or more, none does: threads
-//! that wait for each other lose more than their part.
+//! two could have had all of it, and a rate could have been up to 1 ÷ (1 − f) times as high. Where
+//! that is within the margin, it changes no verdict. Beyond it, a difference counts that is greater
+//! by as much; where others had half of the time or more, none does: threads that wait for each
+//! other lose more than their part.
 
 use crate::model::runs::valid;
 use crate::model::{Code, ComparedStep, ForeignLoad, Notice, Ratio, StepFindings, StepRun, Verdict};

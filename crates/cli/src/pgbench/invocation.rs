@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::Options as Login;
 use dbdyno_drivers::{Endpoint, Target, postgres};
+use dbdyno_loadgen::MOST_RETRIES;
 use dbdyno_plan::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::OltpPace;
 use dbdyno_workloads::pgbench::builtin;
@@ -12,9 +13,6 @@ use serde_json::{Value, json};
 
 use super::command_line::CommandLine;
 use super::log::LogOptions;
-
-/// A step ends when an operation is sent again more often.
-const MOST_TRIES: u32 = 1000;
 
 #[derive(Debug)]
 pub(super) struct Invocation {
@@ -79,7 +77,7 @@ impl Invocation {
             options.latency_limit = latency_limit.map(PlanDuration);
         }
         let tries = tries(line)?;
-        options.max_tries = if tries == 0 { MOST_TRIES } else { tries.min(MOST_TRIES) };
+        options.max_tries = if tries == 0 { MOST_RETRIES } else { tries.min(MOST_RETRIES) };
         for (_, definition) in line.repeated.iter().filter(|(name, _)| *name == "define") {
             let (name, value) = definition.split_once('=').ok_or("-D takes NAME=VALUE")?;
             options.define.insert(name.to_owned(), Value::String(value.to_owned()));

@@ -80,17 +80,12 @@ local function is_quick(text, pattern)
    end
    return (#text + 1) ^ (count + 1) * (#pattern + 1) < QUICK
 end
-local function patterns()
-   local own = rawget(api, "patterns")
-   if own then return own end
-   host.part("patterns", api)
-   return rawget(api, "patterns")
-end
+local of_host = extended({}, "patterns")
 for _, name in ipairs({ "find", "match", "gmatch", "gsub" }) do
    local native = string[name]
    string[name] = function(text, pattern, ...)
       if is_quick(text, pattern) then return native(text, pattern, ...) end
-      return patterns()[name](text, pattern, ...)
+      return of_host[name](text, pattern, ...)
    end
 end
 

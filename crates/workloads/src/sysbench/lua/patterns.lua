@@ -1,10 +1,9 @@
 -- Functions of `string` that match patterns, as the manual of Lua 5.1 has them, on the host's matcher.
-local host, api = ...
+local host, patterns = ...
 
 local type, select, error, tostring, unpack = type, select, error, tostring, unpack
 local byte, sub, concat = string.byte, string.sub, table.concat
-local patterns = {}
-api.patterns = patterns
+setmetatable(patterns, nil)
 
 -- The place from which on a text is searched, from 1.
 local function from_place(text, init)
