@@ -125,13 +125,18 @@ impl Script {
     }
 }
 
+/// The file that `given` means. Of a name any script comes before a file that merely has that name,
+/// as output does that was kept under the name of its script.
 fn found(given: &str) -> Option<PathBuf> {
-    let names = [given.to_owned(), format!("{given}.lua")];
-    let here = names.iter().map(PathBuf::from);
-    let is_name = !given.contains('/');
-    let all = |folder| names.iter().map(move |name| Path::new(folder).join(name));
-    let shared = SHARED.iter().filter(|_| is_name).flat_map(all);
-    here.chain(shared).find(|path| path.is_file())
+    let [exact, script] = [given.to_owned(), format!("{given}.lua")];
+    if given.contains('/') {
+        return [exact, script].map(PathBuf::from).into_iter().find(|path| path.is_file());
+    }
+    let places = |name: &String| {
+        let shared = SHARED.iter().map(|folder| Path::new(folder).join(name));
+        [PathBuf::from(name)].into_iter().chain(shared).collect::<Vec<_>>()
+    };
+    [script, exact].iter().flat_map(places).find(|path| path.is_file())
 }
 
 /// A whole file as a chunk: its first line may be for a shell.

@@ -42,6 +42,7 @@ mod run;
 mod same_second;
 mod servers;
 mod spellings;
+mod sysbench;
 mod terminal;
 mod width;
 
