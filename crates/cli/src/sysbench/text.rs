@@ -1,6 +1,7 @@
 //! sysbench's text output, line by line as version 1.0.20 prints it, so that what reads it goes on
 //! working.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use dbdyno_workloads::sysbench::Stat;
@@ -175,18 +176,19 @@ pub(super) fn histogram(counts: &Counts) -> String {
     const BUCKETS: usize = 1024;
     let (least, greatest) = (0.001_f64, 100_000.0_f64);
     let step = (greatest / least).ln() / (BUCKETS - 1) as f64;
-    let mut buckets = vec![0_u64; BUCKETS];
+    // Buckets go on beyond the greatest in the same steps: sysbench's own end there.
+    let mut buckets = BTreeMap::<usize, u64>::new();
     for value in counts.times.0.iter_recorded() {
         let ms = value.value_iterated_to() as f64 / 1e3;
         let place = ((ms.max(least) / least).ln() / step + 0.5) as usize;
-        buckets[place.min(BUCKETS - 1)] += value.count_at_value();
+        *buckets.entry(place).or_default() += value.count_at_value();
     }
-    let most = buckets.iter().copied().max().unwrap_or(1).max(1) as f64;
+    let most = buckets.values().copied().max().unwrap_or(1) as f64;
     let mut out = String::from(
         "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n",
     );
-    for (place, count) in buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let stars = "*".repeat((*count as f64 / most * 40.0 + 0.5) as usize);
+    for (place, count) in buckets {
+        let stars = "*".repeat((count as f64 / most * 40.0 + 0.5) as usize);
         let _ = writeln!(out, "{:>12.3} |{stars:<40} {count}", least * (place as f64 * step).exp());
     }
     out
@@ -256,6 +258,55 @@ mod tests {
             interval(&counts(), 2, 95, 1.0, 3.0, false),
             "[ 3s ] thds: 2 eps: 10.00 lat (ms,95%): 10.01"
         );
+    }
+
+    fn of_ms(all: &[f64]) -> Counts {
+        let mut counts = Counts::default();
+        all.iter().for_each(|ms| counts.times.0.record((ms * 1e3) as u64).unwrap());
+        counts
+    }
+
+    /// Least, greatest and percentile that the report prints.
+    fn printed(counts: &Counts, percentile: u64) -> [f64; 3] {
+        let text = cumulative(counts, percentile, 1.0, &[(1.0, 1.0)], false);
+        ["min:", "max:", "percentile:"].map(|name| {
+            let line = text.lines().find(|line| line.contains(name)).unwrap();
+            line.rsplit(' ').next().unwrap().parse().unwrap()
+        })
+    }
+
+    #[test]
+    fn a_percentile_lies_between_the_least_and_the_greatest() {
+        for ms in [0.0, 0.001, 0.37, 1.0, 17.43, 241.47, 99_999.99, 250_000.0] {
+            for percentile in [1, 50, 95, 99, 100] {
+                for counts in [of_ms(&[ms]), of_ms(&[ms, ms * 1.01, ms * 7.3])] {
+                    let [least, greatest, found] = printed(&counts, percentile);
+                    let is_between = least <= found && found <= greatest;
+                    assert!(is_between, "{ms} ms: {least} {found} {greatest} at {percentile} %");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn times_of_minutes_are_printed_as_they_are() {
+        let counts = of_ms(&[250_000.0, 270_000.0]);
+        let [least, greatest, found] = printed(&counts, 95);
+        // Times are exact to 0.1 %.
+        let is = |found: f64, ms: f64| (found / ms - 1.0).abs() <= 0.001;
+        assert!(is(least, 250_000.0) && is(greatest, 270_000.0) && is(found, 270_000.0), "{found}");
+        let lines = histogram(&counts);
+        let buckets: Vec<f64> =
+            lines.lines().filter_map(|line| line.split_once('|')?.0.trim().parse().ok()).collect();
+        // A bucket is 1.8 % wide.
+        let is = |found: f64, ms: f64| (found / ms - 1.0).abs() <= 0.01;
+        assert!(buckets.len() == 2 && is(buckets[0], 250_000.0) && is(buckets[1], 270_000.0), "{lines}");
+    }
+
+    #[test]
+    fn events_that_take_no_time_are_in_the_histogram() {
+        let lines = histogram(&of_ms(&[0.0, 0.0, 0.0]));
+        assert!(lines.ends_with("       0.001 |**************************************** 3\n"), "{lines}");
     }
 
     #[test]
