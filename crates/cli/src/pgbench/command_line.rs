@@ -175,6 +175,19 @@ mod tests {
     }
 
     #[test]
+    fn the_long_form_of_every_option_says_what_its_letter_says() {
+        for (letter, name, used) in OPTIONS.into_iter().filter(|(letter, ..)| *letter != ' ') {
+            let value = if matches!(used, Use::Value | Use::Script) { " tpcb-like" } else { "" };
+            let short = of(&format!("-{letter}{value}"));
+            assert!(short.is_ok(), "-{letter}: {short:?}");
+            assert_eq!(short, of(&format!("--{name}{value}")), "-{letter} --{name}");
+            assert_eq!(short, of(&format!("--{name}{}", value.replace(' ', "="))), "-{letter} --{name}=");
+        }
+        let read = of("--builtin=select-only").unwrap();
+        assert_eq!(read.repeated, [("builtin", "select-only".to_owned())]);
+    }
+
+    #[test]
     fn words_without_a_place_are_named() {
         assert_eq!(of("-Z").unwrap_err(), "-Z is no option of pgbench");
         assert_eq!(of("--nix=1").unwrap_err(), "--nix is no option of pgbench");

@@ -261,3 +261,79 @@ fn spread(what: &str, done: u64, times: &Times, line: &mut impl FnMut(String)) {
         line(format!("{what} stddev = {:.3} ms", times.0.stdev() / 1e3));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_line;
+    use super::*;
+
+    /// What is printed of `done` transactions, each of which took 50 ms, in two seconds.
+    fn report(line: &str, done: u64, troubles: Troubles) -> String {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let invocation = Invocation::of(&command_line::read(&words).unwrap()).unwrap();
+        let mut counts = Counts { done, ..Counts::default() };
+        (0..done).for_each(|_| counts.times.0.record(50_000).unwrap());
+        let mut tally = Tally::default();
+        tally.all = troubles;
+        let script = ScriptInfo { name: "s", title: "s".to_owned(), weight: 1, commands: Vec::new() };
+        let took = Took { seconds: 2.0, connecting: Duration::ZERO };
+        let report = Report {
+            counts: &counts,
+            tally: &tally,
+            invocation: &invocation,
+            scripts: &[script],
+            scale: 1,
+            partitions: None,
+            took,
+        };
+        report.text()
+    }
+
+    #[test]
+    fn a_run_that_ends_with_its_transactions_has_a_latency_too() {
+        for line in ["-U any -t 20 -c 2", "-U any -T 2 -c 2"] {
+            let text = report(line, 40, Troubles::default());
+            assert!(text.contains("\nlatency average = 100.000 ms\n"), "{line}: {text}");
+            assert!(text.contains("\ntps = 20.000000 (without initial connection time)\n"), "{line}: {text}");
+        }
+        let text = report("-U any -t 20 -c 2 -P 1", 40, Troubles::default());
+        // Times are exact to 0.1 %.
+        let line = text.lines().find_map(|line| line.strip_prefix("latency average = ")).unwrap();
+        let ms: f64 = line.trim_end_matches(" ms").parse().unwrap();
+        assert!((ms - 50.0).abs() <= 0.05, "{text}");
+    }
+
+    #[test]
+    fn what_was_skipped_is_in_no_rate_and_no_share_of_what_was_done() {
+        let skipped = Troubles { skipped: 60, ..Troubles::default() };
+        let text = report("-U any -T 2 -R 50 -L 10", 40, skipped);
+        for line in [
+            "number of transactions actually processed: 40",
+            "number of transactions skipped: 60 (60.000%)",
+            "number of transactions above the 10.0 ms latency limit: 40/40 (100.000%)",
+            "tps = 20.000000 (without initial connection time)",
+        ] {
+            assert!(text.lines().any(|own| own == line), "{line}: {text}");
+        }
+        let all = report("-U any -T 2 -R 50 -L 10", 0, skipped);
+        assert!(all.contains("transactions skipped: 60 (100.000%)\n") && !all.contains("NaN"), "{all}");
+    }
+
+    #[test]
+    fn lines_of_progress_have_the_time_since_the_start_or_since_1970() {
+        let line = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let invocation = Invocation::of(&command_line::read(&words).unwrap()).unwrap();
+            progress(&Counts::default(), &Troubles::default(), &invocation, 5.0, 15.0)
+        };
+        assert_eq!(
+            line("-U any -T 20 -P 5"),
+            "progress: 15.0 s, 0.0 tps, lat 0.000 ms stddev 0.000, 0 failed"
+        );
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+        let before = now();
+        let stamped = line("-U any -T 20 -P 5 --progress-timestamp");
+        let at: f64 = stamped.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!((before - 0.001..=now() + 0.001).contains(&at), "{stamped}");
+    }
+}

@@ -249,7 +249,30 @@ impl Lane for LoadLane {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_drivers::postgres;
+
     use super::*;
+    use crate::cards;
+
+    #[test]
+    fn a_scale_with_more_accounts_than_32_bits_can_number_is_loaded_to_its_end() {
+        const SCALE: u32 = 25_000;
+        let mut context = cards::context();
+        context.endpoint.capabilities = postgres::capabilities();
+        let options = Pgbench { scale: SCALE, init_steps: "tg".to_owned(), ..Pgbench::default() };
+        let operations = load_operations(&Setup::new(&options, context, None));
+        let LoadOperation::Statements(created) = &operations[0] else { panic!("{:?}", operations[0]) };
+        let accounts = created.iter().find(|sql| sql.starts_with("create table pgbench_accounts(")).unwrap();
+        assert!(accounts.contains("aid bigint"), "{accounts}");
+        let mut next = 1;
+        for operation in &operations {
+            if let LoadOperation::Accounts(numbers) = operation {
+                assert_eq!(*numbers.start(), next);
+                next = numbers.end() + 1;
+            }
+        }
+        assert_eq!(next - 1, 2_500_000_000);
+    }
 
     /// As the original's, which `servers/pgbench.rs` compares.
     #[test]

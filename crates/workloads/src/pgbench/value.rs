@@ -147,6 +147,21 @@ mod tests {
         }
     }
 
+    /// The greatest whole number of 64 bits is not among the doubles: the one that it is rounded to
+    /// is greater by one.
+    #[test]
+    fn a_double_right_above_the_greatest_whole_number_is_none() {
+        let above = i64::MAX as f64;
+        assert_eq!(above, 2_f64.powi(63));
+        assert_eq!(
+            Value::Double(above).to_int(),
+            Err("double to int overflow for 9223372036854775808.000000".to_owned())
+        );
+        assert_eq!(Value::Double(above.next_down()).to_int(), Ok(i64::MAX - 1023));
+        assert_eq!(Value::Double(-above).to_int(), Ok(i64::MIN));
+        assert!(Value::Double((-above).next_down()).to_int().is_err());
+    }
+
     #[test]
     fn doubles_become_whole_numbers_by_rounding_to_even() {
         assert_eq!(Value::Double(2.5).to_int(), Ok(2));

@@ -4,7 +4,7 @@ use dbdyno_drivers::{Class, Endpoint, Param, Session, Target, mysql, postgres};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::{Desk, Running, figure, wait_for};
+use crate::support::{Desk, Ended, Running, figure, wait_for};
 
 /// A server on a socket in the desk's folder, which listens.
 pub(super) fn listening(desk: &Desk, args: &[&str]) -> Running {
@@ -118,6 +118,83 @@ fn losses_of_connections_that_are_ignored_are_reconnects_and_no_ignored_errors()
     assert!(reconnects >= 5, "{out}");
     assert_eq!(server["faults"]["disconnects"], reconnects);
     assert_eq!(server["requests"]["executions"], queries + reconnects);
+}
+
+/// A script of four statements, and the options that reach a server of the protocol.
+fn script_and_place(desk: &Desk, protocol: &str) -> [String; 2] {
+    let text = "local function prepare()
+   statement = con:prepare('SELECT c FROM t WHERE id=?')
+   id = statement:bind_create(sysbench.sql.type.INT)
+   statement:bind_param(id)
+end
+function thread_init() con = sysbench.sql.driver():connect() prepare() end
+function sysbench.hooks.before_restart_event() prepare() end
+function event()
+   con:query('BEGIN')
+   id:set(sysbench.rand.uniform(1, 100))
+   statement:execute()
+   con:query('UPDATE t SET c=1 WHERE id=1')
+   con:query('COMMIT')
+end
+";
+    let script = desk.write("own.lua", text).display().to_string();
+    match protocol {
+        "mysql" => [script, format!("--mysql-socket={}", desk.path("s").display())],
+        _ => [script, format!("--pgsql-host={}", desk.path("").display().to_string().trim_end_matches('/'))],
+    }
+}
+
+/// A run of that script for 100 events on two connections.
+fn run_script(desk: &Desk, protocol: &str, more: &[&str]) -> Ended {
+    let [script, place] = script_and_place(desk, protocol);
+    let who: &[&str] = match protocol {
+        "mysql" => &["--mysql-user=any"],
+        _ => &["--db-driver=pgsql", "--pgsql-user=any"],
+    };
+    let words = ["--threads=2", "--events=100", "--time=0"];
+    desk.dbdyno(&[&["sysbench", &script, &place], who, &words, more, &["run"]].concat())
+}
+
+fn serving(desk: &Desk, protocol: &str, fault: &[&str]) -> Running {
+    let socket = if protocol == "mysql" { "s" } else { "." };
+    listening(desk, &[&["--protocol", protocol, "--socket", socket], fault].concat())
+}
+
+#[test]
+fn all_errors_that_are_ignored_include_lost_connections_on_every_product() {
+    for protocol in ["mysql", "postgres"] {
+        let desk = Desk::new();
+        let running = serving(&desk, protocol, &["--disconnect-every", "30"]);
+        let ended = run_script(&desk, protocol, &["--mysql-ignore-errors=all"]);
+        let out = &ended.expect_ok().out;
+        assert_eq!(figure(out, "transactions:"), 100, "{protocol}: {out}");
+        assert!(figure(out, "reconnects:") >= 5, "{protocol}: {out}");
+        reported(running);
+    }
+}
+
+#[test]
+fn a_lost_connection_that_is_not_ignored_ends_the_run_with_an_error() {
+    for protocol in ["mysql", "postgres"] {
+        let desk = Desk::new();
+        let running = serving(&desk, protocol, &["--disconnect-every", "30"]);
+        let ended = run_script(&desk, protocol, &[]);
+        assert!(ended.code == Some(1) && ended.err.contains("FATAL: "), "{protocol}: {ended:?}");
+        reported(running);
+    }
+}
+
+#[test]
+fn deadlocks_and_serialization_failures_of_postgresql_begin_the_event_again() {
+    for error in ["40P01 every 23", "40001 every 23"] {
+        let desk = Desk::new();
+        let running = serving(&desk, "postgres", &["--error", error]);
+        let ended = run_script(&desk, "postgres", &[]);
+        let out = &ended.expect_ok().out;
+        assert_eq!((figure(out, "transactions:"), figure(out, "reconnects:")), (100, 0), "{error}: {out}");
+        let ignored = figure(out, "ignored errors:");
+        assert!(ignored > 0 && reported(running)["faults"]["errors"] == ignored, "{error}: {out}");
+    }
 }
 
 #[test]

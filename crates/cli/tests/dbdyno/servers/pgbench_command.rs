@@ -300,6 +300,62 @@ fn verbose_errors_are_printed_and_the_builtin_scripts_listed() {
 }
 
 #[test]
+fn verbose_errors_of_many_clients_are_whole_lines() {
+    let bench = Bench::new();
+    let always = "DO $$ BEGIN RAISE SQLSTATE '40001'; END $$;\n";
+    let ended = bench.run(always, &["-t5", "-c8", "-j4", "--verbose-errors", "--max-tries=2"]);
+    let err = &ended.expect_ok().err;
+    for client in 0..8 {
+        let count = |line: &dyn Fn(&str) -> bool| err.lines().filter(|own| line(own)).count();
+        let got = format!("client {client} got an error in command 0 (SQL) of script 0; ");
+        let [repeats, ends] = [
+            format!("client {client} repeats the transaction after the error (try 1/2)"),
+            format!("client {client} ends the failed transaction (try 2/2)"),
+        ];
+        let counts = (
+            count(&|line| line.starts_with(&got)),
+            count(&|line| line == repeats),
+            count(&|line| line == ends),
+        );
+        assert_eq!(counts, (10, 5, 5), "{err}");
+    }
+}
+
+#[test]
+fn a_transaction_of_any_isolation_level_begins_within_a_pipeline() {
+    let bench = Bench::new();
+    bench.number("CREATE TABLE t (a int)");
+    let script = "\\startpipeline\nBEGIN ISOLATION LEVEL SERIALIZABLE;\nINSERT INTO t VALUES (1);\nSELECT 1;\nCOMMIT;\n\\endpipeline\n";
+    for mode in ["extended", "prepared"] {
+        let ended = bench.run(script, &["-t3", "-c2", "-M", mode]);
+        assert!(ended.expect_ok().out.contains("actually processed: 6/6"), "{mode}: {}", ended.out);
+    }
+    assert_eq!(bench.number("SELECT COUNT(*) FROM t"), Some(12));
+}
+
+#[test]
+fn an_error_within_a_pipeline_is_the_one_that_is_reported() {
+    let bench = Bench::new();
+    let script = "\\startpipeline\nSELECT 1;\nSELECT 1 / 0;\nSELECT no_such_column;\n\\endpipeline\n";
+    for mode in ["extended", "prepared"] {
+        // What cannot be prepared is refused before anything is sent.
+        let script = if mode == "prepared" {
+            script.replace("no_such_column", "1 / 0 + 1")
+        } else {
+            script.to_owned()
+        };
+        let ended = bench.run(&script, &["-t3", "-M", mode]);
+        assert!(ended.expect_code(2).err.contains("division by zero"), "{mode}: {}", ended.err);
+        assert!(ended.out.contains("actually processed: 0/3"), "{mode}: {}", ended.out);
+    }
+    bench.number("CREATE SEQUENCE s MINVALUE 0 START 0");
+    let script = "\\startpipeline\nSELECT 1;\nDO $$ BEGIN IF nextval('s') % 3 = 0 THEN RAISE SQLSTATE '40001'; END IF; END $$;\nSELECT 2;\n\\endpipeline\n";
+    let ended = bench.run(script, &["-t6", "-M", "extended", "--max-tries=2"]);
+    let out = &ended.expect_ok().out;
+    assert!(out.contains("actually processed: 6/6") && out.contains("number of retries: 3"), "{out}");
+}
+
+#[test]
 fn accounts_are_partitioned_and_the_report_says_so() {
     let bench = Bench::new();
     bench.words(&["-iq", "--partitions=3", "--unlogged-tables"]).expect_ok();

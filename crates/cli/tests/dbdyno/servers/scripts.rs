@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::servers::shared;
 use crate::servers::sysbench::Theirs;
-use crate::support::Desk;
+use crate::support::{Desk, figure};
 
 /// Every script of Debian's package that has events, with options that make their work small.
 const SCRIPTS: [(&str, &[&str]); 11] = [
@@ -183,6 +183,26 @@ function prepare() sysbench.sql.driver():connect():query('CREATE TABLE kept (id 
         if is_mysql {
             run(&texts(&off, &commit), "run").expect_ok();
         }
+    }
+}
+
+#[test]
+fn a_script_calls_a_procedure_that_answers_with_several_results_again_and_again() {
+    const TEXT: &str = "\
+function con() return sysbench.sql.driver():connect() end
+function prepare() con():query('CREATE PROCEDURE two() BEGIN SELECT 1; SELECT 2 UNION SELECT 3; END') end
+function thread_init() own = con() end
+function event() own:query('CALL two()') assert(own:query_row('SELECT 5') == '5') own:query('CALL two()') end
+";
+    let [mariadb, mysql, _] = Theirs::shared();
+    for theirs in [mariadb, mysql] {
+        let (desk, database) = (Desk::new(), shared::database());
+        theirs.create(&database);
+        let script = desk.write("own.lua", TEXT).display().to_string();
+        theirs.ours(&desk, &database, &script, &[], "prepare").expect_ok();
+        let ended = theirs.ours(&desk, &database, &script, &["--events=20", "--time=0"], "run");
+        let out = &ended.expect_ok().out;
+        assert_eq!((figure(out, "transactions:"), figure(out, "queries:")), (20, 60), "{out}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::bad::failures;
 use super::{desk, script};
+use crate::desk::text;
 
 /// Runs one event with `con` open; it must not fail.
 fn holds(event: &str) {
@@ -102,6 +103,95 @@ fn a_query_gives_rows_and_a_row() {
         sent,
         ["SELECT 7", "SELECT 7", "SELECT 8", "SELECT 7", "SELECT 7", "DELETE FROM t WHERE id=1"]
     );
+}
+
+#[test]
+fn a_statement_that_changes_rows_has_no_result_and_asking_it_is_that_events_error() {
+    let given = script(
+        "n = 0
+         function thread_init() con = sysbench.sql.driver():connect() end
+         function event()
+            n = n + 1
+            local rs = con:query('UPDATE t SET a = 1')
+            if n == 1 then return rs.nrows > 0 end
+            assert(rs == nil)
+         end",
+    );
+    let all = failures(&given, 3);
+    let (class, said) = all[0].clone().unwrap();
+    assert_eq!(class, dbdyno_record::ErrorClass::Refused);
+    assert!(said.contains("own.lua:6: attempt to index local 'rs' (a nil value)"), "{said}");
+    assert_eq!(all[1..], [None, None]);
+}
+
+#[test]
+fn old_functions_take_options_that_are_texts() {
+    let mut given = script(
+        "function event()
+            assert(type(oltp_table_size) == 'string')
+            for _, rand in ipairs({ sb_rand, sb_rand_uniform, sb_rand_gaussian, sb_rand_special, sb_rand_pareto }) do
+               local value = rand(1, oltp_table_size)
+               assert(value >= 1 and value <= 1000)
+            end
+         end",
+    );
+    given.options.push_str("options = { oltp_table_size = 1000 }\n");
+    assert_eq!(failures(&given, 1), [None]);
+}
+
+/// As sysbench's own `oltp_common.lua` does it.
+const PARALLEL: &str = "
+sysbench.cmdline.options = { tables = { 'tables', 1 } }
+local function create()
+   local con = sysbench.sql.driver():connect()
+   for i = sysbench.tid % sysbench.opt.threads + 1, sysbench.opt.tables, sysbench.opt.threads do
+      con:query('CREATE TABLE sbtest' .. i .. ' (id INTEGER)')
+   end
+end
+sysbench.cmdline.commands = { prepare = { create, sysbench.cmdline.PARALLEL_COMMAND } }
+function event() end
+";
+
+#[test]
+fn a_parallel_command_makes_each_table_once_with_few_and_with_many_connections() {
+    for (connections, tables) in [(1, 200), (4, 10), (16, 3), (3, 3)] {
+        let given = script(PARALLEL);
+        let options = given.options.replace("\"run\"", "\"prepare\", \"run\"");
+        let more = format!("options = {{ tables = {tables} }}\nprepare_connections = {connections}\n");
+        let mut desk = desk(&(options + &more));
+        desk.run("prepare");
+        let sent = desk.journal.take();
+        let mut made: Vec<u32> = sent
+            .iter()
+            .filter_map(|request| {
+                text(request).strip_prefix("CREATE TABLE sbtest")?.split(' ').next()?.parse().ok()
+            })
+            .collect();
+        made.sort_unstable();
+        assert_eq!(made, (1..=tables).collect::<Vec<u32>>(), "{connections} connections");
+    }
+}
+
+#[test]
+fn a_text_leaves_nothing_of_a_longer_one_before_it() {
+    let text = "function thread_init()
+          con = sysbench.sql.driver():connect()
+          local t = sysbench.sql.type
+          stmt = con:prepare('INSERT INTO t VALUES (?, ?)')
+          a, b = stmt:bind_create(t.CHAR, 8), stmt:bind_create(t.VARCHAR, 120)
+          stmt:bind_param(a, b)
+       end
+       function event()
+          for _, value in ipairs({ 'abcd', '12345678', '', 'ab' }) do a:set(value) b:set(value) stmt:execute() end
+       end";
+    let wanted =
+        ["abcd", "12345678", "", "ab"].map(|value| format!("INSERT INTO t VALUES ('{value}', '{value}')"));
+    for mode in ["auto", "disable"] {
+        let given = script(text);
+        let sent =
+            desk(&format!("{}db_ps_mode = \"{mode}\"\n", given.options)).operations("own.c1", 0, 1).remove(0);
+        assert_eq!(sent, wanted, "{mode}");
+    }
 }
 
 const BOUND: &str = "function thread_init()
