@@ -1,6 +1,6 @@
-//! Bench `forecast`: how near `dbdyno plan` comes to the time that a plan takes. The plans that
-//! follow published reports in their small size, by the shipped figures and by what the runs before
-//! have shown.
+//! Bench `forecast`: how near `dbdyno plan` comes to the time that a plan takes. One block of each
+//! plan that follows a published report, in its small size: by the shipped figures and by what this
+//! run has shown.
 
 use std::path::Path;
 use std::process::Command;
@@ -36,7 +36,8 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
                 continue;
             }
             setting.note_round(round, name);
-            let plan = [&format!("@{name}"), "--size", "small"];
+            // A plan takes as many times longer as it has blocks.
+            let plan = [&format!("@{name}"), "--size", "small", "--blocks", "1"];
             let servers = servers_of(&setting.dbdyno, &plan)?;
             // The forecast of a plan that cannot run is refused.
             get(&servers)?;
