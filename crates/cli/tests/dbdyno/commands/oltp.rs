@@ -175,8 +175,8 @@ fn a_ladder_of_connections_is_shown_as_a_sweep_in_every_report() {
     assert_eq!(sweeps[1]["test"], "read-only");
     assert_eq!(sweeps[1]["connections"], serde_json::json!([1, 2, 4]));
     for rung in sweeps[1]["variants"][1]["rungs"].as_array().unwrap() {
-        assert!(
-            rung["median_rate"].as_f64().unwrap() > 0.0 && rung["p99_us"].as_f64() >= rung["p50_us"].as_f64()
-        );
+        // A step that other programs disturbed is invalid, and has no figures.
+        let Some(rate) = rung["median_rate"].as_f64() else { continue };
+        assert!(rate > 0.0 && rung["p99_us"].as_f64() >= rung["p50_us"].as_f64(), "{rung}");
     }
 }
