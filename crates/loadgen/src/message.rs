@@ -55,7 +55,7 @@ pub(crate) enum Message {
     WorkerEnded {
         ends: Vec<LaneEnd>,
     },
-    /// Of another host.
+    /// Of another host: its client did not run for a time.
     Paused(Pause),
     /// Of another host: it has so many workers.
     Workers(usize),

@@ -38,7 +38,7 @@ pub(crate) struct Watching {
     thread: Option<JoinHandle<Vec<Pause>>>,
 }
 
-/// The client did not run for so long; of the step's clock.
+/// A time in which the client did not run, on the step's clock.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Pause {
     pub(crate) to_ns: u64,
@@ -54,9 +54,9 @@ impl Watching {
             loop {
                 watch.begin();
                 let is_over = stopped.recv_timeout(poll) != Err(RecvTimeoutError::Timeout);
-                let lasted = watch.end(poll);
-                found
-                    .extend(lasted.map(|lasted| Pause { to_ns: control.now_ns(), lasted_ns: to_ns(lasted) }));
+                if let Some(lasted) = watch.end(poll) {
+                    found.push(Pause { to_ns: control.now_ns(), lasted_ns: to_ns(lasted) });
+                }
                 if is_over {
                     return found;
                 }
