@@ -267,17 +267,21 @@ mod tests {
     use super::super::command_line;
     use super::*;
 
+    fn invocation(line: &str) -> Invocation {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        Invocation::of(&command_line::read(&words).unwrap()).unwrap()
+    }
+
     /// What is printed of `done` transactions, each of which took 50 ms, in two seconds.
     fn report(line: &str, done: u64, troubles: Troubles) -> String {
-        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let invocation = Invocation::of(&command_line::read(&words).unwrap()).unwrap();
+        let invocation = invocation(line);
         let mut counts = Counts { done, ..Counts::default() };
         (0..done).for_each(|_| counts.times.0.record(50_000).unwrap());
         let mut tally = Tally::default();
         tally.all = troubles;
         let script = ScriptInfo { name: "s", title: "s".to_owned(), weight: 1, commands: Vec::new() };
         let took = Took { seconds: 2.0, connecting: Duration::ZERO };
-        let report = Report {
+        Report {
             counts: &counts,
             tally: &tally,
             invocation: &invocation,
@@ -285,8 +289,8 @@ mod tests {
             scale: 1,
             partitions: None,
             took,
-        };
-        report.text()
+        }
+        .text()
     }
 
     #[test]
@@ -321,11 +325,7 @@ mod tests {
 
     #[test]
     fn lines_of_progress_have_the_time_since_the_start_or_since_1970() {
-        let line = |words: &str| {
-            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            let invocation = Invocation::of(&command_line::read(&words).unwrap()).unwrap();
-            progress(&Counts::default(), &Troubles::default(), &invocation, 5.0, 15.0)
-        };
+        let line = |words| progress(&Counts::default(), &Troubles::default(), &invocation(words), 5.0, 15.0);
         assert_eq!(
             line("-U any -T 20 -P 5"),
             "progress: 15.0 s, 0.0 tps, lat 0.000 ms stddev 0.000, 0 failed"

@@ -474,10 +474,8 @@ fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::random::Draws;
     use super::super::variables::Variables;
     use super::*;
-    use crate::Philox;
 
     fn read(text: &str) -> Result<Vec<String>, String> {
         let mut names = Names::default();
@@ -567,39 +565,6 @@ mod tests {
                 "10: SELECT 4;"
             ]
         );
-    }
-
-    /// The statements of a script without variables, in the order in which they run.
-    fn run(text: &str) -> Vec<String> {
-        let mut names = Names::default();
-        let commands = super::read(text, &mut names).unwrap();
-        let variables = Variables::new(names.into());
-        let mut draws = Draws::new(Philox::new(1, 1));
-        let (mut ran, mut at) = (Vec::new(), 0);
-        while let Some(command) = commands.get(at) {
-            at = match &command.action {
-                Action::Unless(condition, to) => {
-                    if condition.value(&variables, &mut draws).unwrap().is_true() { at + 1 } else { *to }
-                }
-                Action::Jump(to) => *to,
-                Action::Sql(_) => {
-                    ran.push(command.text.clone());
-                    at + 1
-                }
-                _ => at + 1,
-            };
-        }
-        ran
-    }
-
-    #[test]
-    fn a_choice_within_a_branch_that_does_not_run_does_not_run_either() {
-        let within = "\\if 1\nSELECT 1;\n\\elif 1\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\n";
-        assert_eq!(run(&format!("\\if 0\n{within}\\endif\nSELECT 4;")), ["SELECT 4;"]);
-        assert_eq!(run(&format!("\\if 0\n{within}\\elif 1\nSELECT 4;\n\\endif")), ["SELECT 4;"]);
-        assert_eq!(run(&format!("\\if 0\n{within}\\else\nSELECT 4;\n\\endif")), ["SELECT 4;"]);
-        assert_eq!(run(&format!("\\if 1\nSELECT 4;\n\\else\n{within}\\endif")), ["SELECT 4;"]);
-        assert_eq!(run(&format!("\\if 1\n{within}\\endif\nSELECT 4;")), ["SELECT 1;", "SELECT 4;"]);
     }
 
     #[test]

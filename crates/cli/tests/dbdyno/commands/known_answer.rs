@@ -120,8 +120,8 @@ fn losses_of_connections_that_are_ignored_are_reconnects_and_no_ignored_errors()
     assert_eq!(server["requests"]["executions"], queries + reconnects);
 }
 
-/// A script of four statements, and the options that reach a server of the protocol.
-fn script_and_place(desk: &Desk, protocol: &str) -> [String; 2] {
+/// Runs a script of four statements for 100 events on two connections.
+fn run_script(desk: &Desk, protocol: &str, more: &[&str]) -> Ended {
     let text = "local function prepare()
    statement = con:prepare('SELECT c FROM t WHERE id=?')
    id = statement:bind_create(sysbench.sql.type.INT)
@@ -137,22 +137,14 @@ function event()
    con:query('COMMIT')
 end
 ";
-    let script = desk.write("own.lua", text).display().to_string();
-    match protocol {
-        "mysql" => [script, format!("--mysql-socket={}", desk.path("s").display())],
-        _ => [script, format!("--pgsql-host={}", desk.path("").display().to_string().trim_end_matches('/'))],
-    }
-}
-
-/// A run of that script for 100 events on two connections.
-fn run_script(desk: &Desk, protocol: &str, more: &[&str]) -> Ended {
-    let [script, place] = script_and_place(desk, protocol);
-    let who: &[&str] = match protocol {
-        "mysql" => &["--mysql-user=any"],
-        _ => &["--db-driver=pgsql", "--pgsql-user=any"],
+    desk.write("own.lua", text);
+    let folder = format!("--pgsql-host={}", desk.path("").display());
+    let server: &[&str] = match protocol {
+        "mysql" => &["--mysql-socket=s", "--mysql-user=any"],
+        _ => &["--db-driver=pgsql", &folder, "--pgsql-user=any"],
     };
-    let words = ["--threads=2", "--events=100", "--time=0"];
-    desk.dbdyno(&[&["sysbench", &script, &place], who, &words, more, &["run"]].concat())
+    let words = ["sysbench", "own.lua", "--threads=2", "--events=100", "--time=0"];
+    desk.dbdyno(&[&words, server, more, &["run"]].concat())
 }
 
 fn serving(desk: &Desk, protocol: &str, fault: &[&str]) -> Running {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Desk, Ended, figure};
 
-/// Runs `text` with these options. Nobody listens at the socket, and nothing asks for it.
+/// Runs `text` with these options. No server listens on the socket, and no script connects.
 fn run(text: &str, options: &[&str]) -> Ended {
     command(text, options, "run")
 }

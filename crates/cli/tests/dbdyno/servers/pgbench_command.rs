@@ -356,6 +356,26 @@ fn an_error_within_a_pipeline_is_the_one_that_is_reported() {
 }
 
 #[test]
+fn a_choice_within_a_branch_that_does_not_run_does_not_run_either() {
+    let bench = Bench::new();
+    bench.number("CREATE TABLE ran (n int)");
+    let insert = |n: u32| format!("INSERT INTO ran VALUES ({n});\n");
+    let [one, two, three, four] = [1, 10, 100, 1000].map(insert);
+    let within = format!("\\if 1\n{one}\\elif 1\n{two}\\else\n{three}\\endif\n");
+    for (script, sum) in [
+        (format!("\\if 0\n{within}\\endif\n{four}"), 1000),
+        (format!("\\if 0\n{within}\\elif 1\n{four}\\endif\n"), 1000),
+        (format!("\\if 0\n{within}\\else\n{four}\\endif\n"), 1000),
+        (format!("\\if 1\n{four}\\else\n{within}\\endif\n"), 1000),
+        (format!("\\if 1\n{within}\\endif\n{four}"), 1001),
+    ] {
+        bench.run(&script, &["-t1"]).expect_ok();
+        assert_eq!(bench.number("SELECT SUM(n) FROM ran"), Some(sum), "{script}");
+        bench.number("TRUNCATE ran");
+    }
+}
+
+#[test]
 fn accounts_are_partitioned_and_the_report_says_so() {
     let bench = Bench::new();
     bench.words(&["-iq", "--partitions=3", "--unlogged-tables"]).expect_ok();
