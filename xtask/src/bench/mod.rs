@@ -76,7 +76,7 @@ const ALL: &[Bench] = &[
     },
     Bench {
         name: "forecast",
-        about: "time that `dbdyno plan` forecasts for one block of each small plan after published reports, and time that it takes (50 minutes per round)",
+        about: "time that `dbdyno plan` forecasts for one block of each small plan after published reports, and time that it takes (an hour per round)",
         other: "measured",
         run: forecast::run,
     },
