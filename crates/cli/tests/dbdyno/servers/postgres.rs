@@ -8,6 +8,7 @@ use dbdyno_record::Run;
 
 use crate::servers::shared::{self, POSTGRES};
 use crate::servers::{MARIADB_11_8, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, small_plan, variant};
+use crate::servers::watch::answer;
 use crate::support::{Desk, faults, findings, templates};
 
 pub(crate) const PASSWORD: &str = "Sw0rdfish:of the test";
@@ -45,7 +46,7 @@ pub(crate) fn number(options: &Options, sql: &str) -> Option<i64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut session = PostgresSession::connect(options).await.unwrap();
-        let rows = session.rows(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let rows = answer(&mut session, sql).await;
         session.close().await;
         first_i64(&rows)
     })

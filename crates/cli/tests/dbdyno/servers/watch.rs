@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dbdyno_drivers::mysql::{MysqlSession, Options};
-use dbdyno_drivers::{Cells, Session};
+use dbdyno_drivers::{Cells, Class, Session};
 use dbdyno_record::{CellEvent, CellRecord, Run, ServerInfo};
 
 use crate::support::wait_for;
@@ -73,9 +73,22 @@ pub(crate) fn ask(options: &Options, statements: &[&str]) -> Cells {
         let mut session = MysqlSession::connect(options).await.unwrap();
         let mut rows = Cells::new();
         for statement in statements {
-            rows = session.rows(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+            rows = answer(&mut session, statement).await;
         }
         session.close().await;
         rows
     })
+}
+
+/// The rows of a statement. A load that runs beside it may have made it the victim of a deadlock, and
+/// the server then asks for it once more.
+pub(crate) async fn answer(session: &mut impl Session, statement: &str) -> Cells {
+    for _ in 0..20 {
+        match session.rows(statement).await {
+            Ok(rows) => return rows,
+            Err(error) if error.class == Class::Retry => {}
+            Err(error) => panic!("{statement}: {error}"),
+        }
+    }
+    panic!("{statement}: the server asked 20 times to send it again");
 }
