@@ -81,12 +81,14 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
 }
 
-/// Programs that the tests of `--all` run, and the Debian packages that bring them: what runs with
-/// dbdyno, a pooler, a filesystem whose copies share blocks, what builds the script of the HTML page and shows
-/// it, what reads metrics, a terminal that can be looked at, networks of their own for machines on
-/// this host, and Slurm.
-const HELPERS: [(&str, &str); 11] = [
-    ("sysbench", "sysbench"),
+/// Programs that the tests of the first part need, and the Debian packages that bring them: sysbench,
+/// for its scripts.
+const FIRST_HELPERS: [(&str, &str); 1] = [("sysbench", "sysbench")];
+
+/// Those that the tests of `--all` run too: what runs with dbdyno, a pooler, a filesystem whose
+/// copies share blocks, what builds the script of the HTML page and shows it, what reads metrics, a
+/// terminal that can be looked at, networks of their own for machines on this host, and Slurm.
+const HELPERS: [(&str, &str); 10] = [
     ("pgbench", "postgresql-contrib"),
     ("pgbouncer", "pgbouncer"),
     ("mkfs.xfs", "xfsprogs"),
@@ -113,13 +115,14 @@ const NODE_PACKAGES: [(&str, &str); 2] = [
 /// Installs what the tests need in addition to servers, where it is missing.
 pub(crate) fn install_for_tests(all: bool) -> Result<()> {
     install(&for_tests(all)?)?;
+    let rest = if all { HELPERS.as_slice() } else { &[] };
+    let is_there = |program: &str| Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
+    let missing = FIRST_HELPERS.iter().chain(rest).filter(|(program, _)| !is_there(program));
+    let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
+    fetch::install_tools(&packages, &mut |line| terminal::note(line))?;
     if !all {
         return Ok(());
     }
-    let is_there = |program: &str| Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
-    let missing = HELPERS.iter().filter(|(program, _)| !is_there(program));
-    let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
-    fetch::install_tools(&packages, &mut |line| terminal::note(line))?;
     let folder = places::cache().join("tools/python");
     for (_, package) in PACKAGES.iter().filter(|(name, _)| !folder.join(name).exists()) {
         run_command(Command::new("pip3").args(["install", "--quiet", "--target"]).arg(&folder).arg(package))?;
