@@ -7,8 +7,8 @@ use dbdyno_provision::{Server, ServerSpec, find_named};
 use dbdyno_record::Run;
 
 use crate::servers::shared::{self, POSTGRES};
-use crate::servers::{MARIADB_11_8, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, small_plan, variant};
 use crate::servers::watch::answer;
+use crate::servers::{MARIADB_11_8, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, small_plan, variant};
 use crate::support::{Desk, faults, findings, templates};
 
 pub(crate) const PASSWORD: &str = "Sw0rdfish:of the test";
