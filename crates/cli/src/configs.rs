@@ -1,8 +1,10 @@
 //! The configs of variants: intents read from the plan and its files, rendered for the variant's
 //! server.
 
+use std::collections::BTreeMap;
+
 use dbdyno_fetch::find_named;
-use dbdyno_plan::{ConfigPart, Variant, VariantKind};
+use dbdyno_plan::{ConfigPart, Plan, Variant, VariantKind};
 use dbdyno_provision::Base;
 use dbdyno_provision::intents::{ConfigServer, Intents, Rendered, render};
 use serde_json::{Map, Value};
@@ -24,6 +26,11 @@ pub(crate) struct VariantConfig {
 impl VariantConfig {
     pub(crate) fn asked(&self) -> Map<String, Value> {
         self.intents.pairs().into_iter().map(|(name, value)| (name, Value::String(value))).collect()
+    }
+
+    /// The server's own cache of pages, where no page cache lies under it.
+    fn only_cache_bytes(&self) -> Option<u64> {
+        self.intents.bytes("buffer_pool").filter(|_| self.rendered.bypasses_page_cache())
     }
 
     /// `error`, and which intents the options come from that it names.
@@ -103,6 +110,15 @@ pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> 
     Ok(Some(Predicted::Config(config(intents, rendered, None, vec![note]))))
 }
 
+/// By variant of the plan: the server's own cache of pages, where it is known to be the only one.
+pub(crate) fn only_cache_bytes(plan: &Plan) -> BTreeMap<String, u64> {
+    let of = |variant: &Variant| match predicted(variant) {
+        Ok(Some(Predicted::Config(config))) => Some((variant.name.clone(), config.only_cache_bytes()?)),
+        _ => None,
+    };
+    plan.variants.iter().filter_map(of).collect()
+}
+
 fn config(intents: Intents, rendered: Rendered, native: Option<&str>, more: Vec<String>) -> VariantConfig {
     let text = rendered.text_with(native);
     let notes = rendered.notes.iter().cloned().chain(more).collect();
@@ -145,5 +161,32 @@ fn indented(title: &str, text: &str) -> String {
     match text.contains('\n') {
         true => format!("{title}:\n  {}", text.replace('\n', "\n  ")),
         false => format!("{title}: {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_pool_is_the_only_cache_where_the_files_bypass_the_page_cache() {
+        let variant = |name: &str, server: &str, config: &str| {
+            format!(
+                "[[variant]]\nname = \"{name}\"\nserver = \"{server}\"\nconfig = {{ buffer_pool = \"64 MiB\"{config} }}\n"
+            )
+        };
+        let direct = ", where_possible = { flush_method = \"o_direct\" }";
+        let text = ["name = \"p\"\n".to_owned()]
+            .into_iter()
+            .chain([
+                variant("direct", "mariadb-11.8.6", direct),
+                variant("cached", "mariadb-11.8.6", ", flush_method = \"fsync\""),
+                variant("postgres", "postgresql-18.1", direct),
+                variant("embedded", "sqlite", direct),
+            ])
+            .chain(["[workload.oltp]\n".to_owned()]);
+        let plan = dbdyno_workloads::plans::parse(&text.collect::<String>(), "p.toml")
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(only_cache_bytes(&plan), BTreeMap::from([("direct".to_owned(), 64 << 20)]));
     }
 }

@@ -14,19 +14,23 @@ use dbdyno_workloads::plans::parse;
 
 use crate::exit::ExitError;
 use crate::manifest::host_info;
-use crate::{host, terminal};
+use crate::{configs, host, terminal};
 use store::StoredCell;
 
 /// The forecast for a plan on this host.
 pub(crate) fn of(plan: &Plan) -> Estimate {
     let info = host_info(plan, Path::new("."));
-    estimate(plan, &Basis { past: past(&info), ..basis(&info) })
+    estimate(plan, &Basis { past: past(&info), ..basis(plan, &info) })
 }
 
 /// Without what finished runs have shown.
-fn basis(info: &HostInfo) -> Basis {
-    let cpus = host::usable_cpus().ok().and_then(|usable| u32::try_from(usable.0.len()).ok());
-    Basis { cpus, memory_bytes: Some(info.memory_bytes).filter(|bytes| *bytes > 0), past: Vec::new() }
+fn basis(plan: &Plan, info: &HostInfo) -> Basis {
+    Basis {
+        cpus: host::usable_cpus().ok().and_then(|usable| u32::try_from(usable.0.len()).ok()),
+        memory_bytes: Some(info.memory_bytes).filter(|bytes| *bytes > 0),
+        only_cache_bytes: configs::only_cache_bytes(plan),
+        past: Vec::new(),
+    }
 }
 
 /// What is remembered of this class of host, by builds of this kind.
@@ -56,7 +60,7 @@ fn stored(run: &Run) -> Result<Vec<StoredCell>, ExitError> {
     if shares_time || run.events.iter().any(measured::is_of_a_fleet) {
         return Ok(Vec::new());
     }
-    let forecast = estimate(&plan, &basis(&manifest.host));
+    let forecast = estimate(&plan, &basis(&plan, &manifest.host));
     let class = host_class_words(host_class(&manifest.host));
     let of_cell = |cell: &dbdyno_plan::CellEstimate| {
         let variant = plan.variants.iter().find(|variant| variant.name == cell.variant)?;

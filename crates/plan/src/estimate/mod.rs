@@ -7,6 +7,7 @@ mod data_mode;
 mod figures;
 mod past;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use data_mode::by_data_mode;
@@ -22,6 +23,9 @@ pub struct Basis {
     pub cpus: Option<u32>,
     /// Memory of the machine, for servers without a limit.
     pub memory_bytes: Option<u64>,
+    /// By variant: the server's own cache of pages, where its files go past the page cache, so that
+    /// no other memory holds its data.
+    pub only_cache_bytes: BTreeMap<String, u64>,
     pub past: Vec<PastCell>,
 }
 
@@ -142,6 +146,7 @@ fn cell(
 ) -> CellEstimate {
     let forecast = options.estimate(&figures.size());
     let memory = plan.server_memory(&variant.name).map(|limit| limit.0).or(basis.memory_bytes);
+    let memory = basis.only_cache_bytes.get(&variant.name).copied().or(memory);
     let data_bytes = forecast.loaded_bytes.saturating_sub(figures.size().log_bytes);
     let figures = figures.with_data(data_bytes, memory);
     let mut cell = CellEstimate {

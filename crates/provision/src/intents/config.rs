@@ -79,6 +79,14 @@ impl Intents {
         requested.map(|requested| (requested.name.clone(), requested.value.to_string())).collect()
     }
 
+    /// The bytes that an intent asks for, where it asks for bytes.
+    pub fn bytes(&self, name: &str) -> Option<u64> {
+        match self.get(name)?.value {
+            Value::Size(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&RequestedIntent> {
         self.requested.iter().find(|requested| requested.name == name)
     }

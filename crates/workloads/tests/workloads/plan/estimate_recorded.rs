@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dbdyno_plan::{Basis, Estimate, estimate};
+use dbdyno_plan::{Basis, Estimate, Plan, estimate};
 use dbdyno_workloads::plans::read_with;
 
 /// Plans in their small size, and the minutes that their runs took.
@@ -31,11 +31,15 @@ fn as_recorded(name: &str) -> impl Iterator<Item = (&'static str, &'static str)>
 }
 
 fn forecast(name: &str, overrides: &[(&str, &str)]) -> Estimate {
+    let plan = plan(name, overrides);
+    estimate(&plan, &Basis { cpus: Some(1), memory_bytes: Some(47 << 29), ..Basis::default() })
+}
+
+fn plan(name: &str, overrides: &[(&str, &str)]) -> Plan {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../plans/{name}.toml"));
     let said = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     let overrides: Vec<_> = overrides.iter().map(said).collect();
-    let plan = read_with(&file, &overrides).unwrap_or_else(|error| panic!("{error}"));
-    estimate(&plan, &Basis { cpus: Some(1), memory_bytes: Some(47 << 29), past: Vec::new() })
+    read_with(&file, &overrides).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -58,6 +62,24 @@ fn the_write_step_of_the_small_size_takes_the_seconds_that_were_recorded() {
     let of = |name: &str| cells[0].steps.iter().find(|step| step.name == name).map(|step| step.duration);
     let recorded = Duration::from_secs(3)..=Duration::from_secs(8);
     assert!(of("l.i1").is_some_and(|length| recorded.contains(&length)), "{:?}", of("l.i1"));
+}
+
+/// Recorded on two CPUs.
+#[test]
+fn writes_beyond_a_buffer_pool_without_a_page_cache_take_the_seconds_that_were_recorded() {
+    let plan = plan("binlog-sync-2x2", &[("size", "small")]);
+    let of = |only_cache: Option<u64>, workload: &str| {
+        let only_cache_bytes = only_cache.map(|bytes| ("sync".to_owned(), bytes)).into_iter().collect();
+        let basis = Basis { cpus: Some(2), memory_bytes: Some(8 << 30), only_cache_bytes, past: Vec::new() };
+        let cells = estimate(&plan, &basis).cells;
+        let cell = cells.iter().find(|cell| cell.variant == "sync" && cell.workload.contains(workload));
+        let step = cell.unwrap().steps.iter().find(|step| step.name == "l.i1").unwrap();
+        step.duration.as_secs_f64()
+    };
+    let beyond = of(Some(64 << 20), "IO-bound");
+    assert!((6.5..=8.7).contains(&beyond), "{beyond} s");
+    assert!(of(None, "IO-bound") < 1.0, "the page cache holds all of it");
+    assert_eq!(of(Some(64 << 20), "CPU-bound"), of(None, "CPU-bound"), "the pool holds all of it");
 }
 
 #[test]
