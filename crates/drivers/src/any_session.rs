@@ -13,6 +13,15 @@ impl AnySession {
         each_session!(self, session, P => Connection::encryption(session))
     }
 
+    /// The server's process, if the session came to it through a unix socket: of PostgreSQL the
+    /// first one. `None` over TCP, when the process is in a process namespace that is hidden from
+    /// us, and when a service manager holds the socket for the server.
+    pub fn server_pid(&self) -> Option<u32> {
+        /// The first process: it only holds sockets for others.
+        const INIT: u32 = 1;
+        each_session!(self, session, P => Connection::peer_pid(session)).filter(|pid| *pid > INIT)
+    }
+
     /// Whether the session is in a transaction that no one has ended yet, by what the database said
     /// with the last answer. Costs nothing.
     pub fn in_transaction(&self) -> bool {

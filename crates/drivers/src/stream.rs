@@ -60,6 +60,16 @@ impl Stream {
         Some(Encryption { version, cipher })
     }
 
+    /// The process at the other end, as the kernel knows it (SO_PEERCRED, unix(7)); `None` over
+    /// TCP, and when the process is in a process namespace that is hidden from us.
+    pub(crate) fn peer_pid(&self) -> Option<u32> {
+        match self {
+            Self::Unix(stream) => stream.peer_pid(),
+            Self::Tcp(_) => None,
+            Self::Tls(stream) => stream.get_ref().0.peer_pid(),
+        }
+    }
+
     /// The certificate that the server showed (DER).
     pub(crate) fn server_certificate(&self) -> Option<&[u8]> {
         let Self::Tls(stream) = self else { return None };

@@ -45,6 +45,13 @@ impl UnixStream {
         Ok(Self { reader: register(stream, Interest::READABLE)?, writer: None })
     }
 
+    /// See [`crate::stream::Stream::peer_pid`].
+    pub(crate) fn peer_pid(&self) -> Option<u32> {
+        let stream = self.reader.get_ref().try_clone().ok()?;
+        let pid = tokio::net::UnixStream::from_std(stream).ok()?.peer_cred().ok()?.pid()?;
+        u32::try_from(pid).ok().filter(|pid| *pid > 0)
+    }
+
     /// Writes at once if there is room, else waits for it.
     fn poll_write_with(
         &mut self,
@@ -172,6 +179,13 @@ mod tests {
         stream.read_to_end(&mut received).await.expect("read");
         assert!(received == sent);
         echo.join().expect("the peer ends");
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_process_that_listens_is_known() {
+        let (folder, _listener) = connected();
+        let stream = UnixStream::connect(&folder.path().join("s")).await.expect("connected");
+        assert_eq!(stream.peer_pid(), Some(std::process::id()));
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -41,7 +41,7 @@ impl Installer<'_> {
         let failed = |why: String| Error::Initialise {
             server: self.title.clone(),
             why: format!("{}: {why}", line.join(" ")),
-            log_tail: log::reason(self.log, 0),
+            log_tail: log::reason(&log::Part::whole(self.log)),
         };
         let mut command = launch::detached(line, self.log)?;
         let guard = Guard::start().map_err(|error| failed(format!("sh: {error}")))?;

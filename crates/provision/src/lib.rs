@@ -22,7 +22,6 @@ mod launch;
 mod leftovers;
 mod log;
 mod mysql;
-mod peer;
 mod port;
 mod postgres;
 mod process;
@@ -30,6 +29,7 @@ mod product;
 #[cfg(test)]
 #[path = "../tests/support/program.rs"]
 mod program;
+mod ready;
 mod release;
 mod running;
 mod snapshot;
@@ -55,7 +55,6 @@ pub use folder::{find_named, list, servers_dir};
 pub use home::Home;
 pub use launch::{calling, find_in_path, start_detached};
 pub use leftovers::remove_leftovers;
-pub use peer::local_pid;
 pub use process::Stopped;
 pub use product::{Base, Embedded, Family, FamilyFacts, FileLogin, Question, Server, ServerSpec, TlsOption};
 pub use running::{Data, Running};

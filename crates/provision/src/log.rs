@@ -23,20 +23,70 @@ const ERRORS: [&str; 3] = ["[ERROR]", "Assertion failure", "FATAL:  "];
 /// answer nothing.
 const NO_SPACE: [&str; 3] = ["Disk is full", "Disk full", "No space left on device"];
 
+/// What a PostgreSQL server notes of each login while it starts.
+const STARTING: &str = "FATAL:  the database system is starting up";
+
+/// What a start has logged.
+pub(crate) struct Part<'a> {
+    pub(crate) path: &'a Path,
+    /// Bytes before it, of earlier starts.
+    pub(crate) start: u64,
+    /// Logins of dbdyno's own that were refused because the server still started. As many of the
+    /// lines on such logins are left out: they are no fault, and of no interest to anybody.
+    pub(crate) refused_probes: usize,
+}
+
+impl<'a> Part<'a> {
+    /// The whole log, of a program that no one logs in to.
+    pub(crate) fn whole(path: &'a Path) -> Self {
+        Self { path, start: 0, refused_probes: 0 }
+    }
+
+    /// The last of it.
+    fn read(&self) -> std::io::Result<String> {
+        let mut file = File::open(self.path)?;
+        let cut = file.metadata()?.len().saturating_sub(TAIL_BYTES);
+        file.seek(SeekFrom::Start(cut.max(self.start)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        // The first connections to a server are dbdyno's own; where the beginning is cut off, what
+        // is left is others'.
+        let mut own = if cut > self.start { 0 } else { self.refused_probes };
+        let is_own = |line: &str| {
+            let is_own = own > 0 && line.trim_end().ends_with(STARTING);
+            own -= usize::from(is_own);
+            is_own
+        };
+        Ok(without(&text, is_own))
+    }
+
+    fn shown(&self, choose: impl FnOnce(&[&str]) -> String) -> String {
+        match self.read() {
+            Ok(text) if text.trim().is_empty() => "(the log is empty)".to_owned(),
+            Ok(text) => choose(&text.trim_end().lines().collect::<Vec<_>>()),
+            Err(error) => format!("(the log cannot be read: {error})"),
+        }
+    }
+}
+
+fn without(text: &str, mut is_out: impl FnMut(&str) -> bool) -> String {
+    text.split_inclusive('\n').filter(|line| !is_out(line)).collect()
+}
+
 /// Length of the log now: what is in it belongs to earlier servers. 0 when there is none.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// The last `lines` lines of `path`; a sentence instead when there are none.
-pub(crate) fn tail(path: &Path, lines: usize) -> String {
-    shown(path, 0, |all| all[all.len().saturating_sub(lines)..].join("\n"))
+/// The last `lines` lines; a sentence instead when there are none.
+pub(crate) fn tail(part: &Part<'_>, lines: usize) -> String {
+    part.shown(|all| all[all.len().saturating_sub(lines)..].join("\n"))
 }
 
-/// The end of what `path` holds after its first `start` bytes: the last lines, and before them the
-/// last of the errors that come earlier.
-pub(crate) fn reason(path: &Path, start: u64) -> String {
-    shown(path, start, |all| {
+/// The end: the last lines, and before them the last of the errors that come earlier.
+pub(crate) fn reason(part: &Part<'_>) -> String {
+    part.shown(|all| {
         let (before, last) = all.split_at(all.len().saturating_sub(LAST_LINES));
         let errors: Vec<&str> =
             before.iter().copied().filter(|line| ERRORS.iter().any(|mark| line.contains(mark))).collect();
@@ -46,10 +96,9 @@ pub(crate) fn reason(path: &Path, start: u64) -> String {
     })
 }
 
-/// The last of the errors, and of the lines on a full disk, in what `path` holds after its first
-/// `start` bytes.
-pub(crate) fn errors(path: &Path, start: u64) -> Option<String> {
-    let text = last_bytes(path, start).ok()?;
+/// The last of the errors, and of the lines on a full disk.
+pub(crate) fn errors(part: &Part<'_>) -> Option<String> {
+    let text = part.read().ok()?;
     let marks: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();
     let lines: Vec<&str> = text.lines().filter(|line| marks.iter().any(|mark| line.contains(mark))).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(ERROR_LINES));
@@ -57,23 +106,6 @@ pub(crate) fn errors(path: &Path, start: u64) -> Option<String> {
     let first = before.iter().find(|line| NO_SPACE.iter().any(|mark| line.contains(mark)));
     let lines: Vec<&str> = first.into_iter().chain(last).copied().collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
-}
-
-fn shown(path: &Path, start: u64, choose: impl FnOnce(&[&str]) -> String) -> String {
-    match last_bytes(path, start) {
-        Ok(text) if text.trim().is_empty() => "(the log is empty)".to_owned(),
-        Ok(text) => choose(&text.trim_end().lines().collect::<Vec<_>>()),
-        Err(error) => format!("(the log cannot be read: {error})"),
-    }
-}
-
-fn last_bytes(path: &Path, start: u64) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES).max(start)))?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -84,12 +116,12 @@ mod tests {
     fn the_last_lines_are_shown_and_an_empty_or_absent_log_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
-        assert!(tail(&path, 2).starts_with("(the log cannot be read"));
+        assert!(tail(&Part::whole(&path), 2).starts_with("(the log cannot be read"));
         assert_eq!(length(&path), 0);
         std::fs::write(&path, "\n").unwrap();
-        assert_eq!(tail(&path, 2), "(the log is empty)");
+        assert_eq!(tail(&Part::whole(&path), 2), "(the log is empty)");
         std::fs::write(&path, "x\n".repeat(100_000) + "a\nb\nc\n").unwrap();
-        assert_eq!(tail(&path, 2), "b\nc");
+        assert_eq!(tail(&Part::whole(&path), 2), "b\nc");
     }
 
     #[test]
@@ -99,14 +131,30 @@ mod tests {
         let earlier = "[ERROR] of an earlier start\n";
         let notes: String = (1..=20).map(|number| format!("note {number}\n")).collect();
         std::fs::write(&path, format!("{earlier}[ERROR] unknown variable\n{notes}")).unwrap();
-        let text = reason(&path, earlier.len() as u64);
+        let after = |start: u64| Part { start, ..Part::whole(&path) };
+        let text = reason(&after(earlier.len() as u64));
         assert!(text.starts_with("[ERROR] unknown variable\n[...]\nnote 6\n"), "{text}");
         assert!(text.ends_with("note 20"), "{text}");
-        assert_eq!(reason(&path, length(&path)), "(the log is empty)");
-        assert_eq!(errors(&path, earlier.len() as u64).as_deref(), Some("[ERROR] unknown variable"));
-        assert_eq!(errors(&path, length(&path)), None);
+        assert_eq!(reason(&after(length(&path))), "(the log is empty)");
+        assert_eq!(errors(&after(earlier.len() as u64)).as_deref(), Some("[ERROR] unknown variable"));
+        assert_eq!(errors(&after(length(&path))), None);
         std::fs::write(&path, "[ERROR] Disk is full\n".to_owned() + &"[ERROR] write\n".repeat(20)).unwrap();
         let expected = "[ERROR] Disk is full".to_owned() + &"\n[ERROR] write".repeat(ERROR_LINES);
-        assert_eq!(errors(&path, 0), Some(expected));
+        assert_eq!(errors(&after(0)), Some(expected));
+    }
+
+    #[test]
+    fn of_refused_logins_only_as_many_are_left_out_as_dbdyno_has_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server.log");
+        let earlier = format!("{STARTING}\n");
+        let refused = format!("2026-11-29 08:00:00 UTC [7] {STARTING}\n");
+        let other = "FATAL:  role \"nobody\" does not exist\n";
+        std::fs::write(&path, format!("{earlier}{refused}{other}{refused}LOG:  ready\n{refused}")).unwrap();
+        let part = |refused_probes| Part { path: &path, start: earlier.len() as u64, refused_probes };
+        assert_eq!(reason(&part(0)).matches("starting up").count(), 3);
+        assert_eq!(reason(&part(2)), format!("{other}LOG:  ready\n{refused}").trim_end());
+        assert_eq!(errors(&part(2)), Some(format!("{other}{refused}").trim_end().to_owned()));
+        assert_eq!(errors(&part(9)).as_deref(), Some(other.trim_end()));
     }
 }

@@ -1,14 +1,18 @@
 //! A server that dbdyno started, of any product: its process, its files, and how it ends.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use dbdyno_drivers::Target;
+
 use crate::launch::Line;
+use crate::log::Part;
 use crate::process::{Process, Stopped};
+use crate::ready::Probe;
 use crate::tmp_dir::TmpDir;
 use crate::{Cgroup, Error, Home, cgroup, datadir, launch, log};
 
@@ -42,6 +46,10 @@ pub(crate) struct Start<'a> {
     /// Of its temporary files, where they do not lie in the data directory.
     pub(crate) tmp_dir: Option<TmpDir>,
     pub(crate) log: PathBuf,
+    /// The superuser's.
+    pub(crate) login: Target,
+    /// See [`Probe::is_worth_it`].
+    pub(crate) is_worth_asking: &'a (dyn Fn(u32) -> bool + Sync),
     /// Time from spawning to the first answer.
     pub(crate) timeout: Duration,
     pub(crate) cancel: Arc<AtomicBool>,
@@ -68,12 +76,14 @@ pub struct Running {
     cancel: Arc<AtomicBool>,
     /// Bytes of the log that belong to earlier starts.
     log_start: u64,
+    /// Logins of ours that the server refused because it still started.
+    refused_probes: AtomicUsize,
 }
 
 impl Running {
-    /// Spawns the server and waits until `answers` says that it does.
-    pub(crate) fn start(start: Start<'_>, answers: impl Fn() -> bool) -> Result<Self, Error> {
-        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, timeout, cancel, mut notes } = start;
+    /// Spawns the server and waits until it answers.
+    pub(crate) fn start(start: Start<'_>) -> Result<Self, Error> {
+        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, cancel, mut notes, .. } = start;
         if !line.ends_with_us {
             notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
         }
@@ -96,15 +106,41 @@ impl Running {
             notes,
             cancel,
             log_start,
+            refused_probes: AtomicUsize::new(0),
         };
         datadir::note_server(&server.data_dir, server.pid())?;
-        server.wait_for_answer(timeout, answers)?;
+        server.wait_for_answer(start.login, start.is_worth_asking, start.timeout)?;
         Ok(server)
     }
 
-    fn wait_for_answer(&self, limit: Duration, answers: impl Fn() -> bool) -> Result<(), Error> {
+    /// Has an event loop of its own, in a thread of its own: the caller may be in one.
+    fn wait_for_answer(
+        &self,
+        mut login: Target,
+        is_worth_it: &(dyn Fn(u32) -> bool + Sync),
+        limit: Duration,
+    ) -> Result<(), Error> {
+        if let Some(options) = login.login_mut() {
+            options.manner.limits.login = limit;
+        }
+        // The engine does not matter to a session that asks for nothing.
+        let endpoint = login.endpoint("", true);
+        let probe = Probe { endpoint, is_worth_it, refused: &self.refused_probes };
+        let cannot = || Error::io("cannot watch the server on", &self.data_dir);
+        let waits = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(cannot())?.block_on(self.until_answered(&probe, limit))
+        };
+        std::thread::scope(|scope| {
+            let waiting = std::thread::Builder::new().spawn_scoped(scope, waits).map_err(cannot())?;
+            waiting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    async fn until_answered(&self, probe: &Probe<'_>, limit: Duration) -> Result<(), Error> {
         let spawned = Instant::now();
-        while !answers() {
+        let mut answered = pin!(probe.answered(self.pid()));
+        while tokio::time::timeout(POLL, answered.as_mut()).await.is_err() {
             let (server, log) = (self.title.clone(), self.log.clone());
             if let Some(status) = self.exit_status() {
                 let log_tail = self.last_words();
@@ -117,7 +153,6 @@ impl Running {
                 let log_tail = self.last_words();
                 return Err(Error::NoAnswer { server, limit, log, log_tail });
             }
-            sleep(POLL);
         }
         Ok(())
     }
@@ -154,19 +189,25 @@ impl Running {
         }
     }
 
+    /// The last lines that this start has logged.
     pub fn log_tail(&self, lines: usize) -> String {
-        log::tail(&self.log, lines)
+        log::tail(&self.this_starts_log(), lines)
     }
 
     /// The end of what this start has logged, with the errors further above: servers that crash
     /// write at length how they do.
     pub fn last_words(&self) -> String {
-        log::reason(&self.log, self.log_start)
+        log::reason(&self.this_starts_log())
     }
 
     /// The last errors of what this start has logged, if there are any.
     pub fn logged_errors(&self) -> Option<String> {
-        log::errors(&self.log, self.log_start)
+        log::errors(&self.this_starts_log())
+    }
+
+    fn this_starts_log(&self) -> Part<'_> {
+        let refused_probes = self.refused_probes.load(Ordering::Relaxed);
+        Part { path: &self.log, start: self.log_start, refused_probes }
     }
 
     /// Asks the server to end, kills it after 60 s, and says which.

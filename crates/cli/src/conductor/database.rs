@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, DbError, DeviceGauge, Endpoint, Manner, Session, Target, null};
 use dbdyno_provision::{
-    Base, Cgroup, Data, EMBEDDED, Home, Running, Server, ServerSpec, local_pid, prepare_data, remove_data,
+    Base, Cgroup, Data, EMBEDDED, Home, Running, Server, ServerSpec, prepare_data, remove_data,
 };
 use dbdyno_sample::device_of;
 
@@ -67,8 +67,7 @@ impl Database {
                 Self { config_notes: notes.clone(), ..Self::embedded(settings, place, data)? }
             }
             Source::External(endpoint) => {
-                let login = endpoint.target.login().filter(|_| endpoint.capabilities.is_at_its_socket());
-                let found_pid = login.and_then(|login| local_pid(&login.address));
+                let found_pid = process_of(endpoint).await?;
                 Self { found_pid, ..Self::new((**endpoint).clone(), false) }
             }
             Source::Owned { base, is_configured, config, engine } => {
@@ -247,6 +246,17 @@ impl Database {
         let warning = warning.filter(|_| !cancel.load(Ordering::Relaxed));
         warning.into_iter().chain(removed.err().map(|error| error.to_string())).collect()
     }
+}
+
+/// The process of a server that others run, if it is the one that has the data.
+async fn process_of(endpoint: &Endpoint) -> Result<Option<u32>, DbError> {
+    if endpoint.target.login().is_none() || !endpoint.capabilities.is_at_its_socket() {
+        return Ok(None);
+    }
+    let session = endpoint.connect_as(CONDUCTOR).await?;
+    let pid = session.server_pid();
+    session.close().await;
+    Ok(pid)
 }
 
 /// The home of a start, with the certificates of the variant's server.

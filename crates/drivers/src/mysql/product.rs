@@ -22,6 +22,10 @@ impl Connection for MysqlSession {
         self.encryption()
     }
 
+    fn peer_pid(&self) -> Option<u32> {
+        self.peer_pid()
+    }
+
     fn in_transaction(&self) -> bool {
         self.in_transaction()
     }

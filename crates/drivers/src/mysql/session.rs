@@ -80,6 +80,10 @@ impl MysqlSession {
         self.wire.stream().encryption()
     }
 
+    pub(crate) fn peer_pid(&self) -> Option<u32> {
+        self.wire.stream().peer_pid()
+    }
+
     /// Whether the session was in a transaction at the end of the last answer that was no error.
     pub fn in_transaction(&self) -> bool {
         self.wire.in_transaction

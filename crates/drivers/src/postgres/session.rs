@@ -58,6 +58,10 @@ impl PostgresSession {
         self.wire.stream().encryption()
     }
 
+    pub(crate) fn peer_pid(&self) -> Option<u32> {
+        self.wire.stream().peer_pid()
+    }
+
     /// Whether the session was in a transaction, a failed one perhaps, at the end of the last answer.
     pub fn in_transaction(&self) -> bool {
         self.wire.in_transaction
@@ -168,6 +172,10 @@ impl Connection for PostgresSession {
 
     fn encryption(&self) -> Option<Encryption> {
         self.encryption()
+    }
+
+    fn peer_pid(&self) -> Option<u32> {
+        self.peer_pid()
     }
 
     fn in_transaction(&self) -> bool {

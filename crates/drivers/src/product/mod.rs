@@ -46,6 +46,11 @@ pub(crate) trait Connection: Session {
         None
     }
 
+    /// The process at the other end of a unix socket; `None` where it is not known.
+    fn peer_pid(&self) -> Option<u32> {
+        None
+    }
+
     /// Whether the session is in a transaction, by what the database said with the last answer.
     fn in_transaction(&self) -> bool {
         false

@@ -11,7 +11,6 @@ mod login;
 mod my_cnf;
 mod option_file;
 mod products;
-mod ready;
 mod server;
 
 #[derive(Debug)]

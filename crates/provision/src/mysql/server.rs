@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::command::{Places, start_options, tls_options};
 use super::initialise::initialise;
 use super::my_cnf::MyCnf;
-use super::ready;
-use crate::product::{Base, Server, ServerSpec};
+use crate::product::{Base, Server, ServerSpec, superuser_at};
 use crate::running::{Data, Running, Start, absolute_itself, absolute_log};
 use crate::template::{Key, Template};
 use crate::tmp_dir::{TmpDir, can_be_named};
@@ -20,7 +19,7 @@ const SOCKET: &str = "s";
 /// An option that initialising obeys, and that leaves no trace in what it makes.
 const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 
-/// As [`Server::start_in`]. It answers when it greets.
+/// As [`Server::start_in`].
 pub(super) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
     let my_cnf = match &spec.option_file {
@@ -68,11 +67,14 @@ pub(super) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server,
         data_dir,
         tmp_dir,
         log,
+        login: superuser_at(base, &socket),
+        // It accepts connections early, and greets them once it takes them.
+        is_worth_asking: &|_| true,
         timeout: spec.start_timeout,
         cancel: Arc::clone(&spec.cancel),
         notes: options.notes,
     };
-    let running = Running::start(start, || ready::greets(&socket))?;
+    let running = Running::start(start)?;
     Ok(Server { base: base.clone(), socket, tls_port: None, running })
 }
 

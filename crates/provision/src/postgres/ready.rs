@@ -1,60 +1,44 @@
-//! Whether a PostgreSQL server answers: it does when it lets someone in.
+//! Whether a PostgreSQL server takes connections, by what it says without being asked.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
-/// Asks for a session of user and database `postgres`, in version 3.0 of the protocol.
-const HELLO: &[u8] = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";
+/// The first version whose `postmaster.pid` says how far the server has come.
+pub(super) const SAYS_SO: u32 = 10;
 
-const GOODBYE: &[u8] = b"X\0\0\0\x04";
+/// Line of the status in `postmaster.pid` (`LOCK_FILE_LINE_PM_STATUS` of `utils/pidfile.h`), from 0.
+const STATUS: usize = 7;
 
-/// A server that accepts but does not answer within this time is asked again.
-const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+/// What it says of a server that takes connections, and of one that takes those that only read.
+const TAKES: [&str; 2] = ["ready", "standby"];
 
-/// Connects and asks for a session. A server that still starts or recovers answers with an error.
-pub(super) fn lets_in(socket: &Path) -> bool {
-    let mut kind = [0];
-    let asked = UnixStream::connect(socket).and_then(|mut stream| {
-        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
-        stream.write_all(HELLO)?;
-        stream.read_exact(&mut kind)?;
-        // Not to leave a complaint about a lost client in the log.
-        stream.write_all(GOODBYE)
-    });
-    asked.is_ok() && kind == *b"R"
+/// Whether the server whose first process is `pid` says in `data_dir` that it takes connections:
+/// before, it would refuse a login, and note that as an error.
+pub(super) fn says_ready(data_dir: &Path, pid: u32) -> bool {
+    let Ok(text) = std::fs::read_to_string(data_dir.join("postmaster.pid")) else { return false };
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_its_own = lines.first().is_some_and(|line| *line == pid.to_string());
+    is_its_own && lines.get(STATUS).is_some_and(|line| TAKES.contains(line))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixListener;
-
     use super::*;
 
-    fn answer(bytes: &'static [u8]) -> bool {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("s");
-        let listener = UnixListener::bind(&socket).unwrap();
-        let server = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut hello = [0; HELLO.len()];
-            stream.read_exact(&mut hello).unwrap();
-            stream.write_all(bytes).unwrap();
-            // Holds the line until the goodbye.
-            let _ = stream.read(&mut hello);
-        });
-        let let_in = lets_in(&socket);
-        server.join().unwrap();
-        let_in
-    }
-
     #[test]
-    fn a_session_counts_and_an_error_or_a_hangup_does_not() {
-        assert_eq!(HELLO[..4], (HELLO.len() as u32).to_be_bytes());
-        assert!(answer(b"R\0\0\0\x08\0\0\0\0"));
-        assert!(!answer(b"E\0\0\0\x30SFATAL\0C57P03\0Mthe database system is starting up\0\0"));
-        assert!(!answer(b""));
-        assert!(!lets_in(Path::new("/nowhere/s")));
+    fn a_server_says_ready_in_its_own_file_and_on_the_right_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let says = |text: &str| {
+            std::fs::write(folder.path().join("postmaster.pid"), text).unwrap();
+            says_ready(folder.path(), 7)
+        };
+        assert!(!says_ready(folder.path(), 7));
+        let before = "/data\n1700000000\n5432\n/run\n\n  1 2\n";
+        assert!(says(&format!("7\n{before}ready   \n")));
+        assert!(says(&format!("7\n{before}standby \n")));
+        assert!(!says(&format!("7\n{before}starting\n")));
+        assert!(!says(&format!("7\n{before}")));
+        // A server that was killed has left its file.
+        assert!(!says(&format!("8\n{before}ready   \n")));
+        assert!(!says("7\nready   \n"));
     }
 }

@@ -11,14 +11,14 @@ use super::user::Runner;
 use super::{SUPERUSER, conf, data as data_dirs, ready};
 use crate::certificates::CertificateFiles;
 use crate::home::HomeTls;
-use crate::product::{Server, ServerSpec, TLS_HOST};
+use crate::product::{Server, ServerSpec, TLS_HOST, superuser_at};
 use crate::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
 use crate::{Error, Home, datadir, launch};
 
 /// Part of the socket's name; without TLS the server listens on no port.
 const PORT: u16 = 5432;
 
-/// As [`Server::start_in`]. It answers when it lets someone in.
+/// As [`Server::start_in`].
 pub(super) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
     let conf = spec.option_file.as_deref().map_or(Ok(String::new()), conf::read)?;
@@ -62,11 +62,13 @@ pub(super) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server,
         data_dir,
         tmp_dir: None,
         log,
+        login: superuser_at(base, &socket),
+        is_worth_asking: &|pid| base.release.0[0] < ready::SAYS_SO || ready::says_ready(&spec.data_dir, pid),
         timeout: spec.start_timeout,
         cancel: Arc::clone(&spec.cancel),
         notes,
     };
-    let running = Running::start(start, || ready::lets_in(&socket))?;
+    let running = Running::start(start)?;
     Ok(Server { base: base.clone(), socket, tls_port, running })
 }
 

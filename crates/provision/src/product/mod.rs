@@ -12,8 +12,8 @@ use std::pin::Pin;
 
 use dbdyno_drivers::{AnySession, DbError, Description, Endpoint, Options, Target, TlsSettings};
 
-pub(crate) use server::TLS_HOST;
 pub use server::{Server, ServerSpec};
+pub(crate) use server::{TLS_HOST, superuser_at};
 
 use crate::abilities::Abilities;
 use crate::claim::Claim;

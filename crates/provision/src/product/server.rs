@@ -80,12 +80,12 @@ impl Server {
     /// TLS and the home has certificates, over TCP, TLS and with the client's certificate, which is
     /// to be added ([`Options::with_tls`]).
     pub fn options(&self, database: Option<&str>) -> Options {
-        let family = self.base.family;
+        let facts = self.base.family.facts();
         let options = match self.tls_port {
-            Some(port) => Options::tcp(TLS_HOST, port, family.facts().superuser),
-            None => Options::socket(&self.socket, family.facts().superuser),
+            Some(port) => Options::tcp(TLS_HOST, port, facts.superuser),
+            None => Options::socket(&self.socket, facts.superuser),
         };
-        let database = database.or(family.facts().first_database).map(str::to_owned);
+        let database = database.or(facts.first_database).map(str::to_owned);
         Options { database, ..options }
     }
 
@@ -102,6 +102,13 @@ impl Server {
     pub fn into_running(self) -> Running {
         self.running
     }
+}
+
+/// How the superuser of a started server, who has no password, logs in over its socket.
+pub(crate) fn superuser_at(base: &Base, socket: &Path) -> Target {
+    let facts = base.family.facts();
+    let database = facts.first_database.map(str::to_owned);
+    base.family.target(Options { database, ..Options::socket(socket, facts.superuser) })
 }
 
 impl Deref for Server {
