@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::Philox;
+use crate::blocks::{BLOCK, Blocks};
 
 /// An arrival process. Times count from the barrier. The due time of an operation is a pure
 /// function of its number, exact in nanoseconds: the same on every variant, machine and block,
@@ -12,7 +13,8 @@ pub enum Arrivals {
     /// Operation n is due at `phase + n * per / operations`.
     Constant { operations: u64, per: Duration, phase: Duration },
     /// Independent exponential gaps with mean `per / operations`; operation n is due after n + 1 of
-    /// them. Each gap is taken `stretch` times: 1 but for what [`Arrivals::fitted_to`] makes.
+    /// them. Each gap is taken `stretch` times: 1 but for what [`Arrivals::fitted_to`] makes. More
+    /// than a million operations a second are drawn in blocks.
     Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
 }
 
@@ -32,10 +34,14 @@ impl Draws {
 
     /// Uniform in (0, 1], in steps of 2^-53.
     pub fn uniform(&self, number: u64) -> f64 {
-        let bits = self.stream.at(self.client, number, 0);
+        let bits = self.bits(number, 0);
         let high = (u64::from(bits[0]) << 21) | u64::from(bits[1] >> 11);
         // At most 2^53, which a double holds exactly.
         (high + 1) as f64 * 2_f64.powi(-53)
+    }
+
+    pub(crate) fn bits(&self, number: u64, index: u32) -> [u32; 4] {
+        self.stream.at(self.client, number, index)
     }
 
     /// Exponential with mean 1, at most 36.8.
@@ -117,7 +123,7 @@ impl Arrivals {
                 to_ns(*phase).saturating_add(u64::try_from(offset).unwrap_or(u64::MAX))
             }
             Self::Poisson { operations, per, draws, stretch } => {
-                let mean_ns = stretch * (per.as_nanos() as f64 / (*operations).max(1) as f64);
+                let mean_ns = stretch * mean_ns(*operations, *per);
                 // `as` saturates: a gap of 584 years is as good as the end.
                 before_ns.saturating_add((mean_ns * draws.exponential(number)).round() as u64)
             }
@@ -132,11 +138,20 @@ pub(crate) struct Cursor {
     number: u64,
     /// Due time of operation `number`.
     due_ns: u64,
+    /// Of a fast process.
+    blocks: Option<Blocks>,
 }
 
 impl Cursor {
     pub(crate) fn new(arrivals: Arrivals) -> Self {
-        Self { arrivals, number: 0, due_ns: arrivals.next_ns(0, 0) }
+        let mut blocks = match arrivals {
+            Arrivals::Poisson { operations, per, draws, stretch } => {
+                Blocks::of(draws, mean_ns(operations, per), stretch)
+            }
+            Arrivals::Constant { .. } => None,
+        };
+        let due_ns = blocks.as_mut().map_or_else(|| arrivals.next_ns(0, 0), Blocks::enter);
+        Self { arrivals, number: 0, due_ns, blocks }
     }
 
     /// Due time of operation `number`, which must not lie before the one that was asked for last.
@@ -145,6 +160,7 @@ impl Cursor {
             return self.arrivals.next_ns(number, 0);
         }
         debug_assert!(self.number <= number, "a walk goes forwards");
+        self.leap(number, u64::MAX);
         while self.number < number {
             self.step();
         }
@@ -165,6 +181,7 @@ impl Cursor {
             }
             return count.min(limit);
         }
+        self.leap(limit, at_ns);
         while self.number < limit && self.due_ns < at_ns {
             self.step();
         }
@@ -173,8 +190,31 @@ impl Cursor {
 
     fn step(&mut self) {
         self.number += 1;
-        self.due_ns = self.arrivals.next_ns(self.number, self.due_ns);
+        self.due_ns = match &mut self.blocks {
+            None => self.arrivals.next_ns(self.number, self.due_ns),
+            Some(blocks) if self.number < blocks.first() + BLOCK => blocks.due_ns(self.number),
+            Some(blocks) => {
+                blocks.advance();
+                blocks.enter()
+            }
+        };
     }
+
+    /// Passes over the blocks that lie wholly before operation `number` and before `at_ns`.
+    fn leap(&mut self, number: u64, at_ns: u64) {
+        let Some(blocks) = &mut self.blocks else { return };
+        let before = blocks.index;
+        while blocks.first() + BLOCK <= number && blocks.ends_ns < at_ns {
+            blocks.advance();
+        }
+        if blocks.index > before {
+            (self.number, self.due_ns) = (blocks.first(), blocks.enter());
+        }
+    }
+}
+
+fn mean_ns(operations: u64, per: Duration) -> f64 {
+    per.as_nanos() as f64 / operations.max(1) as f64
 }
 
 pub(crate) fn to_ns(duration: Duration) -> u64 {

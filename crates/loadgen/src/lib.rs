@@ -9,6 +9,7 @@
 mod abandon;
 mod arrivals;
 mod batch;
+mod blocks;
 mod collector;
 mod connect;
 mod control;

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Error, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use dbdyno_workloads::pgbench::{Ending, FailureKind, Transaction};
+use dbdyno_workloads::pgbench::{Ending, FailureKind, Skipped, Transaction};
 
 use super::invocation::Invocation;
 
@@ -107,9 +107,21 @@ impl Logs {
     }
 
     pub(super) fn write(&self, transaction: &Transaction, now: SystemTime) {
-        let thread = self.of_client.get(transaction.client as usize).copied().unwrap_or(0);
-        let Some(file) = self.files.get(thread) else { return };
-        file.lock().unwrap_or_else(PoisonError::into_inner).add(transaction, &self.format, since_1970(now));
+        if let Some(mut file) = self.file(transaction.client) {
+            file.add(transaction, &self.format, since_1970(now));
+        }
+    }
+
+    /// A line for each, unless lines are of intervals.
+    pub(super) fn skip(&self, skipped: &Skipped, now: SystemTime) {
+        if let Some(mut file) = self.file(skipped.client) {
+            file.skip(skipped, &self.format, since_1970(now));
+        }
+    }
+
+    fn file(&self, client: u32) -> Option<MutexGuard<'_, LogFile>> {
+        let thread = self.of_client.get(client as usize).copied().unwrap_or(0);
+        Some(self.files.get(thread)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes what is left of intervals that are over.
@@ -143,7 +155,7 @@ fn threads(clients: u32, jobs: u32) -> Vec<usize> {
 
 impl LogFile {
     fn add(&mut self, transaction: &Transaction, format: &Format, now: Duration) {
-        if format.sampling.is_some_and(|share| !is_sampled(transaction, format.seed, share)) {
+        if !is_sampled(transaction.client, transaction.number, format) {
             return;
         }
         if format.aggregate_s.is_none() {
@@ -153,6 +165,23 @@ impl LogFile {
         self.pass(format, now);
         if let Some((_, interval)) = &mut self.interval {
             interval.add(transaction);
+        }
+    }
+
+    fn skip(&mut self, skipped: &Skipped, format: &Format, now: Duration) {
+        let Skipped { client, first, count, script } = *skipped;
+        if format.aggregate_s.is_none() {
+            let own = (first..first + count).filter(|number| is_sampled(client, *number, format));
+            for number in own {
+                self.print(
+                    &(begin_of_line(client, number, "skipped", script, now) + &end_of_line(format, 0, 0)),
+                );
+            }
+            return;
+        }
+        self.pass(format, now);
+        if let Some((_, interval)) = &mut self.interval {
+            interval.skipped += count;
         }
     }
 
@@ -176,8 +205,9 @@ impl LogFile {
 
 /// Whether a transaction belongs to the sample: by its number, so that the sample of a seed is
 /// always the same.
-fn is_sampled(transaction: &Transaction, seed: u64, share: f64) -> bool {
-    let draw = dbdyno_workloads::Philox::new(seed, SAMPLES).at(transaction.client, transaction.number, 0);
+fn is_sampled(client: u32, number: u64, format: &Format) -> bool {
+    let Some(share) = format.sampling else { return true };
+    let draw = dbdyno_workloads::Philox::new(format.seed, SAMPLES).at(client, number, 0);
     f64::from(draw[0]) <= share * f64::from(u32::MAX)
 }
 
@@ -192,20 +222,22 @@ fn line(transaction: &Transaction, format: &Format, now: Duration) -> String {
     let (latency, lag) = latency_and_lag(transaction);
     let (result, lag) = match transaction.ending {
         Ending::Done => (latency.to_string(), lag),
-        Ending::Skipped => ("skipped".to_owned(), 0),
         Ending::Failed(FailureKind::Serialization) if format.is_detailed => ("serialization".to_owned(), 0),
         Ending::Failed(FailureKind::Deadlock) if format.is_detailed => ("deadlock".to_owned(), 0),
         Ending::Failed(_) => ("failed".to_owned(), 0),
     };
-    let Transaction { client, number, script, retries, .. } = transaction;
-    let mut line = format!("{client} {number} {result} {script} {} {}", now.as_secs(), now.subsec_micros());
-    if format.has_rate {
-        line += &format!(" {lag}");
-    }
-    if format.has_retries {
-        line += &format!(" {retries}");
-    }
-    line
+    let Transaction { client, number, script, retries, .. } = *transaction;
+    begin_of_line(client, number, &result, script, now) + &end_of_line(format, lag, retries)
+}
+
+fn begin_of_line(client: u32, number: u64, result: &str, script: usize, now: Duration) -> String {
+    format!("{client} {number} {result} {script} {} {}", now.as_secs(), now.subsec_micros())
+}
+
+fn end_of_line(format: &Format, lag: u64, retries: u32) -> String {
+    let lag = if format.has_rate { format!(" {lag}") } else { String::new() };
+    let retries = if format.has_retries { format!(" {retries}") } else { String::new() };
+    lag + &retries
 }
 
 impl Figures {
@@ -233,7 +265,6 @@ impl Interval {
                 self.latency.add(latency);
                 self.lag.add(lag);
             }
-            Ending::Skipped => self.skipped += 1,
             Ending::Failed(FailureKind::Serialization) => self.serialization += 1,
             Ending::Failed(FailureKind::Deadlock) => self.deadlock += 1,
             Ending::Failed(FailureKind::Other) => {}

@@ -22,26 +22,41 @@ fn transaction(client: u32, number: u64, ending: Ending, retries: u32) -> Transa
     Transaction { client, number, script: 1, ending, retries, times }
 }
 
-/// One of each kind, at these seconds.
-fn written(format: Format, at_s: &[(u64, Transaction)]) -> String {
+enum Told {
+    Ended(Transaction),
+    Skipped(Skipped),
+}
+
+fn ended(client: u32, number: u64, ending: Ending, retries: u32) -> Told {
+    Told::Ended(transaction(client, number, ending, retries))
+}
+
+/// What logs hold that were told of these at these seconds.
+fn written(format: Format, at_s: &[(u64, Told)]) -> String {
     let kept = Kept::default();
     let file = LogFile { out: Box::new(kept.clone()), interval: None, failure: None };
     let logs = Logs { files: vec![Mutex::new(file)], of_client: threads(4, 1), format };
     let at = |seconds: u64| UNIX_EPOCH + Duration::new(seconds, 25_000);
     logs.begin(at(100));
-    at_s.iter().for_each(|(seconds, transaction)| logs.write(transaction, at(*seconds)));
+    for (seconds, told) in at_s {
+        match told {
+            Told::Ended(transaction) => logs.write(transaction, at(*seconds)),
+            Told::Skipped(skipped) => logs.skip(skipped, at(*seconds)),
+        }
+    }
     logs.finish(at(108)).unwrap();
     String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
 }
 
-fn all() -> Vec<(u64, Transaction)> {
+/// One of each kind.
+fn all() -> Vec<(u64, Told)> {
     use FailureKind::{Deadlock, Serialization};
     vec![
-        (100, transaction(0, 1, Ending::Done, 0)),
-        (101, transaction(1, 1, Ending::Failed(Serialization), 2)),
-        (103, transaction(2, 1, Ending::Failed(Deadlock), 0)),
-        (103, transaction(3, 1, Ending::Skipped, 0)),
-        (103, transaction(3, 2, Ending::Done, 1)),
+        (100, ended(0, 1, Ending::Done, 0)),
+        (101, ended(1, 1, Ending::Failed(Serialization), 2)),
+        (103, ended(2, 1, Ending::Failed(Deadlock), 0)),
+        (103, Told::Skipped(Skipped { client: 3, first: 1, count: 2, script: 1 })),
+        (103, ended(3, 3, Ending::Done, 1)),
     ]
 }
 
@@ -52,7 +67,8 @@ fn each_transaction_has_a_line() {
     1 1 failed 1 101 25
     2 1 failed 1 103 25
     3 1 skipped 1 103 25
-    3 2 2501 1 103 25
+    3 2 skipped 1 103 25
+    3 3 2501 1 103 25
     ");
     let more = Format { has_rate: true, has_retries: true, is_detailed: true, ..Format::default() };
     insta::assert_snapshot!(written(more, &all()), @r"
@@ -60,7 +76,8 @@ fn each_transaction_has_a_line() {
     1 1 serialization 1 101 25 0 2
     2 1 deadlock 1 103 25 0 0
     3 1 skipped 1 103 25 0 0
-    3 2 2501 1 103 25 40 1
+    3 2 skipped 1 103 25 0 0
+    3 3 2501 1 103 25 40 1
     ");
 }
 
@@ -74,17 +91,19 @@ fn intervals_have_a_line_each_and_the_last_only_when_it_is_over() {
     let more = Format { has_rate: true, has_limit: true, has_retries: true, is_detailed: true, ..format };
     insta::assert_snapshot!(written(more, &all()), @r"
     100 1 2501 6255001 2501 2501 40 1600 40 40 0 1 2 1 0
-    103 1 2501 6255001 2501 2501 40 1600 40 40 1 1 1 0 1
+    103 1 2501 6255001 2501 2501 40 1600 40 40 2 1 1 0 1
     ");
 }
 
 #[test]
 fn a_sample_has_its_share_of_lines() {
     let format = Format { sampling: Some(0.25), seed: 7, ..Format::default() };
-    let many: Vec<_> = (1..=4000).map(|number| (100, transaction(0, number, Ending::Done, 0))).collect();
-    let lines = written(format, &many).lines().count();
+    let many: Vec<_> = (1..=4000).map(|number| (100, ended(0, number, Ending::Done, 0))).collect();
+    let lines = written(format.clone(), &many).lines().count();
     // Six standard deviations of the binomial distribution.
     assert!((836..=1164).contains(&lines), "{lines}");
+    let skipped = Skipped { client: 0, first: 1, count: 4000, script: 1 };
+    assert_eq!(written(format, &[(100, Told::Skipped(skipped))]).lines().count(), lines, "the same sample");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use dbdyno_workloads::pgbench::{Attempt, Ending, FailureKind, Listener, Transaction};
+use dbdyno_workloads::pgbench::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
 
 use super::invocation::Invocation;
 use super::log::Logs;
@@ -38,7 +38,6 @@ impl Troubles {
         self.retried += u64::from(transaction.retries > 0);
         match transaction.ending {
             Ending::Done => {}
-            Ending::Skipped => self.skipped += 1,
             Ending::Failed(FailureKind::Serialization) => self.serialization += 1,
             Ending::Failed(FailureKind::Deadlock) => self.deadlock += 1,
             Ending::Failed(FailureKind::Other) => self.other += 1,
@@ -70,6 +69,11 @@ impl Tally {
     pub(super) fn add(&mut self, transaction: &Transaction) {
         self.all.add(transaction);
         item(&mut self.scripts, transaction.script).add(transaction);
+    }
+
+    pub(super) fn skip(&mut self, skipped: &Skipped) {
+        self.all.skipped += skipped.count;
+        item(&mut self.scripts, skipped.script).skipped += skipped.count;
     }
 
     /// One that ends the run counts nowhere, as in the original.
@@ -166,6 +170,13 @@ impl Listener for Watch {
             logs.write(transaction, SystemTime::now());
         }
     }
+
+    fn skipped(&self, skipped: &Skipped) {
+        self.tally().skip(skipped);
+        if let Some(logs) = &self.logs {
+            logs.skip(skipped, SystemTime::now());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -199,10 +210,10 @@ mod tests {
         tally.add(&ended(1, Ending::Failed(FailureKind::Serialization), 2));
         tally.add(&ended(1, Ending::Done, 3));
         tally.add(&ended(0, Ending::Failed(FailureKind::Deadlock), 0));
-        tally.add(&ended(0, Ending::Skipped, 0));
+        tally.skip(&Skipped { client: 0, first: 7, count: 90_000_000, script: 0 });
         let own = Troubles { serialization: 1, retried: 2, retries: 5, ..Troubles::default() };
         assert_eq!(tally.script(1), own);
-        assert_eq!(tally.all, Troubles { deadlock: 1, skipped: 1, ..own });
+        assert_eq!(tally.all, Troubles { deadlock: 1, skipped: 90_000_000, ..own });
         assert_eq!((tally.all.failed(), tally.all.since(&own).failed()), (2, 1));
     }
 

@@ -476,12 +476,10 @@ impl Lane for ScriptLane {
 
     fn skipped(&mut self, numbers: Range<u64>) {
         let (Some(alone), Ok(scripts)) = (&self.setup.alone, &self.setup.scripts) else { return };
-        let draws = &mut self.draws;
-        self.course.skip(&*alone.listener, self.client, numbers, |number| {
-            // Only a schedule that all connections share skips transactions.
-            draws.begin(0, number);
-            drawn(scripts, draws)
-        });
+        // Only a schedule that all connections share skips transactions.
+        self.draws.begin(0, numbers.end);
+        let script = drawn(scripts, &mut self.draws);
+        self.course.skip(&*alone.listener, self.client, numbers.end - numbers.start, script);
     }
 
     fn statements(&self) -> &[StatementDone] {

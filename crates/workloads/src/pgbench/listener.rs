@@ -1,7 +1,6 @@
 //! Who is told how transactions end, outside of a plan: for log files, and for counts by script and
 //! command.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use dbdyno_loadgen::{Failure, OperationTimes};
@@ -13,6 +12,8 @@ pub trait Listener: Send + Sync {
     /// A try failed; [`Listener::ended`] follows unless it is repeated.
     fn failed(&self, attempt: &Attempt<'_>);
     fn ended(&self, transaction: &Transaction);
+    /// Transactions were late, and are not sent: a high rate leaves millions at once.
+    fn skipped(&self, skipped: &Skipped);
 }
 
 /// Why a transaction failed.
@@ -39,8 +40,6 @@ impl FailureKind {
 pub enum Ending {
     Done,
     Failed(FailureKind),
-    /// It was late, and never sent.
-    Skipped,
 }
 
 /// One try of a transaction, which failed.
@@ -69,8 +68,18 @@ pub struct Transaction {
     pub script: usize,
     pub ending: Ending,
     pub retries: u32,
-    /// All 0 of one that was skipped.
     pub times: OperationTimes,
+}
+
+/// Transactions that follow each other and were not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    pub client: u32,
+    /// Number of the first, of this client, from 1.
+    pub first: u64,
+    pub count: u64,
+    /// Of all of them the script of the one that is sent after them, as in the original.
+    pub script: usize,
 }
 
 /// What a connection knows of its transactions, for the listener.
@@ -96,26 +105,9 @@ impl Course {
         }
     }
 
-    /// Tells of transactions that are not sent; `script` is what each would have run.
-    pub(crate) fn skip(
-        &mut self,
-        listener: &dyn Listener,
-        client: u32,
-        numbers: Range<u64>,
-        mut script: impl FnMut(u64) -> usize,
-    ) {
-        let times = OperationTimes { due_ns: 0, sent_ns: 0, ended_ns: 0 };
-        for skipped in numbers {
-            self.ended += 1;
-            let (number, script) = (self.ended, script(skipped));
-            listener.ended(&Transaction {
-                client,
-                number,
-                script,
-                ending: Ending::Skipped,
-                retries: 0,
-                times,
-            });
-        }
+    /// Tells of `count` transactions that are not sent.
+    pub(crate) fn skip(&mut self, listener: &dyn Listener, client: u32, count: u64, script: usize) {
+        listener.skipped(&Skipped { client, first: self.ended + 1, count, script });
+        self.ended += count;
     }
 }

@@ -31,7 +31,7 @@ use serde_json::{Map, Value as Json, json};
 
 pub use self::builtin::{BUILTINS, Builtin, builtin};
 use self::lane::ScriptLane;
-pub use self::listener::{Attempt, Ending, FailureKind, Listener, Transaction};
+pub use self::listener::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
 use self::load::LoadLane;
 use self::options::{PartitionMethod, Pgbench as Options, Vacuum};
 use self::script::Action;

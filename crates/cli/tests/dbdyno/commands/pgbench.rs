@@ -1,8 +1,11 @@
-//! Plans with scripts of pgbench: how their sleeps end.
+//! Plans with scripts of pgbench, and its command line: how sleeps end, and rates that nobody keeps.
+
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Desk, faults, findings, wait_until_in_step};
+use super::known_answer::listening;
+use crate::support::{Desk, faults, figure, findings, wait_until_in_step};
 
 /// A plan whose script sleeps longer than anybody waits.
 fn sleeper(time: &str) -> Desk {
@@ -49,4 +52,20 @@ fn partitions_are_refused_where_a_database_has_none() {
         let says = "needs a server with such tables; leave it out or the variant";
         assert!(ended.code == Some(4) && ended.err.contains(says), "{ended:?}");
     }
+}
+
+/// Of a hundred million a second next to none is sent in time. One by one they would be counted for
+/// minutes.
+#[test]
+fn what_is_skipped_of_a_rate_that_nobody_keeps_is_counted_at_once() {
+    let desk = Desk::new();
+    let _server = listening(&desk, &["--protocol", "postgres", "--socket", "."]);
+    desk.write("s.sql", "SELECT 1;\n");
+    let folder = desk.path("").display().to_string();
+    let words = ["-h", &folder, "-U", "any", "-n", "-f", "s.sql", "-T1", "-R100000000", "-L1", "any"];
+    let began = Instant::now();
+    let ended = desk.dbdyno(&[&["pgbench"], &words[..]].concat());
+    let skipped = figure(&ended.expect_ok().out, "number of transactions skipped:");
+    assert!((90_000_000..100_100_000).contains(&skipped), "{}", ended.out);
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
