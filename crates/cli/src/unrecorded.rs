@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_drivers::Endpoint;
-use dbdyno_loadgen::{Observer, Step, StepEnd, Threads};
+use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
 use dbdyno_plan::Load;
 use dbdyno_record::StepWriter;
 use dbdyno_workloads::{AnyWorkload, Context};
@@ -25,23 +25,39 @@ impl Default for Times {
     }
 }
 
-/// Where a script runs. Its sessions commit after each statement, whatever the server is set to, and
-/// have the time to log in that `load` gives them.
-pub(crate) fn context(mut endpoint: Endpoint, load: &Load, seed: u64) -> Result<Context, ExitError> {
-    if let Some(login) = endpoint.target.login_mut() {
-        login.manner.limits.login = load.login_timeout.0;
+/// What a command line says of connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    /// As a plan's table `[load]`.
+    pub(crate) load: Load,
+    /// By which the command line sets the longest time to log in.
+    pub(crate) login_key: &'static str,
+}
+
+impl Opening {
+    /// The same server, whose sessions have the time to log in that the command line gives them.
+    pub(crate) fn limiting(&self, mut endpoint: Endpoint) -> Endpoint {
+        if let Some(login) = endpoint.target.login_mut() {
+            let limits = &mut login.manner.limits;
+            (limits.login, limits.login_key) = (self.load.login_timeout.0, self.login_key);
+        }
+        endpoint
     }
+}
+
+/// Where a script runs. Its sessions commit after each statement, whatever the server is set to.
+pub(crate) fn context(mut endpoint: Endpoint, seed: u64) -> Result<Context, ExitError> {
     // A server that does not answer is reported by the script's own connections, if it opens any.
     let _ = wait(endpoint.commit_each_statement())?;
     Ok(Context { endpoint, owned: false, seed, draws: seed, device: None })
 }
 
-/// Runs step 0 of `workload`, as a plan's step runs whose table `[load]` is `load`, but cut off after
-/// `shortened` if that is less than the longest time of such a step.
+/// Runs step 0 of `workload`, as a plan's step runs whose table `[load]` is that of `opening`, but cut
+/// off after `shortened` if that is less than the longest time of such a step.
 pub(crate) fn step(
     workload: &impl AnyWorkload,
     threads: Threads,
-    (load, seed): (&Load, u64),
+    (opening, seed): (&Opening, u64),
     shortened: Option<Duration>,
     observer: &mut dyn Observer,
 ) -> Result<StepEnd, ExitError> {
@@ -54,7 +70,7 @@ pub(crate) fn step(
     let step = Step {
         spec: &spec,
         threads,
-        connections: connections(load, seed),
+        connections: Connections { open_key: opening.login_key, ..connections(&opening.load, seed) },
         warmup: workload.warmup(0),
         time_cap: [workload.time_cap(0), shortened].into_iter().flatten().min(),
         cancel: &cancel,

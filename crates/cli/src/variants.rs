@@ -349,11 +349,12 @@ fn of_variant(variant: &Variant, ended: ExitError) -> ExitError {
 /// How long sessions wait for their server. Small questions have a minute at most, and a second at
 /// least: their time does not depend on the data.
 pub(crate) fn limits(plan: &Plan) -> TimeLimits {
-    let TimeLimits { answer, .. } = TimeLimits::default();
+    let default = TimeLimits::default();
     let least = Duration::from_secs(1);
     TimeLimits {
         login: plan.load.login_timeout.0,
-        answer: plan.host.statement_timeout.0.clamp(least, answer),
+        answer: plan.host.statement_timeout.0.clamp(least, default.answer),
+        ..default
     }
 }
 

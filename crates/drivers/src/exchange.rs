@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::fault::{Fault, ServerFault};
-#[cfg(test)]
-use crate::options::TimeLimits;
-use crate::options::{Manner, Options};
+use crate::options::{Manner, Options, TimeLimits};
 use crate::roster::{Roster, Ticket};
 use crate::{Class, DbError, Result};
 
@@ -23,7 +21,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
     hint: fn(&S, &Options) -> &'static str,
 ) -> Result<T> {
     let context = format!("connecting to {}", options.place());
-    let limit = options.manner.limits.login;
+    let TimeLimits { login: limit, login_key, .. } = options.manner.limits;
     match tokio::time::timeout(limit, attempt).await {
         Ok(Ok(session)) => Ok(session),
         Ok(Err(fault)) => {
@@ -42,7 +40,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
         }
         Err(_) => {
             let advice = format!(
-                "is this a {product} server, and does it take connections? login_timeout may be too short"
+                "is this a {product} server, and does it take connections? {login_key} may be too short"
             );
             let text = format!("{context}: no answer within {limit:?}; {advice}");
             Err(DbError::new(Class::Lost, "io", text))

@@ -13,6 +13,8 @@ use crate::tls::Tls;
 pub struct TimeLimits {
     /// To connect and to log in.
     pub login: Duration,
+    /// By which users set that, for messages.
+    pub login_key: &'static str,
     /// For the answer to a statement whose time does not depend on how many rows there are.
     pub answer: Duration,
 }
@@ -20,7 +22,7 @@ pub struct TimeLimits {
 impl Default for TimeLimits {
     /// Half a minute and a minute.
     fn default() -> Self {
-        Self { login: Duration::from_secs(30), answer: Duration::from_secs(60) }
+        Self { login: Duration::from_secs(30), login_key: "login_timeout", answer: Duration::from_secs(60) }
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Connections {
     pub at_once: usize,
     /// The step fails when a connection is not open after this time, its statements prepared.
     pub open_within: Duration,
+    /// By which users set that, for messages.
+    pub open_key: &'static str,
     /// A step that has no time cap fails when no connection has had an answer for this time.
     pub silence: Duration,
     pub lost: LostConnections,
@@ -48,7 +50,14 @@ pub struct Reconnect {
 impl Default for Connections {
     fn default() -> Self {
         let (open_within, silence) = (Duration::from_secs(30), Duration::from_secs(12 * 3600));
-        Self { rate_per_second: None, at_once: AT_ONCE, open_within, silence, lost: LostConnections::Fail }
+        Self {
+            rate_per_second: None,
+            at_once: AT_ONCE,
+            open_within,
+            open_key: "login_timeout",
+            silence,
+            lost: LostConnections::Fail,
+        }
     }
 }
 

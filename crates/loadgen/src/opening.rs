@@ -28,7 +28,7 @@ pub(crate) async fn open_all<L: Lane + 'static>(
     lanes: impl Iterator<Item = (usize, L)>,
 ) -> (Vec<Option<L>>, Histogram<u64>) {
     let places = Rc::new(Semaphore::new(opening.connections.at_once.max(1)));
-    let within = opening.connections.open_within;
+    let Connections { open_within: within, open_key: key, .. } = opening.connections;
     let task = |(number, lane): (usize, L)| {
         let due = opening.began + opening.connections.due(number);
         let (shared, places) = (Rc::clone(shared), Rc::clone(&places));
@@ -36,7 +36,7 @@ pub(crate) async fn open_all<L: Lane + 'static>(
             let _ = shared.timer.wait_until(due).await;
             // The semaphore is never closed; without a permit the lane would open all the same.
             let _place = places.acquire().await.ok();
-            open(&shared, lane, within).await
+            open(&shared, lane, (within, key)).await
         })
     };
     let tasks: Vec<_> = lanes.map(task).collect();
@@ -61,7 +61,7 @@ pub(crate) async fn open_all<L: Lane + 'static>(
 }
 
 /// Opens one lane; how long that took, if it went well.
-async fn open<L: Lane>(shared: &Shared, mut lane: L, within: Duration) -> (L, Option<u64>) {
+async fn open<L: Lane>(shared: &Shared, mut lane: L, (within, key): (Duration, &str)) -> (L, Option<u64>) {
     if shared.control.is_stopping() {
         return (lane, None);
     }
@@ -69,7 +69,7 @@ async fn open<L: Lane>(shared: &Shared, mut lane: L, within: Duration) -> (L, Op
     let opening = tokio::time::timeout(within, lane.open());
     let Some(opened) = shared.abandon.unless(opening).await else { return (lane, None) };
     let Ok(opened) = opened else {
-        shared.fail(not_open(shared.control.unopened(), shared.control.lanes, within));
+        shared.fail(not_open(shared.control.unopened(), shared.control.lanes, (within, key)));
         return (lane, None);
     };
     match opened {
@@ -85,9 +85,9 @@ async fn open<L: Lane>(shared: &Shared, mut lane: L, within: Duration) -> (L, Op
     }
 }
 
-fn not_open(waiting: usize, all: usize, within: Duration) -> String {
+fn not_open(waiting: usize, all: usize, (within, key): (Duration, &str)) -> String {
     format!(
         "{waiting} of {all} connections were not open, with their statements prepared, when one of them had waited for \
-         {within:?}: see whether a pooler or max_connections holds them, or raise login_timeout"
+         {within:?}: see whether a pooler or max_connections holds them, or raise {key}"
     )
 }

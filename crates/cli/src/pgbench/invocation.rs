@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 
 use super::command_line::CommandLine;
 use super::log::LogOptions;
+use crate::unrecorded::Opening;
 
 #[derive(Debug)]
 pub(super) struct Invocation {
     pub(super) options: Options,
     pub(super) endpoint: Endpoint,
-    pub(super) load: Load,
+    pub(super) opening: Opening,
     pub(super) initializes: bool,
     pub(super) clients: u32,
     pub(super) jobs: u32,
@@ -82,9 +83,10 @@ impl Invocation {
             let (name, value) = definition.split_once('=').ok_or("-D takes NAME=VALUE")?;
             options.define.insert(name.to_owned(), Value::String(value.to_owned()));
         }
+        let opening = opening()?;
         Ok(Self {
-            endpoint: endpoint(line)?,
-            load: load()?,
+            endpoint: opening.limiting(endpoint(line)?),
+            opening,
             initializes,
             clients,
             jobs: line.number("jobs")?.unwrap_or(1).clamp(1, clients.max(1)),
@@ -105,16 +107,18 @@ impl Invocation {
 }
 
 /// libpq waits for ever unless PGCONNECT_TIMEOUT says for how many seconds; here it is as in a plan.
-fn load() -> Result<Load, String> {
+fn opening() -> Result<Opening, String> {
     const VARIABLE: &str = "PGCONNECT_TIMEOUT";
-    let load = Load::default();
-    match std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
-        None => Ok(load),
-        Some(text) => match text.trim().parse() {
-            Ok(seconds @ 1..) => Ok(Load { login_timeout: PlanDuration::from_secs(seconds), ..load }),
-            _ => Err(format!("{VARIABLE} is {text}, but must be a whole number of seconds from 1 on")),
-        },
+    let mut load = Load::default();
+    if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
+        load.login_timeout = match text.trim().parse() {
+            Ok(seconds @ 1..) => PlanDuration::from_secs(seconds),
+            _ => {
+                return Err(format!("{VARIABLE} is {text}, but must be a whole number of seconds from 1 on"));
+            }
+        };
     }
+    Ok(Opening { load, login_key: VARIABLE })
 }
 
 fn tries(line: &CommandLine) -> Result<u32, String> {

@@ -49,8 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
     let invocation = Invocation::of(&line).map_err(wrong)?;
-    let context = unrecorded::context(invocation.endpoint.clone(), &invocation.load, invocation.seed)
-        .map_err(as_static)?;
+    let context = unrecorded::context(invocation.endpoint.clone(), invocation.seed).map_err(as_static)?;
     let watch = Arc::new(Watch::new(&invocation).map_err(wrong)?);
     let alone =
         Alone { listener: Arc::clone(&watch) as Arc<dyn Listener>, latency_limit: invocation.latency_limit };
@@ -86,7 +85,7 @@ fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitErr
     let end = unrecorded::step(
         workload,
         Threads::default(),
-        (&invocation.load, invocation.seed),
+        (&invocation.opening, invocation.seed),
         None,
         &mut Nothing,
     )?;
@@ -112,7 +111,7 @@ fn measure(invocation: &Invocation, mut workload: Pgbench, watch: &Watch) -> Res
         unrecorded::wait(ready(invocation, &mut workload)).and_then(|done| done).map_err(as_static)?;
     let mut seen = Seen::new(invocation, watch);
     let threads = Threads { count: Some(invocation.jobs), ..Threads::default() };
-    let end = unrecorded::step(&workload, threads, (&invocation.load, invocation.seed), None, &mut seen)?;
+    let end = unrecorded::step(&workload, threads, (&invocation.opening, invocation.seed), None, &mut seen)?;
     let has_completed = end.outcome == Outcome::Completed;
     if !has_completed && !seen.has_begun {
         return Err(wrong(reason(&end)));

@@ -12,6 +12,7 @@ use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
 use serde_json::{Value, json};
 
 use super::command_line::CommandLine;
+use crate::unrecorded::Opening;
 
 const ENDLESS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
@@ -24,7 +25,7 @@ pub(super) struct Invocation {
     pub(super) percentile: u64,
     pub(super) histogram: bool,
     pub(super) seed: u64,
-    pub(super) load: Load,
+    pub(super) opening: Opening,
     /// How long after its time a run is cut off, if that is sooner than a plan's step would be.
     pub(super) forced_shutdown: Option<Duration>,
 }
@@ -68,9 +69,10 @@ impl Invocation {
         }
         draws(line, &mut options)?;
         let shutdown = line.text("forced_shutdown").filter(|text| *text != "off");
+        let opening = opening(line)?;
         Ok(Self {
-            endpoint: endpoint(line)?,
-            load: load(line)?,
+            endpoint: opening.limiting(endpoint(line)?),
+            opening,
             options,
             threads,
             report_interval: line.number(&["report_interval"], 0)?,
@@ -86,12 +88,13 @@ impl Invocation {
 }
 
 /// sysbench's default is that of a plan, half a minute.
-fn load(line: &CommandLine) -> Result<Load, String> {
+fn opening(line: &CommandLine) -> Result<Opening, String> {
     let load = Load::default();
-    match line.number(&["thread_init_timeout"], load.login_timeout.0.as_secs())? {
-        0 => Err("--thread-init-timeout must be 1 or more seconds".to_owned()),
-        seconds => Ok(Load { login_timeout: PlanDuration::from_secs(seconds), ..load }),
-    }
+    let login_timeout = match line.number(&["thread_init_timeout"], load.login_timeout.0.as_secs())? {
+        0 => return Err("--thread-init-timeout must be 1 or more seconds".to_owned()),
+        seconds => PlanDuration::from_secs(seconds),
+    };
+    Ok(Opening { load: Load { login_timeout, ..load }, login_key: "--thread-init-timeout" })
 }
 
 fn draws(line: &CommandLine, options: &mut Options) -> Result<(), String> {

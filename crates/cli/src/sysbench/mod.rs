@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
     let invocation = Invocation::of(&line, &script, &command).map_err(ExitError::usage)?;
-    let context = unrecorded::context(invocation.endpoint.clone(), &invocation.load, invocation.seed)?;
+    let context = unrecorded::context(invocation.endpoint.clone(), invocation.seed)?;
     let workload = Sysbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
@@ -126,7 +126,7 @@ fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> 
     let is_run = invocation.options.commands == ["run"];
     let shortened =
         invocation.forced_shutdown.filter(|_| is_run).map(|more| invocation.options.time.0 + more);
-    unrecorded::step(workload, threads, (&invocation.load, invocation.seed), shortened, seen)
+    unrecorded::step(workload, threads, (&invocation.opening, invocation.seed), shortened, seen)
 }
 
 /// So much of a rate may wait when the warm-up ends.

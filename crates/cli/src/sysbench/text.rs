@@ -260,6 +260,15 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_script_that_asks_a_database_has_its_totals_where_nothing_was_answered() {
+        let text = cumulative(&Counts::default(), 95, 1.0, &[(0.0, 0.0)], true);
+        for name in ["transactions:", "queries:"] {
+            let line = text.lines().map(str::trim).find(|line| line.starts_with(name)).unwrap();
+            assert!(line.ends_with(" 0      (0.00 per sec.)"), "{line}");
+        }
+    }
+
     fn of_ms(all: &[f64]) -> Counts {
         let mut counts = Counts::default();
         all.iter().for_each(|ms| counts.times.0.record((ms * 1e3) as u64).unwrap());
