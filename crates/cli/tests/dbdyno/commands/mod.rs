@@ -10,6 +10,7 @@ mod damage;
 mod data_modes;
 mod doctor;
 mod ending_programs;
+mod endless_scripts;
 mod ends;
 mod experiment;
 mod fleet;
@@ -44,6 +45,7 @@ mod servers;
 mod spellings;
 mod sysbench;
 mod terminal;
+mod waits;
 mod width;
 
 /// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.

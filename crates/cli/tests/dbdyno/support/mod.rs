@@ -4,6 +4,7 @@
 pub(crate) mod blocks;
 pub(crate) mod cells;
 pub(crate) mod listening;
+pub(crate) mod pooler;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,0 +1,65 @@
+//! Scripts of sysbench that go on for ever, in Lua and in what Lua calls: the step ends them, and so
+//! does the first Ctrl-C.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::support::{Desk, wait_for};
+
+/// Takes years in Lua's library.
+const PATTERN: &str = "return string.find(string.rep('a', 3000000), '.-.-.-.-.-b')";
+
+/// 127 years.
+const SLEEP: &str = "return require('ffi').C.sleep(4000000000)";
+
+/// Catches the error that is to end it.
+const LOOP: &str = "while true do pcall(function() while true do end end) end";
+
+#[test]
+fn an_endless_event_ends_with_its_step() {
+    let finalizer = "local p = newproxy(true) getmetatable(p).__gc = function() while true do end end p = nil collectgarbage()";
+    const AT_THE_CAP: &str = "not done after its time cap of 2 s";
+    for (event, says) in [
+        (PATTERN, AT_THE_CAP),
+        (SLEEP, AT_THE_CAP),
+        (LOOP, AT_THE_CAP),
+        (finalizer, "attempt to call global 'newproxy' (a nil value)"),
+    ] {
+        let desk = Desk::new();
+        desk.write("own.lua", &format!("function event() {event} end\n"));
+        let words = ["sysbench", "own.lua", "--mysql-socket=none", "--time=1", "--forced-shutdown=1", "run"];
+        let ended = desk.dbdyno(&words);
+        ended.expect_code(1);
+        assert!(ended.err.contains(says), "{event}: {ended:?}");
+    }
+}
+
+/// Far less than each of the events takes, its step, and the time for which a script may go on
+/// without a statement.
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn the_first_ctrl_c_ends_an_endless_event() {
+    for event in [PATTERN, SLEEP, LOOP] {
+        let desk = Desk::new();
+        let begun = desk.path("begun");
+        let begins = format!("io.open('{}', 'w'):close()", begun.display());
+        desk.write("own.lua", &format!("function event() {begins} {event} end\n"));
+        desk.write(
+            "p.toml",
+            "name = \"test\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.sysbench]\n\
+             script = \"own.lua\"\ncommands = [\"run\"]\nallow = [\"files\"]\ntime = \"100000s\"\n",
+        );
+        let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+        wait_for("the event to begin", || {
+            running.expect_running("the event");
+            begun.exists().then_some(())
+        });
+        let asked = Instant::now();
+        running.signal(Signal::SIGINT);
+        let ended = running.wait();
+        ended.expect_code(130);
+        assert!(asked.elapsed() < SOON, "{event}: it took {:?}", asked.elapsed());
+    }
+}
