@@ -27,8 +27,7 @@ impl OtherRuns {
     /// Makes this run known to others, and lists those that are there: a sentence, if there are
     /// any.
     pub(crate) fn enter(plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
-        let folder = std::env::var_os(FOLDER_VARIABLE).map_or_else(std::env::temp_dir, PathBuf::from);
-        Self::enter_in(folder, plan, alone)
+        Self::enter_in(folder(), plan, alone)
     }
 
     fn enter_in(folder: PathBuf, plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
@@ -67,12 +66,40 @@ impl OtherRuns {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let is_one = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let mut files: Vec<PathBuf> = entries.filter(is_one).map(|entry| entry.path()).collect();
-        files.sort();
-        files
+        files(&self.folder, PREFIX)
     }
+}
+
+/// The folder of the files of all dbdynos.
+fn folder() -> PathBuf {
+    std::env::var_os(FOLDER_VARIABLE).map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// Files whose names begin so, sorted.
+fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_one = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(prefix);
+    let mut files: Vec<PathBuf> = entries.filter(is_one).map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
+
+/// Removes the files of dbdynos that were killed, and returns their paths.
+pub(crate) fn sweep() -> Vec<PathBuf> {
+    sweep_in(&folder())
+}
+
+fn sweep_in(folder: &Path) -> Vec<PathBuf> {
+    let is_left = |path: &PathBuf| File::open(path).is_ok_and(|file| file.try_lock().is_ok());
+    // Between its making and its lock an unseen file is no one's, as far as locks say.
+    let has_ended = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let process = name.rsplit('-').next().unwrap_or_default();
+        process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists()
+    };
+    let unseen = files(folder, &format!(".{PREFIX}")).into_iter().filter(has_ended);
+    let left = files(folder, PREFIX).into_iter().chain(unseen).filter(is_left);
+    left.filter(|path| fs::remove_file(path).is_ok()).collect()
 }
 
 impl Drop for OtherRuns {
@@ -119,5 +146,24 @@ mod tests {
         drop(other);
         assert!(enter(true).is_ok_and(|(_, others)| others.is_none()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "every file has gone");
+    }
+
+    #[test]
+    fn what_killed_ones_have_left_is_swept_unseen_files_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, gone) = (std::process::id(), u32::MAX);
+        let file = |name: String| {
+            let path = folder.path().join(name);
+            fs::write(&path, "").unwrap();
+            path
+        };
+        let left = [format!(".dbdyno-run-{gone}"), format!("dbdyno-run-{gone}")].map(file);
+        // One that is just being made, and what is no one's.
+        let stay = [format!(".dbdyno-run-{own}"), ".dbdyno-run-x".to_owned(), "other".to_owned()].map(file);
+        let _other = made(folder.path(), "dbdyno-run-2", "theirs").unwrap();
+        let mut swept = sweep_in(folder.path());
+        swept.sort();
+        assert_eq!(swept, left);
+        assert!(stay.iter().all(|path| path.exists()) && folder.path().join("dbdyno-run-2").exists());
     }
 }

@@ -13,12 +13,17 @@ use nix::fcntl::OFlag;
 
 use crate::Error;
 use crate::copy::{Copied, copy_tree, keep_owner, sync};
-use crate::process::{is_alive, parent_of, processes, started};
+use crate::process::{has_ended, is_alive, own_mark, parent_of, processes, started};
 
 /// The file that says a data directory is dbdyno's to wipe.
 pub(crate) const MARK: &str = ".dbdyno-data";
 
 const MARK_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
+
+/// Beginnings of the line of a mark that notes a server: its process and the time of its start; or,
+/// before there is one, the dbdyno that starts it.
+const SERVER: &str = "server ";
+const STARTING: &str = "starting ";
 
 /// What the name of the folder for a server's temporary files has more than that of its data
 /// directory. It does not lie in there, where a server would take it for a database.
@@ -51,6 +56,10 @@ impl Folder {
         fs::symlink_metadata(self.inside().join(MARK)).is_ok_and(|found| found.is_file())
     }
 
+    fn is_empty(&self) -> bool {
+        entries(&self.inside()).is_ok_and(|entries| entries.is_empty())
+    }
+
     fn write_mark(&self, text: &str) -> std::io::Result<()> {
         let mut options = File::options();
         options.write(true).create(true).truncate(true).custom_flags(OFlag::O_NOFOLLOW.bits());
@@ -76,7 +85,7 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
             if folder.has_mark() {
                 wait_for_leaving_server(path, cancel)?;
                 wipe(path, &folder)?;
-            } else if !entries(&folder.inside()).is_ok_and(|entries| entries.is_empty()) {
+            } else if !folder.is_empty() {
                 return Err(not_ours(path));
             }
         }
@@ -103,12 +112,17 @@ pub(crate) fn temporary_files(data_dir: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Removes one folder that has the mark; one that is not there is fine.
+/// Removes one folder that has the mark, or that is empty: a process that was killed has left it
+/// before the mark was made or after it was removed. One that is not there is fine.
 pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(());
     }
     let folder = Folder::open(path)?;
+    let cannot = || Error::io("cannot remove the data directory", path);
+    if folder.is_empty() {
+        return fs::remove_dir(path).map_err(cannot());
+    }
     if !folder.has_mark() {
         return Err(not_ours(path));
     }
@@ -116,18 +130,27 @@ pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     wipe(path, &folder)?;
     // The mark goes last: what is left by a removal that is cut short is still known as ours.
     let removed = fs::remove_file(folder.inside().join(MARK)).and_then(|()| fs::remove_dir(path));
-    removed.map_err(Error::io("cannot remove the data directory", path))
+    removed.map_err(cannot())
 }
 
 pub(crate) fn mark(path: &Path) -> Result<(), Error> {
     Folder::open(path)?.write_mark(MARK_TEXT).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
+/// Notes in the mark that this process is about to start a server on the data directory: if it is
+/// killed before it notes which, the server is looked for.
+pub(crate) fn note_start(path: &Path) -> Result<(), Error> {
+    note(path, &format!("{STARTING}{}", own_mark()))
+}
+
 /// Notes in the mark which process runs on the data directory, so that no one wipes it under a
 /// running server.
 pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
-    let started = started(pid).unwrap_or_default();
-    let text = format!("{MARK_TEXT}server {pid} {started}\n");
+    note(path, &format!("{SERVER}{pid} {}", started(pid).unwrap_or_default()))
+}
+
+fn note(path: &Path, line: &str) -> Result<(), Error> {
+    let text = format!("{MARK_TEXT}{line}\n");
     Folder::open(path)?.write_mark(&text).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
@@ -186,12 +209,29 @@ fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error
 }
 
 /// The process noted in the mark, if it still runs. Numbers of processes are reused, so its time of
-/// start counts.
+/// start counts. Where a dbdyno was killed before it could note one, a process that was called with
+/// `path`.
 fn server_on(path: &Path) -> Option<u32> {
     let mark = fs::read_to_string(path.join(MARK)).ok()?;
-    let (pid, noted) = mark.lines().find_map(|line| line.strip_prefix("server "))?.split_once(' ')?;
+    let noted = |begin: &str| mark.lines().find_map(|line| line.strip_prefix(begin));
+    if noted(STARTING).is_some_and(has_ended) {
+        return called_with(path);
+    }
+    let (pid, noted) = noted(SERVER)?.split_once(' ')?;
     let pid = pid.parse().ok()?;
     is_alive(pid, noted).then_some(pid)
+}
+
+/// A process that has `path` as an argument or as the value of an option.
+fn called_with(path: &Path) -> Option<u32> {
+    let path = std::path::absolute(path).ok()?;
+    let path = path.as_os_str().as_encoded_bytes();
+    let is_it = |word: &[u8]| word.strip_suffix(path).is_some_and(|before| matches!(before, [] | [.., b'=']));
+    let is_called = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(is_it)
+    };
+    processes().filter(|pid| *pid != std::process::id()).find(is_called)
 }
 
 /// A process of PostgreSQL that works in `path`: when the server's first process was killed, the
@@ -247,11 +287,24 @@ mod tests {
         let path = folder.path().join("data");
         remove_data(&path).unwrap();
         fs::create_dir(&path).unwrap();
+        fs::write(path.join("precious"), "x").unwrap();
         assert!(matches!(remove_data(&path), Err(Error::NotOurs { .. })));
         mark(&path).unwrap();
         fs::write(path.join("ibdata1"), "x").unwrap();
         remove_data(&path).unwrap();
         assert!(!path.exists());
+    }
+
+    /// As `kill -9` leaves it before the mark is made, and between its removal and the folder's.
+    #[test]
+    fn an_empty_directory_is_removed_and_so_are_temporary_files_next_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        for left in [&path, &temporary_files(&path)] {
+            fs::create_dir(left).unwrap();
+        }
+        remove_data(&path).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
@@ -295,6 +348,38 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
+        prepare(&path, &GO_ON).unwrap();
+    }
+
+    /// As `kill -9` leaves it between the start of a server and the note of its process.
+    #[test]
+    fn a_server_that_was_started_and_not_noted_is_found_by_how_it_was_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        prepare(&path, &GO_ON).unwrap();
+        note_start(&path).unwrap();
+        let option = format!("--datadir={}", path.display());
+        let mut child = Command::new("sh")
+            .args(["-c", "read -r _", "sh", &option])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // This process is about to note it.
+        assert_eq!(server_on(&path), None);
+        let ended = format!("{STARTING}{}-1-{}", std::process::id(), own_mark().rsplit_once('-').unwrap().1);
+        note(&path, &ended).unwrap();
+        let deadline = Instant::now() + LEAVING;
+        while server_on(&path).is_none() && Instant::now() < deadline {
+            // It has not become the shell yet.
+            sleep(Duration::from_millis(1));
+        }
+        let refused = prepare(&path, &GO_ON);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(
+            matches!(&refused, Err(Error::StillRunning { pid, .. }) if *pid == child.id()),
+            "{refused:?}"
+        );
         prepare(&path, &GO_ON).unwrap();
     }
 

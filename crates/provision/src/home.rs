@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::certificates::CertificateFiles;
 use crate::port::KeptPort;
-use crate::process::{has_ended, own_mark};
+use crate::process::{has_ended, own_mark, started};
 use crate::{Certificates, Cgroup, Error};
 
 /// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
@@ -21,7 +21,8 @@ const MAX_SOCKET_BYTES: usize = 107;
 /// The longest name of a socket in a home, with the longest port there is.
 const LONGEST_SOCKET: &str = ".s.PGSQL.65535";
 
-/// Beginning of the names of homes.
+/// Beginning of the names of homes. The number of their dbdyno's process follows, by which a home is
+/// known that was left before it had an owner, or in the middle of its removal.
 const PREFIX: &str = "dbdyno-";
 
 /// The file that says whose home it is: the mark of its dbdyno.
@@ -48,7 +49,8 @@ impl Home {
     pub fn new() -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot())?;
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(cannot())?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).map_err(cannot())?;
         let path = folder.path().join(LONGEST_SOCKET);
         if path.as_os_str().len() > MAX_SOCKET_BYTES {
@@ -114,8 +116,17 @@ fn sweep_in(parent: &Path) -> Vec<PathBuf> {
 }
 
 fn is_abandoned(home: &Path) -> bool {
-    let Ok(owner) = fs::read_to_string(home.join(OWNER)) else { return false };
-    has_ended(&owner) && !has_answer(home)
+    let owner = fs::read_to_string(home.join(OWNER)).unwrap_or_default();
+    let is_left = if owner.is_empty() { is_ownerless(home) } else { has_ended(&owner) };
+    is_left && !has_answer(home)
+}
+
+/// Whether the process has ended whose number is in the home's name. It is asked of homes without an
+/// owner only: the number may be another process's by now, and such a home then stays for a while.
+fn is_ownerless(home: &Path) -> bool {
+    let name = home.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse().ok());
+    number.is_some_and(|pid| started(pid).is_none())
 }
 
 /// Whether anybody answers on a socket in this home.
@@ -160,5 +171,28 @@ mod tests {
         let dead = home("dbdyno-dead", &ended);
         assert_eq!(sweep_in(parent.path()), [dead]);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 4);
+    }
+
+    /// As a kill leaves them before the owner is written, while it is, and while a home is removed.
+    #[test]
+    fn a_home_without_an_owner_goes_when_the_process_in_its_name_has_ended() {
+        let parent = tempfile::tempdir().unwrap();
+        let home = |name: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            path
+        };
+        let living = home(&format!("dbdyno-{}-aB3xYz", std::process::id()));
+        let others = ["dbdyno-play-aB3xYz", "dbdyno-aB3xYz", "dbdyno-run-7"].map(home);
+        let dead = ["a", "b", "c"].map(|end| home(&format!("dbdyno-{}-{end}", u32::MAX)));
+        fs::write(dead[1].join(OWNER), "").unwrap();
+        fs::create_dir(dead[2].join("tls")).unwrap();
+        let mut swept = sweep_in(parent.path());
+        swept.sort();
+        assert_eq!(swept, dead);
+        assert!(living.exists() && others.iter().all(|other| other.exists()));
+        let own = Home::new().unwrap();
+        fs::remove_file(own.path().join(OWNER)).unwrap();
+        assert!(!is_abandoned(own.path()), "{}", own.path().display());
     }
 }

@@ -78,6 +78,10 @@ pub(crate) fn command_line(program: &Path, options: &[String]) -> Line {
     line(find_in_path("setpriv").as_deref(), &[], Signal::SIGTERM, program, options)
 }
 
+/// Ends where dbdyno has ended before `setpriv` had asked for a signal at its end, which then never
+/// comes; otherwise becomes the server. Its own parent is that of `setpriv`.
+const UNLESS_ORPHANED: &str = "test \"$PPID\" = \"$0\" && exec \"$@\"";
+
 /// The command line for `program`, through `setpriv` where there is one.
 pub(crate) fn line(
     setpriv: Option<&Path>,
@@ -92,7 +96,8 @@ pub(crate) fn line(
         words.extend_from_slice(setpriv_options);
         // Last: a change of user takes it back.
         let signal = stop_signal.as_str().trim_start_matches("SIG");
-        words.extend(["--pdeathsig", signal, "--"].map(str::to_owned));
+        words.extend(["--pdeathsig", signal, "--", "sh", "-c", UNLESS_ORPHANED].map(str::to_owned));
+        words.push(std::process::id().to_string());
     }
     words.push(program.display().to_string());
     words.extend_from_slice(options);
@@ -216,6 +221,21 @@ mod tests {
         let found = variables(calling("env"));
         let is_known = |name: &String| HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_");
         assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
+    }
+
+    /// As after `kill -9` of dbdyno between the start of `setpriv` and its first step.
+    #[test]
+    fn a_server_whose_dbdyno_ended_before_it_could_ask_for_a_signal_does_not_begin() {
+        let folder = tempfile::tempdir().unwrap();
+        let begun = folder.path().join("begun");
+        let mut words = command_line(Path::new("touch"), &[begun.display().to_string()]).words;
+        let run = |words: &[String]| calling(&words[0]).args(&words[1..]).status().unwrap().success();
+        let own = std::process::id().to_string();
+        let parent = words.iter().position(|word| *word == own).unwrap();
+        words[parent] = "1".to_owned();
+        assert!(!run(&words) && !begun.exists());
+        words[parent] = own;
+        assert!(run(&words) && begun.exists());
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl Running {
         }
         let log_start = log::length(&log);
         let mut command = launch::detached(&line.words, &log)?;
+        datadir::note_start(&data_dir)?;
         let process = Process::new(launch::spawn(&mut command, cpus)?, line.stop_signal);
         let home = Some(home);
         let command_line = line.words;

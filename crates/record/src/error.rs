@@ -36,6 +36,11 @@ pub enum Error {
         "{path} is not a run directory: it has no manifest.json; give the folder that `dbdyno run` named"
     )]
     NotARun { path: PathBuf },
+    #[error(
+        "{path} holds no run: the dbdyno that made it was killed before the run began, and nothing was measured; \
+         remove it, and start the run again"
+    )]
+    NotBegun { path: PathBuf },
     #[error("{path} line {line} is damaged: {message}; to read the rest of the run move that file away")]
     Damaged { path: PathBuf, line: usize, message: String },
     #[error(

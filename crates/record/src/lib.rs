@@ -46,7 +46,7 @@ pub use manifest::{
     CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup,
 };
 pub use operation::{OperationClass, StatementClass};
-pub use reader::{CellRecord, Run, is_written, last_event};
+pub use reader::{CellRecord, Run, has_not_begun, is_written, last_event};
 pub use regular::small_text;
 pub use run_event::{RunEvent, is_load_kept, load_kept};
 pub use server_info::{ServerInfo, foreign_title};

@@ -151,6 +151,15 @@ pub fn is_written(dir: &Path) -> bool {
     lines::is_locked(&dir.join(EVENTS))
 }
 
+/// Whether `dir` was made for a run whose process was killed before the manifest was there: the file
+/// of events is made before it, and filled after it.
+pub fn has_not_begun(dir: &Path) -> bool {
+    let is_empty =
+        |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
+    let has_manifest = dir.join(MANIFEST).symlink_metadata().is_ok();
+    !has_manifest && is_empty(&dir.join(EVENTS)) && !is_written(dir)
+}
+
 /// The last line of the run's events as it stands there; `None` without one.
 pub fn last_event(dir: &Path) -> Option<String> {
     let mut last = None;
@@ -164,7 +173,10 @@ pub fn last_event(dir: &Path) -> Option<String> {
 
 pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
     let path = dir.join(MANIFEST);
-    let not_a_run = || Error::NotARun { path: dir.into() };
+    let not_a_run = || match has_not_begun(dir) {
+        true => Error::NotBegun { path: dir.into() },
+        false => Error::NotARun { path: dir.into() },
+    };
     match regular::read(&path, regular::MANIFEST_MAX_BYTES) {
         Ok(text) => parse_manifest(&path, &text.ok_or_else(not_a_run)?),
         Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotADirectory => Err(not_a_run()),

@@ -14,20 +14,20 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Creates `<parent>/<run_id>` with its manifest, which is on the disk before anything else of
-    /// the run is.
+    /// Creates `<parent>/<run_id>` with its manifest, which is on the disk before anything of the run
+    /// is recorded. Until then the folder is known by its file of events, which is empty and locked.
     ///
     /// Fails when the folder exists, when `run_id` cannot name a folder, or when it cannot be
     /// written.
     pub fn create(parent: &Path, manifest: &Manifest) -> Result<RunWriter, Error> {
         let dir = parent.join(folder_name(&manifest.run_id)?);
         create_folder(&dir)?;
+        let events = LineWriter::open(dir.join(EVENTS))?;
+        events.lock()?;
         for folder in [CELLS, LOGS] {
             create_folder(&dir.join(folder))?;
         }
         write_whole(&dir.join(MANIFEST), manifest)?;
-        let events = LineWriter::open(dir.join(EVENTS))?;
-        events.lock()?;
         sync_folder(&dir)?;
         sync_folder(&parent_of(&dir))?;
         Ok(RunWriter { dir, events })

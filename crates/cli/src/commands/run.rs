@@ -66,7 +66,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
         None => begin(args, &runtime).map(Some),
     };
     signals::idle(false);
-    let Some(ready) = ready? else { return Ok(()) };
+    let Some(ready) = ready? else {
+        leftovers::remove();
+        return Ok(());
+    };
     let dir = ready.writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let begun = |ended| with_way_on(ended, &dir, args);
@@ -74,6 +77,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
         Some(engine) => on_fleet(ready, engine, cancel, templates, begun)?,
         None => conduct(ready, runtime, cancel, templates, metrics, begun)?,
     };
+    // Servers of a dbdyno that was killed a moment before this run began have ended by now.
+    leftovers::remove();
     finish(&tally, &dir, args)
 }
 
@@ -226,6 +231,13 @@ fn with_way_on(ended: ExitError, dir: &Path, args: &RunArgs) -> ExitError {
     ExitError { message: ended.message.map(more), ..ended }
 }
 
+/// Whether the report was written after the last line of the run's events: a process that was killed
+/// in between has left none, or that of an earlier end.
+fn is_reported(dir: &Path) -> bool {
+    let changed = |name: &str| std::fs::metadata(dir.join(name)).and_then(|file| file.modified()).ok();
+    changed(REPORT).zip(changed("events.jsonl")).is_some_and(|(report, events)| report >= events)
+}
+
 /// Reports on what there is, however the cells ended, and says how to go on.
 fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let run = Run::open(dir)?;
@@ -242,16 +254,18 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
             |error| ExitError::machine(format!("cannot write {}: {error}; {advice}", path.display()));
         whole_file::write(path, text).map_err(cannot)
     };
-    // A plan that follows a published report gets a page as published ones are.
-    if findings.published.is_some() {
-        write(&report, &published_html(&findings, Some(EVIDENCE)))?;
-        write(&dir.join(EVIDENCE), &run_html(&findings, None))?;
-    } else {
-        write(&report, &run_html(&findings, None))?;
-    }
     if args.metrics.is_some() {
         write(&dir.join(METRICS), &run_openmetrics(&findings))?;
     }
+    // A plan that follows a published report gets a page as published ones are.
+    let page = if findings.published.is_some() {
+        write(&dir.join(EVIDENCE), &run_html(&findings, None))?;
+        published_html(&findings, Some(EVIDENCE))
+    } else {
+        run_html(&findings, None)
+    };
+    // Last: where it is there, the other files are (`is_reported`).
+    write(&report, &page)?;
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
     if tally.interrupted {
         terminal::note(&format!("stopped early; to continue: {}", go_on(dir, args)));

@@ -56,7 +56,10 @@ impl TemplateLock {
             fs::create_dir_all(&folder).map_err(Error::io("cannot make", folder.clone()))?;
             if let Some(lock) = lock_of(&folder) {
                 let template_lock = Self { folder, _lock: lock };
-                template_lock.sweep(template_dir);
+                for left in entries(&template_lock.folder) {
+                    let _ = fs::remove_dir_all(left);
+                }
+                sweep(template_dir);
                 return Ok(template_lock);
             }
             if cancel.load(Ordering::Relaxed) {
@@ -75,19 +78,17 @@ impl TemplateLock {
             .tempdir_in(&self.folder)
             .map_err(Error::io("cannot make a folder in", self.folder.clone()))
     }
+}
 
-    /// What cannot be removed is tried again by the next maker.
-    fn sweep(&self, template_dir: &Path) {
-        for left in entries(&self.folder) {
-            let _ = fs::remove_dir_all(left);
-        }
-        let is_makers = |path: &PathBuf| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
-        };
-        for other in entries(template_dir).filter(|path| is_makers(path) && *path != self.folder) {
-            if let Some(FolderLock { _flock: Some(_) }) = lock_of(&other).as_ref() {
-                let _ = fs::remove_dir_all(&other);
-            }
+/// Removes what makers that were killed have left in `template_dir`: no one else's folder can be
+/// locked. What cannot be removed is tried again by the next who wants a template.
+pub(super) fn sweep(template_dir: &Path) {
+    let is_makers = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+    };
+    for folder in entries(template_dir).filter(is_makers) {
+        if let Some(FolderLock { _flock: Some(_) }) = lock_of(&folder).as_ref() {
+            let _ = fs::remove_dir_all(&folder);
         }
     }
 }

@@ -52,6 +52,7 @@ impl Template {
             .map_err(Error::io("cannot find the template folder", template_dir))?;
         let folder = template_dir.join(key.name());
         if let Some(found) = Self::open(&folder) {
+            lock::sweep(&template_dir);
             return Ok(found);
         }
         let lock = TemplateLock::take(&template_dir, &key.hash, cancel)?;

@@ -117,7 +117,7 @@ fn one_that_could_not_be_made_leaves_nothing_and_is_made_by_the_next() {
 
 /// The folder of a maker that was killed has no lock any more.
 #[test]
-fn what_a_killed_maker_left_is_not_used_and_goes_with_the_next_template() {
+fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again() {
     let desk = Desk::new();
     let hash = desk.key("x").hash.clone();
     for hash in [hash.as_str(), "0123456789abcdef"] {
@@ -126,7 +126,12 @@ fn what_a_killed_maker_left_is_not_used_and_goes_with_the_next_template() {
     let strangers = desk.templates().join(".ssh");
     fs::create_dir(&strangers).unwrap();
     desk.ready("x");
-    assert_eq!((desk.made(), desk.names()), (1, vec![".ssh".to_owned(), desk.key("x").name()]));
+    let whole = vec![".ssh".to_owned(), desk.key("x").name()];
+    assert_eq!((desk.made(), desk.names()), (1, whole.clone()));
+    // This one had just made the template.
+    fs::create_dir(desk.templates().join(format!("{}{hash}", lock::PREFIX))).unwrap();
+    desk.ready("x");
+    assert_eq!((desk.made(), desk.names()), (1, whole));
 }
 
 #[test]

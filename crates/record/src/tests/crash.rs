@@ -135,6 +135,28 @@ fn a_resume_that_is_killed_in_its_first_line_can_itself_be_resumed() {
     assert_eq!(run.warnings.len(), 2, "{:?}", run.warnings);
 }
 
+/// As `kill -9` leaves it before the manifest is there.
+#[test]
+fn a_folder_whose_process_was_killed_before_the_run_began_says_so_and_holds_no_run() {
+    let (_parent, dir) = sample_run();
+    std::fs::remove_file(dir.join("manifest.json")).unwrap();
+    assert!(!has_not_begun(&dir), "it has events");
+    std::fs::write(dir.join("events.jsonl"), "").unwrap();
+    std::fs::write(dir.join("manifest.json.unfinished"), "{").unwrap();
+    assert!(has_not_begun(&dir));
+    let refused = [Run::open(&dir).map(drop), RunWriter::resume(&dir).map(drop)];
+    for refused in refused.map(Result::unwrap_err) {
+        let said = refused.to_string();
+        assert!(
+            said.contains(" holds no run: ") && said.ends_with("remove it, and start the run again"),
+            "{said}"
+        );
+    }
+    let lock = std::fs::File::open(dir.join("events.jsonl")).unwrap();
+    lock.lock().unwrap();
+    assert!(!has_not_begun(&dir), "it is being made");
+}
+
 #[test]
 fn a_cell_that_did_not_end_is_set_aside_and_can_be_run_again() {
     let (_parent, dir) = sample_run();

@@ -13,7 +13,7 @@ use dbdyno_record::{
 use dbdyno_report::host_class_words;
 use tokio::runtime::Runtime;
 
-use super::{Ready, data_root, held, record_warnings, refuse_links, remove_data_root};
+use super::{Ready, data_root, finish, held, is_reported, record_warnings, refuse_links, remove_data_root};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
 use crate::conductor::{RunClock, Tally, data_dir, partial, snapshot_dir};
@@ -22,7 +22,8 @@ use crate::manifest::{host_info, tool, workloads};
 use crate::variants::{Prepared, prepare};
 use crate::{fleet, host, limits, option_files, terminal, time};
 
-/// Goes on with a run; `None` for one that is over, in which nothing is changed. Cells that ended
+/// Goes on with a run; `None` for one that is over, of which no more than the report is written that
+/// may be missing. Cells that ended
 /// are left alone, what others left is set aside. With `repeats_failed` cells that failed are run
 /// again too. Refused when the cells to come would be others than those that were measured; when
 /// they only may be, `anyway` lets it go on. Nothing is written to a run that cannot go on.
@@ -61,9 +62,8 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
         remove_data_of(ended, &data_root);
     }
     if is_over {
-        return nothing_left(args, &plan, &data_root, order.len())
-            .and_then(|()| before.ended())
-            .map(|()| None);
+        nothing_left(args, &plan, &data_root, order.len())?;
+        return if is_reported(dir) { before.ended() } else { finish(&before, dir, args) }.map(|()| None);
     }
     let exchanged = other_program(&record, &plan, anyway)?;
     if !cells.is_empty() || plan.budget.is_some() {

@@ -15,6 +15,8 @@ use crate::time;
 const GB: u64 = 1_000_000_000;
 /// What a small commit writes.
 const BLOCK: [u8; 4096] = [0xdb; 4096];
+/// Beginning of the name of the file that is synced; the process number follows.
+const FSYNC_FILE: &str = "dbdyno-fsync-";
 const FSYNCS_MAX: usize = 200;
 const FSYNC_TIME_MAX: Duration = Duration::from_secs(1);
 /// No device that keeps data over a power cut answers faster.
@@ -106,14 +108,34 @@ pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
 /// Appends blocks to a new file in `folder` and puts each on the disk: how long each took, sorted.
 /// The file goes away.
 pub(crate) fn measure_fsync(folder: &Path) -> std::io::Result<Vec<Duration>> {
-    let path = folder.join(format!("dbdyno-fsync-{}", std::process::id()));
-    let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-    let measured = fsyncs(file);
+    sweep(folder);
+    let path = folder.join(format!("{FSYNC_FILE}{}", std::process::id()));
+    // It keeps its name: a filesystem may do less for a file that has none.
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    // Without locks, what a killed process leaves stays.
+    let _ = file.try_lock();
+    let measured = fsyncs(&mut file);
     std::fs::remove_file(&path)?;
     measured
 }
 
-fn fsyncs(mut file: File) -> std::io::Result<Vec<Duration>> {
+/// Removes files of processes that were killed while they measured in `folder`: they are not locked,
+/// and their numbers are no other process's.
+fn sweep(folder: &Path) {
+    let has_ended =
+        |pid: u32| pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(FSYNC_FILE)?.parse().ok());
+        if process.is_some_and(has_ended)
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn fsyncs(file: &mut File) -> std::io::Result<Vec<Duration>> {
     let began = Instant::now();
     let mut took = Vec::with_capacity(FSYNCS_MAX);
     while took.len() < FSYNCS_MAX && (took.is_empty() || began.elapsed() < FSYNC_TIME_MAX) {
@@ -218,6 +240,13 @@ mod tests {
         let took = measure_fsync(folder.path()).expect("a folder that can be written to");
         assert!(!took.is_empty() && took.is_sorted());
         assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "the file is gone");
+        // Of one that was killed, and of one that measures.
+        for process in [u32::MAX, 1] {
+            std::fs::write(folder.path().join(format!("{FSYNC_FILE}{process}")), "x").expect("a file");
+        }
+        measure_fsync(folder.path()).expect("a folder that can be written to");
+        let left: Vec<_> = std::fs::read_dir(folder.path()).expect("the folder").flatten().collect();
+        assert!(left.len() == 1 && left[0].file_name() == "dbdyno-fsync-1", "{left:?}");
         let of = |median: u64, slow: u64| {
             let mut took = vec![Duration::from_micros(median); 99];
             took.push(Duration::from_micros(slow));

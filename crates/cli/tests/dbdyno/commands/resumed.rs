@@ -165,6 +165,32 @@ fn flags_of_a_run_that_goes_on_begin_no_other_run() {
     assert!(!desk.path("runs").exists(), "a run was begun");
 }
 
+/// As `kill -9` leaves it between the run's end and its report, that of an earlier end included.
+#[test]
+fn a_run_that_is_over_gets_the_report_that_it_lacks() {
+    let desk = Desk::new();
+    desk.write("p.toml", &crate::commands::short_plan(TWO_VARIANTS));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    let (report, events) = (dir.join("report.html"), std::fs::read(dir.join("events.jsonl")).unwrap());
+    let resumed = || desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    let written = std::fs::read_to_string(&report).unwrap();
+    std::fs::remove_file(&report).unwrap();
+    std::fs::write(dir.join("report.html.unfinished"), "half a page").unwrap();
+    let ended = resumed();
+    assert!(ended.expect_ok().out.contains("report: "), "{}", ended.out);
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), written);
+    assert!(!dir.join("report.html.unfinished").exists());
+    std::fs::write(&report, "another page").unwrap();
+    assert_eq!(resumed().expect_ok().out, "", "it is there");
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), "another page");
+    let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    std::fs::File::options().write(true).open(&report).unwrap().set_modified(earlier).unwrap();
+    resumed().expect_ok();
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), written);
+    assert_eq!(std::fs::read(dir.join("events.jsonl")).unwrap(), events, "the record is written to");
+}
+
 /// As `kill -9` leaves it between a cell's end and the removal of its data.
 #[test]
 fn data_of_cells_that_have_ended_go_when_the_run_goes_on() {
@@ -186,6 +212,11 @@ fn data_of_cells_that_have_ended_go_when_the_run_goes_on() {
         assert!(!resumed.expect_ok().err.contains("are left in"), "{}", resumed.err);
         assert!(!dir.join("data").exists(), "{}", resumed.err);
     }
+    // It was killed before the mark was made, or after it was removed.
+    std::fs::create_dir_all(dir.join("data/1-wal-oltp")).unwrap();
+    let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    assert!(!resumed.expect_ok().err.contains("data"), "{}", resumed.err);
+    assert!(!dir.join("data").exists());
     // What dbdyno has not made stays, and is named.
     desk.write(&format!("{}/data/1-wal-oltp/precious", dir.display()), "x");
     let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);

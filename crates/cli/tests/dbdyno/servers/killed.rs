@@ -1,5 +1,7 @@
 //! Servers and dbdyno itself that die, at start or in the middle of a step.
 
+mod moments;
+
 use std::time::{Duration, Instant};
 
 use dbdyno_analyse::Code;
