@@ -24,15 +24,15 @@ const OF_RUN: [&str; 8] =
 const OF_DESK: [&str; 9] =
     ["err.txt", "my.cnf", "out.txt", "p.toml", "runs", "runtime", "state", "templates", "tmp"];
 
-/// What is killed: the variants of a plan.
+/// What is killed: the two variants of a plan.
 struct Product {
     name: &'static str,
-    variants: String,
+    variants: [String; 2],
     /// The time of a whole run, by data mode.
     lengths: [Duration; 2],
 }
 
-/// By round in turn: each cell loads on fresh data, or on a copy of a snapshot.
+/// By round in turn: two variants, each on fresh data, or one in two blocks on copies of a snapshot.
 const MODES: [&str; 2] = ["preserve", "restore"];
 
 /// What kills have met.
@@ -73,15 +73,15 @@ fn nothing_is_lost_or_left_when_dbdyno_is_killed_at_random_moments() {
     let kills = u32::try_from(number(KILLS).unwrap_or(3)).unwrap();
     let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
     let seed = number(SEED).unwrap_or_else(now);
-    eprintln!("{SEED}={seed}");
+    say(&format!("{SEED}={seed}"));
     let sqlite = |name: &str, mode: &str| {
         format!(
             "[[variant]]\nname = \"{name}\"\nserver = \"sqlite\"\npragmas = {{ journal_mode = \"{mode}\", synchronous = \"off\" }}\n"
         )
     };
-    let servers = |prefix, more| variant("a", prefix, more) + &variant("b", prefix, "");
+    let servers = |prefix, more| [variant("a", prefix, more), variant("b", prefix, "")];
     let products = [
-        ("sqlite", sqlite("a", "delete") + &sqlite("b", "wal")),
+        ("sqlite", [sqlite("a", "delete"), sqlite("b", "wal")]),
         ("mariadb", servers(MARIADB_11_8, "my_cnf = \"my.cnf\"")),
         ("postgres", servers(POSTGRES_15, "")),
     ];
@@ -92,6 +92,12 @@ fn nothing_is_lost_or_left_when_dbdyno_is_killed_at_random_moments() {
             });
         }
     });
+}
+
+/// What is worth a note in a run of hours, or with a failure.
+#[expect(clippy::print_stderr, reason = "a test that takes long says how far it is")]
+fn say(text: &str) {
+    eprintln!("{text}");
 }
 
 fn of_product(mut product: Product, kills: u32, seed: u64) {
@@ -107,15 +113,18 @@ fn of_product(mut product: Product, kills: u32, seed: u64) {
         drop(round);
         product.lengths[mode] = took;
     }
-    eprintln!("{}: whole runs take {:.1?}", product.name, product.lengths);
+    say(&format!("{}: whole runs take {:.1?}", product.name, product.lengths));
     let (mut tally, mut number) = (Tally::default(), 0);
     while tally.kills < kills {
         number += 1;
         assert!(number < 20 + 3 * kills, "{}: runs end before they are killed: {tally:?}", product.name);
         let mut round = Round::new(&product, (seed, number), number as usize % 2, &templates);
         round.killed_and_resumed(&mut tally);
+        if number.is_multiple_of(20) {
+            say(&format!("{} so far: {tally:?}", product.name));
+        }
     }
-    eprintln!("{}: {tally:?}", product.name);
+    say(&format!("{}: {tally:?}", product.name));
 }
 
 /// One run that is killed and goes on, in a folder of its own.
@@ -133,7 +142,7 @@ struct Round<'a> {
 impl Drop for Round<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!(
+            say(&format!(
                 "FAILED: {} round {} of {SEED}={}, data {}, killed after {:?}\n{}",
                 self.product.name,
                 self.seed.1,
@@ -141,7 +150,7 @@ impl Drop for Round<'_> {
                 MODES[self.mode],
                 self.moments,
                 std::fs::read_to_string(self.desk.path("err.txt")).unwrap_or_default()
-            );
+            ));
         }
     }
 }
@@ -150,12 +159,16 @@ impl<'a> Round<'a> {
     fn new(product: &'a Product, seed: (u64, u32), mode: usize, templates: &Path) -> Self {
         let desk = Desk::new();
         desk.write("my.cnf", MY_CNF);
+        let (variants, blocks) = match mode {
+            0 => (product.variants.concat(), 1),
+            _ => (product.variants[0].clone(), 2),
+        };
         desk.write(
             "p.toml",
             &format!(
-                "name = \"kills\"\nblocks = 2\n{}\n[workload.oltp]\ntests = [\"insert\"]\ntable_size = 500\n\
-                 connections = [2]\ntime = \"1s\"\nsettle_wait = \"0s\"\ndata = \"{}\"\n",
-                product.variants, MODES[mode]
+                "name = \"kills\"\nblocks = {blocks}\n{variants}\n[workload.oltp]\ntests = [\"insert\"]\n\
+                 table_size = 500\nconnections = [2]\ntime = \"1s\"\nsettle_wait = \"0s\"\ndata = \"{}\"\n",
+                MODES[mode]
             ),
         );
         for folder in ["tmp", "runtime"] {
@@ -200,7 +213,7 @@ impl<'a> Round<'a> {
         if !self.killed(&["run", "p.toml"], tally) {
             return;
         }
-        if self.draw.next() % 3 == 0 {
+        if self.draw.next().is_multiple_of(3) {
             wait_for("what dbdyno had started to end", || self.processes().is_empty().then_some(()));
         }
         let Some(dir) = self.desk.run_dirs().pop() else {
@@ -210,7 +223,7 @@ impl<'a> Round<'a> {
         let resume = ["run", "--resume", dir.to_str().unwrap()];
         let mut kept = Kept::of(&dir);
         kept.counted(tally);
-        if self.draw.next() % 4 == 0 && self.killed(&resume, tally) {
+        if self.draw.next().is_multiple_of(4) && self.killed(&resume, tally) {
             tally.second_kills += 1;
             kept.is_there(&dir);
             kept = Kept::of(&dir);
@@ -224,7 +237,8 @@ impl<'a> Round<'a> {
     /// The run was killed before it had begun: the next one says what that has left.
     fn began_again(&self) {
         let runs = std::fs::read_dir(self.desk.path("runs")).into_iter().flatten().flatten();
-        let left: Vec<PathBuf> = runs.map(|entry| entry.path()).collect();
+        // A file by which it was measuring the disk goes with the next run.
+        let left: Vec<PathBuf> = runs.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
         for folder in &left {
             let refused = self.ended(&["run", "--resume", folder.to_str().unwrap()]);
             refused.expect_code(2);
@@ -273,8 +287,9 @@ impl<'a> Round<'a> {
         }
         let is_of_a_maker = |name: &String| name.starts_with('.');
         assert!(!names_in(&self.templates).iter().any(is_of_a_maker), "{:?}", names_in(&self.templates));
-        let unfinished: Vec<PathBuf> = files_below(dir)
-            .into_iter()
+        // What was set aside is as the kill has left it.
+        let recorded = files_below(dir).into_iter().filter(|path| !path.starts_with(dir.join("aside")));
+        let unfinished: Vec<PathBuf> = recorded
             .chain(files_below(&self.desk.path("state")))
             .filter(|path| {
                 path.extension().is_some_and(|ending| ending == "unfinished" || ending == "partial")
