@@ -62,7 +62,7 @@ impl From<dbdyno_plan::Error> for ExitError {
 impl From<dbdyno_record::Error> for ExitError {
     fn from(error: dbdyno_record::Error) -> Self {
         let code = match error {
-            dbdyno_record::Error::NotARun { .. } => USAGE,
+            dbdyno_record::Error::NotARun { .. } | dbdyno_record::Error::NotBegun { .. } => USAGE,
             _ => MACHINE,
         };
         Self::new(code, error)

@@ -68,14 +68,23 @@ impl Drop for Unpin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) words: Vec<String>,
-    /// The kernel ends the server when the spawning thread ends, even by `kill -9`.
+    /// The kernel sends the server a signal when the spawning thread ends, even by `kill -9`.
     pub(crate) ends_with_us: bool,
     pub(crate) stop_signal: Signal,
 }
 
-/// The command line for a program that ends cleanly on SIGTERM, as servers of MariaDB and MySQL do.
-pub(crate) fn command_line(program: &Path, options: &[String]) -> Line {
-    line(find_in_path("setpriv").as_deref(), &[], Signal::SIGTERM, program, options)
+/// The signals by which a server is asked to end, and which it gets when dbdyno has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Signals {
+    pub(crate) stop: Signal,
+    pub(crate) orphaned: Signal,
+}
+
+/// The command line for a program that ends cleanly on SIGTERM, and gets `orphaned` when dbdyno has
+/// ended.
+pub(crate) fn command_line(program: &Path, options: &[String], orphaned: Signal) -> Line {
+    let signals = Signals { stop: Signal::SIGTERM, orphaned };
+    line(find_in_path("setpriv").as_deref(), &[], signals, program, options)
 }
 
 /// Ends where dbdyno has ended before `setpriv` had asked for a signal at its end, which then never
@@ -86,7 +95,7 @@ const UNLESS_ORPHANED: &str = "test \"$PPID\" = \"$0\" && exec \"$@\"";
 pub(crate) fn line(
     setpriv: Option<&Path>,
     setpriv_options: &[String],
-    stop_signal: Signal,
+    signals: Signals,
     program: &Path,
     options: &[String],
 ) -> Line {
@@ -95,13 +104,13 @@ pub(crate) fn line(
         words.push(setpriv.display().to_string());
         words.extend_from_slice(setpriv_options);
         // Last: a change of user takes it back.
-        let signal = stop_signal.as_str().trim_start_matches("SIG");
+        let signal = signals.orphaned.as_str().trim_start_matches("SIG");
         words.extend(["--pdeathsig", signal, "--", "sh", "-c", UNLESS_ORPHANED].map(str::to_owned));
         words.push(std::process::id().to_string());
     }
     words.push(program.display().to_string());
     words.extend_from_slice(options);
-    Line { words, ends_with_us: setpriv.is_some(), stop_signal }
+    Line { words, ends_with_us: setpriv.is_some(), stop_signal: signals.stop }
 }
 
 /// A command with a clean environment, in a process group of its own, so that
@@ -134,7 +143,7 @@ pub fn start_detached(
     cpus: Option<&[u32]>,
     is_piped: bool,
 ) -> Result<Child, Error> {
-    let line = command_line(Path::new(&words[0]), &words[1..]);
+    let line = command_line(Path::new(&words[0]), &words[1..], Signal::SIGTERM);
     let mut command = detached(&line.words, log)?;
     if is_piped {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -228,7 +237,8 @@ mod tests {
     fn a_server_whose_dbdyno_ended_before_it_could_ask_for_a_signal_does_not_begin() {
         let folder = tempfile::tempdir().unwrap();
         let begun = folder.path().join("begun");
-        let mut words = command_line(Path::new("touch"), &[begun.display().to_string()]).words;
+        let mut words =
+            command_line(Path::new("touch"), &[begun.display().to_string()], Signal::SIGKILL).words;
         let run = |words: &[String]| calling(&words[0]).args(&words[1..]).status().unwrap().success();
         let own = std::process::id().to_string();
         let parent = words.iter().position(|word| *word == own).unwrap();

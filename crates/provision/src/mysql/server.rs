@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use nix::sys::signal::Signal;
+
 use super::command::{Places, start_options, tls_options};
 use super::initialise::initialise;
 use super::my_cnf::MyCnf;
@@ -61,7 +63,8 @@ pub(super) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server,
 
     let start = Start {
         title: base.title.clone(),
-        line: launch::command_line(&base.program, &options.options),
+        // A MariaDB that is asked to end while it starts may wait for ever, and no one needs its data.
+        line: launch::command_line(&base.program, &options.options, Signal::SIGKILL),
         cpus: spec.cpus.as_deref(),
         home,
         data_dir,

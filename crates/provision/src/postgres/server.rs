@@ -53,7 +53,9 @@ pub(super) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server,
     }
     // A fast shutdown: sessions are ended and a checkpoint is written. On SIGTERM the server would
     // wait for them.
-    let line = launch::line(runner.setpriv(), &runner.options(), Signal::SIGINT, program, &options);
+    // Killed, it would leave its shared memory.
+    let signals = launch::Signals { stop: Signal::SIGINT, orphaned: Signal::SIGINT };
+    let line = launch::line(runner.setpriv(), &runner.options(), signals, program, &options);
     let start = Start {
         title: base.title.clone(),
         line,
