@@ -254,6 +254,12 @@ pub(crate) fn faults_but_clocks(findings: &Findings) -> Vec<String> {
     faults_but(findings, |reason| reason.code == Code::ClientHostLate)
 }
 
+/// As [`faults`], without rates and times that disagree by some percent: that comes on a machine with
+/// more to do than it has CPUs, and says nothing of what is recorded.
+pub(crate) fn faults_but_rates(findings: &Findings) -> Vec<String> {
+    faults_but(findings, |reason| reason.code == Code::LittlesLaw)
+}
+
 fn faults_but(findings: &Findings, is_let_pass: fn(&Notice) -> bool) -> Vec<String> {
     let mut faults = Vec::new();
     for step in findings.workloads.iter().flat_map(|workload| &workload.steps) {
