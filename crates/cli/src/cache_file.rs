@@ -48,6 +48,23 @@ pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> R
     write().map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
+/// Removes what dbdynos that were killed had begun to write in the state folder, and returns the paths.
+pub(crate) fn sweep() -> Vec<PathBuf> {
+    in_state_folder("").map_or_else(Vec::new, |folder| sweep_in(&folder))
+}
+
+fn sweep_in(folder: &Path) -> Vec<PathBuf> {
+    let is_left = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let process = name.strip_suffix(".partial").and_then(|name| name.rsplit('.').next());
+        let process = process.filter(|process| process.parse::<u32>().is_ok());
+        process.is_some_and(|process| !Path::new("/proc").join(process).exists())
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let left = entries.map(|entry| entry.path()).filter(is_left);
+    left.filter(|path| std::fs::remove_file(path).is_ok()).collect()
+}
+
 /// Adds entries to a file. Old ones that are the same as a new one are replaced, and only the newest
 /// `most` are kept.
 pub(crate) fn add<T: Serialize + DeserializeOwned>(
@@ -70,6 +87,18 @@ pub(crate) fn add<T: Serialize + DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_killed_ones_had_begun_to_write_is_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let own = format!("times.{}.partial", std::process::id());
+        let names = ["times.4194305.partial", &own, "times.json", "times.x.partial"];
+        for name in names {
+            std::fs::write(folder.path().join(name), "").expect("a writable folder");
+        }
+        assert_eq!(sweep_in(folder.path()), [folder.path().join(names[0])]);
+        assert!(names[1..].iter().all(|name| folder.path().join(name).exists()));
+    }
 
     #[test]
     fn entries_come_back_unless_the_file_is_damaged_or_of_another_version() {

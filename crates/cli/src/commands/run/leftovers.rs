@@ -7,13 +7,14 @@ use dbdyno_provision::remove_leftovers;
 use dbdyno_record::{has_not_begun, is_written, last_event};
 
 use crate::commands::list::run_dirs;
-use crate::{other_runs, terminal};
+use crate::{cache_file, other_runs, terminal};
 
 /// Removes homes of sockets, control groups and signs on this host of dbdynos that were killed. The
 /// last to leave is a home: its server may still be about to end.
 pub(crate) fn remove() {
     let mut removed = remove_leftovers();
     removed.extend(other_runs::sweep());
+    removed.extend(cache_file::sweep());
     if !removed.is_empty() {
         let paths: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
         terminal::note(&format!(
