@@ -7,6 +7,7 @@ mod clients;
 mod commands;
 mod conductor;
 mod configs;
+mod cores;
 mod doctor;
 mod engines;
 mod exit;

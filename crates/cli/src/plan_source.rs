@@ -9,7 +9,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use crate::args::{PlanSource, Spelt};
-use crate::doctor::wakeups::give_cpus;
+use crate::cores::give_cpus;
 use crate::exit::ExitError;
 use crate::sizes::{self, Sizes};
 use crate::{auto_time, shipped, terminal};

@@ -89,7 +89,7 @@ pub(crate) fn fit_whole(plan: &mut Table, limit: Duration) -> Result<(), ExitErr
 /// The forecast of a plan on this machine.
 pub(crate) fn whole(plan: &Table) -> Result<Estimate, ExitError> {
     let mut plan = parse_with(&text(plan)?, "the plan", &[])?;
-    crate::doctor::wakeups::give_cpus(&mut plan);
+    crate::cores::give_cpus(&mut plan);
     Ok(forecast::of(&plan))
 }
 

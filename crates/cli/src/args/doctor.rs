@@ -8,11 +8,10 @@ use dbdyno_plan::{CpuList, PlanDuration};
 /// Check whether this machine is fit for measuring, or calibrate the load client on it.
 ///
 /// Without --client it looks at CPUs, memory, the disk under the data, the kernel, limits and other
-/// programs, for about five seconds, and prints a line for each check with a verdict (`good`;
+/// programs, for about three seconds, and prints a line for each check with a verdict (`good`;
 /// `note`: figures may be worse or vary more than they need; `bad`: measuring makes no sense) and a
-/// remedy. Then it prints what waking a sleeping client costs a server, by CPUs, and lines for
-/// `[host]` of a plan: client_wait, server_cpus and client_cpus. The status is 3 when something is
-/// bad. Nothing is changed; a small file is written and removed to time an fsync.
+/// remedy. The status is 3 when something is bad. Nothing is changed; a small file is written and
+/// removed to time an fsync.
 ///
 /// With --client it runs point selects against servers that only answer (`dbdyno known-answer`,
 /// MySQL's and PostgreSQL's protocol), prints the rates, and keeps them in client-calibration.json

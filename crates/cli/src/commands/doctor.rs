@@ -5,7 +5,7 @@ use std::path::Path;
 use dbdyno_report::document::Block;
 
 use crate::args::DoctorArgs;
-use crate::doctor::{blocks, calibrate, finding, fitness, json, store, wakeups};
+use crate::doctor::{blocks, calibrate, finding, fitness, json, store};
 use crate::exit::{ExitError, MACHINE};
 use crate::terminal;
 
@@ -46,12 +46,7 @@ fn machine(args: &DoctorArgs) -> Result<(), ExitError> {
     if args.json {
         terminal::out_json(&findings)?;
     } else {
-        let mut blocks = vec![Block::Table(finding::table(&findings))];
-        for measured in findings.iter().filter_map(|found| found.measured.as_deref()) {
-            blocks.push(Block::text(""));
-            blocks.extend(wakeups::blocks(measured));
-        }
-        terminal::out_blocks(&blocks)?;
+        terminal::out_blocks(&[Block::Table(finding::table(&findings))])?;
     }
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
         return Err(ExitError::silent(MACHINE));

@@ -3,8 +3,6 @@
 use dbdyno_report::document::{Cell, Column, Table, Tone};
 use serde::Serialize;
 
-use crate::doctor::wakeups::WakeUps;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -22,14 +20,11 @@ pub(crate) struct Finding {
     pub(crate) found: String,
     /// What to do about it; empty where nothing has to be done.
     pub(crate) advice: &'static str,
-    /// All figures, where they are more than a line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) measured: Option<Box<WakeUps>>,
 }
 
 impl Finding {
     fn new(verdict: Verdict, found: impl Into<String>, advice: &'static str) -> Self {
-        Self { name: "", verdict, found: found.into(), advice, measured: None }
+        Self { name: "", verdict, found: found.into(), advice }
     }
 
     pub(crate) fn named(self, name: &'static str) -> Self {

@@ -7,7 +7,7 @@ use dbdyno_record::{ClientCalibration, HostCalibration};
 
 use crate::doctor::checks::{cpu, disk, kernel, limits, load, memory, tools};
 use crate::doctor::finding::Finding;
-use crate::doctor::{store, wakeups};
+use crate::doctor::store;
 use crate::host;
 use crate::host_files::HostFiles;
 use crate::manifest::tool;
@@ -17,7 +17,7 @@ pub(crate) use crate::doctor::checks::disk::existing;
 /// Over which other programs and steal are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Everything, with what has to be measured: takes about five seconds. `data_dir` is where data
+/// Everything, with what has to be measured: takes about three seconds. `data_dir` is where data
 /// would lie.
 pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     let files = HostFiles::here();
@@ -31,8 +31,7 @@ pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
         load::others(&before, &after).named("other programs"),
         load::steal(&before, &after).named("steal"),
         kernel::timers(kernel::measure_timers()).named("timers"),
-        cpu::wake_ups(host::usable_cpus().and_then(|usable| wakeups::measure(&files, &usable)))
-            .named("wake-ups"),
+        kernel::wake_ups(kernel::measure_wake_ups()).named("wake-ups"),
         disk::fsync(folder.clone(), disk::measure_fsync(&folder)).named("fsync"),
         tools::cache_folder(store::path().and_then(|path| path.parent().map(Path::to_owned)).as_deref())
             .named("cache folder"),
@@ -57,7 +56,7 @@ pub(crate) fn facts(found: &[Finding], data_dir: &Path) -> (Vec<(String, String)
     let folder = existing(data_dir);
     let measured = disk::measure_fsync(&folder);
     let calibration = HostCalibration {
-        cpu_operations_per_second: wakeups::cpu_operations_per_second(),
+        cpu_operations_per_second: cpu::operations_per_second(),
         fsync_us: measured.as_ref().ok().map(|took| disk::at(took, 50).as_secs_f64() * 1e6),
         client_statements_per_second: None,
     };

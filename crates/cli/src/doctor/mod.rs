@@ -6,6 +6,5 @@ pub(crate) mod finding;
 pub(crate) mod fitness;
 pub(crate) mod store;
 mod table;
-pub(crate) mod wakeups;
 
 pub(crate) use table::{blocks, json};

@@ -8,7 +8,7 @@ use super::resume::{other_program, other_variant, own_option_files};
 use super::{Name, Ready, conduct, create, leftovers};
 use crate::args::TaskArgs;
 use crate::conductor::{Holds, partial};
-use crate::doctor::wakeups::give_cpus;
+use crate::cores::give_cpus;
 use crate::exit::ExitError;
 use crate::manifest::manifest;
 use crate::variants::prepare;

@@ -1,12 +1,11 @@
 //! CPUs: how many, at which clock rate, shared with whom.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use dbdyno_plan::ClientWait;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::doctor::finding::{Finding, good, note};
-use crate::doctor::wakeups::{ONE_CORE_SHARE, WakeUps, percent};
-use crate::exit::ExitError;
 use crate::host_files::HostFiles;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -60,40 +59,6 @@ pub(crate) fn idle(files: &HostFiles) -> Finding {
         _ => {}
     }
     good(found)
-}
-
-/// What it costs a server to wake its client, and whether a client can be kept from that.
-pub(crate) fn wake_ups(measured: Result<WakeUps, ExitError>) -> Finding {
-    let found = match measured {
-        Ok(found) => found,
-        Err(error) => {
-            let found = format!("not measured: {}", error.message.unwrap_or_default());
-            return note(found, "allow sched_setaffinity to pin client and server");
-        }
-    };
-    let Some(advice) = &found.advice else {
-        let advice = "use two or more, or leave client_wait = \"sleep\"";
-        return note("client and server share the one CPU", advice);
-    };
-    let slowed = match advice.lost_share {
-        share if share < 0.005 => "is not slowed by a busy client CPU".to_owned(),
-        share => format!("loses {} of its speed while a client's is busy", percent(share)),
-    };
-    let text = format!(
-        "waking a client that sleeps takes {} of the server's CPU for a short answer; a server's CPU {slowed}",
-        percent(advice.saved_share)
-    );
-    let finding = match (advice.client_wait, advice.lost_share >= ONE_CORE_SHARE) {
-        (_, true) => {
-            note(text, "client and server share a core, so figures depend on the client; see the table below")
-        }
-        (ClientWait::Spin, false) => note(
-            text,
-            "ratios between servers depend on a client that sleeps; see the table below for [host]",
-        ),
-        (ClientWait::Sleep, false) => good(text),
-    };
-    Finding { measured: Some(Box::new(found)), ..finding }
 }
 
 /// Intel's driver says when it is off, the others when it is on.
@@ -166,13 +131,38 @@ pub(crate) fn mitigations(files: &HostFiles) -> Finding {
     good(format!("{mitigated} active, {missing} missing"))
 }
 
+/// Multiplications with an addition that the calling thread does in a second of CPU time, in chains
+/// that do not wait for each other: the median of five slices, together 20 ms.
+pub(crate) fn operations_per_second() -> f64 {
+    const SLICE: Duration = Duration::from_millis(4);
+    const ROUNDS: u64 = 1_000;
+    // Time in which others ran does not count.
+    let cpu_time = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
+    let mut chains: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+    let mut rates = [(); 5].map(|()| {
+        let (began, mut operations) = (cpu_time(), 0.0);
+        loop {
+            for round in 0..ROUNDS {
+                for chain in &mut chains {
+                    *chain = chain.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
+                }
+            }
+            chains = std::hint::black_box(chains);
+            operations += (ROUNDS * chains.len() as u64) as f64;
+            let used = cpu_time().saturating_sub(began);
+            if used >= SLICE {
+                return operations / used.as_secs_f64();
+            }
+        }
+    });
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
 #[cfg(test)]
 mod tests {
-    use dbdyno_plan::CpuList;
-
     use super::*;
     use crate::doctor::finding::Verdict;
-    use crate::doctor::wakeups::Advice;
     use crate::host_files::machine;
 
     const SYS: &str = "/sys/devices/system";
@@ -227,28 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_wake_up_costs_is_judged_by_what_follows() {
-        let of = |saved_share, lost_share, client_wait| {
-            let advice = Advice {
-                client_wait,
-                server_cpus: CpuList(vec![0]),
-                client_cpus: CpuList(vec![1]),
-                saved_share,
-                lost_share,
-            };
-            let cpus = CpuList(vec![0, 1]);
-            let (usable_cpus, measured_cpus) = (cpus.clone(), cpus);
-            wake_ups(Ok(WakeUps { usable_cpus, measured_cpus, pairs: Vec::new(), advice: Some(advice) }))
-        };
-        let sleeping = of(0.014, -0.003, ClientWait::Sleep);
-        assert_eq!((sleeping.verdict, sleeping.measured.is_some()), (Verdict::Good, true));
-        insta::assert_snapshot!(sleeping.found, @"waking a client that sleeps takes 1 % of the server's CPU for a short answer; a server's CPU is not slowed by a busy client CPU");
-        let (spinning, one_core) = (of(0.2, 0.01, ClientWait::Spin), of(0.2, 0.4, ClientWait::Sleep));
-        assert_eq!((spinning.verdict, one_core.verdict), (Verdict::Note, Verdict::Note));
-        assert_ne!(spinning.advice, one_core.advice);
-        let refused = wake_ups(Err(ExitError::new(3, "cannot keep to CPUs 0")));
-        assert_eq!((refused.verdict, refused.measured), (Verdict::Note, None));
-        assert_eq!(refused.found, "not measured: cannot keep to CPUs 0");
+    fn a_cpu_does_some_operations() {
+        assert!(operations_per_second() > 0.0);
     }
 
     #[test]

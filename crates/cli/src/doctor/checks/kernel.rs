@@ -1,15 +1,20 @@
 //! What the kernel gives to servers and to dbdyno: clocks, timers, asynchronous IO, ways to look
 //! inside.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use dbdyno_plan::grouped;
 
+use crate::doctor::checks::disk::at;
 use crate::doctor::finding::{Finding, good, note, note_if};
 use crate::host_files::HostFiles;
 
 /// A timer that is later than this is seen in paced loads.
 const LATE: Duration = Duration::from_micros(500);
+/// Waking a client for longer than this distorts the ratios of cheap statements.
+const SLOW_WAKE_UP: Duration = Duration::from_micros(50);
 /// Requests that a few servers with many IO threads reserve.
 const AIO_LEFT_MIN: u64 = 20_000;
 /// The first kernel with io_uring.
@@ -46,6 +51,50 @@ pub(crate) fn timers((median, worst): (Duration, Duration)) -> Finding {
     let advice =
         "paced loads will be late; end other programs, or look for power saving (idle states) of the CPU";
     note_if(median > LATE, found, advice)
+}
+
+/// From a write to a socket until a thread that waits for it runs, 200 times after a pause of 1 ms:
+/// sorted.
+pub(crate) fn measure_wake_ups() -> std::io::Result<Vec<Duration>> {
+    const COUNT: usize = 200;
+    const PAUSE: Duration = Duration::from_millis(1);
+    let (mut waking, mut waiting) = UnixStream::pair()?;
+    std::thread::scope(|scope| {
+        let woken = scope.spawn(move || {
+            let woken = |_| waiting.read_exact(&mut [0]).map(|()| Instant::now());
+            (0..COUNT).map(woken).collect::<std::io::Result<Vec<Instant>>>()
+        });
+        let wake = |_| {
+            std::thread::sleep(PAUSE);
+            let at = Instant::now();
+            waking.write_all(&[0]).map(|()| at)
+        };
+        let asked = (0..COUNT).map(wake).collect::<std::io::Result<Vec<Instant>>>();
+        // The waiting thread ends with its socket, whatever happened.
+        drop(waking);
+        let woken = woken.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let took = |(asked, woken): (Instant, Instant)| woken.saturating_duration_since(asked);
+        let mut all: Vec<Duration> = asked?.into_iter().zip(woken).map(took).collect();
+        all.sort_unstable();
+        Ok(all)
+    })
+}
+
+pub(crate) fn wake_ups(measured: std::io::Result<Vec<Duration>>) -> Finding {
+    let advice = "the server pays for waking a client that sleeps; give each of them CPUs of its own, so that the \
+                  client spins";
+    match measured {
+        Ok(took) => {
+            let (median, slow) = (at(&took, 50), at(&took, 99));
+            let found = format!(
+                "a waiting thread runs after {} µs, p99 {} µs",
+                grouped(median.as_micros() as u64),
+                grouped(slow.as_micros() as u64)
+            );
+            note_if(median > SLOW_WAKE_UP, found, advice)
+        }
+        Err(error) => note(format!("not measured: {error}"), "allow unix sockets"),
+    }
 }
 
 pub(crate) fn schedstat(files: &HostFiles) -> Finding {
@@ -119,6 +168,15 @@ mod tests {
         assert_eq!([late(60), late(900)], [GOOD, NOTE]);
         let (median, worst) = measure_timers();
         assert!(median <= worst, "{median:?} {worst:?}");
+    }
+
+    #[test]
+    fn slow_wake_ups_are_noted() {
+        let micros = |us: [u64; 3]| Ok(us.map(Duration::from_micros).to_vec());
+        assert_eq!(wake_ups(micros([7, 8, 1_234])), good("a waiting thread runs after 8 µs, p99 1,234 µs"));
+        assert_eq!(wake_ups(micros([50, 51, 52])).verdict, NOTE);
+        let measured = measure_wake_ups().expect("a socket");
+        assert!(measured.is_sorted() && measured.len() == 200, "{measured:?}");
     }
 
     #[test]

@@ -27,14 +27,12 @@ fn the_machine_is_described_line_by_line_as_text_and_as_json() {
     let json = desk.ended(&mut command(&desk, &["doctor", "--json"]));
     let found: Vec<Value> = serde_json::from_str(&json.out).unwrap();
     let names: Vec<&str> = found.iter().map(|line| line["name"].as_str().unwrap()).collect();
-    let (list, table) = text.out.split_once("\n\n").unwrap();
     // After the head and its rule; what is below itself is indented.
-    let lines = || list.lines().skip(2).filter(|line| !line.starts_with(' '));
+    let lines = || text.out.lines().skip(2).filter(|line| !line.starts_with(' '));
     assert_eq!(names.len(), lines().count());
     for (line, name) in lines().zip(&names) {
         assert!(line.starts_with(name), "{line}");
     }
-    assert!(table.contains("client_wait = \""), "{table}");
     // Each looks for itself, and the machine may be busier the second time.
     let width = names.iter().map(|name| name.len()).max().unwrap();
     let is_bad = |line: &str| line[width..].trim_start().starts_with("bad ");
@@ -43,15 +41,8 @@ fn the_machine_is_described_line_by_line_as_text_and_as_json() {
     let of = |name: &str| found.iter().find(|line| line["name"] == name).unwrap();
     assert_eq!(of("dbdyno")["verdict"], if cfg!(debug_assertions) { "note" } else { "good" });
     assert_eq!(of("client")["verdict"], "note", "nothing is calibrated in an empty cache");
-    let wake_ups = &of("wake-ups")["measured"];
-    let cpus = std::thread::available_parallelism().unwrap().get().min(4);
-    let pairs = wake_ups["pairs"].as_array().unwrap();
-    assert_eq!((pairs.len(), wake_ups["advice"].is_null()), (cpus * (cpus - 1), cpus == 1), "{wake_ups}");
-    for exchange in pairs.iter().flat_map(|pair| pair["answers"].as_array().unwrap()) {
-        for way in ["asleep", "spinning"] {
-            assert!(exchange[way]["server_cpu_us"].as_f64().unwrap() > 0.0, "{exchange}");
-        }
-    }
+    let wake_ups = of("wake-ups")["found"].as_str().unwrap();
+    assert!(wake_ups.starts_with("a waiting thread runs after "), "{wake_ups}");
 }
 
 #[test]
