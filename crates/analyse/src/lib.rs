@@ -61,7 +61,7 @@ pub use compare::forecast::{Forecast, fixed_blocks, forecast};
 pub use compare::groups::{in_published_order, unique};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
-pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
+pub use compare::noise::{StepNoise, noise, pooled};
 pub use compare::undecided::LEAST_SECONDS;
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};

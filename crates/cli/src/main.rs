@@ -1,7 +1,6 @@
 //! The command `dbdyno`: reads the command line, runs a command, turns its end into an exit status.
 
 mod args;
-mod auto_time;
 mod cache_file;
 mod clients;
 mod commands;

@@ -12,7 +12,7 @@ use crate::args::{PlanSource, Spelt};
 use crate::cores::give_cpus;
 use crate::exit::ExitError;
 use crate::sizes::{self, Sizes};
-use crate::{auto_time, shipped, terminal};
+use crate::{shipped, terminal};
 
 pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, ExitError> {
     let mut plan = read(source, overrides)?;
@@ -27,9 +27,7 @@ pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Resul
     if let Some(path) = &source.plan {
         let shipped = path.to_str().and_then(|path| path.strip_prefix('@'));
         let path = shipped.map_or(Ok(path.clone()), shipped::unpacked)?;
-        // A file that cannot be read is for the parser to complain of.
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        return auto_time::plan(&text, overrides, |overrides| Ok(read_with(&path, overrides)?));
+        return Ok(read_with(&path, overrides)?);
     }
     if source.spelt.workload.is_none() {
         return Ok(parse_with(QUICKSTART, "the built-in quickstart", overrides)?);
@@ -38,10 +36,7 @@ pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Resul
     if let Some(time) = &source.spelt.time {
         say_sizes(&sizes::fit(&mut table, overrides)?, time);
     }
-    let written = text(&table)?;
-    let parse =
-        |overrides: &[(String, String)]| Ok(parse_with(&written, "the plan of the command line", overrides)?);
-    let plan = auto_time::plan(&written, overrides, parse)?;
+    let plan = parse_with(&text(&table)?, "the plan of the command line", overrides)?;
     if let Some(path) = &source.save {
         save(path, &text(&with_overrides(table, overrides)?)?)?;
     }

@@ -62,4 +62,4 @@ pub use report::{
 pub use scalar::{Given, scalar};
 pub use setup::name_parts;
 pub use table::{BuildPart, Table, TableError, TableValue, built_without};
-pub use units::{CpuList, PlanDuration, TimeOrAuto};
+pub use units::{CpuList, PlanDuration};

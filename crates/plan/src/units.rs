@@ -196,16 +196,6 @@ inline_schema!(CpuList, {
     "minimum": 0
 });
 
-/// Stands in the schema for a time that may be `"auto"`; the plan that is read has a time.
-#[derive(Debug)]
-pub struct TimeOrAuto;
-
-inline_schema!(TimeOrAuto, {
-    "type": "string",
-    "pattern": r"^([0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)|auto)$",
-    "x-auto": true
-});
-
 #[cfg(test)]
 mod tests {
     use super::*;

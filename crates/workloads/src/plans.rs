@@ -14,8 +14,6 @@ pub const STEP_TIME: &str = "x-step-time";
 pub const ASKED: &str = "x-asked";
 /// The mark of an option that says how much data there is: fewer where the user gives little time.
 pub const SIZE: &str = "x-size";
-/// The mark of a time that may be `"auto"`.
-pub const AUTO: &str = "x-auto";
 
 fn kinds() -> Vec<&'static dyn WorkloadKind> {
     ALL.iter().map(|kind| *kind as &dyn WorkloadKind).collect()

@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::runs::valid;
-use crate::model::{Findings, StepFindings, StepRun, VariantStep};
-use crate::statistics::describe::{mean, median};
-use crate::statistics::step_time::{best_seconds, variance_within};
+use crate::model::{Findings, StepFindings, VariantStep};
 
 /// The scatter of one step's ratios in one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,12 +15,6 @@ pub struct StepNoise {
     pub degrees: u32,
     /// From the base against itself, not from variants against the base.
     pub again: bool,
-    /// As `deviation`, of what scatters within a step; `None` where steps were too short to tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within: Option<f64>,
-    /// Length of the windows.
-    #[serde(default)]
-    pub seconds: f64,
 }
 
 /// The noise of every step with two blocks or more: of the A/A where there is one, else of all
@@ -44,36 +35,12 @@ pub fn noise(findings: &Findings) -> Vec<StepNoise> {
             deviation,
             degrees,
             again: is_control,
-            within: within(step),
-            seconds: median_window(step),
         })
     };
     let workloads = findings.workloads.iter();
     workloads
         .flat_map(|workload| workload.steps.iter().filter_map(move |step| of_step(&workload.name, step)))
         .collect()
-}
-
-/// Of a log ratio, which has two sides: the mean over all variants and blocks.
-fn within(step: &StepFindings) -> Option<f64> {
-    let logs = |run: &StepRun| -> Vec<f64> {
-        let points = run.seconds.iter().filter(|point| point.kind == step.headline_kind && point.rate > 0.0);
-        points.map(|point| point.rate.ln()).collect()
-    };
-    let runs = step.variants.iter().flat_map(|variant| valid(&variant.runs));
-    let variances: Vec<f64> = runs.filter_map(|run| variance_within(&logs(run))).collect();
-    Some((2.0 * mean(&variances)?).sqrt())
-}
-
-fn median_window(step: &StepFindings) -> f64 {
-    let runs = step.variants.iter().flat_map(|variant| valid(&variant.runs));
-    median(&runs.map(|run| run.window_seconds).collect::<Vec<_>>()).unwrap_or(0.0)
-}
-
-/// Seconds that a step should be long, by its noise, when it costs `cost` seconds besides: `None`
-/// where that is not known, infinite where blocks do not scatter by themselves.
-pub fn best_step_seconds(noise: &StepNoise, cost: f64) -> Option<f64> {
-    Some(best_seconds(noise.deviation, noise.within?, noise.seconds, cost))
 }
 
 /// Deviation and degrees of freedom of a variant's log ratios.

@@ -19,7 +19,6 @@ pub mod repeated_t;
 pub mod sequential;
 pub mod series;
 pub mod signed_rank;
-pub mod step_time;
 pub mod student;
 pub mod warm_up;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto, with_defaults};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,9 +39,8 @@ with_defaults! {
         #[serde(deserialize_with = "ladder")]
         #[schemars(with = "Ladder", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
-        /// Length of most steps that read, without the warm-up, or `"auto"`: what decides most in
-        /// the same time.
-        #[schemars(with = "TimeOrAuto", extend("x-step-time" = true))]
+        /// Length of most steps that read, without the warm-up.
+        #[schemars(extend("x-step-time" = true))]
         pub read_time: PlanDuration = PlanDuration::from_secs(600),
         /// Length of most steps that write, without the warm-up.
         #[schemars(extend("x-step-time" = true))]

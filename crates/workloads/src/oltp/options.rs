@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto, with_defaults};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +38,8 @@ with_defaults! {
         #[serde(deserialize_with = "ladder")]
         #[schemars(with = "Ladder", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
-        /// Length of each step, without its warm-up, or `"auto"`: what decides most in the same
-        /// time.
-        #[schemars(with = "TimeOrAuto", extend("x-step-time" = true, "x-asked" = true))]
+        /// Length of each step, without its warm-up.
+        #[schemars(extend("x-step-time" = true, "x-asked" = true))]
         pub time: PlanDuration = PlanDuration::from_secs(10),
         /// Operations of each step, all connections together, in place of `time`; the warm-up is
         /// left out then.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto, named, with_defaults};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, named, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,8 +78,8 @@ with_defaults! {
         #[serde(deserialize_with = "ladder")]
         #[schemars(with = "Ladder", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
-        /// Length of each step, without its warm-up, or `"auto"`.
-        #[schemars(with = "TimeOrAuto", extend("x-step-time" = true, "x-asked" = true))]
+        /// Length of each step, without its warm-up.
+        #[schemars(extend("x-step-time" = true, "x-asked" = true))]
         pub time: PlanDuration = PlanDuration::from_secs(10),
         /// Transactions of each connection, in place of `time`; the warm-up is left out then.
         #[schemars(range(min = 1, max = 4_294_967_295_u64))]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_loadgen::Failure;
-use dbdyno_plan::{Cold, DataMode, PlanDuration, TimeOrAuto, Values, with_defaults};
+use dbdyno_plan::{Cold, DataMode, PlanDuration, Values, with_defaults};
 use dbdyno_record::ErrorClass;
 use mlua::{Lua, Table};
 use schemars::JsonSchema;
@@ -59,8 +59,8 @@ with_defaults! {
         /// Connections of commands that the script runs in parallel, such as `prepare`.
         #[schemars(range(min = 1, max = 1_024))]
         pub prepare_connections: u32 = 4,
-        /// Length of each `run`, without its warm-up, or `"auto"`.
-        #[schemars(with = "TimeOrAuto", extend("x-step-time" = true, "x-asked" = true))]
+        /// Length of each `run`, without its warm-up.
+        #[schemars(extend("x-step-time" = true, "x-asked" = true))]
         pub time: PlanDuration = PlanDuration::from_secs(10),
         /// Events of each `run`, all connections together, in place of `time`; the warm-up is left
         /// out then.
