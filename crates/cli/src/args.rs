@@ -209,9 +209,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) alone: bool,
     /// Run the blocks on several machines, each block on one of them: `slurm` or `slurm:PARTITION`
-    /// for the idle nodes of a cluster, `ray` or `ray://HOST:PORT` for the nodes of a Ray cluster,
-    /// `local:N` for N machines in namespaces of this host, to try it (as root). Files travel to
-    /// machines that lack them. A block whose machine fails is run again.
+    /// for the idle nodes of a cluster, `ray` or `ray://HOST:PORT` for the nodes of a Ray cluster.
+    /// Files travel to machines that lack them. A block whose machine fails is run again.
     #[arg(long, value_name = "FLEET", conflicts_with = "metrics")]
     pub(crate) on: Option<On>,
     /// Continue a run that was stopped or killed. Cells that ended, failed ones too, stay as they

@@ -10,7 +10,7 @@ use crate::exit::ExitError;
 use crate::time;
 
 /// Names the folder of the files, where that is not the one for temporary files.
-pub(crate) const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
+const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
 
 /// Beginning of a file's name; the process number follows.
 const PREFIX: &str = "dbdyno-run-";

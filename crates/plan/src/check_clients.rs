@@ -1,6 +1,6 @@
 //! Checks the hosts that put the load on, and whether they can.
 
-use crate::{ClientNames, Clients, On, Plan, VariantKind};
+use crate::{ClientNames, Clients, Plan, VariantKind};
 
 /// The first mistake: its key inside `[clients]`, and what to write.
 pub(crate) fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
@@ -32,16 +32,11 @@ fn hosts_problem(clients: &Clients) -> Option<(&'static str, String)> {
     };
     let problem = match (&clients.hosts, &clients.on) {
         (ClientNames::Named(hosts), None) if !hosts.is_empty() && hosts.iter().all(is_name) => return None,
-        (ClientNames::Number(1..), Some(On::Slurm(_) | On::Ray(_))) => return None,
-        (_, None) => (
-            "hosts",
-            "hosts must be one or more names or addresses, as [\"10.0.0.2\"], or a number with on, which finds them",
-        ),
-        (_, Some(On::Local(_))) => (
-            "on",
-            "on must be slurm, slurm:PARTITION, ray or ray://HOST:PORT; for agents on this host, name 127.0.0.1 in hosts",
-        ),
-        (_, Some(_)) => ("hosts", "hosts must be a number, as 4, when on finds them"),
+        (ClientNames::Number(1..), Some(_)) => return None,
+        (_, None) => {
+            "hosts must be one or more names or addresses, as [\"10.0.0.2\"], or a number with on, which finds them"
+        }
+        (_, Some(_)) => "hosts must be a number, as 4, when on finds them",
     };
-    Some((problem.0, problem.1.to_owned()))
+    Some(("hosts", problem.to_owned()))
 }

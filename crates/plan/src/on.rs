@@ -9,8 +9,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum On {
-    /// So many machines in namespaces of this host.
-    Local(usize),
     /// Nodes of a Ray cluster: of the one at this address (`ray://HOST:PORT`), else of the one that
     /// Ray finds.
     Ray(Option<String>),
@@ -23,18 +21,16 @@ impl FromStr for On {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (engine, detail) = text.split_once(':').map_or((text, None), |(engine, of)| (engine, Some(of)));
-        match (engine, detail, detail.map(str::parse)) {
-            ("local", _, Some(Ok(machines @ 1..))) => Ok(Self::Local(machines)),
-            ("ray", None, _) => Ok(Self::Ray(None)),
-            ("ray", Some(address), _) if address.len() > 2 && address.starts_with("//") => {
+        match (engine, detail) {
+            ("ray", None) => Ok(Self::Ray(None)),
+            ("ray", Some(address)) if address.len() > 2 && address.starts_with("//") => {
                 Ok(Self::Ray(Some(text.to_owned())))
             }
-            ("slurm", None, _) => Ok(Self::Slurm(None)),
-            ("slurm", Some(partition), _) if !partition.is_empty() => {
+            ("slurm", None) => Ok(Self::Slurm(None)),
+            ("slurm", Some(partition)) if !partition.is_empty() => {
                 Ok(Self::Slurm(Some(partition.to_owned())))
             }
-            _ => Err("there are local:N (such as local:2), ray, ray://HOST:PORT, slurm and slurm:PARTITION"
-                .to_owned()),
+            _ => Err("there are ray, ray://HOST:PORT, slurm and slurm:PARTITION".to_owned()),
         }
     }
 }
@@ -42,7 +38,6 @@ impl FromStr for On {
 impl Display for On {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Local(machines) => write!(f, "local:{machines}"),
             Self::Ray(None) => write!(f, "ray"),
             Self::Ray(Some(address)) => write!(f, "{address}"),
             Self::Slurm(None) => write!(f, "slurm"),
@@ -71,10 +66,10 @@ mod tests {
 
     #[test]
     fn a_fleet_is_written_as_it_is_read_and_others_are_refused() {
-        for text in ["local:2", "ray", "ray://head:10001", "slurm", "slurm:perf"] {
+        for text in ["ray", "ray://head:10001", "slurm", "slurm:perf"] {
             assert_eq!(text.parse::<On>().map(|on| on.to_string()).as_deref(), Ok(text));
         }
-        for text in ["local", "local:0", "local:many", "slurm:", "ray:head", "ray://", ""] {
+        for text in ["local:2", "slurm:", "ray:head", "ray://", ""] {
             assert!(text.parse::<On>().is_err(), "{text}");
         }
     }

@@ -140,7 +140,6 @@ pub fn start_detached(
     words: &[String],
     variables: &[(OsString, OsString)],
     log: &Path,
-    cpus: Option<&[u32]>,
     is_piped: bool,
 ) -> Result<Child, Error> {
     let line = command_line(Path::new(&words[0]), &words[1..], Signal::SIGTERM);
@@ -148,7 +147,7 @@ pub fn start_detached(
     if is_piped {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
     }
-    spawn(command.envs(variables.iter().cloned()), cpus)
+    spawn(command.envs(variables.iter().cloned()), None)
 }
 
 /// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all

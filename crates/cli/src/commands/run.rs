@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use dbdyno_analyse::margins_without_step;
-use dbdyno_plan::{On, Plan};
+use dbdyno_plan::Plan;
 use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{ReportPart, TerminalOptions, published_html, run_html, run_openmetrics, run_terminal};
@@ -314,8 +314,8 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
 /// The locks of a run. Nodes of a cluster are not this host: their tasks look for other runs there.
 fn held(args: &RunArgs, plan: &Plan, variants: &[Prepared], runtime: &Runtime) -> Result<Holds, ExitError> {
     match args.on {
-        Some(On::Ray(_) | On::Slurm(_)) => Ok(Holds::default()),
-        _ => Holds::take(plan, variants, args.alone, runtime),
+        Some(_) => Ok(Holds::default()),
+        None => Holds::take(plan, variants, args.alone, runtime),
     }
 }
 

@@ -1,6 +1,5 @@
-//! Engines that give machines and start programs on them: Slurm, Ray, and namespaces of this host.
+//! Engines that give machines and start programs on them: Slurm and Ray.
 
-mod local;
 mod ray;
 mod slurm;
 
@@ -16,7 +15,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::exit::ExitError;
-use local::Local;
 use ray::Ray;
 use slurm::Slurm;
 
@@ -43,11 +41,6 @@ pub(crate) trait Launcher {
     /// are those of the program.
     fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool)
     -> Result<Child, ExitError>;
-
-    /// Whether all machines have the files of this host.
-    fn is_here(&self) -> bool {
-        false
-    }
 }
 
 /// From the key of a host the words that start a program there, its standard input and output being
@@ -116,7 +109,6 @@ pub(crate) fn shared_program() -> Result<PathBuf, ExitError> {
 
 pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, ExitError> {
     Ok(match on {
-        On::Local(machines) => Box::new(Local::new(*machines)?),
         On::Ray(address) => Box::new(Ray::find(address.as_deref())?),
         On::Slurm(partition) => Box::new(Slurm::find(partition.as_deref())?),
     })
@@ -125,7 +117,6 @@ pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, ExitError> {
 /// Hosts of an engine that are given all at once.
 pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, ExitError> {
     match on {
-        On::Local(_) => Err(ExitError::machine("client hosts are found by slurm or ray")),
         On::Ray(address) => ray::gang(address.as_deref(), hosts),
         On::Slurm(partition) => Ok(slurm::gang(partition.as_deref(), hosts)),
     }

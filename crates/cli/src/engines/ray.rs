@@ -126,7 +126,7 @@ impl Launcher for Ray {
         let mut line = called(&self.address, [how.to_owned(), id.clone(), cpus.clone()]);
         line.extend((!is_piped).then(|| log.display().to_string()));
         line.extend_from_slice(words);
-        start_detached(&line, &of_ray(), log, None, is_piped).map_err(|error| cannot_start(name, &error))
+        start_detached(&line, &of_ray(), log, is_piped).map_err(|error| cannot_start(name, &error))
     }
 }
 

@@ -93,7 +93,7 @@ impl Launcher for Slurm {
         line.push(format!("--input={}", if is_piped { "all" } else { "none" }));
         line.extend(self.partition.as_ref().map(|partition| format!("--partition={partition}")));
         line.extend_from_slice(words);
-        start_detached(&line, &variables(), log, None, is_piped).map_err(|error| cannot_start(name, &error))
+        start_detached(&line, &variables(), log, is_piped).map_err(|error| cannot_start(name, &error))
     }
 }
 

@@ -125,9 +125,6 @@ impl Fleet<'_> {
     /// Asks all machines at once whether they have the files of the run. What is to travel to those
     /// that lack some.
     pub(super) fn shipment(&mut self, machines: &mut [Machine]) -> Result<Option<Shipment>, ExitError> {
-        if self.launcher.is_here() {
-            return Ok(None);
-        }
         let run = std::path::absolute(self.writer.dir()).unwrap_or(self.writer.dir().to_owned());
         let record = Run::outline(&run)?;
         let mut plan = dbdyno_workloads::plans::parse(&record.manifest.plan_toml, "the run's plan")?;

@@ -49,7 +49,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
         let blocks: HashSet<u32> = cells.iter().map(|cell| cell.block).collect();
         cells = order.iter().filter(|cell| blocks.contains(&cell.block)).cloned().collect();
     } else if !cells.is_empty() && dir.join(fleet::FOLDER).exists() {
-        let advice = "go on with such machines: --on local:N, ray or slurm";
+        let advice = "go on with such machines: --on ray or slurm";
         return Err(ExitError::usage(format!("this run is one of a fleet; {advice}")));
     }
     let left: HashSet<&CellId> = cells.iter().collect();

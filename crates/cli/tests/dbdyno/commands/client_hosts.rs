@@ -213,7 +213,6 @@ fn what_client_hosts_cannot_do_is_refused_before_anything_runs() {
         refusal("[\"-oProxyCommand=x\"]", at, "oltp"),
         refusal("2", at, "oltp"),
         refusal("[\"c1\"]\non = \"slurm\"", at, "oltp"),
-        refusal("2\non = \"local:2\"", at, "oltp"),
         refusal("2\non = \"nomad\"", at, "oltp"),
         refusal("[\"c1\"]", "server = \"sqlite\"", "oltp"),
         refusal("[\"c1\"]", "address = \"mysql://any@localhost/any?socket=/s\"", "oltp"),
@@ -224,8 +223,7 @@ fn what_client_hosts_cannot_do_is_refused_before_anything_runs() {
     error: p.toml:3:9: hosts must be one or more names or addresses, as ["10.0.0.2"], or a number with on, which finds them
     error: p.toml:3:9: hosts must be one or more names or addresses, as ["10.0.0.2"], or a number with on, which finds them
     error: p.toml:3:9: hosts must be a number, as 4, when on finds them
-    error: p.toml:4:6: on must be slurm, slurm:PARTITION, ray or ray://HOST:PORT; for agents on this host, name 127.0.0.1 in hosts
-    error: p.toml:4:6: there are local:N (such as local:2), ray, ray://HOST:PORT, slurm and slurm:PARTITION
+    error: p.toml:4:6: there are ray, ray://HOST:PORT, slurm and slurm:PARTITION
     error: p.toml:3:9: client hosts need servers that they reach: let variant `a` have an address with a host
     error: p.toml:3:9: client hosts need servers that they reach: let variant `a` have an address with a host
     error: p.toml:3:9: the connections of workload insert-benchmark cannot be shared out to client hosts

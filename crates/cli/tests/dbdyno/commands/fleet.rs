@@ -1,7 +1,8 @@
-//! Blocks on several machines: those of this host, and nodes of a Slurm whose commands are scripts.
+//! Blocks on several machines: nodes of a Slurm whose commands are scripts, all on this host.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use dbdyno_record::{CellId, Check, HostCalibration, Run, RunEvent};
 use nix::sys::signal::{Signal, kill};
@@ -41,15 +42,16 @@ fn checks(run: &Run) -> Vec<(CellId, Vec<Check>)> {
 fn blocks_on_two_machines_are_one_run_with_the_cells_and_the_rows_of_a_run_on_one() {
     let desk = Desk::new();
     write_plan(&desk, 4, SHORT);
-    let ended = desk.dbdyno(&["run", "p.toml", "--on", "local:2"]);
+    slurm(&desk, TWO_NODES);
+    let ended = on_slurm(&desk, &[]);
     ended.expect_ok();
     assert!(ended.out.contains("4 blocks on 2 machines"), "{}", ended.out);
-    assert!(ended.err.contains("block 1 on local-1: "), "{}", ended.err);
+    assert!(ended.err.contains("block 1 on n1: "), "{}", ended.err);
     let run = whole(&desk.run_dir());
     let measured = measured(&run);
     assert_eq!(measured.iter().map(|(block, _)| *block).collect::<Vec<_>>(), [1, 2, 3, 4]);
     let machines: BTreeSet<&str> = measured.iter().map(|(_, machine)| machine.as_str()).collect();
-    assert_eq!(machines, BTreeSet::from(["local-1", "local-2"]));
+    assert_eq!(machines, BTreeSet::from(["n1", "n2"]));
     let found = findings(&desk.run_dir());
     let calibrations = found.run.calibrations.iter();
     let is_measured =
@@ -67,11 +69,11 @@ fn blocks_on_two_machines_are_one_run_with_the_cells_and_the_rows_of_a_run_on_on
 }
 
 /// The process of the task on a machine, once it runs a cell of `block`.
-fn task_of(run: &Path, machine: &str, block: u32) -> Pid {
+fn task_of(desk: &Desk, run: &Path, machine: &str, block: u32) -> Pid {
     let name = format!("{}-{block}.1", run.file_name().unwrap().to_str().unwrap());
     let cells = run.join("fleet").join(name).join("cells").join(block.to_string());
     wait_for("a cell to begin", || cells.exists().then_some(()));
-    let files = std::fs::read_dir(run.join("fleet").join(machine)).unwrap();
+    let files = std::fs::read_dir(desk.path(machine)).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     let pids: Vec<i32> = names.filter_map(|name| name.strip_prefix("dbdyno-run-")?.parse().ok()).collect();
     let [pid] = pids[..] else { panic!("{pids:?}") };
@@ -82,14 +84,15 @@ fn task_of(run: &Path, machine: &str, block: u32) -> Pid {
 fn a_block_whose_task_is_killed_is_run_again_on_another_machine() {
     let desk = Desk::new();
     write_plan(&desk, 2, &seconds(3));
-    let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
+    slurm(&desk, TWO_NODES);
+    let running = desk.start(&mut with_slurm(&desk, &["run", "p.toml"]));
     let dir = desk.run_dir();
-    kill(task_of(&dir, "local-1", 1), Signal::SIGKILL).unwrap();
+    kill(task_of(&desk, &dir, "n1", 1), Signal::SIGKILL).unwrap();
     running.wait().expect_ok();
     let run = whole(&dir);
-    assert_eq!(measured(&run), [(1, "local-2".to_owned()), (2, "local-2".to_owned())]);
+    assert_eq!(measured(&run), [(1, "n2".to_owned()), (2, "n2".to_owned())]);
     let said = texts(&findings(&dir)).join("\n");
-    let lost = "lock 1 was lost on local-1: signal: 9 (SIGKILL); it is run again from its start";
+    let lost = "lock 1 was lost on n1: signal: 9 (SIGKILL); it is run again from its start";
     assert!(said.contains(lost), "{said}");
 }
 
@@ -97,7 +100,8 @@ fn a_block_whose_task_is_killed_is_run_again_on_another_machine() {
 fn a_fleet_whose_conductor_was_killed_goes_on_with_the_blocks_that_lack() {
     let desk = Desk::new();
     write_plan(&desk, 5, &seconds(1));
-    let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
+    slurm(&desk, TWO_NODES);
+    let running = desk.start(&mut with_slurm(&desk, &["run", "p.toml"]));
     let dir = desk.run_dir();
     wait_for("a complete block", || (!complete(&dir).is_empty()).then_some(()));
     running.signal(Signal::SIGKILL);
@@ -109,7 +113,7 @@ fn a_fleet_whose_conductor_was_killed_goes_on_with_the_blocks_that_lack() {
         let expected = "exit 2: error: this run is one of a fleet; go on with such machines: ";
         assert!(said.starts_with(expected), "{said}");
     }
-    desk.dbdyno(&["run", "--resume", name, "--on", "local:2"]).expect_ok();
+    desk.ended(&mut with_slurm(&desk, &["run", "--resume", name])).expect_ok();
     let measured = measured(&whole(&dir));
     for block in kept {
         assert_eq!(measured.iter().filter(|(of, _)| *of == block).count(), 1, "{measured:?}");
@@ -121,33 +125,45 @@ fn a_fleet_whose_conductor_was_killed_goes_on_with_the_blocks_that_lack() {
 fn a_fleet_that_is_interrupted_ends_its_tasks_and_keeps_no_part_of_a_block() {
     let desk = Desk::new();
     write_plan(&desk, 2, &seconds(20));
-    let running = desk.start(&mut desk.command(&["run", "p.toml", "--on", "local:2"]));
+    slurm(&desk, TWO_NODES);
+    let running = desk.start(&mut with_slurm(&desk, &["run", "p.toml"]));
     let dir = desk.run_dir();
-    let tasks = [task_of(&dir, "local-1", 1), task_of(&dir, "local-2", 2)];
+    let tasks = [task_of(&desk, &dir, "n1", 1), task_of(&desk, &dir, "n2", 2)];
     running.signal(Signal::SIGINT);
     let ended = running.wait();
-    let go_on = "stopped early; to continue: dbdyno run --resume runs/RUN --on local:2\n";
+    let go_on = "stopped early; to continue: dbdyno run --resume runs/RUN --on slurm\n";
     assert!(desk.golden(&ended.expect_code(130).err).contains(go_on), "{}", ended.err);
     assert!(tasks.iter().all(|task| kill(*task, None).is_err()), "a task goes on");
     let run = Run::open(&dir).unwrap();
     assert_eq!((run.cells.len(), measured(&run)), (0, Vec::new()));
 }
 
-/// A folder with the commands of a Slurm of two nodes, both on this host. What srun is asked for is
-/// in `asked.txt`.
+/// What sinfo prints of a Slurm of two nodes.
+const TWO_NODES: &str = "echo 'n1 2 perf*'; echo 'n2 2 perf*'";
+
+/// A folder with the commands of a Slurm whose nodes are on this host: `sinfo` is a script. What
+/// srun is asked for is in `asked.txt`. Each node sees its own runs only, in the folder of its name.
 fn slurm(desk: &Desk, sinfo: &str) -> PathBuf {
     std::fs::create_dir(desk.path("bin")).unwrap();
     desk.write_program("bin/sinfo", sinfo);
     let asked = desk.path("asked.txt");
-    let srun = "while [ \"${1#--}\" != \"$1\" ]; do shift; done; exec \"$@\"";
-    desk.write_program("bin/srun", &format!("echo \"$@\" >> {}; {srun}", asked.display()));
+    let words = "while [ \"${1#--}\" != \"$1\" ]; do node=${1#--nodelist=}; [ \"$node\" = \"$1\" ] || own=$node; shift; done";
+    let own = "export DBDYNO_RUNTIME=$DBDYNO_RUNTIME/$own; mkdir -p $DBDYNO_RUNTIME; exec \"$@\"";
+    desk.write_program("bin/srun", &format!("echo \"$@\" >> {}; {words}; {own}", asked.display()));
     asked
+}
+
+/// `dbdyno WORDS` on it.
+fn with_slurm(desk: &Desk, words: &[&str]) -> Command {
+    let path = format!("{}:{}", desk.path("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = desk.command(words);
+    command.args(["--on", "slurm"]).env("PATH", path);
+    command
 }
 
 /// Runs the plan on it.
 fn on_slurm(desk: &Desk, more: &[&str]) -> crate::support::Ended {
-    let path = format!("{}:{}", desk.path("bin").display(), std::env::var("PATH").unwrap());
-    desk.ended(desk.command(&["run", "p.toml", "--on", "slurm"]).args(more).env("PATH", path))
+    desk.ended(with_slurm(desk, &["run", "p.toml"]).args(more))
 }
 
 #[test]
@@ -169,7 +185,7 @@ fn on_slurm_each_block_has_a_node_of_the_default_partition_for_itself() {
 /// chance.
 fn on_unlike_nodes(desk: &Desk, unlike_machines: &str) -> Run {
     write_plan(desk, 2, SHORT);
-    slurm(desk, "echo 'n1 2 perf*'; echo 'n2 2 perf*'");
+    slurm(desk, TWO_NODES);
     desk.write("cpuinfo", "model name : another\n");
     let words = "node=; while [ \"${1#--}\" != \"$1\" ]; do [ $1 != --nodelist=n2 ] || node=n2; shift; done";
     let as_n2 = "unshare --mount sh -c 'mount --bind \"$0\" /proc/cpuinfo && exec \"$@\"'";
@@ -233,7 +249,8 @@ fn a_fleet_that_cannot_be_had_is_refused_before_anything_is_written() {
 fn a_budget_of_two_machines_adds_blocks_after_all_before_have_ended() {
     let desk = Desk::new();
     write_plan(&desk, 3, SHORT);
-    let ended = desk.dbdyno(&["run", "p.toml", "--on", "local:2", "--budget", "10s"]);
+    slurm(&desk, TWO_NODES);
+    let ended = on_slurm(&desk, &["--budget", "10s"]);
     ended.expect_ok();
     let run = whole(&desk.run_dir());
     let mut blocks = 3;
