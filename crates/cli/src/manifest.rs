@@ -43,7 +43,6 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
             again: plan.again_name(),
             margins: plan.margins.clone(),
             budget_seconds: plan.budget.map(|budget| budget.0.as_secs_f64()),
-            interim_rule: plan.budget.map(|_| "blocks".to_owned()),
             design: (plan.design != Design::Blocks).then(|| plan.design.name().to_owned()),
         },
         client_calibration: None,

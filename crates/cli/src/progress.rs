@@ -324,7 +324,7 @@ impl Observer for Watcher<'_> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::Headline;
+    use dbdyno_record::{Headline, KindSpec};
 
     use super::*;
 
@@ -351,12 +351,24 @@ mod tests {
 
     #[test]
     fn a_silence_is_reported_but_where_a_step_is_one_long_answer() {
-        let reported = |kind: &str| {
-            let headline = Headline { kind: kind.to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() };
-            is_reported(&StepSpec { headline, ..StepSpec::default() })
+        use OperationClass::{Delete, Index, Insert, Other, Query, Scan};
+        let reported = |class: OperationClass| {
+            let kind = KindSpec {
+                kind: "k".to_owned(),
+                class,
+                connections_per_client: 1,
+                pace: "closed".to_owned(),
+                protocol: "text".to_owned(),
+                rows_per_operation: 1,
+                statements_per_operation: 1,
+                user_bytes_per_operation: 0.0,
+                statement: String::new(),
+            };
+            let headline = Headline { kind: "k".to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() };
+            is_reported(&StepSpec { headline, kinds: vec![kind], ..StepSpec::default() })
         };
-        assert!(["insert", "query", "transaction", "update", "delete"].into_iter().all(reported));
-        assert!(!reported("index") && !reported("scan"));
+        assert!([Insert, Query, Other, Delete].into_iter().all(reported));
+        assert!(!reported(Index) && !reported(Scan));
     }
 
     #[test]

@@ -43,8 +43,7 @@ pub struct CalibratedHost {
     pub server_cpus: Option<String>,
     /// Load threads asked for; `None` = dbdyno's own choice.
     pub client_threads: Option<u32>,
-    /// How load threads waited for answers, `sleep` or `spin`; `None` in calibrations from before
-    /// there was a choice.
+    /// How load threads waited for answers, `sleep` or `spin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait: Option<String>,
 }

@@ -70,7 +70,7 @@ impl Read for Summed {
 /// The sums of a step that is read, and which of its files were seen.
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
-    /// `None` for a step that has none: it did not end, or an earlier dbdyno recorded it.
+    /// `None` for a step that has none: it did not end, or someone removed them.
     sums: Option<BTreeMap<String, Checksum>>,
     seen: BTreeSet<String>,
 }

@@ -376,9 +376,8 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindSpec {
     pub kind: String,
-    /// `None` in records from before it was recorded: by the kind's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class: Option<OperationClass>,
+    /// What its operations do.
+    pub class: OperationClass,
     pub connections_per_client: u32,
     /// `closed`, `constant 2/s`, `burst 2/s`
     pub pace: String,
@@ -387,18 +386,37 @@ pub struct KindSpec {
     /// Rows a statement inserts, deletes or asks for.
     pub rows_per_operation: u32,
     /// Statements of one operation, those that begin and end a transaction included.
-    #[serde(default = "one")]
     pub statements_per_operation: u32,
     /// Bytes of column values that an operation inserts or sets, as the columns are declared and
     /// filled; 0 of one that only reads or deletes.
-    #[serde(default)]
     pub user_bytes_per_operation: f64,
     /// The statement's shape, parameters as `?`.
     pub statement: String,
 }
 
-fn one() -> u32 {
-    1
+impl KindSpec {
+    /// The next of a connection waits for the answer to the one before: it comes by no schedule.
+    pub fn is_closed_loop(&self) -> bool {
+        self.pace.starts_with("closed")
+    }
+
+    /// They write, so that each of them commits.
+    pub fn writes(&self) -> bool {
+        let changes_rows = matches!(self.class, OperationClass::Insert | OperationClass::Delete);
+        self.user_bytes_per_operation > 0.0 || changes_rows
+    }
+}
+
+impl StepSpec {
+    /// What the operations of `kind` do.
+    pub fn class_of(&self, kind: &str) -> OperationClass {
+        self.kinds.iter().find(|known| known.kind == kind).map(|known| known.class).unwrap_or_default()
+    }
+
+    /// What the operations do that the step's figure counts.
+    pub fn headline_class(&self) -> OperationClass {
+        self.class_of(&self.headline.kind)
+    }
 }
 
 #[cfg(test)]

@@ -61,7 +61,6 @@ pub struct QueryPlan {
     /// [`QueryPlan::EXECUTED_JSON`].
     pub form: String,
     /// As the server said them. Empty with an error.
-    #[serde(default)]
     pub rows: Vec<Vec<Option<String>>>,
     /// Why there is none: old servers cannot explain statements that write.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,6 @@ mod operation;
 pub mod parallel;
 mod plausible;
 mod reader;
-mod recorded_before;
 mod regular;
 mod run_event;
 mod server_info;

@@ -59,10 +59,6 @@ pub struct Experiment {
     /// further blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_seconds: Option<f64>,
-    /// How looks at a run with a budget share the error: `blocks`, by the number of blocks of each
-    /// comparison. `None` in runs from before there was a choice: by time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interim_rule: Option<String>,
     /// How the variants took turns: `alternate`, step by step in servers that stayed up; `None`:
     /// each from start to end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,8 +86,7 @@ pub struct HostInfo {
     pub server_cpus: Option<String>,
     /// CPU list that the plan gives to the load client.
     pub client_cpus: Option<String>,
-    /// How load threads waited for answers, `sleep` or `spin`; `None` in records from before there
-    /// was a choice: they slept.
+    /// How load threads waited for answers, `sleep` or `spin`, and why so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,16 +99,9 @@ pub struct HostInfo {
     /// governor, disk, time of an fsync, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<(String, String)>,
-    /// `None` in records from before it was measured.
+    /// `None` where it was not measured: for a calibration of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<HostCalibration>,
-}
-
-impl HostInfo {
-    /// How load threads waited for answers.
-    pub fn client_wait(&self) -> &str {
-        self.client_wait.as_deref().unwrap_or("sleep")
-    }
 }
 
 /// What is compared: a server with a configuration.
@@ -154,17 +142,14 @@ pub struct WorkloadInfo {
     pub deviations: Vec<Deviation>,
     /// Names of the steps in order.
     pub steps: Vec<String>,
-    /// How many of the first steps only make the data; 0 in records that do not say.
-    #[serde(default)]
+    /// How many of the first steps only make the data.
     pub load_steps: usize,
     /// About the size of its tables on the disk after the load, by the usual size of a row; `None`
-    /// where that is not known, and in records from before it was recorded.
+    /// where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
-    /// Connections that its largest step has open at once; `None` in records from before it was
-    /// recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connections: Option<u32>,
+    /// Connections that its largest step has open at once.
+    pub connections: u32,
 }
 
 /// One respect in which a workload differs from the original.

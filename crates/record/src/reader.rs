@@ -57,10 +57,10 @@ impl CellRecord {
 
 impl Run {
     /// The builds of dbdyno that measured the run: the one that began it, then one for each time it
-    /// was begun or gone on with, as far as that is recorded.
+    /// was begun or gone on with.
     pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
         let of_session = self.events.iter().filter_map(|event| match event {
-            RunEvent::Started { tool, .. } => tool.as_ref(),
+            RunEvent::Started { tool, .. } => Some(tool),
             _ => None,
         });
         std::iter::once(&self.manifest.tool).chain(of_session)
@@ -71,11 +71,11 @@ impl Run {
     pub fn cell_span_us(&self, cell: &CellId) -> Option<(u64, u64)> {
         let last = |of: &dyn Fn(&RunEvent) -> Option<u64>| self.events.iter().rev().find_map(of);
         let started = last(&|event| match event {
-            RunEvent::CellStarted { cell: id, elapsed_us, .. } if id == cell => *elapsed_us,
+            RunEvent::CellStarted { cell: id, elapsed_us, .. } if id == cell => Some(*elapsed_us),
             _ => None,
         })?;
         let ended = last(&|event| match event {
-            RunEvent::CellEnded { cell: id, elapsed_us, .. } if id == cell => *elapsed_us,
+            RunEvent::CellEnded { cell: id, elapsed_us, .. } if id == cell => Some(*elapsed_us),
             _ => None,
         })?;
         Some((started, ended))

@@ -10,21 +10,18 @@ use crate::{CellId, HostInfo, Outcome, ToolInfo};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// dbdyno began or, with `resumed`, went on with the run; `tool` is the build that did, `None`
-    /// in runs of old.
+    /// dbdyno began or, with `resumed`, went on with the run; `tool` is the build that did.
     Started {
         at: String,
         resumed: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool: Option<ToolInfo>,
+        tool: ToolInfo,
     },
     /// `elapsed_us`: time that the run has taken so far, by a clock that no one sets and without
-    /// the time between being stopped and going on; `None` in runs of old.
+    /// the time between being stopped and going on.
     CellStarted {
         at: String,
         cell: CellId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        elapsed_us: Option<u64>,
+        elapsed_us: u64,
     },
     /// `elapsed_us` as of [`RunEvent::CellStarted`].
     CellEnded {
@@ -32,8 +29,7 @@ pub enum RunEvent {
         cell: CellId,
         outcome: Outcome,
         message: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        elapsed_us: Option<u64>,
+        elapsed_us: u64,
     },
     /// A cell that had not ended was set aside by a resume; its folder is `to`, below the run
     /// directory.
@@ -89,16 +85,12 @@ pub enum RunEvent {
 /// What [`RunEvent::Warning`] says of a cell whose load was complete before the run was stopped: it
 /// is not repeated, and its figures are only in `aside`. Records hold it as text.
 pub fn load_kept(cell: &CellId, aside: &str) -> String {
-    let begin = load_kept_begin(cell);
-    format!("{begin}complete before the run was stopped and is not repeated; its figures are only in {aside}")
+    format!(
+        "the load of {cell} was complete before the run was stopped and is not repeated; its figures are only in {aside}"
+    )
 }
 
-/// Whether a warning is that of [`load_kept`], in the words of today or of the oldest records.
+/// Whether a warning is that of [`load_kept`].
 pub fn is_load_kept(warning: &str, cell: &CellId) -> bool {
-    let rest = warning.strip_prefix(&load_kept_begin(cell));
-    rest.is_some_and(|rest| rest.starts_with("complete before") || rest.starts_with("done before"))
-}
-
-fn load_kept_begin(cell: &CellId) -> String {
-    format!("the load of {cell} was ")
+    warning.starts_with(&load_kept(cell, ""))
 }

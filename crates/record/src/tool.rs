@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Which build of dbdyno made the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolInfo {
     pub version: String,
     /// Commit the binary was built from, or `unknown`.

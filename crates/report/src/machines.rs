@@ -6,7 +6,7 @@ use crate::document::Table;
 use crate::number::{fixed, rate};
 use crate::words::table;
 
-/// `None` for a run without a fleet, and for one of old, of whose machines nothing was measured.
+/// `None` for a run without a fleet.
 pub(crate) fn machines(run: &RunSummary) -> Option<Table> {
     if run.calibrations.is_empty() {
         return None;

@@ -78,7 +78,7 @@ impl<W: Workload> Kind for Entry<W> {
             load_steps: steps.iter().filter(|step| step.loads).count(),
             steps: steps.into_iter().map(|step| step.name).collect(),
             data_bytes: needs.data_bytes,
-            connections: Some(needs.connections),
+            connections: needs.connections,
         })
     }
 

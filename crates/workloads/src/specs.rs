@@ -31,7 +31,7 @@ pub(crate) fn step_spec(
 pub(crate) fn kind_spec(kind: &str, class: OperationClass, statement: String) -> KindSpec {
     KindSpec {
         kind: kind.to_owned(),
-        class: Some(class),
+        class,
         connections_per_client: 1,
         pace: Pace::Closed.to_string(),
         protocol: "text".to_owned(),

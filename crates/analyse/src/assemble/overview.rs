@@ -8,7 +8,6 @@ use crate::again_of;
 use crate::assemble::time_breakdown::time_breakdown;
 use crate::compare::by_machine::machines;
 use crate::compare::comparability::unchecked_steps;
-use crate::compare::interim_analyses::{corrects_intervals, looks};
 use crate::model::{Budget, RunSummary, VariantSummary};
 use crate::notices::encryption::encryption;
 use crate::servers::{servers, tables_engine};
@@ -74,12 +73,7 @@ fn budget(run: &Run, seconds: f64) -> Budget {
         _ => None,
     });
     let further: BTreeSet<u32> = orders.clone().flatten().map(|cell| cell.block).collect();
-    Budget {
-        seconds,
-        looks: orders.count() as u32,
-        corrects_intervals: corrects_intervals(&looks(run)),
-        further_blocks: further.len() as u32,
-    }
+    Budget { seconds, looks: orders.count() as u32, further_blocks: further.len() as u32 }
 }
 
 pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummary {

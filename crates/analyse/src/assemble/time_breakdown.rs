@@ -8,7 +8,7 @@ use crate::readings::span::covered_us;
 /// Work that brings a server to rest.
 const SETTLE: &str = "cleanup";
 
-/// `None` of a run whose records do not say how long it took: of old, or without a cell that ended.
+/// `None` of a run in which no cell has begun.
 pub(crate) fn time_breakdown(run: &Run) -> Option<TimeBreakdown> {
     let total_us = run.events.iter().filter_map(elapsed_us).max()?;
     let mut account = TimeBreakdown { total_seconds: seconds(total_us), ..TimeBreakdown::default() };
@@ -48,8 +48,10 @@ fn seconds(micros: u64) -> f64 {
 
 fn elapsed_us(event: &RunEvent) -> Option<u64> {
     match event {
-        RunEvent::CellStarted { elapsed_us, .. } | RunEvent::CellEnded { elapsed_us, .. } => *elapsed_us,
-        RunEvent::Look { elapsed_us, .. } | RunEvent::Rested { elapsed_us, .. } => Some(*elapsed_us),
+        RunEvent::CellStarted { elapsed_us, .. }
+        | RunEvent::CellEnded { elapsed_us, .. }
+        | RunEvent::Look { elapsed_us, .. }
+        | RunEvent::Rested { elapsed_us, .. } => Some(*elapsed_us),
         _ => None,
     }
 }
@@ -99,13 +101,13 @@ mod tests {
             details: serde_json::Map::new(),
         });
         run.events = vec![
-            RunEvent::CellStarted { at: String::new(), cell: id.clone(), elapsed_us: Some(1_000_000) },
+            RunEvent::CellStarted { at: String::new(), cell: id.clone(), elapsed_us: 1_000_000 },
             RunEvent::CellEnded {
                 at: String::new(),
                 cell: id,
                 outcome: dbdyno_record::Outcome::Completed,
                 message: None,
-                elapsed_us: Some(500_000_000),
+                elapsed_us: 500_000_000,
             },
             RunEvent::Rested { at: String::new(), duration_us: 5_000_000, elapsed_us: 505_000_000 },
         ];

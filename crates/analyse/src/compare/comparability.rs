@@ -145,7 +145,7 @@ const HOST_CLASS: [(Aspect, HostFact); 7] = [
     (Aspect::MemoryGib, |host| Some(((host.memory_bytes + GIB / 2) / GIB).to_string())),
     (Aspect::ServerCpus, |host| host.server_cpus.clone()),
     (Aspect::ClientCpus, |host| host.client_cpus.clone()),
-    (Aspect::ClientWait, |host| Some(host.client_wait().to_owned())),
+    (Aspect::ClientWait, |host| host.client_wait.clone()),
     (Aspect::DataFilesystem, |host| Some(host.data_filesystem.clone())),
 ];
 

@@ -71,11 +71,11 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
 fn what_changed_while_a_run_went_on_is_noted() {
     let mut run = run_of_pairs("x", &STEADY);
     let mut tool = run.manifest.tool.clone();
-    run.events.push(RunEvent::Started { at: String::new(), resumed: false, tool: Some(tool.clone()) });
+    run.events.push(RunEvent::Started { at: String::new(), resumed: false, tool: tool.clone() });
     let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
     assert!(notes(&run).is_empty());
     tool.commit = "fedcba9".to_owned();
-    run.events.push(RunEvent::Started { at: String::new(), resumed: true, tool: Some(tool) });
+    run.events.push(RunEvent::Started { at: String::new(), resumed: true, tool });
     let first_of_b = run.cells.iter_mut().find(|cell| cell.id.variant == "b").unwrap();
     for event in &mut first_of_b.events {
         if let CellEvent::Server { server, .. } = event {
@@ -150,7 +150,7 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     let step = &found.steps[0];
     assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
-    assert_eq!(shown(&found.notes[0]), "interim-analyses-of-verdicts looks: 2");
+    assert_eq!(shown(&found.notes[0]), "interim-analyses looks: 2");
     // In a comparison with another run nothing is corrected, whichever of the two was looked at.
     let other = run_of_pairs("y", &STEADY);
     let notes = |base: &Run, new: &Run| -> Vec<String> {

@@ -66,15 +66,10 @@ pub(crate) fn is_within(estimate: Estimate, margin: f64) -> bool {
     within.low <= estimate.value && estimate.value <= within.high
 }
 
-/// The p-value of a difference that would be reported: 1 of one that lies inside the margin. Were
-/// such ones counted as found, they would lower the bar for the others, and of those that are
-/// reported more than 5 % could be false.
-pub(crate) fn p_of_telling(estimate: Estimate, margin: f64) -> f64 {
-    if is_within(estimate, margin) { 1.0 } else { estimate.p_of_difference() }
-}
-
 /// Adjusts the p-values of all comparisons that are made at once: differences that would be
-/// reported as one family, sameness as another.
+/// reported as one family, sameness as another. A difference that lies inside the margin has p = 1:
+/// were such ones counted as found, they would lower the bar for the others, and of those that are
+/// reported more than 5 % could be false.
 pub(crate) fn adjust(all: &mut [&mut Inference]) {
     let p =
         |inference: &&mut Inference| if inference.is_within_margin { 1.0 } else { inference.p_difference };

@@ -5,19 +5,14 @@
 //! when all is decided. Each comparison has a p-value that holds at whatever look the run ends
 //! (`statistics::repeated_t`): the least over its looks so far, by the number of its own blocks. At
 //! each look those of all comparisons of the run are one family, and what is found remains.
-//!
-//! Runs whose record names no rule spent the error of 5 % by the time that had passed (K. K. G.
-//! Lan, D. L. DeMets, "Group sequential procedures: calendar versus information time", Statistics
-//! in Medicine 8 (1989)), and are judged so.
 
 use dbdyno_record::{Run, RunEvent};
 
-use crate::compare::inference::{adjust, is_within, p_of_telling, verdict};
-use crate::model::{CONFIDENCE, Code, Decided, Inference, LEVEL, Notice, Ratio, Verdict};
-use crate::statistics::equivalence::{bounds, p_of_equivalence};
+use crate::compare::inference::{adjust, is_within, verdict};
+use crate::model::{CONFIDENCE, Code, Decided, Inference, Notice, Ratio, Verdict};
+use crate::statistics::equivalence::bounds;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::repeated_t::{self, At};
-use crate::statistics::sequential::levels_at;
 use crate::statistics::student::Estimate;
 
 /// Fewer have no look, but the last: they could find next to nothing.
@@ -27,16 +22,7 @@ const LEAST_BLOCKS: u32 = 3;
 pub(crate) struct Look {
     /// Blocks that were over.
     pub(crate) blocks: u32,
-    pub(crate) spends: Spends,
-}
-
-/// What a look may spend of [`LEVEL`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Spends {
-    /// By the blocks of each comparison.
-    ByBlocks { is_last: bool },
-    /// This, of all comparisons alike.
-    ByTime(f64),
+    pub(crate) is_last: bool,
 }
 
 /// A comparison that is judged together with others.
@@ -66,37 +52,16 @@ impl<'a> Compared<'a> {
 
 /// The looks that were made at a run; none at one without a budget.
 pub(crate) fn looks(run: &Run) -> Vec<Look> {
-    let experiment = &run.manifest.experiment;
-    let budget_us = experiment.budget_seconds.unwrap_or(0.0) * 1e6;
-    let made = run.events.iter().filter_map(|event| match event {
-        RunEvent::Look { blocks, elapsed_us, last, .. } => Some((*blocks, *elapsed_us, *last)),
+    let look = |event: &RunEvent| match event {
+        RunEvent::Look { blocks, last, .. } => Some(Look { blocks: *blocks, is_last: *last }),
         _ => None,
-    });
-    let made: Vec<(u32, u64, bool)> = made.collect();
-    let share = |(_, elapsed_us, is_last): &(u32, u64, bool)| {
-        if *is_last { 1.0 } else { *elapsed_us as f64 / budget_us }
     };
-    let levels = levels_at(&made.iter().map(share).collect::<Vec<_>>(), LEVEL);
-    let by_blocks = experiment.interim_rule.is_some();
-    let look = |((blocks, _, is_last), level): ((u32, u64, bool), f64)| Look {
-        blocks,
-        spends: if by_blocks { Spends::ByBlocks { is_last } } else { Spends::ByTime(level) },
-    };
-    made.into_iter().zip(levels).map(look).collect()
-}
-
-/// Whether intervals hold at all looks together.
-pub(crate) fn corrects_intervals(looks: &[Look]) -> bool {
-    matches!(looks, [Look { spends: Spends::ByBlocks { .. }, .. }, ..])
+    run.events.iter().filter_map(look).collect()
 }
 
 /// What a comparison within a run says of the looks at it.
 pub(crate) fn looks_note(looks: &[Look]) -> Option<Notice> {
-    let code = match corrects_intervals(looks) {
-        true => Code::InterimAnalyses,
-        false => Code::InterimAnalysesOfVerdicts,
-    };
-    (!looks.is_empty()).then(|| Notice::new(code).with("looks", looks.len()))
+    (!looks.is_empty()).then(|| Notice::new(Code::InterimAnalyses).with("looks", looks.len()))
 }
 
 /// What a comparison of two runs says of looks at either of them. Its test is for numbers of blocks
@@ -134,8 +99,7 @@ pub(crate) fn judge_family(looks: &[Look], all: &mut [Compared<'_>]) {
     }
 }
 
-/// Fills in adjusted p-values, verdicts and, where they are corrected, intervals. Of each
-/// comparison the first verdict holds.
+/// Fills in adjusted p-values, verdicts and intervals. Of each comparison the first verdict holds.
 fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
     for compared in all.iter_mut() {
         (compared.inference.q_difference, compared.inference.q_same) = (1.0, 1.0);
@@ -149,9 +113,7 @@ fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
             so_far.look(compared, before, *look);
         }
         let adjusted = |p: &dyn Fn(&SoFar) -> f64| -> Vec<f64> {
-            let scale = if let Spends::ByTime(level) = look.spends { LEVEL / level } else { 1.0 };
-            let adjusted = benjamini_hochberg(&so_far.iter().map(p).collect::<Vec<_>>());
-            adjusted.into_iter().map(|q| (q * scale).min(1.0)).collect()
+            benjamini_hochberg(&so_far.iter().map(p).collect::<Vec<_>>())
         };
         let differences = adjusted(&|so_far| so_far.p_difference);
         let same = adjusted(&|so_far| so_far.p_same);
@@ -177,29 +139,14 @@ fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
 
 impl SoFar {
     /// `before`: the block of the look before this one.
-    fn look(&mut self, compared: &mut Compared<'_>, before: u32, look: Look) {
-        let known = || compared.blocks.iter().filter(|(block, _)| *block <= look.blocks);
-        let has_more = known().any(|(block, _)| *block > before);
-        match look.spends {
-            Spends::ByBlocks { is_last } if has_more => {
-                self.estimate = Estimate::of_mean(&known().map(|(_, ratio)| ratio.ln()).collect::<Vec<_>>());
-                self.by_blocks(known().count() as u32, is_last, compared);
-            }
-            Spends::ByBlocks { .. } => {}
-            Spends::ByTime(_) => {
-                let logs: Vec<f64> = known().map(|(_, ratio)| ratio.ln()).collect();
-                // Without a further block it counts as not found.
-                self.estimate = Estimate::of_mean(&logs).filter(|_| has_more);
-                let p = |of: &dyn Fn(Estimate) -> f64| self.estimate.map_or(1.0, of);
-                let difference = p(&|estimate| p_of_telling(estimate, compared.margin));
-                let same = p(&|estimate| p_of_equivalence(estimate, bounds(compared.margin)));
-                (self.p_difference, self.p_same) = (difference, same);
-            }
+    fn look(&mut self, compared: &mut Compared<'_>, before: u32, Look { blocks, is_last }: Look) {
+        let known: Vec<(u32, f64)> =
+            compared.blocks.iter().copied().filter(|(block, _)| *block <= blocks).collect();
+        if known.iter().all(|(block, _)| *block <= before) {
+            return;
         }
-    }
-
-    fn by_blocks(&mut self, blocks: u32, is_last: bool, compared: &mut Compared<'_>) {
-        let Some(estimate) = self.estimate else { return };
+        self.estimate = Estimate::of_mean(&known.iter().map(|(_, ratio)| ratio.ln()).collect::<Vec<_>>());
+        let (Some(estimate), blocks) = (self.estimate, known.len() as u32) else { return };
         if blocks >= LEAST_BLOCKS {
             self.first.get_or_insert(blocks);
         }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::compare::inference::of_estimate;
-use crate::simulations::{chance, close, normal};
+use crate::model::LEVEL;
+use crate::simulations::{chance, normal};
 use crate::statistics::power::blocks_needed;
 
 /// A simulated comparison: the true log ratio, and the ratios that were measured.
@@ -66,7 +67,7 @@ struct Budgeted {
 const USUAL: Budgeted = Budgeted { margin: 1e-9, most: 10, noise: calm, enough: usize::MAX };
 
 fn looks_until(blocks: u32, most: u32) -> Vec<Look> {
-    let look = |blocks| Look { blocks, spends: Spends::ByBlocks { is_last: blocks == most } };
+    let look = |blocks| Look { blocks, is_last: blocks == most };
     (3..=blocks).map(look).collect()
 }
 
@@ -217,50 +218,4 @@ fn a_clear_difference_is_decided_at_the_first_look_and_needs_no_further_block() 
     let all = USUAL.run(3, &[0.3]);
     assert_eq!((all[0].blocks.len(), all[0].verdict), (3, Some(Verdict::Faster)));
     assert_eq!(all[0].decided.map(|at| (at.look, at.blocks)), Some((1, 3)));
-}
-
-/// A run of three blocks and more with looks after 50 s, 66 s and, the last, 83 s.
-fn looked_at(rule: Option<&str>) -> Vec<Look> {
-    let mut run = crate::fixtures::run(&["a", "b"], 3, Vec::new());
-    run.manifest.experiment.budget_seconds = Some(100.0);
-    run.manifest.experiment.interim_rule = rule.map(str::to_owned);
-    let look = |blocks, seconds: u64, last| RunEvent::Look {
-        at: String::new(),
-        blocks,
-        elapsed_us: seconds * 1_000_000,
-        last,
-        order: Vec::new(),
-        steps: std::collections::BTreeMap::new(),
-    };
-    run.events = vec![look(3, 50, false), look(4, 66, false), look(5, 83, true)];
-    looks(&run)
-}
-
-#[test]
-fn runs_without_a_rule_in_their_record_spend_by_time_and_the_last_look_spends_the_rest() {
-    let looks = looked_at(None);
-    assert_eq!(looks.iter().map(|look| look.blocks).collect::<Vec<_>>(), [3, 4, 5]);
-    let levels: Vec<f64> = looks
-        .iter()
-        .map(|look| match look.spends {
-            Spends::ByTime(level) => level,
-            Spends::ByBlocks { .. } => panic!("by time"),
-        })
-        .collect();
-    // By hand: 0.05 × ln(1 + 1.71828 × 0.5) = 0.031006.
-    close(levels[0], 0.031_006, 1e-6);
-    close(levels.iter().sum(), 0.05, 1e-12);
-    let last = Spends::ByBlocks { is_last: true };
-    assert_eq!(looked_at(Some("blocks"))[2], Look { blocks: 5, spends: last });
-}
-
-#[test]
-fn runs_without_a_rule_in_their_record_keep_their_figures() {
-    let mut one = Simulated::new(0.0);
-    one.blocks = (1..).zip([0.030, 0.050, 0.041, 0.044, 0.038].map(f64::exp)).collect();
-    judge_at(&looked_at(None), &mut [one.compared(0.02)]);
-    // SciPy 1.17's ttest_1samp of all five: p = 0.000 253 898, × 0.05 ÷ 0.012 098 5.
-    close(one.inference.q_difference, 0.001_049_289, 1e-8);
-    assert_eq!(one.decided, Some(Decided { look: 1, of: 3, blocks: 3 }));
-    assert_eq!(one.inference.interval, of_estimate(NOTHING, 0.02).interval, "not corrected");
 }

@@ -50,7 +50,7 @@ fn rates(load: &StepFindings, index: &StepFindings, variant: &str) -> Vec<(u32, 
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::StepRecord;
+    use dbdyno_record::{OperationClass, StepRecord};
 
     use crate::analyse;
     use crate::fixtures::{cell, load_step, run};
@@ -63,6 +63,7 @@ mod tests {
         second.spec.name = second.name.clone();
         second.spec.headline.kind = "index".to_owned();
         second.spec.kinds[0].kind = "index".to_owned();
+        second.spec.kinds[0].class = OperationClass::Index;
         second.intervals.iter_mut().for_each(|interval| interval.kind = "index".to_owned());
         vec![load_step(load), second]
     }

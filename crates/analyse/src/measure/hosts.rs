@@ -71,7 +71,7 @@ mod tests {
     fn external_embedded_and_null_variants_are_named_with_what_is_unknown() {
         let mut run = run(&["far", "lite", "none"], 1, Vec::new());
         run.manifest.variants[0].external = true;
-        run.manifest.variants[1].driver = "sqlite".to_owned();
+        run.manifest.variants[1].embedded = true;
         run.manifest.variants[2].driver = "null".to_owned();
         assert_snapshot!(shown_all(&notices(&run)), @r"
         external-server [far]

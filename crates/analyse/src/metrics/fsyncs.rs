@@ -261,7 +261,6 @@ mod tests {
         // 10 inserts, and 10 deletes of which 9 found nothing: 11 commits.
         let deletes = [("delete", "delete", 10, 9)];
         assert_eq!(found_with(alone, &deletes), Some(20.0 / 11.0));
-        assert_eq!(found_with(alone, &[]), Some(1.0), "an old record");
     }
 
     #[test]

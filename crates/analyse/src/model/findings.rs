@@ -86,14 +86,13 @@ pub struct RunSummary {
     /// What was measured of each of them: the medians over its blocks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub calibrations: BTreeMap<String, HostCalibration>,
-    /// Where the time of the run went; `None` where the record does not say.
+    /// Where the time of the run went; `None` where no cell has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeBreakdown>,
     /// Cells that completed, and cells that were planned.
     pub cells_completed: usize,
     pub cells_planned: usize,
-    /// Steps that ended and whose files have no checksums, of a run that has such: an earlier
-    /// dbdyno recorded them.
+    /// Steps that ended and whose files have no checksums, of a run that has such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchecked_steps: Option<usize>,
     /// Of tables of ratios.
@@ -108,8 +107,6 @@ pub struct RunSummary {
 pub struct Budget {
     pub seconds: f64,
     pub looks: u32,
-    /// Whether intervals are corrected for the looks, as verdicts and adjusted p are.
-    pub corrects_intervals: bool,
     /// Blocks that were added to those of the plan.
     pub further_blocks: u32,
 }

@@ -154,7 +154,7 @@ codes! {
     RateRises, RateFalls, OneBlock, OneBlockMeasured, NoDesign, NotCold,
     MachinesDiffer, OddMachine,
     NotComparable, TwoRuns, ChangedBetweenRuns, StartedOtherwise, DebugBuildCompared, SeveralTools,
-    WithoutChecksums, SettingsDiffer, InterimAnalyses, InterimAnalysesOfVerdicts,
+    WithoutChecksums, SettingsDiffer, InterimAnalyses,
     AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothPaced,
     NewMissedSchedule, OneBlockCompared,
     LeftOutGoingOn, UnlikeFirst, ChangedWithRun, TimesFollowed, DroppedToZero, TooFewRuns,

@@ -150,7 +150,7 @@ mod tests {
             cell: cell_id(block, "a"),
             outcome: Outcome::Completed,
             message: None,
-            elapsed_us: None,
+            elapsed_us: 0,
         };
         let reported = |cells: Vec<CellRecord>| {
             let mut run = run(&["a"], 2, cells);
@@ -187,7 +187,7 @@ mod tests {
             cell: cell.clone(),
             outcome,
             message: Some("server died.".to_owned()),
-            elapsed_us: None,
+            elapsed_us: 0,
         };
         let aside = |cell: &CellId| RunEvent::CellSetAside {
             at: at(),

@@ -44,9 +44,9 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
     Some(notice.with_some("cells", Some(cells).filter(|cells| *cells > 1)))
 }
 
-fn clocks(at: &str, elapsed_us: Option<u64>) -> Option<Clocks> {
+fn clocks(at: &str, elapsed_us: u64) -> Option<Clocks> {
     let at: jiff::Timestamp = at.parse().ok()?;
-    Some((at.as_millisecond() as f64 / 1e3, elapsed_us? as f64 / 1e6))
+    Some((at.as_millisecond() as f64 / 1e3, elapsed_us as f64 / 1e6))
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
         let elapsed_ms = [0, 600_000].map(|ms| ms + 600_000 * i64::from(block));
         let [began, ended] = [0, 1]
             .map(|at| (start + jiff::SignedDuration::from_millis(elapsed_ms[at] + off_ms[at])).to_string());
-        let [begun_us, ended_us] = elapsed_ms.map(|ms| u64::try_from(ms * 1000).ok());
+        let [begun_us, ended_us] = elapsed_ms.map(|ms| u64::try_from(ms * 1000).unwrap());
         let (outcome, message) = (Outcome::Completed, None);
         [
             RunEvent::CellStarted { at: began, cell: cell.clone(), elapsed_us: begun_us },
@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn so_is_one_between_two_cells_and_not_the_time_in_which_a_run_was_stopped() {
         assert_snapshot!(reported(&[[0, 0], [-7_000, -7_000]]).unwrap(), @"clock-set-back [block 2 a insert-benchmark] seconds: 7.0");
-        let resumed = RunEvent::Started { at: String::new(), resumed: true, tool: None };
+        let resumed =
+            RunEvent::Started { at: String::new(), resumed: true, tool: dbdyno_record::ToolInfo::default() };
         let events = [&cell(1, [0, 0])[..], &[resumed], &cell(2, [90_000, 90_000])].concat();
         assert_eq!(reported_of(events), None);
     }

@@ -114,7 +114,7 @@ mod tests {
         let mut run = run(&["a", "b", "c", "d", "e"], 1, [cells, vec![unreached]].concat());
         assert_snapshot!(shown(&notice(&run).unwrap()), @"encryption connections: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear");
         run.cells.remove(1);
-        run.manifest.variants[2].driver = "sqlite".to_owned();
+        run.manifest.variants[2].embedded = true;
         assert_eq!(notice(&run), None, "neither a file nor what never ran is compared");
     }
 }

@@ -76,14 +76,14 @@ mod tests {
     use crate::fixtures::{cell, cell_id, run, shown_all};
 
     fn started(resumed: bool) -> RunEvent {
-        RunEvent::Started { at: String::new(), resumed, tool: None }
+        RunEvent::Started { at: String::new(), resumed, tool: dbdyno_record::ToolInfo::default() }
     }
 
     fn cell_started(block: u32, variant: &str, at: &str) -> RunEvent {
         RunEvent::CellStarted {
             at: format!("2026-03-0{at}:59.5Z"),
             cell: cell_id(block, variant),
-            elapsed_us: None,
+            elapsed_us: 0,
         }
     }
 

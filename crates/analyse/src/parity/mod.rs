@@ -172,8 +172,8 @@ fn circumstances_of(manifest: &Manifest) -> Circumstances {
 /// of its servers, as `0-3,8`.
 pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> Circumstances {
     Circumstances {
-        data_bytes: workloads.iter().filter_map(WorkloadInfo::data_bytes).max(),
-        connections: workloads.iter().filter_map(WorkloadInfo::connections).max(),
+        data_bytes: workloads.iter().filter_map(|workload| workload.data_bytes).max(),
+        connections: workloads.iter().map(|workload| workload.connections.into()).max(),
         server_cpus: server_cpus.and_then(cpu_list).map(|cpus| cpus.len() as u64),
     }
 }

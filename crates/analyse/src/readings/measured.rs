@@ -33,8 +33,6 @@ impl Hosting {
     pub(crate) fn of(variant: &VariantInfo) -> Self {
         match variant.driver.as_str() {
             "null" => Self::Nothing,
-            // Records without `embedded` have no other embedded driver.
-            "sqlite" => Self::Embedded,
             _ if variant.embedded => Self::Embedded,
             _ if variant.external => Self::External,
             _ => Self::Process,
@@ -79,7 +77,7 @@ impl Measured<'_> {
         if headline.unit == Unit::Rows && self.spec.headline_class() != OperationClass::Scan {
             return Some(&headline.kind);
         }
-        let kind = self.spec.kinds.iter().find(|kind| kind.class() == OperationClass::Insert);
+        let kind = self.spec.kinds.iter().find(|kind| kind.class == OperationClass::Insert);
         kind.map(|kind| kind.kind.as_str())
     }
 

@@ -16,7 +16,6 @@ pub mod kendall;
 pub mod power;
 pub mod power_same;
 pub mod repeated_t;
-pub mod sequential;
 pub mod series;
 pub mod signed_rank;
 pub mod student;

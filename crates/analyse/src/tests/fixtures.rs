@@ -39,7 +39,7 @@ pub(crate) fn interval(from_us: u64, to_us: u64, client: u32, kind: &str, done: 
 fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
     KindSpec {
         kind: kind.to_owned(),
-        class: None,
+        class: serde_json::from_value(kind.into()).unwrap_or_default(),
         connections_per_client: 1,
         pace: pace.to_owned(),
         protocol: "text".to_owned(),
@@ -394,7 +394,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         variants: variants.iter().map(|name| variant(name)).collect(),
         workloads: vec![WorkloadInfo {
             data_bytes: None,
-            connections: None,
+            connections: 0,
             load_steps: 0,
             name: "insert-benchmark".to_owned(),
             version: 1,

@@ -49,7 +49,7 @@ fn manifest() -> Manifest {
         variants: vec![variant("a"), variant("b")],
         workloads: vec![WorkloadInfo {
             data_bytes: None,
-            connections: None,
+            connections: 0,
             load_steps: 0,
             name: "ib".to_owned(),
             version: 1,
@@ -65,7 +65,7 @@ fn manifest() -> Manifest {
 fn spec() -> StepSpec {
     let kind = |kind: &str, pace: &str| KindSpec {
         kind: kind.to_owned(),
-        class: None,
+        class: serde_json::from_value(kind.into()).unwrap(),
         connections_per_client: 1,
         pace: pace.to_owned(),
         protocol: "prepared".to_owned(),
@@ -169,7 +169,7 @@ const SOURCES: &[(&str, &[&str])] = &[
 fn write(parent: &Path) -> (PathBuf, Vec<PathBuf>) {
     let manifest = manifest();
     let mut run = RunWriter::create(parent, &manifest).unwrap();
-    let event = RunEvent::Started { at: AT.to_owned(), resumed: false, tool: None };
+    let event = RunEvent::Started { at: AT.to_owned(), resumed: false, tool: ToolInfo::default() };
     run.event(&event).unwrap();
     for (id, done) in manifest.order.iter().zip([100, 120, 121, 99]) {
         write_step(&run, id, done);
@@ -179,8 +179,7 @@ fn write(parent: &Path) -> (PathBuf, Vec<PathBuf>) {
     let mut files: Vec<PathBuf> = ["manifest.json", "events.jsonl", "cells/1/a/ib/events.jsonl"]
         .map(|file| run.dir().join(file))
         .to_vec();
-    // Of one step out of four, and as an earlier dbdyno left it: every change has to be found out
-    // by itself.
+    // Of one step out of four, without the checksums that would show each change at once.
     std::fs::remove_file(step.join("checksums.json")).unwrap();
     files.extend(["events.jsonl", "intervals.jsonl", "histograms.hlog"].map(|file| step.join(file)));
     files.extend(SOURCES.iter().map(|(source, _)| step.join(format!("counters/{source}.jsonl"))));

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use dbdyno_analyse::{Choices, Validity, analyse, analyse_with};
 use dbdyno_record::{
-    CellEvent, CellId, Clock, CounterHeader, Headline, HostInfo, Interval, KindSpec, Manifest, Outcome, Run,
-    RunWriter, ServerInfo, StepEvent, StepSpec, ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
+    CellEvent, CellId, Clock, CounterHeader, Headline, HostInfo, Interval, KindSpec, Manifest,
+    OperationClass, Outcome, Run, RunWriter, ServerInfo, StepEvent, StepSpec, ToolInfo, Unit, VariantInfo,
+    WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
@@ -40,7 +41,7 @@ fn manifest() -> Manifest {
         variants: vec![variant("rollback"), variant("wal")],
         workloads: vec![WorkloadInfo {
             data_bytes: None,
-            connections: None,
+            connections: 0,
             load_steps: 0,
             name: "ib".to_owned(),
             version: 1,
@@ -62,7 +63,7 @@ fn spec() -> StepSpec {
         target: None,
         kinds: vec![KindSpec {
             kind: "insert".to_owned(),
-            class: None,
+            class: OperationClass::Insert,
             connections_per_client: 1,
             pace: "closed".to_owned(),
             protocol: "prepared".to_owned(),

@@ -336,7 +336,7 @@ fn create(
     manifest.host.facts = facts;
     manifest.host.calibration = Some(HostCalibration { client_statements_per_second: client, ..calibration });
     let mut writer = new_directory(out, name, plan.host.data_dir.as_deref(), &mut manifest)?;
-    writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: Some(tool()) })?;
+    writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: tool() })?;
     let clock = RunClock::start();
     if let Some(text) = finding::doubts(&machine) {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;

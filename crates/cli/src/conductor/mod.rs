@@ -139,7 +139,7 @@ impl Conductor<'_> {
 
     fn begun<'id>(&mut self, id: &'id CellId) -> Result<OpenCell<'id>, ExitError> {
         let (at, elapsed_us) = self.clock.now();
-        self.writer.event(&RunEvent::CellStarted { at, cell: id.clone(), elapsed_us: Some(elapsed_us) })?;
+        self.writer.event(&RunEvent::CellStarted { at, cell: id.clone(), elapsed_us })?;
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
         Ok(OpenCell { id, writer, ended: None, refused: Vec::new() })
@@ -167,7 +167,6 @@ impl Conductor<'_> {
             Outcome::Interrupted => {}
         }
         let (cell, (at, elapsed_us)) = (id.clone(), self.clock.now());
-        let elapsed_us = Some(elapsed_us);
         self.writer.event(&RunEvent::CellEnded { at, cell, outcome, message, elapsed_us })?;
         Ok(())
     }

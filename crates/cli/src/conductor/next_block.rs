@@ -8,7 +8,6 @@ use dbdyno_analyse::{Findings, Verdict, fixed_blocks, forecast};
 use dbdyno_plan::{Plan, further_cells, needed_steps};
 use dbdyno_record::{CellId, Outcome, Run, StepEvent, StepRecord};
 
-use crate::conductor::clock::last_duration;
 use crate::time;
 
 /// Variant, workload and step of comparisons that are undecided.
@@ -123,7 +122,9 @@ impl NextBlock {
             let is_left_out =
                 |step: &&StepRecord| self.left_out.contains(&(id.workload.clone(), step.name.clone()));
             let left_out: Duration = last.steps.iter().filter(is_left_out).filter_map(duration_of_step).sum();
-            last_duration(&run.events, &last.id).saturating_sub(left_out).saturating_add(rest)
+            let (began_us, ended_us) = run.cell_span_us(&last.id).unwrap_or_default();
+            let took = Duration::from_micros(ended_us.saturating_sub(began_us));
+            took.saturating_sub(left_out).saturating_add(rest)
         };
         let durations = self.cells.iter().map(cell);
         match run.manifest.experiment.design {
@@ -210,13 +211,13 @@ mod tests {
         let mut manifest = crate::manifest::manifest(&plan, &[], std::path::Path::new(".")).unwrap();
         manifest.order = vec![id.clone()];
         let events = vec![
-            RunEvent::CellStarted { at: at(0), cell: id.clone(), elapsed_us: Some(1_000_000) },
+            RunEvent::CellStarted { at: at(0), cell: id.clone(), elapsed_us: 1_000_000 },
             RunEvent::CellEnded {
                 at: at(40),
                 cell: id,
                 outcome: Outcome::Completed,
                 message: None,
-                elapsed_us: Some(41_000_000),
+                elapsed_us: 41_000_000,
             },
         ];
         let dir = std::path::PathBuf::new();

@@ -44,14 +44,6 @@ struct Loaded {
     faults: Vec<String>,
 }
 
-impl Loaded {
-    /// Anything else than this is the workload's alone, which is all that snapshots of old have.
-    fn from_json(value: &Value) -> Self {
-        let alone = |_| Self { knowledge: value.clone(), faults: Vec::new() };
-        Self::deserialize(value).unwrap_or_else(alone)
-    }
-}
-
 impl<'a> CellSteps<'a> {
     pub(super) fn new(
         cell: &'a mut OpenCell<'_>,
@@ -77,7 +69,8 @@ impl<'a> CellSteps<'a> {
     }
 
     fn recall(&mut self, snapshot: &Snapshot) -> Result<(), Stop> {
-        let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info.knowledge);
+        let Loaded { knowledge, faults } =
+            Loaded::deserialize(&snapshot.info.knowledge).map_err(Stop::failed)?;
         self.misloaded = faults;
         self.workload.recall(&knowledge).map_err(Stop::failed)
     }
@@ -239,8 +232,7 @@ mod tests {
         let knowledge = json!({ "rows": "2000" });
         for faults in [vec!["table sbtest1: rows is 1999, must be 2000".to_owned()], Vec::new()] {
             let loaded = Loaded { knowledge: knowledge.clone(), faults };
-            assert_eq!(Loaded::from_json(&json!(loaded)), loaded);
+            assert_eq!(Loaded::deserialize(json!(loaded)).unwrap(), loaded);
         }
-        assert_eq!(Loaded::from_json(&knowledge), Loaded { knowledge, faults: Vec::new() });
     }
 }

@@ -70,10 +70,9 @@ fn is_whole(events: &[RunEvent]) -> bool {
 /// Since the run began.
 fn elapsed_us(event: &mut RunEvent) -> Option<&mut u64> {
     match event {
-        RunEvent::CellStarted { elapsed_us, .. } | RunEvent::CellEnded { elapsed_us, .. } => {
-            elapsed_us.as_mut()
-        }
-        RunEvent::Rested { elapsed_us, .. } => Some(elapsed_us),
+        RunEvent::CellStarted { elapsed_us, .. }
+        | RunEvent::CellEnded { elapsed_us, .. }
+        | RunEvent::Rested { elapsed_us, .. } => Some(elapsed_us),
         _ => None,
     }
 }

@@ -12,8 +12,8 @@ use dbdyno_loadgen::{
     Step, StepEnd, Threads, run,
 };
 use dbdyno_record::{
-    CellId, ErrorClass, Headline, HostInfo, Interval, KindSpec, Manifest, Run, RunWriter, StepEvent,
-    StepRecord, StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
+    CellId, ErrorClass, Headline, HostInfo, Interval, KindSpec, Manifest, OperationClass, Run, RunWriter,
+    StepEvent, StepRecord, StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
 };
 
 /// A refusal to open a connection with this code never comes.
@@ -148,7 +148,7 @@ pub(crate) fn lane(client: u32, kind: usize, pace: Pace, limit: Limit) -> LaneSp
 pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
     let kind = |kind: &&str| KindSpec {
         kind: (*kind).to_owned(),
-        class: None,
+        class: OperationClass::Other,
         connections_per_client: 1,
         pace: String::new(),
         protocol: "text".into(),
@@ -188,7 +188,7 @@ fn manifest() -> Manifest {
         variants: Vec::new(),
         workloads: vec![WorkloadInfo {
             data_bytes: None,
-            connections: None,
+            connections: 0,
             load_steps: 0,
             name: "w".into(),
             version: 1,

@@ -103,7 +103,7 @@ fn a_resumed_run_is_readable_wherever_the_crash_cut_its_events() {
     let start = last_line_start(&bytes);
     for length in start..=bytes.len() {
         std::fs::write(&path, &bytes[..length]).unwrap();
-        let resumed = RunEvent::Started { at: AT.into(), resumed: true, tool: None };
+        let resumed = RunEvent::Started { at: AT.into(), resumed: true, tool: manifest().tool };
         {
             let (mut run, manifest_read) = RunWriter::resume(&dir).unwrap();
             assert_eq!(manifest_read, manifest());
@@ -128,7 +128,7 @@ fn a_resume_that_is_killed_in_its_first_line_can_itself_be_resumed() {
     bytes.extend_from_slice(b"{\"event\":\"war\n{\"event\":\"started\",\"at\":\"20");
     std::fs::write(&path, &bytes).unwrap();
     assert_eq!(Run::open(&dir).unwrap().events, run_events());
-    let resumed = RunEvent::Started { at: AT.into(), resumed: true, tool: None };
+    let resumed = RunEvent::Started { at: AT.into(), resumed: true, tool: manifest().tool };
     RunWriter::resume(&dir).unwrap().0.event(&resumed).unwrap();
     let run = Run::open(&dir).unwrap();
     assert_eq!(run.events.len(), run_events().len() + 1);

@@ -166,8 +166,8 @@ fn a_full_disk_is_reported_with_the_file_and_what_to_do() {
     }
 }
 
-/// Changes `from` to `to` once in a file of the step `qr100`, which then has no checksums: a record
-/// of an earlier dbdyno.
+/// Changes `from` to `to` once in a file of the step `qr100`, and removes its checksums, which would
+/// show it.
 fn changed(file: &str, from: &str, to: &str) -> StepRecord {
     let (_parent, dir) = sample_run();
     let path = step_dir(&dir).join(file);

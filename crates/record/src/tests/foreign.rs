@@ -82,7 +82,8 @@ fn lines_without_end_are_damage_after_as_many_as_crashes_can_cut_off() {
     let (_parent, dir) = sample_run();
     let path = dir.join("events.jsonl");
     let begun = "{\"event\":\"war\n";
-    let resumed = "{\"event\":\"started\",\"at\":\"2026-03-01T12:00:00.000000Z\",\"resumed\":true}\n";
+    let resumed = RunEvent::Started { at: AT.into(), resumed: true, tool: manifest().tool };
+    let resumed = serde_json::to_string(&resumed).unwrap() + "\n";
     let whole = fs::read_to_string(&path).unwrap();
     for (count, is_damage) in [(100, false), (101, true)] {
         fs::write(&path, format!("{whole}{}{resumed}", begun.repeat(count))).unwrap();

@@ -68,7 +68,7 @@ fn manifest() -> Manifest {
         variants: vec![variant("rollback", "journal_mode = DELETE"), variant("wal", "journal_mode = WAL")],
         workloads: vec![WorkloadInfo {
             data_bytes: None,
-            connections: None,
+            connections: 3,
             load_steps: 0,
             name: "insert-benchmark".into(),
             version: 1,
@@ -94,7 +94,7 @@ fn spec(name: &str) -> StepSpec {
         target: Some(Target { kind: "insert".into(), rows_per_second: 100.0, share: 0.95 }),
         kinds: vec![KindSpec {
             kind: "query".into(),
-            class: None,
+            class: OperationClass::Query,
             connections_per_client: 1,
             pace: "closed".into(),
             protocol: "prepared".into(),
@@ -223,19 +223,15 @@ fn run_events() -> Vec<RunEvent> {
         RunEvent::Started {
             at: AT.into(),
             resumed: false,
-            tool: Some(ToolInfo {
-                version: "0.1.0".into(),
-                commit: "abc1234".into(),
-                build: "release".into(),
-            }),
+            tool: ToolInfo { version: "0.1.0".into(), commit: "abc1234".into(), build: "release".into() },
         },
-        RunEvent::CellStarted { at: AT.into(), cell: cell.clone(), elapsed_us: Some(7_000) },
+        RunEvent::CellStarted { at: AT.into(), cell: cell.clone(), elapsed_us: 7_000 },
         RunEvent::CellEnded {
             at: AT.into(),
             cell: cell.clone(),
             outcome: Outcome::Completed,
             message: None,
-            elapsed_us: Some(600_000_000),
+            elapsed_us: 600_000_000,
         },
         RunEvent::BlockMeasured {
             at: AT.into(),

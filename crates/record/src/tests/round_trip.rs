@@ -34,7 +34,7 @@ fn cells_that_a_look_has_added_belong_to_the_run() {
     let (mut writer, planned) = RunWriter::resume(&dir).unwrap();
     let added = CellId { block: 2, ..cell_id("rollback") };
     let order = vec![added.clone()];
-    writer.event(&RunEvent::Started { at: AT.into(), resumed: true, tool: None }).unwrap();
+    writer.event(&RunEvent::Started { at: AT.into(), resumed: true, tool: manifest().tool }).unwrap();
     let at = AT.to_owned();
     writer
         .event(&RunEvent::Look { at, blocks: 1, elapsed_us: 7, last: false, order, steps: BTreeMap::new() })

@@ -71,11 +71,10 @@ fn note(scope: Scope<'_>) -> String {
         ));
     }
     if let Some(budget) = scope.run.budget.filter(|budget| budget.looks > 0 && !blocks.is_empty()) {
-        let corrected = match budget.corrects_intervals {
-            true => "verdicts, adjusted p and intervals are corrected for them",
-            false => "verdicts and adjusted p are corrected for them, intervals are not",
-        };
-        text.push_str(&format!(" Interim analyses: {}; {corrected}.", budget.looks));
+        text.push_str(&format!(
+            " Interim analyses: {}; verdicts, adjusted p and intervals are corrected for them.",
+            budget.looks
+        ));
     }
     text
 }

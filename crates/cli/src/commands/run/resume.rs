@@ -75,7 +75,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let variants = prepare(&plan, runtime)?;
     other_variant(&variants, &manifest)?;
     let holds = held(args, &plan, &variants, runtime)?;
-    writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: Some(tool()) })?;
+    writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: tool() })?;
     let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
     let warnings: Vec<String> = warnings.chain(holds.doubts.iter().cloned()).collect();

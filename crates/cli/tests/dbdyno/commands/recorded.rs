@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_record::{
     CellEvent, CellId, Clock, CounterHeader, Experiment, FORMAT_VERSION, Headline, HostInfo, Interval,
-    KindSpec, Manifest, Outcome, RunWriter, ServerInfo, StepEvent, StepSpec, StepWriter, ToolInfo, Unit,
-    VariantInfo, WindowRule, WorkloadInfo,
+    KindSpec, Manifest, OperationClass, Outcome, RunWriter, ServerInfo, StepEvent, StepSpec, StepWriter,
+    ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
@@ -109,7 +109,7 @@ fn write_step(step: &mut StepWriter, (name, per_second, p99_us, is_new): (&str, 
 fn spec(name: &str) -> StepSpec {
     let kind = |protocol: &str| KindSpec {
         kind: "query".to_owned(),
-        class: None,
+        class: OperationClass::Query,
         connections_per_client: 1,
         pace: "closed".to_owned(),
         protocol: protocol.to_owned(),
@@ -158,7 +158,7 @@ fn manifest() -> Manifest {
         variants: VARIANTS.map(variant).to_vec(),
         workloads: vec![WorkloadInfo {
             data_bytes: None,
-            connections: None,
+            connections: 0,
             load_steps: 0,
             name: "oltp".to_owned(),
             version: 1,

@@ -95,7 +95,7 @@ fn each_session_is_recorded_with_its_program() {
         RunEvent::Started { resumed, tool, .. } => Some((*resumed, tool.clone())),
         _ => None,
     });
-    let tool = Some(run.manifest.tool.clone());
+    let tool = run.manifest.tool.clone();
     assert_eq!(sessions.collect::<Vec<_>>(), [(false, tool.clone()), (true, tool)]);
 }
 
