@@ -1,14 +1,14 @@
 //! Answers questions of a browser or of Prometheus, several at once, each on a connection of its own
 //! and within a short time: who connects and says nothing keeps no one from an answer.
 
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Bytes of a question that are read; a browser sends far less.
+/// Bytes and headers of a question; a browser sends far less.
 const QUESTION_BYTES: usize = 16 << 10;
+const MOST_HEADERS: usize = 64;
 /// Connections that are attended at once; others wait until one of these has had its time.
 const MOST_AT_ONCE: usize = 128;
 /// How long they wait before the next look.
@@ -23,60 +23,37 @@ pub(crate) struct Answer {
 }
 
 /// Answers all who connect to `listener`, each within `patience` for its question and as long again
-/// for taking the answer. `reply` makes the answer of the question's lines. Questions whose `Host`
-/// is no name of this machine are refused: a page from elsewhere whose name leads here must not
-/// read results.
+/// for taking the answer. `reply` makes the answer of the path of a GET; nothing else is answered.
+/// Questions whose `Host` is no name of this machine are refused: a page from elsewhere whose name
+/// leads here must not read results. One without a host is of no browser.
 pub(crate) fn serve(
     listener: &TcpListener,
     patience: Duration,
-    reply: impl Fn(&[String]) -> Answer + Send + Sync + 'static,
+    reply: impl Fn(&str) -> Answer + Send + Sync + 'static,
 ) {
-    let (reply, at_work) = (Arc::new(reply), Arc::new(AtomicUsize::new(0)));
+    let reply = Arc::new(reply);
     for stream in listener.incoming().flatten() {
-        while at_work.load(Ordering::Acquire) >= MOST_AT_ONCE {
+        // Each connection that is attended holds one.
+        while Arc::strong_count(&reply) > MOST_AT_ONCE {
             std::thread::sleep(PAUSE);
         }
-        let place = Place::taken(&at_work);
         let reply = Arc::clone(&reply);
         let answering = std::thread::Builder::new().name("answers".to_owned());
         // Who hangs up early misses an answer, and so does who comes when no thread can be started.
-        let _ = answering.spawn(move || {
-            let _place = place;
-            answer(&stream, patience, |head| match is_for_this_machine(head) {
-                true => reply(head),
-                false => {
-                    let body = "Ask by the name or the address of this machine.\n".to_owned();
-                    Answer { status: "403 Forbidden", kind: "text/plain", body }
-                }
-            })
-        });
+        let _ = answering.spawn(move || answer(&stream, patience, &*reply));
     }
 }
 
-/// One of the connections at work, for as long as it is.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn taken(at_work: &Arc<AtomicUsize>) -> Self {
-        at_work.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(at_work))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// Reads the head of one question and sends what `reply` makes of its lines.
-fn answer(
-    mut stream: &TcpStream,
-    patience: Duration,
-    reply: impl FnOnce(&[String]) -> Answer,
-) -> std::io::Result<()> {
-    let head = read_head(stream, Instant::now() + patience)?;
-    let Answer { status, kind, body } = reply(&head);
+fn answer(mut stream: &TcpStream, patience: Duration, reply: &dyn Fn(&str) -> Answer) -> io::Result<()> {
+    let refusal = |status, body: &str| Answer { status, kind: "text/plain", body: body.to_owned() };
+    let question = read(stream, Instant::now() + patience)?;
+    let Answer { status, kind, body } = match question.path {
+        _ if !question.host.is_none_or(|host| is_of_this_machine(&host)) => {
+            refusal("403 Forbidden", "Ask by the name or the address of this machine.\n")
+        }
+        Some(path) => reply(&path),
+        None => refusal("405 Method Not Allowed", "Only GET is answered.\n"),
+    };
     let length = body.len();
     stream.set_write_timeout(Some(patience))?;
     write!(
@@ -86,45 +63,47 @@ fn answer(
     )
 }
 
-/// The lines of a question up to the empty one. All of them: an answer to a question that was not
-/// read to its end may be lost on its way.
-fn read_head(mut stream: &TcpStream, until: Instant) -> std::io::Result<Vec<String>> {
-    let mut read = Vec::new();
-    let mut piece = [0; 1024];
-    while !has_ended(&read) && read.len() < QUESTION_BYTES {
+struct Question {
+    /// Of a GET, without what follows a question mark.
+    path: Option<String>,
+    host: Option<String>,
+}
+
+/// Reads the whole head of one question: an answer to a question that was not read to its end may be
+/// lost on its way.
+fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Question> {
+    let (mut read, mut piece) = (Vec::new(), [0; 1024]);
+    loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(std::io::ErrorKind::TimedOut.into());
+            return Err(ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut piece)? {
-            0 => break,
-            length => read.extend_from_slice(&piece[..length]),
+        let length = stream.read(&mut piece)?;
+        read.extend_from_slice(&piece[..length]);
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        if request.parse(&read).map_err(io::Error::other)?.is_complete() {
+            let target = request.path.filter(|_| request.method == Some("GET"));
+            let path = target.and_then(|target| target.split('?').next()).map(str::to_owned);
+            let host = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("host"));
+            return Ok(Question {
+                path,
+                host: host.map(|host| String::from_utf8_lossy(host.value).into_owned()),
+            });
+        }
+        if length == 0 || read.len() > QUESTION_BYTES {
+            return Err(ErrorKind::InvalidData.into());
         }
     }
-    let text = String::from_utf8_lossy(&read);
-    Ok(text.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-fn has_ended(read: &[u8]) -> bool {
-    let ends = |end: &[u8]| read.windows(end.len()).any(|part| part == end);
-    ends(b"\r\n\r\n") || ends(b"\n\n")
-}
-
-/// The value of a header of a question.
-fn header<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
-    let lines = head.iter().skip(1).filter_map(|line| line.split_once(':'));
-    lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
-}
-
-/// An address cannot be another's name, and the names of this machine are its own. A question
-/// without a host is of no browser.
-fn is_for_this_machine(head: &[String]) -> bool {
+/// An address cannot be another's name, and the names of this machine are its own.
+fn is_of_this_machine(host: &str) -> bool {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         name.trim().to_owned()
     });
-    let Some(host) = header(head, "host") else { return true };
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
@@ -153,7 +132,7 @@ mod tests {
     fn serving(patience: Duration) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let reply = |_: &[String]| Answer { status: "200 OK", kind: "text/plain", body: "yes".to_owned() };
+        let reply = |_: &str| Answer { status: "200 OK", kind: "text/plain", body: "yes".to_owned() };
         std::thread::spawn(move || serve(&listener, patience, reply));
         port
     }

@@ -108,10 +108,9 @@ impl Metrics {
         });
     }
 
-    fn reply(&self, head: &[String]) -> Answer {
-        let asked = head.first().and_then(|line| line.strip_prefix("GET "));
-        match asked.and_then(|rest| rest.split([' ', '?']).next()) {
-            Some("/metrics") => Answer { status: "200 OK", kind: OPENMETRICS_TYPE, body: self.text() },
+    fn reply(&self, path: &str) -> Answer {
+        match path {
+            "/metrics" => Answer { status: "200 OK", kind: OPENMETRICS_TYPE, body: self.text() },
             _ => {
                 let body = "metrics are at /metrics\n".to_owned();
                 Answer { status: "404 Not Found", kind: "text/plain", body }
@@ -209,7 +208,7 @@ pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, ExitError
             place.port()
         ));
     }
-    let answer = move || http::serve(&listener, PATIENCE, move |head| metrics.reply(head));
+    let answer = move || http::serve(&listener, PATIENCE, move |path| metrics.reply(path));
     std::thread::Builder::new().name("metrics".to_owned()).spawn(answer).map_err(cannot)?;
     Ok(format!("http://{place}/metrics"))
 }
@@ -271,7 +270,7 @@ mod tests {
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains(OPENMETRICS_TYPE), "{answer}");
         assert!(answer.ends_with("\n# EOF\n"), "{answer}");
         assert!(
-            ask("GET /").starts_with("HTTP/1.1 404 ") && ask("POST /metrics").starts_with("HTTP/1.1 404 ")
+            ask("GET /").starts_with("HTTP/1.1 404 ") && ask("POST /metrics").starts_with("HTTP/1.1 405 ")
         );
         let taken = serve(address, Metrics::default()).unwrap_err().message.unwrap();
         assert!(taken.starts_with(&format!("cannot serve metrics at {address}: ")), "{taken}");

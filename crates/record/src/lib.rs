@@ -4,7 +4,6 @@
 //! the end of each step, and never stores a rate, a ratio or a percentile: those are computed by
 //! `analyse`.
 
-mod base64;
 mod calibration;
 mod checksum;
 mod counter_lines;

@@ -22,20 +22,12 @@ pub(crate) fn serve(folder: &Path, port: u16) -> Result<(), ExitError> {
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     terminal::out(&format!("runs of {}: http://{address}/ (Ctrl-C ends)", folder.display()))?;
-    http::serve(&listener, PATIENCE, move |head| response(&site, head));
-    Ok(())
-}
-
-fn response(site: &Site, head: &[String]) -> Answer {
-    let page = |status, body: &str| Answer { status, kind: KIND, body: body.to_owned() };
-    let mut words = head.first().map_or("", String::as_str).split(' ');
-    let (method, target) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-    if method != "GET" {
-        return page("405 Method Not Allowed", "Only GET is answered.\n");
-    }
-    let path = target.split(['?', '#']).next().unwrap_or("");
-    match site.page(path, LIVE_SECONDS) {
+    http::serve(&listener, PATIENCE, move |path| match site.page(path, LIVE_SECONDS) {
         Some(body) => Answer { status: "200 OK", kind: KIND, body },
-        None => page("404 Not Found", "There is no such page; the index is at /.\n"),
-    }
+        None => {
+            let body = "There is no such page; the index is at /.\n".to_owned();
+            Answer { status: "404 Not Found", kind: KIND, body }
+        }
+    });
+    Ok(())
 }

@@ -345,7 +345,7 @@ fn a_histogram_that_says_it_needs_gigabytes_is_refused_without_them() {
     stored.extend(u32::try_from(payload.len()).unwrap().to_be_bytes());
     stored.extend(payload);
     let mut line = b"Tag=query/service,0.000000,1.000000,5.000,".to_vec();
-    crate::base64::encode(&stored, &mut line);
+    line.extend(data_encoding::BASE64.encode(&stored).bytes());
     let span = crate::histogram::parse_line(&line).unwrap().unwrap();
     let error = span.histogram().unwrap_err().to_string();
     assert!(error.contains("no histogram as dbdyno writes it"), "{error}");

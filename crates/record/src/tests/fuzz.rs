@@ -125,7 +125,7 @@ fn packed(plain: &[u8]) -> Vec<u8> {
     stored.extend(u32::try_from(payload.len()).unwrap().to_be_bytes());
     stored.extend(payload);
     let mut line = b"Tag=a/service,0.000000,1.000000,5.000,".to_vec();
-    crate::base64::encode(&stored, &mut line);
+    line.extend(data_encoding::BASE64.encode(&stored).bytes());
     line
 }
 
