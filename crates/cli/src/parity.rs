@@ -1,12 +1,15 @@
-//! Parity before a run: how the variants would be set, from their versions' defaults and their
-//! configurations.
+//! Parity before a run: how the variants would be set, from what their builds answered when they were
+//! got, and their configurations.
+
+use std::path::Path;
 
 use dbdyno_analyse::parity::{
     Build, Circumstances, Knowledge, Parity, PlanWords, Subject, buffer_pool_bytes, circumstances, classes,
     compared, size_text,
 };
-use dbdyno_plan::{Plan, Variant};
-use dbdyno_provision::intents::{ConfigProduct, ConfigServer};
+use dbdyno_fetch::{answer_of, ask_embedded, by_name, find_named};
+use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_provision::servers_dir;
 use dbdyno_record::VariantInfo;
 use dbdyno_report::parity_refusal;
 use tokio::runtime::Runtime;
@@ -14,7 +17,7 @@ use tokio::runtime::Runtime;
 use crate::exit::{ExitError, USAGE};
 use crate::manifest::workloads;
 use crate::variants::{Prepared, check_known_keys, check_login, prepare_one, refusal};
-use crate::{configs, host, terminal};
+use crate::{host, terminal};
 
 /// The plan's own words on parity; a class that there is not is an error.
 pub(crate) fn words(plan: &Plan) -> Result<PlanWords, ExitError> {
@@ -33,7 +36,7 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, ExitError> {
 }
 
 /// How the variants of a plan would be set, without preparing any; `None` when the plan does not
-/// want to know. Servers that are not here are known by their names.
+/// want to know.
 /// `Err` of the second: what a run would refuse.
 pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Result<(), ExitError>), ExitError> {
     let runtime = host::event_loop()?;
@@ -110,52 +113,53 @@ fn predicted(
         wrong.extend(check_login(variant).err());
         return Ok((bare(true), None));
     }
-    match prepare_one(plan, variant, runtime) {
-        Ok(prepared) => {
-            let build = build_of(&prepared.info.server);
-            Ok((prepared.info, build))
-        }
+    let info = match prepare_one(plan, variant, runtime) {
+        Ok(prepared) => prepared.info,
         // It would be refused wherever the plan is run.
-        Err(ended) if ended.code == USAGE => Err(ended),
+        Err(ended) if ended.code == USAGE => return Err(ended),
         Err(ended) => {
             wrong.push(ended);
-            let info = VariantInfo { config: configured(variant), ..bare(false) };
-            let build = build_by_name(&info.server);
-            Ok((info, build))
+            bare(false)
         }
-    }
+    };
+    let build = build_of(variant, &info);
+    Ok((info, build))
 }
 
-/// The text of the option file as it would be written; empty where it cannot be predicted.
-fn configured(variant: &Variant) -> String {
-    let path = variant.own_option_file();
-    let own = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
-    match configs::predicted(variant) {
-        // Its own option file wins.
-        Ok(Some(configs::Predicted::Config(config))) => format!("{}\n{own}", config.text),
-        _ => own,
-    }
-}
-
-/// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`.
-fn build_of(server: &str) -> Option<Build> {
-    let embedded = ConfigServer::embedded();
-    if server.starts_with(&embedded.title) {
-        return Some(Build { product: embedded.title, version: embedded.version.0[0].to_string() });
-    }
-    let (title, _) = server.split_once(" (")?;
-    let (product, version) = title.rsplit_once(' ')?;
-    Some(Build { product: product.to_owned(), version: version.to_owned() })
-}
-
-fn build_by_name(name: &str) -> Option<Build> {
-    let (product, version) = ConfigProduct::named(name)?;
-    Some(Build { product: product.to_string(), version: version.to_owned() })
+/// What the build of a variant answered when it was got; how to ask it where it was not. `None` for
+/// what is no build, and for servers at an address.
+fn build_of(variant: &Variant, info: &VariantInfo) -> Option<Build> {
+    let by_hand = |name: &str, base: &Path| format!("dbdyno servers add {name} --basedir {}", base.display());
+    let (answer, ask) = match variant.kind() {
+        VariantKind::Null | VariantKind::Address(_) => return None,
+        VariantKind::Embedded => (ask_embedded().ok(), String::new()),
+        VariantKind::BaseDir(path) => (None, by_hand("NAME", &path)),
+        VariantKind::Named(name) => {
+            let answer = answer_of(&servers_dir(), &name);
+            let answer = answer.map(|answer| (answer.product, answer.version, answer.settings));
+            let ask = match (by_name(&name), find_named(&name)) {
+                (Err(_), Ok(base)) => by_hand(&name, &base.path),
+                _ => format!("dbdyno servers get {name}"),
+            };
+            (answer, ask)
+        }
+    };
+    let (product, version, settings) = answer.unwrap_or_else(|| {
+        // `MariaDB 10.11.5 (mariadb-10.11.5)`, where it is here.
+        let title = info.server.split_once(" (").and_then(|(title, _)| title.rsplit_once(' '));
+        let (product, version) = title.unwrap_or_default();
+        (product.to_owned(), version.to_owned(), Default::default())
+    });
+    Some(Build { product, version, settings, ask })
 }
 
 /// Before a run: reports what is predicted, or refuses.
 pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), ExitError> {
-    let variants = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
+    let variants = plan.variants.iter().zip(variants).map(|(variant, prepared)| {
+        let info = prepared.info.clone();
+        let build = build_of(variant, &info);
+        (info, build)
+    });
     let Some(parity) = predict(plan, variants.collect())? else { return Ok(()) };
     if is_refusing(plan, &parity) {
         return refuse(plan, &parity);
@@ -168,9 +172,7 @@ pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), Exi
 
 /// Whether the plan wants equal settings, and all of them are known.
 fn is_refusing(plan: &Plan, parity: &Parity) -> bool {
-    let is_sure = parity.variants.iter().all(|variant| {
-        matches!(variant.knowledge, Knowledge::Effective | Knowledge::Predicted { assumed_from: None })
-    });
+    let is_sure = parity.variants.iter().all(|variant| variant.knowledge == Knowledge::Predicted);
     plan.parity == dbdyno_plan::Parity::Refuse && is_sure
 }
 
@@ -195,22 +197,24 @@ fn warning(parity: &Parity) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What `predict` says of one variant that is configured with `config`, under a limit of 96
-    /// MiB.
-    fn under_96_mib(server: &str, config: &str, parity: &str) -> String {
+    /// What `predict` says of one variant of a build that answered with `settings`, which is
+    /// configured with `config`, under a limit of 96 MiB.
+    fn under_96_mib(product: &str, settings: &[(&str, &str)], config: &str, parity: &str) -> String {
         let text = format!(
             "name = \"p\"\nparity = \"{parity}\"\n[host]\nserver_memory = \"96 MiB\"\n[[variant]]\nname = \"a\"\n\
-             server = \"{server}\"\n[workload.oltp]\n"
+             server = \"any\"\n[workload.oltp]\n"
         );
         let plan =
             dbdyno_workloads::plans::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
-        let info = VariantInfo {
-            name: "a".to_owned(),
-            server: server.to_owned(),
-            config: config.to_owned(),
-            ..VariantInfo::default()
+        let info = VariantInfo { name: "a".to_owned(), config: config.to_owned(), ..VariantInfo::default() };
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let build = Build {
+            product: product.to_owned(),
+            version: "8.0.31".to_owned(),
+            settings: settings.collect(),
+            ask: String::new(),
         };
-        match predict(&plan, vec![(info, build_by_name(server))]) {
+        match predict(&plan, vec![(info, Some(build))]) {
             Ok(_) => "fits".to_owned(),
             Err(ended) => format!("{}: {}", ended.code, ended.message.unwrap_or_default()),
         }
@@ -219,24 +223,15 @@ mod tests {
     #[test]
     fn a_buffer_pool_that_was_configured_and_does_not_fit_into_the_memory_limit_is_refused() {
         let my_cnf = |size: &str| format!("[mysqld]\ninnodb_buffer_pool_size = {size}\n");
-        insta::assert_snapshot!(under_96_mib("mariadb-10.11.5", &my_cnf("1G"), "warn"), @r#"2: variant a: a buffer pool of 1 GiB does not fit into server_memory = "96 MiB", which also holds the rest of the server and the page cache of its files; the kernel would kill the server when the pool fills: lower the one or raise the other"#);
-        // 12288 pages of 8 KiB.
-        assert!(under_96_mib("pg-18.6", "shared_buffers = 12288\n", "off").contains("buffer pool of 96 MiB"));
-        assert_eq!(under_96_mib("mysql-8.0.31", &my_cnf("64M"), "warn"), "fits");
+        let default = [("innodb_buffer_pool_size", "134217728")];
+        insta::assert_snapshot!(under_96_mib("MySQL", &default, &my_cnf("1G"), "warn"), @r#"2: variant a: a buffer pool of 1 GiB does not fit into server_memory = "96 MiB", which also holds the rest of the server and the page cache of its files; the kernel would kill the server when the pool fills: lower the one or raise the other"#);
+        // 12288 pages of 8 KiB, of a build that was not asked.
+        assert!(
+            under_96_mib("PostgreSQL", &[], "shared_buffers = 12288\n", "off")
+                .contains("buffer pool of 96 MiB")
+        );
+        assert_eq!(under_96_mib("MySQL", &default, &my_cnf("64M"), "warn"), "fits");
         // The default of 128 MiB, which small data never fill, is warned of.
-        assert_eq!(under_96_mib("mysql-8.0.31", "", "warn"), "fits");
-    }
-
-    #[test]
-    fn product_and_version_are_read_from_a_title_and_from_a_name() {
-        let build = |product: &str, version: &str| {
-            Some(Build { product: product.to_owned(), version: version.to_owned() })
-        };
-        assert_eq!(build_of("MariaDB 10.11.5 (mariadb-10.11.5)"), build("MariaDB", "10.11.5"));
-        assert_eq!(build_of("Percona Server 8.0.36 (x (y))"), build("Percona Server", "8.0.36"));
-        assert_eq!(build_of("SQLite (embedded)"), build("SQLite", "3"));
-        assert_eq!((build_of("null"), build_of("mysql://u@h/d")), (None, None));
-        assert_eq!(build_by_name("pg-18.6"), build("PostgreSQL", "18.6"));
-        assert_eq!((build_by_name("mysql-debian"), build_by_name("mine")), (None, None));
+        assert_eq!(under_96_mib("MySQL", &default, "", "warn"), "fits");
     }
 }

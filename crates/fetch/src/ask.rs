@@ -1,7 +1,9 @@
-//! Starting a server once, with fresh data, to ask what it is and what it can do.
+//! Starting a server once, with fresh data, to ask what it is, what it can do and how it is set.
 
-use dbdyno_drivers::{DbError, Session, describe};
-use dbdyno_provision::{Abilities, Base, Error, Question};
+use std::collections::BTreeMap;
+
+use dbdyno_drivers::{DbError, Description, Session, describe};
+use dbdyno_provision::{Abilities, Base, EMBEDDED, Error, Question};
 
 use crate::card::fingerprint;
 use crate::{Answer, Play, PlayOptions};
@@ -18,9 +20,31 @@ pub(crate) fn ask(base: &Base) -> Result<Answer, Error> {
     let asked = runtime.block_on(talk(&play, base));
     let start_ms = u64::try_from(play.start_time.as_millis()).unwrap_or(u64::MAX);
     play.stop()?;
-    let (product, version, abilities) = asked?;
+    let (description, abilities) = asked?;
+    let settings = settings(&description);
+    let Description { product, version_text: version, .. } = description;
     let program = fingerprint(&base.path).unwrap_or_default();
-    Ok(Answer { product, version, program, start_ms, abilities })
+    Ok(Answer { product, version, program, start_ms, abilities, settings })
+}
+
+/// What the embedded product says of a new file: its name, its version and its settings.
+pub fn ask_embedded() -> Result<(String, String, BTreeMap<String, String>), Error> {
+    let failed = |source: DbError| Error::Database { what: format!("asking {}", EMBEDDED.name), source };
+    let cannot = || Error::io("cannot make a folder in", std::env::temp_dir());
+    let folder = tempfile::tempdir().map_err(cannot())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot())?;
+    let endpoint = (EMBEDDED.open)(folder.path(), &[], true).map_err(failed)?;
+    let described = runtime.block_on(async { describe(&mut endpoint.connect().await?).await });
+    let description = described.map_err(failed)?;
+    let settings = settings(&description);
+    Ok((description.product, description.version_text, settings))
+}
+
+/// Those of the server, and those of a session that the server has no setting for.
+fn settings(description: &Description) -> BTreeMap<String, String> {
+    let mut settings = description.session.clone();
+    settings.extend(description.settings.clone());
+    settings
 }
 
 /// Starts the server with MyRocks where it is there: whether the plugin loads is part of the
@@ -35,7 +59,7 @@ fn start(base: &Base) -> Result<Play, Error> {
     Play::start(base, &PlayOptions::default())
 }
 
-async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), Error> {
+async fn talk(play: &Play, base: &Base) -> Result<(Description, Abilities), Error> {
     let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title), source };
     let mut session = play.endpoint().connect().await.map_err(failed)?;
     let description = describe(&mut session).await.map_err(failed)?;
@@ -43,5 +67,5 @@ async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), E
     let question = Question { session: &mut session, base, description: &description, log: &log };
     let abilities = base.family.abilities(question).await.map_err(failed)?;
     session.close().await;
-    Ok((description.product, description.version_text, abilities))
+    Ok((description, abilities))
 }

@@ -4,6 +4,7 @@
 //! The card of `NAME` is the file `NAME.toml` next to it. It is also the mark without which dbdyno
 //! removes nothing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,9 @@ pub struct Answer {
     /// What making a data directory and starting took, to the first answer, in milliseconds.
     pub start_ms: u64,
     pub abilities: Abilities,
+    /// Its settings without an option file, as it writes them. Some depend on this machine.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
 }
 
 impl Card {
@@ -86,9 +90,12 @@ impl Card {
         }
     }
 
-    /// What the server in `base_dir` answered, if the program has not changed since.
+    /// What the server in `base_dir` answered, if it was asked for its settings and the program has
+    /// not changed since.
     pub fn current_answer(&self, base_dir: &Path) -> Option<&Answer> {
-        self.answer.as_ref().filter(|answer| fingerprint(base_dir).as_deref() == Some(&answer.program))
+        let is_whole = |answer: &&Answer| !answer.settings.is_empty();
+        let answer = self.answer.as_ref().filter(is_whole)?;
+        (fingerprint(base_dir).as_deref() == Some(&answer.program)).then_some(answer)
     }
 }
 
@@ -133,6 +140,7 @@ mod tests {
             program: program.to_owned(),
             start_ms: 110,
             abilities,
+            settings: [("log_bin".to_owned(), "OFF".to_owned())].into(),
         };
         Card { origin: Origin::Got, source: "Debian bookworm".to_owned(), answer: Some(answer) }
     }
@@ -162,6 +170,9 @@ mod tests {
         tls = "with-certificate"
         aio = ["io_uring"]
         jit = false
+
+        [answer.settings]
+        log_bin = "OFF"
         "#);
         Card::remove(folder.path(), "a").unwrap();
         Card::remove(folder.path(), "a").unwrap();

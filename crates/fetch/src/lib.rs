@@ -21,6 +21,7 @@ mod remove;
 mod survey;
 
 pub use add::add;
+pub use ask::ask_embedded;
 pub use card::{Answer, Card, Origin, answer_of};
 pub use client::client;
 pub use error::Error;

@@ -84,10 +84,9 @@ pub(crate) fn text(remark: &Remark) -> String {
             let lines = lines.iter().map(|(variant, line)| format!("{variant} {}", line_text(line)));
             format!("{title} ({})", lines.collect::<Vec<_>>().join("; "))
         }
-        What::AssumedDefaults { product, version } => format!(
-            "the defaults of {variants}'s exact version are not known: those of {product} {version} \
-             are assumed"
-        ),
+        What::NotAsked { ask } => {
+            format!("the settings of {variants} are not known before the run; `{ask}` asks for them")
+        }
         What::ForeignServer(foreign) => format!(
             "{variants} is not {} itself ({}), so its settings are recorded and not compared",
             foreign.speaks,
@@ -182,7 +181,7 @@ fn note(parity: &Parity) -> String {
     let is_read = |knowledge: &Knowledge| matches!(knowledge, Knowledge::Effective | Knowledge::Foreign);
     let how = parity.variants.iter().any(|variant| !is_read(&variant.knowledge));
     let from = if how {
-        "Predicted from the defaults of each version and the plan; no server was started."
+        "Predicted from what each build answered, and the plan; no server was started."
     } else {
         "Effective values, read back from the servers."
     };
@@ -277,10 +276,7 @@ mod tests {
             said(RemarkKind::Declared, What::Class(three)),
             said(RemarkKind::Trap, trap(Vec::new())),
             said(RemarkKind::Trap, trap(lines)),
-            said(
-                RemarkKind::Unknown,
-                What::AssumedDefaults { product: "MariaDB", version: "10.11.5".to_owned() },
-            ),
+            said(RemarkKind::Unknown, What::NotAsked { ask: own("dbdyno servers get pg-18.6") }),
             said(RemarkKind::Unknown, What::ExternalServer),
             said(RemarkKind::Unknown, What::UnknownSettings),
             said(RemarkKind::Unknown, foreign()),
@@ -290,7 +286,7 @@ mod tests {
         page size: 4 KiB by default (a, c), 8 KiB (b); listed in differs
         lines (a, b)
         lines (a line 2: port is in [mysql]; a sync_binlog = 1 (line 6) and 0 (line 9); a line 7: innodb_foo; a line 8: x is configured as 200M and is effectively 256 MiB; a line 8: x is configured as 200M and is effectively empty)
-        the defaults of a, b's exact version are not known: those of MariaDB 10.11.5 are assumed
+        the settings of a, b are not known before the run; `dbdyno servers get pg-18.6` asks for them
         a, b is an external server: its settings are read after connecting
         the settings of a, b are not known
         a, b is not PostgreSQL itself (PGlite, which speaks PostgreSQL's protocol), so its settings are recorded and not compared

@@ -72,10 +72,13 @@ pub(super) struct ClassValue {
 impl Class {
     /// `None` where the variant's product has nothing of the kind, or nothing is known.
     pub(super) fn of(&self, subject: &Subject) -> Option<ClassValue> {
+        let is_known = subject.knowledge.is_of_settings() || self.id == "tls";
+        is_known.then(|| self.of_what_is_there(subject)).flatten()
+    }
+
+    /// The same of settings that may not be all there are.
+    pub(super) fn of_what_is_there(&self, subject: &Subject) -> Option<ClassValue> {
         let source = self.from.get(subject.product.family)?;
-        if subject.settings.is_empty() && source != "tls()" {
-            return None;
-        }
         let reader = Reader::new(subject);
         let value = match source.strip_suffix("()") {
             Some(name) => subject.product.classes.iter().find(|(known, _)| *known == name)?.1(&reader)?,

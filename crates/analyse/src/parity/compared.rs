@@ -29,7 +29,14 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
             None => remarks.push(fired),
         }
     }
-    remarks.extend(subjects.iter().filter_map(unknown));
+    for remark in subjects.iter().filter_map(unknown) {
+        let is_same =
+            |known: &&mut Remark| known.what == remark.what && matches!(known.what, What::NotAsked { .. });
+        match remarks.iter_mut().find(is_same) {
+            Some(known) => known.variants.extend(remark.variants),
+            None => remarks.push(remark),
+        }
+    }
     remarks.sort_by_key(|remark| remark.kind);
     Parity {
         variants: subjects
@@ -127,11 +134,9 @@ fn by_value(row: &ClassRow, subjects: &[Subject]) -> Vec<SharedValue> {
 fn unknown(subject: &Subject) -> Option<Remark> {
     let what = match &subject.knowledge {
         Knowledge::Foreign => What::ForeignServer(subject.foreign.clone()?),
-        Knowledge::Effective | Knowledge::Predicted { assumed_from: None } => return None,
-        Knowledge::Predicted { assumed_from: Some(version) } => {
-            What::AssumedDefaults { product: subject.product.defaults, version: version.clone() }
-        }
+        Knowledge::Effective | Knowledge::Predicted => return None,
         Knowledge::Unknown if subject.is_external => What::ExternalServer,
+        Knowledge::Unknown if !subject.ask.is_empty() => What::NotAsked { ask: subject.ask.clone() },
         Knowledge::Unknown if !subject.product.is_known() => return None,
         Knowledge::Unknown => What::UnknownSettings,
     };

@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 use serde::Deserialize;
 
 use super::classes::classes;
-use super::defaults::parts;
 use super::effective::{FATES, Fate};
+use super::predicted::parts;
 use super::subject::Subject;
 use super::value::{number, says_the_same};
 
@@ -130,7 +130,7 @@ fn compares(subject: &Subject, run: Circumstances, name: &str, op: Op, value: &S
 /// The value of a name; sizes as bytes.
 fn text_of(subject: &Subject, run: Circumstances, name: &str) -> Option<String> {
     match (name, name.strip_prefix("class.")) {
-        ("product", _) => Some(subject.product.defaults.to_owned()),
+        ("product", _) => Some(subject.product.name.to_owned()),
         ("engine", _) => subject.engine.clone(),
         ("run.data", _) => run.data_bytes.map(|bytes| bytes.to_string()),
         ("run.connections", _) => run.connections.map(|count| count.to_string()),

@@ -1,20 +1,20 @@
 //! Parity: were the variants configured equally, did the servers take it, and in what do they
 //! differ all the same?
 //!
-//! Option files become lines (`configured`), lines and defaults become settings, or settings come
-//! from the record (`defaults`), settings become semantic classes (`classes`), and classes and
-//! traps become remarks (`compared`, `traps`). What is of one product is in `products`. The same
-//! code judges a run that was recorded and predicts one that was not. The data files are
-//! `classes.toml`, `traps.toml`, `defaults.toml` and `settings.toml`; docs/reference/parity.md is
-//! written from the first three.
+//! Option files become lines (`configured`), lines and what a build answered become settings, or
+//! settings come from the record (`predicted`), settings become semantic classes (`classes`), and
+//! classes and traps become remarks (`compared`, `traps`). What is of one product is in `products`.
+//! The same code judges a run that was recorded and predicts one that was not. The data files are
+//! `classes.toml`, `traps.toml` and `settings.toml`; docs/reference/parity.md is written from the
+//! first two.
 
 mod classes;
 mod compared;
 mod condition;
 mod configured;
-mod defaults;
 mod effective;
 mod plan_words;
+mod predicted;
 mod products;
 #[cfg(test)]
 #[path = "tests/reference.rs"]
@@ -74,36 +74,6 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     Some(compared(&subjects, &words.differs, circumstances_of(&run.manifest)))
 }
 
-/// A setting, or a class as `class.ID`, that is not as it was predicted; `None` where there is
-/// none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unexpected {
-    pub name: String,
-    pub predicted: Option<String>,
-    pub is: Option<String>,
-}
-
-/// Where a prediction was wrong: settings that were predicted, and all classes. Empty for a perfect
-/// one.
-pub fn unexpected(predicted: &Subject, effective: &Subject) -> Vec<Unexpected> {
-    let mut wrong = Vec::new();
-    for (name, value) in &predicted.settings {
-        let is = effective.settings.get(name).or_else(|| effective.session.get(name));
-        if !is.is_some_and(|is| value::says_the_same(value, is)) {
-            let (predicted, is) = (Some(value.clone()), is.cloned());
-            wrong.push(Unexpected { name: name.clone(), predicted, is });
-        }
-    }
-    for class in classes() {
-        let [predicted, is] =
-            [predicted, effective].map(|subject| class.of(subject).map(|found| found.value.to_string()));
-        if predicted != is {
-            wrong.push(Unexpected { name: format!("class.{}", class.id), predicted, is });
-        }
-    }
-    wrong
-}
-
 /// A query plan of this form, a text a node, without what differs from run to run.
 pub(crate) fn plan_nodes(form: &str, rows: &[Vec<Option<String>>]) -> Vec<String> {
     (products::of_form(form).plan_nodes)(rows)
@@ -112,7 +82,7 @@ pub(crate) fn plan_nodes(form: &str, rows: &[Vec<Option<String>>]) -> Vec<String
 /// Size of the cache of pages that a variant's tables are in, and whether it was configured; `None`
 /// where it is not known.
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
-    let found = classes().iter().find(|class| class.id == "buffer-pool")?.of(subject)?;
+    let found = classes().iter().find(|class| class.id == "buffer-pool")?.of_what_is_there(subject)?;
     match found.value {
         Value::Size(bytes) => Some((bytes, found.is_configured)),
         _ => None,

@@ -81,11 +81,9 @@ pub enum What {
         title: String,
         lines: Vec<(String, FatedLine)>,
     },
-    /// The defaults of this version were taken, since those of the variant's very own are not
-    /// known.
-    AssumedDefaults {
-        product: &'static str,
-        version: String,
+    /// Its build was not asked for its settings; this command asks it.
+    NotAsked {
+        ask: String,
     },
     /// It is none of the products, so that no rule says what its settings mean.
     ForeignServer(Foreign),

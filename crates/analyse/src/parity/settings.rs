@@ -14,6 +14,8 @@ pub(crate) struct KnownSettings {
     pub(super) not_compared: Vec<String>,
     pub(super) real_skips: Vec<String>,
     pub(super) aliases: BTreeMap<String, String>,
+    pub(super) follows: BTreeMap<String, Vec<String>>,
+    pub(super) collations: BTreeMap<String, String>,
 }
 
 pub(crate) static KNOWN: LazyLock<KnownSettings> = LazyLock::new(|| data(include_str!("settings.toml")));

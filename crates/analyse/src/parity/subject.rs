@@ -21,10 +21,6 @@ pub(super) struct Product {
     pub(super) name: &'static str,
     /// The word for its family in the data files.
     pub(super) family: &'static str,
-    /// The name under which its defaults are kept, and that traps have for it.
-    pub(super) defaults: &'static str,
-    /// The version whose defaults one has; `None` where all versions have the same.
-    pub(super) cut: fn([u32; 3]) -> Option<[u32; 3]>,
     /// The engine of tables when nothing is said, where tables have an engine.
     pub(super) engine: Option<&'static str>,
     pub(super) has_tls: bool,
@@ -33,8 +29,8 @@ pub(super) struct Product {
     pub(super) lines: fn(&str, &Self, [u32; 3]) -> Vec<ConfiguredLine>,
     /// The value that a setting of this name shows, in the words of a configuration.
     pub(super) word: Option<fn(&str, &str) -> String>,
-    /// Settings that follow those that were configured, in a server of this version.
-    pub(super) follow: fn(&mut Settings, Configured<'_>, &Self, [u32; 3]),
+    /// Makes settings follow those that were configured, given what they were before.
+    pub(super) follow: fn(&mut Settings, &Settings),
     /// A query plan as EXPLAIN gives it, a text a node, without what differs from run to run:
     /// costs, estimates of rows, values.
     pub(super) plan_nodes: fn(&[PlanRow]) -> Vec<String>,
@@ -44,8 +40,6 @@ pub(super) struct Product {
 
 /// Cells of a row; `None` is NULL.
 pub(super) type PlanRow = Vec<Option<String>>;
-
-pub(super) type Configured<'a> = &'a dyn Fn(&str) -> bool;
 
 impl Product {
     pub(super) fn is_known(&self) -> bool {
@@ -59,14 +53,20 @@ impl Product {
 pub enum Knowledge {
     /// Read back from the running server.
     Effective,
-    /// From the defaults of its version and its configuration; `assumed_from` is the version whose
-    /// defaults were taken when those of the very version are not known.
-    Predicted { assumed_from: Option<String> },
-    /// Neither its settings nor its defaults are known.
+    /// From what its build answered when it was got, and its configuration.
+    Predicted,
+    /// Its server was not read back, and its build was not asked.
     Unknown,
     /// The server is none of the products: its settings were read back, and no rule says what they
     /// mean.
     Foreign,
+}
+
+impl Knowledge {
+    /// Whether classes and pitfalls can be judged.
+    pub(super) fn is_of_settings(&self) -> bool {
+        matches!(self, Self::Effective | Self::Predicted)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -81,6 +81,8 @@ pub struct Subject {
     pub(super) session: Settings,
     pub(super) configured: Vec<ConfiguredLine>,
     pub(super) knowledge: Knowledge,
+    /// The command that asks its build, where it was not asked.
+    pub(super) ask: String,
     /// Connections are encrypted; `None` where that is not known.
     pub(super) tls: Option<bool>,
     /// What the plan says beyond the option file.
@@ -109,12 +111,16 @@ pub struct Extra {
 }
 
 /// What is known of a server before it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Build {
-    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`.
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`; empty where it is not known.
     pub product: String,
     /// `10.11.19`
     pub version: String,
+    /// As it answered when it was started without an option file; empty where it was not asked.
+    pub settings: Settings,
+    /// The command that asks it.
+    pub ask: String,
 }
 
 impl Subject {

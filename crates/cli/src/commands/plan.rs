@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{DEFAULT_OUT, PlanArgs};
 use crate::commands::run::warn_of_margins;
 use crate::configs::{self, Predicted, VariantConfig};
-use crate::exit::{ExitError, SERVER};
+use crate::exit::ExitError;
 use crate::manifest::manifest;
 use crate::parity;
 use crate::power::Power;
@@ -22,9 +22,6 @@ use crate::{forecast, host, limits, plan_source, power, terminal, time};
 
 /// Version of the shape of the JSON. It rises when a key is removed or changes its meaning.
 const SCHEMA: u32 = 1;
-
-/// Beneath settings that are not those of servers that are here.
-const PREDICTED: &str = "\nSettings of servers that are not installed here are predicted from names.";
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     if args.schema {
@@ -52,7 +49,6 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
         (Err(_), Err(_)) => return can_run,
         (found, _) => found?,
     };
-    let lacks_servers = variants.as_ref().is_err_and(|ended| ended.code == SERVER);
     let can_run = can_run.and(variants);
     let estimate = forecast::of(&plan);
     let power = power::of_plan(&plan, &estimate, &manifest, args)?;
@@ -69,8 +65,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     }
     let settings = parity.map(|parity| parity_terminal(&parity, &terminal::options())).unwrap_or_default();
     if !settings.is_empty() {
-        let predicted = if lacks_servers { PREDICTED } else { "" };
-        terminal::out(&format!("\n{settings}{predicted}"))?;
+        terminal::out(&format!("\n{settings}"))?;
     }
     can_run
 }

@@ -15,14 +15,12 @@ pub(super) const ALL: &[&[Product]] = &[mysql::ALL, postgres::ALL, sqlite::ALL];
 pub(super) const UNKNOWN: Product = Product {
     name: "",
     family: "",
-    defaults: "",
-    cut: Some,
     engine: None,
     has_tls: false,
     zero_is_automatic: false,
     lines: |_, _, _| Vec::new(),
     word: None,
-    follow: |_, _, _, _| (),
+    follow: |_, _| (),
     plan_nodes: |rows| rows.iter().map(|row| joined(row)).collect(),
     classes: &[],
 };

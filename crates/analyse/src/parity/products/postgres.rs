@@ -8,8 +8,6 @@ use crate::parity::value::Value;
 pub(super) const ALL: &[Product] = &[Product {
     name: "PostgreSQL",
     family: "postgres",
-    defaults: "PostgreSQL",
-    cut: |version| Some(major(version)),
     has_tls: true,
     lines: |text, _, _| postgresql_conf(text),
     plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),
@@ -27,11 +25,6 @@ pub(super) const ALL: &[Product] = &[Product {
     ],
     ..UNKNOWN
 }];
-
-/// No default changes within a major version.
-fn major([major, minor, _]: [u32; 3]) -> [u32; 3] {
-    if major >= 10 { [major, 0, 0] } else { [major, minor, 0] }
-}
 
 /// Bare numbers count in these units, in bytes or milliseconds.
 const UNITS: &[(&str, f64)] = &[

@@ -5,12 +5,9 @@ use crate::parity::configured::{ConfiguredLine, unquoted};
 use crate::parity::subject::{Product, Reader};
 use crate::parity::value::Value;
 
-/// It is a part of dbdyno, so all versions have the same defaults.
 pub(super) const ALL: &[Product] = &[Product {
     name: "SQLite",
     family: "sqlite",
-    defaults: "SQLite",
-    cut: |_| None,
     lines: |text, _, _| pragmas(text),
     word: Some(word),
     plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),

@@ -1,7 +1,10 @@
 //! Subjects with a few settings, for the tests.
 
+use std::collections::BTreeMap;
+
 use dbdyno_record::{ServerInfo, VariantInfo};
 
+use super::data;
 use super::subject::{Build, Extra, Settings, Subject};
 
 pub(super) fn variant(name: &str, config: &str) -> VariantInfo {
@@ -18,9 +21,16 @@ pub(super) fn effective(product: &str, version: &str, settings: &[(&str, &str)])
     Subject::effective(&variant("a", ""), &server(product, version, settings), &Extra::default())
 }
 
-/// What a server of this version would be with this option file, read back.
+/// A build of the product that was asked; its version says only which groups and rows are for it.
+pub(super) fn build(product: &str, version: &str) -> Build {
+    let mut answers: BTreeMap<String, Settings> = data(include_str!("answers.toml"));
+    let settings = answers.remove(product).unwrap_or_else(|| panic!("no answers of {product}"));
+    Build { product: product.to_owned(), version: version.to_owned(), settings, ..Build::default() }
+}
+
+/// What a server of this build would be with this option file, read back.
 pub(super) fn configured(name: &str, product: &str, version: &str, config: &str) -> Subject {
-    let build = Build { product: product.to_owned(), version: version.to_owned() };
+    let build = build(product, version);
     let mut subject = Subject::predicted(&variant(name, config), Some(&build), &Extra::default());
     subject.knowledge = super::Knowledge::Effective;
     subject

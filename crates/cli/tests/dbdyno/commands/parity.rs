@@ -28,7 +28,7 @@ fn a_plan_shows_how_its_variants_would_be_set() {
       and read more for each row. Remedy: page_size = "8 KiB" in each config, which is PostgreSQL's own.
 
     Settings by class
-    Predicted from the defaults of each version and the plan; no server was started. * = server default.
+    Predicted from what each build answered, and the plan; no server was started. * = server default.
     class      what            a      b  compared
     ─────────────────────────────────────────────
     page-size  page size  4 KiB*  8 KiB   DIFFERS

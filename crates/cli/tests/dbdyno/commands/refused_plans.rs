@@ -63,7 +63,7 @@ fn an_engine_that_the_build_does_not_seem_to_have_is_warned_of() {
     assert_eq!(warnings("Aria"), "");
     let answer = "[answer]\nproduct = \"MariaDB\"\nversion = \"10.11.5\"\nprogram = \"PROGRAM\"\nstart_ms = 1\n\
                   [answer.abilities]\nengines = [\"InnoDB\", \"MyISAM\"]\ndefault_engine = \"InnoDB\"\nthread_pool = \"none\"\nlogins = []\n\
-                  default_login = \"\"\ntls = \"none\"\naio = []\njit = false\n";
+                  default_login = \"\"\ntls = \"none\"\naio = []\njit = false\n[answer.settings]\nlog_bin = \"OFF\"\n";
     desk.fake_server("servers/mine", MARIADB);
     let program = std::fs::metadata(desk.path("servers/mine/bin/mysqld")).unwrap();
     use std::os::unix::fs::MetadataExt;

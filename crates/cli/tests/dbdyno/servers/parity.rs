@@ -1,7 +1,7 @@
-//! What is predicted of each server against what it says: its defaults, and an option file over
-//! them. And a plan that refuses variants that are not set alike.
+//! What is predicted of each server against what it says: without an option file and with one. And a plan that refuses variants that are not set alike.
 
-use dbdyno_analyse::parity::{Build, Extra, Subject, unexpected};
+use dbdyno_analyse::parity::{Build, Circumstances, ClassRow, Extra, Subject, compared};
+use dbdyno_fetch::answer_of;
 use dbdyno_provision::{list, servers_dir};
 use dbdyno_record::Run;
 
@@ -48,12 +48,15 @@ fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
     let mut wrong = Vec::new();
     for info in &run.manifest.variants {
         let server = server_of(&dir, &info.name);
-        let build = Build { product: server.product.clone(), version: server.version.clone() };
+        let name = info.name.trim_end_matches(".configured");
+        let answer = answer_of(&servers_dir(), name).expect("`cargo xtask servers` asks it");
+        let (product, version, settings) = (answer.product, answer.version, answer.settings);
+        let build = Build { product, version, settings, ask: String::new() };
         let predicted = Subject::predicted(info, Some(&build), &Extra::default());
         let effective = Subject::effective(info, &server, &Extra::default());
-        wrong.extend(
-            unexpected(&predicted, &effective).into_iter().map(|found| format!("{}: {found:?}", info.name)),
-        );
+        let classes = compared(&[predicted, effective], &[], Circumstances::default()).classes;
+        let is_wrong = |row: &&ClassRow| row.cells[0].text != row.cells[1].text;
+        wrong.extend(classes.iter().filter(is_wrong).map(|row| format!("{name}: {:?}", row.cells)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
