@@ -26,14 +26,14 @@ fn lines(parity: &Parity) -> Vec<String> {
     parity.remarks.iter().map(line).collect()
 }
 
-/// How many remarks are worth reading a report for: `2 configuration differences, 1 trap`. Empty
+/// How many remarks are worth reading a report for: `2 configuration differences, 1 pitfall`. Empty
 /// without any.
 pub(crate) fn telling(parity: &Parity) -> String {
     let counted = |(kind, what): (RemarkKind, &str)| match parity.of_kind(kind).count() {
         0 => None,
         count => Some(numbered(count, what)),
     };
-    let kinds = [(RemarkKind::Difference, "configuration difference"), (RemarkKind::Trap, "trap")];
+    let kinds = [(RemarkKind::Difference, "configuration difference"), (RemarkKind::Pitfall, "pitfall")];
     kinds.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
@@ -63,7 +63,7 @@ pub fn refusal(parity: &Parity) -> Option<String> {
 fn short_line(remark: &Remark) -> String {
     let word = match remark.kind {
         RemarkKind::Difference => "differs",
-        RemarkKind::Trap => "trap",
+        RemarkKind::Pitfall => "pitfall",
         RemarkKind::Detail => "minor difference",
         RemarkKind::Declared => "intended",
         RemarkKind::Unknown => "not known",
@@ -79,8 +79,8 @@ pub(crate) fn text(remark: &Remark) -> String {
             format!("{}; listed in differs", class_difference(found))
         }
         What::Class(found) => class_difference(found),
-        What::Trap { title, lines } if lines.is_empty() => format!("{title} ({variants})"),
-        What::Trap { title, lines } => {
+        What::Pitfall { title, lines } if lines.is_empty() => format!("{title} ({variants})"),
+        What::Pitfall { title, lines } => {
             let lines = lines.iter().map(|(variant, line)| format!("{variant} {}", line_text(line)));
             format!("{title} ({})", lines.collect::<Vec<_>>().join("; "))
         }
@@ -215,15 +215,15 @@ mod tests {
     fn remarks_say_what_it_is_what_it_does_and_what_to_write() {
         insta::assert_snapshot!(lines(&fixture::parity(&fixture::NAMES)).join("\n"), @r#"
         differs: buffer pool: 2,000 KiB | 1 GiB. A commit waits for the disk. Remedy: PRAGMA cache_size.
-        trap: SQLite syncs nothing (<b>&"). A commit waits for the disk. Remedy: synchronous = full.
+        pitfall: SQLite syncs nothing (<b>&"). A commit waits for the disk. Remedy: synchronous = full.
         intended: redo log, total: 4,000 KiB; listed in differs
         "#);
     }
 
     #[test]
-    fn differences_and_traps_are_counted() {
+    fn differences_and_pitfalls_are_counted() {
         let mut parity = fixture::parity(&fixture::NAMES);
-        assert_eq!(telling(&parity), "1 configuration difference, 1 trap");
+        assert_eq!(telling(&parity), "1 configuration difference, 1 pitfall");
         parity.remarks.clear();
         assert_eq!(telling(&parity), "");
     }
@@ -240,18 +240,10 @@ mod tests {
         insta::assert_snapshot!(class_difference(&of_two_runs), @"page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run)");
         let said = |kind, what| {
             let (id, variants) = (String::new(), vec!["a".to_owned(), "b".to_owned()]);
-            text(&Remark {
-                kind,
-                id,
-                variants,
-                trap: None,
-                what,
-                effect: String::new(),
-                write: String::new(),
-            })
+            text(&Remark { kind, id, variants, what, effect: String::new(), write: String::new() })
         };
         let own = str::to_owned;
-        let trap = |lines: Vec<FatedLine>| What::Trap {
+        let pitfall = |lines: Vec<FatedLine>| What::Pitfall {
             title: own("lines"),
             lines: lines.into_iter().map(|line| (own("a"), line)).collect(),
         };
@@ -274,8 +266,8 @@ mod tests {
         let texts = [
             said(RemarkKind::Difference, What::Class(three.clone())),
             said(RemarkKind::Declared, What::Class(three)),
-            said(RemarkKind::Trap, trap(Vec::new())),
-            said(RemarkKind::Trap, trap(lines)),
+            said(RemarkKind::Pitfall, pitfall(Vec::new())),
+            said(RemarkKind::Pitfall, pitfall(lines)),
             said(RemarkKind::Unknown, What::NotAsked { ask: own("dbdyno servers get pg-18.6") }),
             said(RemarkKind::Unknown, What::ExternalServer),
             said(RemarkKind::Unknown, What::UnknownSettings),
@@ -306,7 +298,7 @@ mod tests {
         make them equal, or list intended differences in differs of the plan
         "#);
         parity.remarks.retain(|remark| remark.kind != RemarkKind::Difference);
-        assert_eq!(refusal(&parity), None, "a trap is no reason");
+        assert_eq!(refusal(&parity), None, "a pitfall is no reason");
         let unknown = Remark { kind: RemarkKind::Unknown, what: foreign(), ..parity.remarks[0].clone() };
         parity.remarks.push(unknown);
         assert!(refusal(&parity).is_some_and(|text| text.contains("use parity = \"warn\"")), "not known");

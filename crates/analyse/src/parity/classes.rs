@@ -78,27 +78,34 @@ impl Class {
 
     /// The same of settings that may not be all there are.
     pub(super) fn of_what_is_there(&self, subject: &Subject) -> Option<ClassValue> {
-        let source = self.from.get(subject.product.family)?;
-        let reader = Reader::new(subject);
-        let value = match source.strip_suffix("()") {
-            Some(name) => subject.product.classes.iter().find(|(known, _)| *known == name)?.1(&reader)?,
-            None => self.read(&reader, source)?,
-        };
-        let names = reader.names();
-        let is_configured = names.is_empty() || names.iter().any(|name| subject.is_configured(name));
-        Some(ClassValue { value, is_configured })
+        let family = subject.product.family;
+        let absent = self.absent.get(family).map(String::as_str);
+        read(subject, self.from.get(family)?, |text| {
+            let text = text.or(absent)?;
+            match self.kind {
+                Kind::Size => size(text).map(Value::Size),
+                Kind::Number => number(text).map(Value::Number),
+                Kind::Switch => switch(text).map(Value::Switch),
+                Kind::Words => Some(Value::words(text.to_ascii_lowercase())),
+            }
+        })
     }
+}
 
-    fn read(&self, reader: &Reader<'_>, setting: &str) -> Option<Value> {
-        let absent = || self.absent.get(reader.subject.product.family).map(String::as_str);
-        let text = reader.text(setting).or_else(absent)?;
-        match self.kind {
-            Kind::Size => size(text).map(Value::Size),
-            Kind::Number => number(text).map(Value::Number),
-            Kind::Switch => switch(text).map(Value::Switch),
-            Kind::Words => Some(Value::words(text.to_ascii_lowercase())),
-        }
-    }
+/// What a setting, or `NAME()` of the product's functions, comes to; `plain` reads the setting.
+pub(super) fn read(
+    subject: &Subject,
+    source: &str,
+    plain: impl Fn(Option<&str>) -> Option<Value>,
+) -> Option<ClassValue> {
+    let reader = Reader::new(subject);
+    let value = match source.strip_suffix("()") {
+        Some(name) => subject.product.classes.iter().find(|(known, _)| *known == name)?.1(&reader)?,
+        None => plain(reader.text(source))?,
+    };
+    let names = reader.names();
+    let is_configured = names.is_empty() || names.iter().any(|name| subject.is_configured(name));
+    Some(ClassValue { value, is_configured })
 }
 
 #[cfg(test)]
@@ -106,10 +113,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::parity::condition::Condition;
+    use crate::parity::pitfalls::pitfalls;
     use crate::parity::products::ALL;
     use crate::parity::testing::effective;
-    use crate::parity::traps::{Fires, traps};
 
     fn mysql(version: &str, settings: &[(&str, &str)]) -> Subject {
         effective("MySQL", version, settings)
@@ -123,19 +129,10 @@ mod tests {
     /// Read by who has two products before them: the option of one is no remedy for the other.
     #[test]
     fn what_makes_products_equal_is_no_option_of_one_of_them() {
-        let differing = traps().iter().filter(|trap| trap.fires == Fires::Differs);
-        let remedies = classes().iter().filter(|class| class.across == Across::All).flat_map(|class| {
-            let explained = differing.clone().filter(|trap| trap.class.as_ref() == Some(&class.id));
-            let is_of_classes = |when: &Condition| {
-                matches!(when, Condition::Compare { name, .. } if name.starts_with("class."))
-            };
-            let of_products = explained.filter(move |trap| trap.when.iter().all(is_of_classes));
-            of_products.map(|trap| &trap.write).chain([&class.write])
-        });
         let options =
             ["innodb", "PRAGMA", "initdb", "shared_buffers", "wal_size", "character_set", "log_bin"];
-        for remedy in remedies {
-            assert!(!options.iter().any(|option| remedy.contains(option)), "{remedy}");
+        for class in classes().iter().filter(|class| class.across == Across::All) {
+            assert!(!options.iter().any(|option| class.write.contains(option)), "{}", class.write);
         }
     }
 
@@ -152,6 +149,8 @@ mod tests {
                 used.extend(source.strip_suffix("()").map(|name| (family.as_str(), name)));
             }
         }
+        let settings = pitfalls().iter().filter_map(|pitfall| pitfall.setting.as_deref());
+        used.extend(settings.filter_map(|name| Some(("mysql", name.strip_suffix("()")?))));
         let known = ALL.iter().flat_map(|of| of[0].classes.iter().map(|(name, _)| (of[0].family, *name)));
         assert_eq!(used, known.collect(), "functions of classes, and those that there are");
     }

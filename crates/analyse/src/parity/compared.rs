@@ -1,13 +1,12 @@
 //! Variants side by side: a row for each class, and the remarks that a reader must see.
 
 use super::classes::{Across, Class, ClassValue, Weight, classes};
-use super::condition::Circumstances;
+use super::pitfalls::{Circumstances, pitfalls};
 use super::remarks::{
     ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SharedValue, Standing,
     VariantKnowledge, What,
 };
 use super::subject::{Knowledge, Subject};
-use super::traps::traps;
 
 /// Compares `subjects`. `declared` are the classes in which the plan wants them to differ.
 pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -> Parity {
@@ -16,19 +15,8 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
     let mut remarks: Vec<Remark> =
         rows.iter().filter_map(|(class, row)| difference(class, row, subjects)).collect();
     let is_meant = |class: &Option<String>| class.as_ref().is_some_and(|class| declared.contains(class));
-    for trap in traps().iter().filter(|trap| !is_meant(&trap.class)) {
-        let Some(fired) = trap.fired(subjects, run) else { continue };
-        // A trap that only says why a class differs is reported with the class.
-        match remarks.iter_mut().find(|remark| trap.explains(&remark.id)) {
-            Some(class) if class.trap.is_none() => {
-                class.trap = Some(fired.id);
-                class.effect = fired.effect;
-                class.write = fired.write;
-            }
-            Some(_) => {}
-            None => remarks.push(fired),
-        }
-    }
+    let unmeant = pitfalls().iter().filter(|pitfall| !is_meant(&pitfall.class));
+    remarks.extend(unmeant.filter_map(|pitfall| pitfall.met(subjects, run)));
     for remark in subjects.iter().filter_map(unknown) {
         let is_same =
             |known: &&mut Remark| known.what == remark.what && matches!(known.what, What::NotAsked { .. });
@@ -111,7 +99,6 @@ fn difference(class: &Class, row: &ClassRow, subjects: &[Subject]) -> Option<Rem
         kind,
         id: class.id.clone(),
         variants: subjects.iter().map(|subject| subject.name.clone()).collect(),
-        trap: None,
         what: What::Class(ClassDifference { title: row.title.clone(), values: by_value(row, subjects) }),
         effect: class.effect.clone(),
         write: if kind == RemarkKind::Declared { String::new() } else { class.write.clone() },
@@ -144,7 +131,6 @@ fn unknown(subject: &Subject) -> Option<Remark> {
         kind: RemarkKind::Unknown,
         id: "unknown".to_owned(),
         variants: vec![subject.name.clone()],
-        trap: None,
         what,
         effect: String::new(),
         write: String::new(),
@@ -227,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_plan_declares_is_no_alarm_and_its_traps_are_silent() {
+    fn what_the_plan_declares_is_no_alarm_and_its_pitfalls_are_silent() {
         let off = "[mysqld]\ninnodb_doublewrite = 0\n";
         let subjects = [configured("on", "MySQL", "8.0.31", ""), configured("off", "MySQL", "8.0.31", off)];
         let declared = ["torn-pages".to_owned()];
@@ -238,14 +224,14 @@ mod tests {
         let parity = compared(&subjects, &[], Circumstances::default());
         insta::assert_snapshot!(shown_all(&parity), @r#"
         Difference torn-pages: on* (on), off (off)
-        Trap doublewrite-off: Trap { title: "the doublewrite buffer is off", lines: [] }
+        Pitfall torn-pages-off: Pitfall { title: "nothing protects from torn pages", lines: [] }
         "#);
         assert_eq!(parity.remarks[1].variants, ["off"]);
     }
 
-    /// Its settings have the product's names and values that would be a difference and a trap there.
+    /// Its settings have the product's names and values that would be a difference and a pitfall there.
     #[test]
-    fn of_a_server_of_another_kind_no_class_is_known_and_no_trap_fires() {
+    fn of_a_server_of_another_kind_no_class_is_known_and_no_pitfall_is_met() {
         let settings = [("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "OFF")];
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut read_back = server("TiDB", "7.5.0", settings);
@@ -259,7 +245,8 @@ mod tests {
         // The same settings of the product itself.
         (read_back.product, read_back.speaks) = ("MySQL".to_owned(), None);
         let parity = compared(&[base, of(&read_back)], &[], Circumstances::default());
-        let kinds = [RemarkKind::Difference, RemarkKind::Trap].map(|kind| parity.of_kind(kind).count() > 0);
+        let kinds =
+            [RemarkKind::Difference, RemarkKind::Pitfall].map(|kind| parity.of_kind(kind).count() > 0);
         assert_eq!(kinds, [true, true], "{}", shown_all(&parity));
     }
 

@@ -25,7 +25,7 @@ pub enum FatedLine {
 /// The lines to which one of these happened.
 pub(super) type Fate = fn(&Subject) -> Vec<FatedLine>;
 
-/// Each with the word for it in the conditions of traps.
+/// Each with the word for it in the rows of pitfalls.
 pub(super) const FATES: [(&str, Fate); 4] =
     [("unread", unread), ("twice", twice), ("not-taken", not_taken), ("changed", changed)];
 

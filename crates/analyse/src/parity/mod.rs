@@ -3,16 +3,16 @@
 //!
 //! Option files become lines (`configured`), lines and what a build answered become settings, or
 //! settings come from the record (`predicted`), settings become semantic classes (`classes`), and
-//! classes and traps become remarks (`compared`, `traps`). What is of one product is in `products`.
+//! classes and pitfalls become remarks (`compared`, `pitfalls`). What is of one product is in `products`.
 //! The same code judges a run that was recorded and predicts one that was not. The data files are
-//! `classes.toml`, `traps.toml` and `settings.toml`; docs/reference/parity.md is written from the
+//! `classes.toml`, `pitfalls.toml` and `settings.toml`; docs/reference/parity.md is written from the
 //! first two.
 
 mod classes;
 mod compared;
-mod condition;
 mod configured;
 mod effective;
+mod pitfalls;
 mod plan_words;
 mod predicted;
 mod products;
@@ -25,7 +25,6 @@ mod subject;
 #[cfg(test)]
 #[path = "tests/subjects.rs"]
 mod testing;
-mod traps;
 mod value;
 
 use std::collections::BTreeMap;
@@ -38,8 +37,8 @@ use crate::servers::servers;
 
 pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
-pub use condition::Circumstances;
 pub use effective::FatedLine;
+pub use pitfalls::Circumstances;
 pub use plan_words::{Mode, PlanWords};
 pub use remarks::{
     ClassCell, ClassDifference, ClassRow, Foreign, Parity, Remark, RemarkKind, SettingDifference,
@@ -47,7 +46,6 @@ pub use remarks::{
 };
 pub(crate) use settings::KNOWN;
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};
-pub use traps::{Fires, Trap, traps};
 pub use value::{Value, size_text};
 
 fn data<T: DeserializeOwned>(text: &str) -> T {
@@ -138,7 +136,7 @@ fn circumstances_of(manifest: &Manifest) -> Circumstances {
     circumstances(&manifest.workloads, manifest.host.server_cpus.as_deref())
 }
 
-/// What the workloads of a run need, as far as traps look at it: the largest of each; and the CPUs
+/// What the workloads of a run need, as far as pitfalls look at it: the largest of each; and the CPUs
 /// of its servers, as `0-3,8`.
 pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> Circumstances {
     Circumstances {

@@ -58,11 +58,9 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Remark {
     pub kind: RemarkKind,
-    /// Of the class or trap.
+    /// Of the class or pitfall.
     pub id: String,
     pub variants: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trap: Option<String>,
     #[serde(rename = "text")]
     pub what: What,
     /// What it does to a result.
@@ -75,9 +73,9 @@ pub struct Remark {
 #[serde(untagged)]
 pub enum What {
     Class(ClassDifference),
-    /// They are in a trap: its title, and the lines of their configurations that it is about,
+    /// They have met a pitfall: its title, and the lines of their configurations that it is about,
     /// each with its variant.
-    Trap {
+    Pitfall {
         title: String,
         lines: Vec<(String, FatedLine)>,
     },
@@ -138,7 +136,7 @@ pub struct SettingDifference {
 pub enum RemarkKind {
     /// A class differs that decides results.
     Difference,
-    Trap,
+    Pitfall,
     /// A class differs that matters less.
     Detail,
     /// A class differs, as the plan says.

@@ -4,17 +4,18 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::classes::{Across, Class, Weight, classes};
-use super::traps::traps;
+use super::pitfalls::pitfalls;
 
 #[path = "../../../../../xtask/src/filled.rs"]
 mod filled;
 
 const HEAD: &str = "\
-# Parity: configuration differences and traps
+# Parity: configuration differences and pitfalls
 
 After each start dbdyno reads the server's effective settings, maps them to *classes*, which mean
 the same for every product, and compares those between the variants. It also looks for known
-*traps*. `dbdyno plan` predicts both. [How to use it](../concepts/fair-comparison.md#parity).
+*pitfalls*. `dbdyno plan` predicts both, from the settings that a build answered with when it was
+got. [How to use it](../concepts/fair-comparison.md#parity).
 
 With `parity = \"refuse\"` in a [plan](plan-file.md#top-level), a difference in a class of weight
 *result* outside `differs` ends the run with exit status 2 before anything is measured; what cannot
@@ -38,12 +39,12 @@ and the report only; all others are of weight *result*.
 
 ";
 
-const TRAPS: &str = "
-## Traps
+const PITFALLS: &str = "
+## Pitfalls
 
-For each: what is found and its effect. `dbdyno plan` and the report print the remedy, most often
-that of its class. A trap about a class in `differs` is not reported. Conditions:
-`crates/analyse/src/parity/traps.toml`.
+For each: what is found and its effect. `dbdyno plan` and the report print the remedy. A pitfall
+about a class in `differs` is not reported. The settings and values that each is about:
+`crates/analyse/src/parity/pitfalls.toml`.
 
 ";
 
@@ -52,10 +53,10 @@ fn reference() -> String {
     let mut page = HEAD.to_owned();
     page.push_str(CLASSES);
     classes().iter().for_each(|class| write_class(&mut page, class));
-    page.push_str(TRAPS);
-    for trap in traps() {
+    page.push_str(PITFALLS);
+    for pitfall in pitfalls() {
         // Writing to a String cannot fail.
-        let _ = writeln!(page, "* `{}`: {}. {}", trap.id, trap.title, trap.effect);
+        let _ = writeln!(page, "* `{}`: {}. {}", pitfall.id, pitfall.title, pitfall.effect);
     }
     filled::filled(&page)
 }

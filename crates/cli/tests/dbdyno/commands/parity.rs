@@ -25,7 +25,8 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     insta::assert_snapshot!(section(&ended.out), @r#"
     Configuration differences ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
     • differs: page size: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change
-      and read more for each row. Remedy: page_size = "8 KiB" in each config, which is PostgreSQL's own.
+      and read more for each row. InnoDB has 16 KiB, PostgreSQL 8 KiB. Remedy: page_size = "8 KiB" in
+      each config, which is PostgreSQL's own.
 
     Settings by class
     Predicted from what each build answered, and the plan; no server was started. * = server default.

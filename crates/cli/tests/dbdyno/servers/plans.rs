@@ -23,7 +23,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 const NO_BINLOG_IN_ENGINE: &str =
     "binlog_in_engine = true: MariaDB 11.8.* has none; it exists in MariaDB from 12.3";
 
-/// Traps that a plan walks into on purpose, and that no class of settings covers: plan, trap.
+/// Pitfalls that a plan walks into on purpose, and that no class of settings covers: plan, pitfall.
 const ON_PURPOSE: &[(&str, &str)] = &[
     ("flush-methods", "no-fsync-after-direct"),
     ("insert-benchmark-2024", "commit-not-synced"),
@@ -37,7 +37,7 @@ const ON_PURPOSE: &[(&str, &str)] = &[
     ("sysbench-io-bound-2021", "checksum-slow"),
 ];
 
-/// The same, where only a server's own settings show it: plan, trap.
+/// The same, where only a server's own settings show it: plan, pitfall.
 const SHOWN_BY_THE_SERVER: &[(&str, &str)] = &[("oltp-2012", "checksum-slow")];
 
 fn folder() -> PathBuf {
@@ -146,7 +146,7 @@ fn judge(desk: &Desk, ended: &Ended, name: &str, cells: usize) -> Result<(), Str
 
 /// What the report says against how the variants were set.
 fn unmeant(parity: &Parity, name: &str) -> Vec<String> {
-    let is_fault = |kind| matches!(kind, RemarkKind::Difference | RemarkKind::Trap | RemarkKind::Detail);
+    let is_fault = |kind| matches!(kind, RemarkKind::Difference | RemarkKind::Pitfall | RemarkKind::Detail);
     let known: Vec<_> = ON_PURPOSE.iter().chain(SHOWN_BY_THE_SERVER).collect();
     let remarks = parity
         .remarks
@@ -167,7 +167,7 @@ fn every_plan_that_ships_foresees_nothing_of_servers_that_are_not_here_and_says_
             desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")).env("DBDYNO_PASSWORD", "any"));
         // What this machine lacks, servers or room, has exit statuses of its own.
         assert!(matches!(ended.code, Some(0 | 3 | 4)), "{name}: {ended:?}");
-        let said = |line: &&str| ["• differs", "• trap"].iter().any(|mark| line.starts_with(mark));
+        let said = |line: &&str| ["• differs", "• pitfall"].iter().any(|mark| line.starts_with(mark));
         let said: Vec<&str> = ended.out.lines().filter(said).collect();
         assert!(said.is_empty(), "{name}: {said:?}");
         let has_servers = std::fs::read_to_string(&path).unwrap().contains("server = \"m");

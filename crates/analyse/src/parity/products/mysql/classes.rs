@@ -7,7 +7,7 @@ use crate::parity::subject::{Derive, Knowledge, Reader, Subject};
 use crate::parity::value::{Value, switch};
 use crate::servers::engine_name;
 
-/// Every function by the name that `classes.toml` gives it.
+/// Every function by the name that `classes.toml` or `pitfalls.toml` gives it.
 pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("aio", aio),
     ("binlog", binlog),
@@ -22,6 +22,7 @@ pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("commit", commit),
     ("engine", |reader| reader.engine().map(|engine| Value::words(engine_name(engine)))),
     ("flush_neighbours", flush_neighbours),
+    ("gtid", gtid),
     ("io", io),
     ("isolation", isolation),
     ("page_size", page_size),
@@ -32,6 +33,7 @@ pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("statistics", statistics),
     ("strictness", strictness),
     ("sync_call", sync_call),
+    ("thread_pool", thread_pool),
     ("threads", threads),
     ("tls", |reader| reader.subject.tls.map(Value::Switch)),
     ("torn_pages", torn_pages),
@@ -81,6 +83,11 @@ fn binlog_content(reader: &Reader<'_>) -> Option<Value> {
     let rows =
         if format.eq_ignore_ascii_case("statement") { String::new() } else { format!(", {image} rows") };
     Some(Value::words(format!("{format}{rows}")))
+}
+
+/// Whether transactions are written with them.
+fn gtid(reader: &Reader<'_>) -> Option<Value> {
+    Some(Value::Switch(reader.is_on("gtid_mode")? && reader.is_on("log_bin")?))
 }
 
 fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
@@ -225,6 +232,12 @@ fn threads(reader: &Reader<'_>) -> Option<Value> {
         "no-threads" => "one thread",
         _ => "a thread each",
     }))
+}
+
+/// Groups of threads, where there is a pool.
+fn thread_pool(reader: &Reader<'_>) -> Option<Value> {
+    let is_pool = reader.text("thread_handling")? == "pool-of-threads";
+    is_pool.then(|| reader.size("thread_pool_size")).flatten().map(|size| Value::Number(size as f64))
 }
 
 /// MySQL 5.5 has transient ones only.

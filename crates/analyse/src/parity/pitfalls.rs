@@ -1,0 +1,290 @@
+//! The catalogue of pitfalls, and which of them a set of variants has met.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::classes::{classes, read};
+use super::effective::{FATES, FatedLine};
+use super::entries;
+use super::predicted::parts;
+use super::remarks::{Remark, RemarkKind, What};
+use super::subject::Subject;
+use super::value::{Value, says_the_same};
+
+static PITFALLS: LazyLock<Vec<Pitfall>> = LazyLock::new(|| entries(include_str!("pitfalls.toml")));
+
+/// What a run does, as far as pitfalls look at it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Circumstances {
+    /// About what the tables take on the disk.
+    pub data_bytes: Option<u64>,
+    /// Most at once.
+    pub connections: Option<u64>,
+    /// CPUs that the server is bound to.
+    pub server_cpus: Option<u64>,
+}
+
+/// One pitfall. The data file says what the fields are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pitfall {
+    pub(super) id: String,
+    pub(super) title: String,
+    #[serde(default)]
+    product: Vec<String>,
+    #[serde(default)]
+    versions: String,
+    pub(super) setting: Option<String>,
+    pub(super) class: Option<String>,
+    #[serde(default)]
+    values: Vec<String>,
+    #[serde(default)]
+    below: BTreeMap<Figure, f64>,
+    #[serde(default)]
+    above: BTreeMap<Figure, f64>,
+    configured: Option<bool>,
+    #[serde(default)]
+    differs: bool,
+    lines: Option<String>,
+    pub(super) effect: String,
+    write: String,
+}
+
+/// What a value is held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Figure {
+    Data,
+    Connections,
+    Cpus,
+    Byte,
+}
+
+/// All pitfalls, in the order in which reports show them.
+pub(super) fn pitfalls() -> &'static [Pitfall] {
+    &PITFALLS
+}
+
+impl Circumstances {
+    fn figure(&self, figure: Figure) -> Option<f64> {
+        let count = match figure {
+            Figure::Data => self.data_bytes,
+            Figure::Connections => self.connections,
+            Figure::Cpus => self.server_cpus,
+            Figure::Byte => Some(1),
+        };
+        count.map(|count| count as f64)
+    }
+}
+
+impl Pitfall {
+    /// `None` when no variant has met it.
+    pub(super) fn met(&self, subjects: &[Subject], run: Circumstances) -> Option<Remark> {
+        let (mut variants, mut lines, mut is_free) = (Vec::new(), Vec::new(), false);
+        for subject in subjects.iter().filter(|subject| self.is_about(subject)) {
+            let fated = self.fated(subject);
+            match if self.lines.is_some() { Some(!fated.is_empty()) } else { self.misleads(subject, run) } {
+                Some(true) => variants.push(subject.name.clone()),
+                Some(false) => is_free = true,
+                None => {}
+            }
+            lines.extend(fated.into_iter().map(|line| (subject.name.clone(), line)));
+        }
+        let is_met = !variants.is_empty() && (is_free || !self.differs);
+        is_met.then(|| Remark {
+            kind: RemarkKind::Pitfall,
+            id: self.id.clone(),
+            variants,
+            what: What::Pitfall { title: self.title.clone(), lines },
+            effect: self.effect.clone(),
+            write: self.write.clone(),
+        })
+    }
+
+    fn is_about(&self, subject: &Subject) -> bool {
+        let (from, below) = self.versions.split_once("..").unwrap_or_default();
+        let is_named = |name: &String| name == subject.product.name || name == subject.product.family;
+        subject.knowledge.is_of_settings()
+            && (self.product.is_empty() || self.product.iter().any(is_named))
+            && subject.version >= parts(from)
+            && (below.is_empty() || subject.version < parts(below))
+    }
+
+    /// Whether the value misleads; `None` where there is none.
+    fn misleads(&self, subject: &Subject, run: Circumstances) -> Option<bool> {
+        let found = match &self.setting {
+            Some(setting) => read(subject, setting, |text| text.map(Value::words))?,
+            None => classes().iter().find(|class| Some(&class.id) == self.class.as_ref())?.of(subject)?,
+        };
+        let text = found.value.to_string();
+        let all = |bounds: &BTreeMap<Figure, f64>, holds: fn(&f64, &f64) -> bool| {
+            bounds.iter().all(|(figure, times)| {
+                let bound = run.figure(*figure).map(|figure| figure * times);
+                found.value.number().zip(bound).is_some_and(|(value, bound)| holds(&value, &bound))
+            })
+        };
+        let is_as_configured = |wanted| subject.is_on_record() && found.is_configured == wanted;
+        Some(
+            (self.values.is_empty() || self.values.iter().any(|value| says_the_same(value, &text)))
+                && all(&self.below, f64::lt)
+                && all(&self.above, f64::gt)
+                && self.configured.is_none_or(is_as_configured),
+        )
+    }
+
+    fn fated(&self, subject: &Subject) -> Vec<FatedLine> {
+        let fate = FATES.iter().find(|(word, _)| self.lines.as_deref() == Some(word));
+        fate.map(|(_, fate)| fate(subject)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parity::effective::FatedLine;
+    use crate::parity::testing::configured;
+
+    const RUN: Circumstances =
+        Circumstances { data_bytes: Some(10 << 30), connections: Some(120), server_cpus: Some(1) };
+
+    /// Pitfalls that these have met together: product, version, option file.
+    fn met(variants: &[(&str, &str, &str)]) -> Vec<&'static str> {
+        let subject = |(product, version, config): &(&str, &str, &str)| {
+            let head = if matches!(*product, "MySQL" | "MariaDB") { "[mysqld]\n" } else { "" };
+            configured(product, product, version, &format!("{head}{config}\n"))
+        };
+        let subjects: Vec<Subject> = variants.iter().map(subject).collect();
+        let is_met = |pitfall: &&Pitfall| pitfall.met(&subjects, RUN).is_some();
+        pitfalls().iter().filter(is_met).map(|pitfall| pitfall.id.as_str()).collect()
+    }
+
+    /// Of a server that is set so, and without it those of its defaults.
+    fn met_by(product: &str, version: &str, config: &str) -> String {
+        let defaults = met(&[(product, version, "")]);
+        let own = met(&[(product, version, config)]);
+        own.iter().filter(|id| !defaults.contains(id)).copied().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_the_defaults_of_a_server_are_too_small_for_is_met() {
+        assert_eq!(met(&[("MySQL", "8.0.31", "")]), ["redo-small", "buffer-pool-default"]);
+        assert_eq!(
+            met(&[("PostgreSQL", "15.1", "")]),
+            ["buffer-pool-default", "too-few-connections"],
+            "its log has 1 GiB"
+        );
+        assert_eq!(met(&[("SQLite", "3.50", "")]), ["sqlite-cache-default"]);
+        let large = "innodb_buffer_pool_size = 1G\ninnodb_redo_log_capacity = 4G";
+        assert_eq!(met(&[("MySQL", "8.0.31", large)]), [""; 0]);
+    }
+
+    #[test]
+    fn each_row_is_met_by_the_values_that_it_names() {
+        for (id, config) in [
+            ("binlog-not-synced", "sync_binlog = 0"),
+            ("commit-not-synced", "innodb_flush_log_at_trx_commit = 2"),
+            ("commit-not-synced", "innodb_flush_log_at_trx_commit = 0"),
+            ("nosync", "innodb_flush_method = nosync"),
+            ("no-fsync-after-direct", "innodb_flush_method = O_DIRECT_NO_FSYNC"),
+            ("torn-pages-off", "skip-innodb-doublewrite"),
+            ("checksum-none", "innodb_checksum_algorithm = none"),
+            ("autocommit-off", "autocommit = 0"),
+            ("statistics-transient", "innodb_stats_persistent = 0"),
+            ("native-aio-off", "innodb_use_native_aio = 0"),
+            ("dedicated-server", "innodb_dedicated_server = 1"),
+            ("statement-log", "general_log = 1"),
+            ("slow-log", "slow-query-log"),
+            ("too-few-connections", "max_connections = 100"),
+            ("wrong-group", "[mysql]\ninnodb_flush_log_at_trx_commit = 2"),
+            ("loose-not-taken", "loose-innodb_no_such = none"),
+            ("set-twice", "sync_binlog = 0\nsync-binlog = 1"),
+            ("changed-by-server", "innodb_buffer_pool_size = 200M"),
+            ("", "innodb_flush_log_at_trx_commit = 1\nsync_binlog = 1\nsync-binlog = 1"),
+        ] {
+            assert_eq!(met_by("MySQL", "8.0.31", config), id, "{config}");
+        }
+        for (version, id, config) in [
+            ("11.4.1", "flush-method-split", "innodb_flush_method = fsync"),
+            ("10.11.5", "", "innodb_flush_method = fsync"),
+            (
+                "11.4.1",
+                "flush-method-split no-fsync-after-direct no-fsync-without-effect",
+                "innodb_flush_method = O_DIRECT_NO_FSYNC",
+            ),
+            ("11.4.5", "flush-method-split no-fsync-after-direct", "innodb_flush_method = O_DIRECT_NO_FSYNC"),
+            ("10.11.5", "query-cache", "query_cache_type = 1"),
+            ("10.11.5", "page-compression", "innodb_compression_default = 1"),
+            ("10.11.5", "thread-pool-too-large", "thread_handling = pool-of-threads\nthread_pool_size = 2"),
+            ("10.11.5", "", "thread_handling = pool-of-threads\nthread_pool_size = 1"),
+            ("10.11.5", "", "thread_pool_size = 2"),
+        ] {
+            assert_eq!(met_by("MariaDB", version, config), id, "{version} {config}");
+        }
+        for (id, config) in [
+            ("commit-not-synced", "synchronous_commit = off"),
+            ("", "synchronous_commit = local"),
+            ("nothing-synced", "fsync = no"),
+            ("torn-pages-off", "full_page_writes = off"),
+            ("statement-log", "log_statement = 'all'"),
+            ("slow-log", "log_min_duration_statement = 0"),
+            ("autovacuum-off", "autovacuum = off"),
+        ] {
+            assert_eq!(met_by("PostgreSQL", "15.1", config), id, "{config}");
+        }
+        for (id, config) in [
+            ("nothing-synced", "PRAGMA synchronous = 0"),
+            ("nothing-synced", "PRAGMA journal_mode = memory"),
+            ("synced-at-checkpoints", "PRAGMA journal_mode = WAL\nPRAGMA synchronous = 1"),
+            ("", "PRAGMA synchronous = normal"),
+        ] {
+            assert_eq!(met_by("SQLite", "3.50", config), id, "{config}");
+        }
+    }
+
+    #[test]
+    fn what_misleads_only_where_variants_differ_is_not_met_by_one_alone() {
+        for (id, config) in [
+            ("checksum-slow", "innodb_checksum_algorithm = innodb"),
+            ("name-resolution", "skip-name-resolve"),
+            ("gtid", "gtid_mode = on"),
+        ] {
+            let one = ("MySQL", "8.0.31", config);
+            let all = met(&[one, ("MySQL", "8.0.31", "")]);
+            assert!(all.contains(&id) && !met(&[one, one]).contains(&id), "{id}: {all:?}");
+        }
+        let without_log = ("MySQL", "9.7.4", "gtid_mode = on\nskip_log_bin");
+        assert!(!met(&[without_log, ("MySQL", "8.0.31", "")]).contains(&"gtid"));
+    }
+
+    #[test]
+    fn each_row_is_whole() {
+        for (index, pitfall) in pitfalls().iter().enumerate() {
+            let id = &pitfall.id;
+            assert!(pitfalls()[..index].iter().all(|other| other.id != *id), "{id} twice");
+            for text in [&pitfall.title, &pitfall.effect, &pitfall.write] {
+                assert!(!text.is_empty(), "{id}");
+            }
+            let class = pitfall.class.as_ref();
+            assert!(class.is_none_or(|class| classes().iter().any(|known| known.id == *class)), "{id}");
+            let lines = pitfall.lines.as_deref();
+            assert!(lines.is_none_or(|lines| FATES.iter().any(|(word, _)| *word == lines)), "{id}");
+            assert!(pitfall.setting.is_some() || class.is_some() || lines.is_some(), "{id}");
+        }
+    }
+
+    #[test]
+    fn lines_of_option_files_are_named_with_their_variant() {
+        let config = "[mysqld]\nsync_binlog = 1\nsync_binlog = 0\n";
+        let subjects = [configured("a", "MySQL", "8.0.31", config)];
+        let pitfall = pitfalls().iter().find(|pitfall| pitfall.id == "set-twice").unwrap();
+        let What::Pitfall { lines, .. } = pitfall.met(&subjects, RUN).unwrap().what else {
+            panic!("no pitfall")
+        };
+        let [(variant, FatedLine::Twice { line: 2, later_line: 3, .. })] = &lines[..] else {
+            panic!("{lines:?}")
+        };
+        assert_eq!(variant, "a");
+    }
+}
