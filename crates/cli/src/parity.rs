@@ -31,7 +31,7 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, ExitError> {
     let text = toml::to_string(plan).map_err(ExitError::ours)?;
     let mut words = PlanWords::read(&text);
     let sends_text_only = !plan.workload.iter().any(|(_, options)| options.needs().prepares);
-    words.variants.values_mut().for_each(|extra| extra.sends_text_only = sends_text_only);
+    words.variants.iter_mut().for_each(|extra| extra.sends_text_only = sends_text_only);
     Ok(words)
 }
 

@@ -28,6 +28,8 @@ pub struct Class {
     /// By family too.
     #[serde(default)]
     pub(super) absent: BTreeMap<String, String>,
+    #[serde(default)]
+    words: BTreeMap<String, String>,
     pub write: String,
 }
 
@@ -80,19 +82,23 @@ impl Class {
     pub(super) fn of_what_is_there(&self, subject: &Subject) -> Option<ClassValue> {
         let family = subject.product.family;
         let absent = self.absent.get(family).map(String::as_str);
-        read(subject, self.from.get(family)?, |text| {
+        read(subject, self.from.get(family).map_or("", String::as_str), |text| {
             let text = text.or(absent)?;
             match self.kind {
                 Kind::Size => size(text).map(Value::Size),
                 Kind::Number => number(text).map(Value::Number),
                 Kind::Switch => switch(text).map(Value::Switch),
-                Kind::Words => Some(Value::words(text.to_ascii_lowercase())),
+                Kind::Words => {
+                    let text = text.to_ascii_lowercase();
+                    Some(Value::words(self.words.get(&text).unwrap_or(&text)))
+                }
             }
         })
     }
 }
 
-/// What a setting, or `NAME()` of the product's functions, comes to; `plain` reads the setting.
+/// What a setting, or `NAME()` of the product's functions, comes to; `plain` reads the setting. An
+/// empty source is none.
 pub(super) fn read(
     subject: &Subject,
     source: &str,
@@ -101,6 +107,7 @@ pub(super) fn read(
     let reader = Reader::new(subject);
     let value = match source.strip_suffix("()") {
         Some(name) => subject.product.classes.iter().find(|(known, _)| *known == name)?.1(&reader)?,
+        None if source.is_empty() => plain(None)?,
         None => plain(reader.text(source))?,
     };
     let names = reader.names();

@@ -140,7 +140,7 @@ fn unknown(subject: &Subject) -> Option<Remark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::subject::Extra;
+    use crate::parity::plan_words::Extra;
     use crate::parity::testing::{configured, server, variant};
 
     /// `Difference binlog: on* (a), off (b)`; a default has a star.
@@ -168,7 +168,18 @@ mod tests {
         let parity = compared(&subjects, &[], Circumstances::default());
         let differing: Vec<&str> =
             parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
-        assert_eq!(differing, ["binlog", "io", "charset", "collation", "performance-schema"]);
+        assert_eq!(
+            differing,
+            [
+                "binlog",
+                "io",
+                "charset",
+                "collation",
+                "column-definitions",
+                "protocol-options",
+                "performance-schema"
+            ]
+        );
         insta::assert_snapshot!(shown(&parity.remarks[0]), @"Difference binlog: binary log, synced at each commit* (my), off* (ma)");
     }
 
@@ -178,7 +189,8 @@ mod tests {
         let ma = format!("[mysqld]\n{EQUAL}innodb_log_file_size = 1G\n");
         let subjects =
             [configured("my", "MySQL", "8.0.31", &my), configured("ma", "MariaDB", "10.11.5", &ma)];
-        let parity = compared(&subjects, &[], Circumstances::default());
+        let of_the_clients = ["column-definitions".to_owned(), "protocol-options".to_owned()];
+        let parity = compared(&subjects, &of_the_clients, Circumstances::default());
         assert_eq!(parity.of_kind(RemarkKind::Difference).count(), 0, "{}", shown_all(&parity));
         let redo = parity.classes.iter().find(|row| row.id == "redo").unwrap();
         assert_eq!(

@@ -39,13 +39,13 @@ pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
 pub use effective::FatedLine;
 pub use pitfalls::Circumstances;
-pub use plan_words::{Mode, PlanWords};
+pub use plan_words::{Extra, Mode, PlanWords};
 pub use remarks::{
     ClassCell, ClassDifference, ClassRow, Foreign, Parity, Remark, RemarkKind, SettingDifference,
     SharedValue, Standing, VariantKnowledge, What,
 };
 pub(crate) use settings::KNOWN;
-pub use subject::{Build, Extra, Knowledge, Settings, Subject};
+pub use subject::{Build, Knowledge, Settings, Subject};
 pub use value::{Value, size_text};
 
 fn data<T: DeserializeOwned>(text: &str) -> T {

@@ -1,14 +1,11 @@
-//! What a plan says about parity. The record holds the plan's text; this reads the few keys that
-//! matter here.
+//! What a plan says about parity. The record holds the plan's text; of that these few keys matter
+//! here.
 
-use std::collections::BTreeMap;
-
-use toml::{Table, Value};
-
-use super::subject::Extra;
+use serde::{Deserialize, Deserializer};
 
 /// What is to happen when variants are not set alike.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     Off,
     /// It is reported.
@@ -19,55 +16,54 @@ pub enum Mode {
 }
 
 /// The plan's words on parity.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct PlanWords {
+    #[serde(rename = "parity")]
     pub mode: Mode,
     /// Classes in which the variants are meant to differ, by id.
     pub differs: Vec<String>,
-    /// By the variant's name.
-    pub variants: BTreeMap<String, Extra>,
+    #[serde(rename = "variant")]
+    pub variants: Vec<Extra>,
+}
+
+/// What a plan says of a variant beyond its option file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Extra {
+    pub name: String,
+    pub engine: Option<String>,
+    /// Whether the plan asks for encrypted connections.
+    #[serde(deserialize_with = "is_asked_for")]
+    pub tls: bool,
+    /// `always` or `once`, where the plan says how often answers define their columns.
+    pub column_definitions: Option<String>,
+    /// Whether connections ask for results without EOF packets, where the plan says so.
+    pub deprecate_eof: Option<bool>,
+    /// Whether they ask for reports of changes of the session's state, where the plan says so.
+    pub session_track: Option<bool>,
+    /// Character set of connections, where the plan names one.
+    pub client_charset: Option<String>,
+    /// The plan's workloads prepare no statement on MariaDB and MySQL.
+    #[serde(skip)]
+    pub sends_text_only: bool,
 }
 
 impl PlanWords {
     /// Reads the text of a plan. What it does not say, or cannot be read, is the default.
     pub fn read(plan: &str) -> Self {
-        let Ok(plan) = plan.parse::<Table>() else { return Self::default() };
-        let mode = match plan.get("parity").and_then(Value::as_str) {
-            Some("off") => Mode::Off,
-            Some("refuse") => Mode::Refuse,
-            _ => Mode::Warn,
-        };
-        let differs = plan.get("differs").and_then(Value::as_array).into_iter().flatten();
-        let variants = plan.get("variant").and_then(Value::as_array).into_iter().flatten();
-        Self {
-            mode,
-            differs: differs.filter_map(|id| Some(id.as_str()?.to_owned())).collect(),
-            variants: variants.filter_map(extra).collect(),
-        }
+        toml::from_str(plan).unwrap_or_default()
     }
 
     /// What the plan says of one variant.
     pub fn extra(&self, variant: &str) -> Extra {
-        self.variants.get(variant).cloned().unwrap_or_default()
+        self.variants.iter().find(|extra| extra.name == variant).cloned().unwrap_or_default()
     }
 }
 
-fn extra(variant: &Value) -> Option<(String, Extra)> {
-    let name = variant.get("name")?.as_str()?.to_owned();
-    let engine = variant.get("engine").and_then(Value::as_str).map(str::to_owned);
-    let tls = variant.get("tls").is_some_and(|tls| tls.get("mode").and_then(Value::as_str) != Some("off"));
-    let word = |key| variant.get(key).and_then(Value::as_str);
-    let switch = |key| variant.get(key).and_then(Value::as_bool);
-    let extra = Extra {
-        engine,
-        tls,
-        column_definitions_always: word("column_definitions") == Some("always"),
-        deprecate_eof: switch("deprecate_eof"),
-        session_track: switch("session_track"),
-        client_charset: word("client_charset").map(str::to_owned),
-        ..Extra::default()
-    };
-    Some((name, extra))
+fn is_asked_for<'de, D: Deserializer<'de>>(tls: D) -> Result<bool, D::Error> {
+    let tls = toml::Table::deserialize(tls)?;
+    Ok(tls.get("mode").and_then(toml::Value::as_str) != Some("off"))
 }
 
 #[cfg(test)]
@@ -84,20 +80,22 @@ mod tests {
         assert_eq!(
             words.extra("a"),
             Extra {
+                name: "a".to_owned(),
                 engine: Some("rocksdb".to_owned()),
                 tls: true,
-                column_definitions_always: true,
+                column_definitions: Some("always".to_owned()),
                 deprecate_eof: Some(true),
                 session_track: Some(false),
                 client_charset: Some("latin1".to_owned()),
                 sends_text_only: false,
             }
         );
-        assert_eq!([words.extra("b"), words.extra("c")], [Extra::default(), Extra::default()]);
+        let named = |name: &str| Extra { name: name.to_owned(), ..Extra::default() };
+        assert_eq!([words.extra("b"), words.extra("c")], [named("b"), Extra::default()]);
     }
 
     #[test]
-    fn a_plan_from_before_these_keys_is_reported_and_declares_nothing() {
+    fn a_plan_without_these_keys_is_reported_and_declares_nothing() {
         assert_eq!(PlanWords::read("name = \"p\"\n"), PlanWords::default());
         assert_eq!(PlanWords::read("not a plan").mode, Mode::Warn);
     }

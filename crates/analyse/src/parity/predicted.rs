@@ -4,10 +4,11 @@
 use dbdyno_record::{ServerInfo, VariantInfo};
 
 use super::configured::ConfiguredLine;
+use super::plan_words::Extra;
 use super::products;
 use super::remarks::Foreign;
 use super::settings::KNOWN;
-use super::subject::{Build, Extra, Knowledge, Product, Settings, Subject};
+use super::subject::{Build, Knowledge, Product, Settings, Subject};
 use super::value;
 
 impl Subject {

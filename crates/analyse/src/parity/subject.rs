@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::configured::ConfiguredLine;
+use super::plan_words::Extra;
 use super::remarks::Foreign;
 use super::value::{Value, size, switch};
 
@@ -90,24 +91,6 @@ pub struct Subject {
     pub(super) is_external: bool,
     /// The server that was read back, where it is none of the products.
     pub(super) foreign: Option<Foreign>,
-}
-
-/// What a plan says of a variant beyond its option file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Extra {
-    pub engine: Option<String>,
-    /// Whether the plan asks for encrypted connections.
-    pub tls: bool,
-    /// Whether the plan asks for column definitions with each answer.
-    pub column_definitions_always: bool,
-    /// Whether connections ask for results without EOF packets, where the plan says so.
-    pub deprecate_eof: Option<bool>,
-    /// Whether they ask for reports of changes of the session's state, where the plan says so.
-    pub session_track: Option<bool>,
-    /// Character set of connections, where the plan names one.
-    pub client_charset: Option<String>,
-    /// The plan's workloads prepare no statement on MariaDB and MySQL.
-    pub sends_text_only: bool,
 }
 
 /// What is known of a server before it runs.

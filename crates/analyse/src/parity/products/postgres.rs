@@ -2,6 +2,7 @@
 
 use super::{LATER, NEVER, SYNCED, UNKNOWN, io_words};
 use crate::parity::configured::{ConfiguredLine, unquoted, without_comment};
+use crate::parity::settings::KNOWN;
 use crate::parity::subject::{Product, Reader};
 use crate::parity::value::Value;
 
@@ -12,37 +13,15 @@ pub(super) const ALL: &[Product] = &[Product {
     lines: |text, _, _| postgresql_conf(text),
     plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),
     classes: &[
-        ("always_on", |_| Some(Value::Switch(true))),
-        ("charset", charset),
         ("collation", |reader| reader.text("lc_collate").map(Value::words)),
         ("commit", commit),
         ("io", io),
         ("isolation", isolation),
-        ("no_binlog", |_| Some(Value::words("off"))),
         ("statement_logging", statement_logging),
         ("tls", |reader| reader.subject.tls.map(Value::Switch)),
-        ("torn_pages", torn_pages),
     ],
     ..UNKNOWN
 }];
-
-/// Bare numbers count in these units, in bytes or milliseconds.
-const UNITS: &[(&str, f64)] = &[
-    ("autovacuum_work_mem", 1024.0),
-    ("bgwriter_delay", 1.0),
-    ("checkpoint_timeout", 1e3),
-    ("commit_delay", 0.001),
-    ("effective_cache_size", 8192.0),
-    ("log_min_duration_statement", 1.0),
-    ("maintenance_work_mem", 1024.0),
-    ("max_wal_size", 1_048_576.0),
-    ("min_wal_size", 1_048_576.0),
-    ("shared_buffers", 8192.0),
-    ("temp_buffers", 8192.0),
-    ("wal_buffers", 8192.0),
-    ("wal_writer_delay", 1.0),
-    ("work_mem", 1024.0),
-];
 
 /// Options of `initdb` that decide a setting.
 const INITDB: &[(&str, &str, &str)] = &[
@@ -72,16 +51,10 @@ fn postgresql_conf(text: &str) -> Vec<ConfiguredLine> {
 }
 
 fn with_unit(name: &str, value: String) -> String {
-    let unit = UNITS.iter().find(|(setting, _)| *setting == name);
-    match (unit, value.parse::<f64>()) {
-        (Some((_, unit)), Ok(number)) if number > 0.0 => format!("{}", number * unit),
+    match (KNOWN.units.get(name), value.parse::<f64>()) {
+        (Some(unit), Ok(number)) if number > 0.0 => format!("{}", number * unit),
         _ => value,
     }
-}
-
-fn charset(reader: &Reader<'_>) -> Option<Value> {
-    let text = reader.text("server_encoding")?;
-    Some(Value::words(if text.eq_ignore_ascii_case("utf8") { "UTF-8" } else { text }))
 }
 
 fn commit(reader: &Reader<'_>) -> Option<Value> {
@@ -109,10 +82,6 @@ fn statement_logging(reader: &Reader<'_>) -> Option<Value> {
         ("none", true) => "slow ones",
         _ => "all or some",
     }))
-}
-
-fn torn_pages(reader: &Reader<'_>) -> Option<Value> {
-    Some(Value::words(if reader.is_on("full_page_writes")? { "on" } else { "off" }))
 }
 
 /// A node of a query plan; conditions, which hold the values, are left out.

@@ -1,6 +1,6 @@
 //! SQLite.
 
-use super::{NEVER, SYNCED, UNKNOWN, io_words};
+use super::{NEVER, SYNCED, UNKNOWN};
 use crate::parity::configured::{ConfiguredLine, unquoted};
 use crate::parity::subject::{Product, Reader};
 use crate::parity::value::Value;
@@ -11,17 +11,7 @@ pub(super) const ALL: &[Product] = &[Product {
     lines: |text, _, _| pragmas(text),
     word: Some(word),
     plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),
-    classes: &[
-        ("always_on", |_| Some(Value::Switch(true))),
-        ("buffer_pool", buffer_pool),
-        ("charset", charset),
-        ("commit", commit),
-        ("io", |_| Some(io_words(false))),
-        ("no_binlog", |_| Some(Value::words("off"))),
-        ("no_checksums", |_| Some(Value::Switch(false))),
-        ("redo", redo),
-        ("serializable", |_| Some(Value::words("serializable"))),
-    ],
+    classes: &[("buffer_pool", buffer_pool), ("commit", commit), ("redo", redo)],
     ..UNKNOWN
 }];
 
@@ -54,11 +44,6 @@ fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
     // Negative: KiB.
     let unit = if pages < 0 { 1024 } else { reader.size("page_size")? };
     Some(Value::Size(pages.unsigned_abs() * unit))
-}
-
-fn charset(reader: &Reader<'_>) -> Option<Value> {
-    let text = reader.text("encoding")?;
-    Some(Value::words(if text.eq_ignore_ascii_case("utf-8") { "UTF-8" } else { text }))
 }
 
 fn commit(reader: &Reader<'_>) -> Option<Value> {

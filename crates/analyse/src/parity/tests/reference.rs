@@ -48,6 +48,8 @@ about a class in `differs` is not reported. The settings and values that each is
 
 ";
 
+static NONE: String = String::new();
+
 /// The whole page, as Markdown.
 fn reference() -> String {
     let mut page = HEAD.to_owned();
@@ -66,8 +68,9 @@ fn write_class(page: &mut String, class: &Class) {
     let from: Vec<String> = sources
         .iter()
         .filter_map(|(family, name)| {
-            let source = class.from.get(*family)?;
-            Some(if source.ends_with("()") { (*name).to_owned() } else { format!("{name} `{source}`") })
+            let source = class.from.get(*family).or(class.absent.get(*family).map(|_| &NONE))?;
+            let is_setting = !source.is_empty() && !source.ends_with("()");
+            Some(if is_setting { format!("{name} `{source}`") } else { (*name).to_owned() })
         })
         .collect();
     let family = (class.across == Across::Family).then_some("*family*");

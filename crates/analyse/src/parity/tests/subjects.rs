@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use dbdyno_record::{ServerInfo, VariantInfo};
 
 use super::data;
-use super::subject::{Build, Extra, Settings, Subject};
+use super::plan_words::Extra;
+use super::subject::{Build, Settings, Subject};
 
 pub(super) fn variant(name: &str, config: &str) -> VariantInfo {
     VariantInfo { name: name.to_owned(), config: config.to_owned(), ..VariantInfo::default() }

@@ -9,7 +9,6 @@ use crate::servers::engine_name;
 
 /// Every function by the name that `classes.toml` or `pitfalls.toml` gives it.
 pub(super) const CLASSES: &[(&str, Derive)] = &[
-    ("aio", aio),
     ("binlog", binlog),
     ("binlog_content", binlog_content),
     ("buffer_pool", buffer_pool),
@@ -34,7 +33,6 @@ pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("strictness", strictness),
     ("sync_call", sync_call),
     ("thread_pool", thread_pool),
-    ("threads", threads),
     ("tls", |reader| reader.subject.tls.map(Value::Switch)),
     ("torn_pages", torn_pages),
 ];
@@ -162,38 +160,28 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
 }
 
-/// What the connection agreed on is known of a server that runs; MariaDB can leave definitions out
-/// since 10.6, of statements that are prepared.
+/// What the connection agreed on; before the run that of the connection that asked the build, unless
+/// the plan asks for something else.
 fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
-    let subject = reader.subject;
-    if subject.extra.sends_text_only {
+    let extra = &reader.subject.extra;
+    if extra.sends_text_only {
         return Some(Value::words("nothing is prepared"));
     }
-    let is_once = match subject.knowledge {
-        Knowledge::Effective => reader.text("column_definitions")? == "once",
-        _ => {
-            let can = is_mariadb(subject.product) && subject.version >= [10, 6, 0];
-            can && !subject.extra.column_definitions_always
-        }
-    };
-    Some(Value::words(if is_once { "once" } else { "with each answer" }))
+    let is_once = reader.text("column_definitions")? == "once";
+    let is_asked = extra.column_definitions.as_deref() != Some("always");
+    Some(Value::words(if is_once && is_asked { "once" } else { "with each answer" }))
 }
 
-/// What the connection agreed on is known of a server that runs. Before it runs, it is what the
-/// plan asks for, else the product's own client library, as far as the server can.
+/// As [`column_definitions`].
 fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
-    let Subject { product, version, extra, knowledge, .. } = reader.subject;
+    let agreed = reader.text("protocol_options")?;
+    let Subject { extra, knowledge, .. } = reader.subject;
     if *knowledge == Knowledge::Effective {
-        return Some(Value::words(reader.text("protocol_options")?));
+        return Some(Value::words(agreed));
     }
-    let is_mariadb = is_mariadb(product);
-    let can = *version >= if is_mariadb { [10, 2, 0] } else { [5, 7, 5] };
-    let asked = [
-        ("DEPRECATE_EOF", extra.deprecate_eof.unwrap_or(!is_mariadb)),
-        ("SESSION_TRACK", extra.session_track.unwrap_or(true)),
-    ];
-    let names: Vec<&str> =
-        asked.iter().filter(|(_, is_asked)| can && *is_asked).map(|(name, _)| *name).collect();
+    let options = [("DEPRECATE_EOF", extra.deprecate_eof), ("SESSION_TRACK", extra.session_track)];
+    let is_used = |(name, asked): &(&str, Option<bool>)| asked.unwrap_or_else(|| agreed.contains(name));
+    let names: Vec<&str> = options.iter().filter(|option| is_used(option)).map(|(name, _)| *name).collect();
     Some(Value::words(if names.is_empty() { "none".to_owned() } else { names.join(", ") }))
 }
 
@@ -222,15 +210,6 @@ fn charset(reader: &Reader<'_>) -> Option<Value> {
         "utf8mb4" => "UTF-8",
         "utf8" | "utf8mb3" => "UTF-8 of up to 3 bytes",
         _ => text,
-    }))
-}
-
-fn threads(reader: &Reader<'_>) -> Option<Value> {
-    Some(Value::words(match reader.text("thread_handling")? {
-        "pool-of-threads" => "a pool",
-        "loaded-dynamically" => "a plugin's pool",
-        "no-threads" => "one thread",
-        _ => "a thread each",
     }))
 }
 
@@ -292,10 +271,6 @@ fn sync_call(reader: &Reader<'_>) -> Option<Value> {
     let uses_fdatasync = reader.is_on("innodb_use_fdatasync") == Some(true);
     let call = if uses_fdatasync { "fdatasync" } else { "fsync" };
     (!is_mariadb(reader.subject.product)).then(|| Value::words(call))
-}
-
-fn aio(reader: &Reader<'_>) -> Option<Value> {
-    Some(Value::words(if reader.is_on("innodb_use_native_aio")? { "native" } else { "threads" }))
 }
 
 fn strictness(reader: &Reader<'_>) -> Option<Value> {

@@ -2,19 +2,8 @@
 
 use super::is_mariadb;
 use crate::parity::configured::{ConfiguredLine, unquoted, without_comment};
+use crate::parity::settings::KNOWN;
 use crate::parity::subject::Product;
-
-/// Settings that client programs have too: in a client's group they are meant for it.
-const OF_CLIENTS: &[&str] = &[
-    "character_set_server",
-    "default_character_set",
-    "max_allowed_packet",
-    "password",
-    "port",
-    "socket",
-    "ssl",
-    "user",
-];
 
 /// As a server of this product and version reads them.
 pub(super) fn lines(text: &str, product: &Product, version: [u32; 3]) -> Vec<ConfiguredLine> {
@@ -60,7 +49,9 @@ fn is_read(group: &str, product: &Product, [major, minor, _]: [u32; 3]) -> bool 
 
 /// Groups of one version or of the other product are there on purpose.
 fn is_for_others(group: &str, name: &str) -> bool {
-    group.contains("mariadb") || group.starts_with("mysqld-") || OF_CLIENTS.contains(&name)
+    group.contains("mariadb")
+        || group.starts_with("mysqld-")
+        || KNOWN.of_clients.iter().any(|client| client == name)
 }
 
 #[cfg(test)]
