@@ -142,10 +142,10 @@ pub(crate) fn install_for_tests(all: bool) -> Result<()> {
 }
 
 /// Gets `entries`, one after the other: Maven's and npm's caches are not made for two at once, and
-/// the network is what takes the time.
+/// the network is what takes the time. One that is there and was not asked what it can do is asked.
 pub(crate) fn get(entries: &[Entry]) -> Result<()> {
-    let there = list(&servers_dir());
-    for entry in entries.iter().filter(|entry| !there.contains(&entry.name)) {
+    let folder = servers_dir();
+    for entry in entries.iter().filter(|entry| fetch::answer_of(&folder, &entry.name).is_none()) {
         fetch::get(entry, &servers_dir(), &AtomicBool::new(false), &mut |line| terminal::note(line))?;
     }
     Ok(())

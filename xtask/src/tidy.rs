@@ -11,7 +11,7 @@ use crate::places;
 const NAME_PRODUCTS: &str = "
 the lists of products: analyse/src/parity/products/mod.rs drivers/src/products.rs plan/src/products/mod.rs
     provision/src/families.rs
-keys of plans: plan/src/model/mod.rs
+keys of plans: model/src/plan.rs
 processes that outlive the first one of a killed server: provision/src/datadir.rs
 names that makers of builds use, and what some builds need: fetch/src/files/maven.rs fetch/src/files/tools.rs
 names of one product that others use or show: cli/src/commands/servers/table.rs drivers/src/null/mod.rs

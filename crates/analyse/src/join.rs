@@ -54,7 +54,7 @@ fn add(all: &mut Run, mut other: Run, number: u32, words: UnlikeWords) {
     let before = all.manifest.order.iter().map(|cell| cell.block).max().unwrap_or(0);
     let cells = other.cells.iter_mut().map(|cell| &mut cell.id).chain(&mut other.manifest.order);
     cells.for_each(|id| id.block += before);
-    all.manifest.blocks += other.manifest.blocks;
+    all.manifest.plan.blocks += other.manifest.plan.blocks;
     all.manifest.order.append(&mut other.manifest.order);
     all.cells.append(&mut other.cells);
     all.warnings.append(&mut other.warnings);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn blocks_follow_each_other_and_what_is_new_is_added() {
         let mut other = of(&["a", "c"], 3_000);
-        other.manifest.seed += 1;
+        other.manifest.plan.seed += 1;
         let joined = join(of(&["a", "b"], 1_000), vec![other], words);
         let cells: Vec<String> =
             joined.cells.iter().map(|cell| format!("{} {}", cell.id.block, cell.id.variant)).collect();

@@ -40,9 +40,9 @@ mod tests;
 mod validity;
 mod words;
 
+use dbdyno_model::{Colours, Report};
 use dbdyno_record::{Manifest, Run, StepRecord};
 
-use assemble::sections::PlanText;
 use compare::comparisons::{Comparisons, Rules, Sources};
 use compare::interim_analyses::{Look, looks};
 use compare::margins::Margins;
@@ -73,16 +73,16 @@ pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use model::failure::words as failure_words;
 pub use model::{
     Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CLOSE,
-    CONFIDENCE, Cause, ClientReach, Colours, ComparedSide, ComparedStep, Comparison, Composite,
-    CostBreakdown, CostPart, Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion,
-    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, ForeignLoad,
-    GroupFindings, GroupMemory, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups,
-    MachineRatio, MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference, Prose,
-    PublishedComparison, PublishedRow, Quantity, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
-    SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference,
-    StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint,
-    SweepSpread, SweepVariant, TimeBreakdown, TooFewOperations, Undecided, Validity, VariantStep,
-    VariantSummary, Verdict, WorkloadFindings, ZeroRates,
+    CONFIDENCE, Cause, ClientReach, ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown,
+    CostPart, Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion, ExclusionKind,
+    ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, ForeignLoad, GroupFindings,
+    GroupMemory, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio,
+    MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference, PublishedComparison,
+    PublishedRow, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings,
+    Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference, StallFigure, StatementPlans,
+    StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread, SweepVariant,
+    TimeBreakdown, TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict,
+    WorkloadFindings, ZeroRates,
 };
 pub use model::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
@@ -107,7 +107,7 @@ pub struct Choices {
 /// Pure: the same records give the same findings on any machine. What cannot be computed is `None`
 /// or a warning, never an error.
 pub fn analyse(run: &Run) -> Findings {
-    findings_against(run, &run.manifest.base, Margins::planned(&run.manifest))
+    findings_against(run, run.manifest.base(), Margins::planned(&run.manifest))
 }
 
 /// All findings of a run, compared as chosen. Fails when the chosen base is no variant of the run.
@@ -138,15 +138,15 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
     if let Some(asked) = choices.base.as_ref().filter(|base| !names.contains(base)) {
         return Err(Error::UnknownBase { asked: asked.clone(), known: names.to_vec() });
     }
-    let own = Some(&run.manifest.base).filter(|base| names.contains(base));
+    let own = names.iter().find(|name| *name == run.manifest.base());
     let base = choices.base.as_ref().or(own).unwrap_or(&names[0]).clone();
     let (mut steps, comparisons) = steps_and_comparisons(run, &base, Margins::planned(&run.manifest));
     steps.iter_mut().flatten().for_each(|step| step.variants.retain(|of| names.contains(&of.variant)));
     run.manifest.variants.retain(|variant| names.contains(&variant.name));
     run.manifest.order.retain(|cell| names.contains(&cell.variant));
     run.cells.retain(|cell| names.contains(&cell.id.variant));
-    if !names.contains(&run.manifest.base) {
-        run.manifest.base.clone_from(&names[0]);
+    if own.is_none() {
+        run.manifest.plan.base = Some(names[0].clone());
     }
     Ok(findings_of(run, &base, Margins::planned(&run.manifest), (steps, &comparisons)))
 }
@@ -163,7 +163,7 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
 /// The second name of the base; `None` where another variant than the plan's is the base, against
 /// which nothing ran twice.
 pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
-    manifest.experiment.again.as_deref().filter(|_| manifest.base == base)
+    manifest.plan.again().filter(|_| manifest.base() == base)
 }
 
 fn findings_against(run: &Run, base: &str, margins: Margins<'_>) -> Findings {
@@ -173,7 +173,7 @@ fn findings_against(run: &Run, base: &str, margins: Margins<'_>) -> Findings {
 
 fn rules<'a>(run: &'a Run, base: &'a str, margins: Margins<'a>, looks: &'a [Look]) -> Rules<'a> {
     let manifest = &run.manifest;
-    Rules { base, again: again_of(manifest, base), margins, seed: manifest.seed, looks }
+    Rules { base, again: again_of(manifest, base), margins, seed: manifest.plan.seed, looks }
 }
 
 /// The steps of each workload, and every comparison in them.
@@ -187,10 +187,10 @@ fn steps_and_comparisons(
     let rules = rules(run, base, margins, &looks);
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
-    let plan = PlanText::read(&manifest.plan_toml);
+    let plan = &manifest.plan;
     assemble::sections::keep_grouping(&plan.report, &mut steps);
     let published = Published::read(manifest).map_or_else(Vec::new, |published| published.pairs());
-    let asked = Asked { manifest, sections: &plan.section, published: &published, base };
+    let asked = Asked { manifest, sections: &plan.sections, published: &published, base };
     let names = manifest.workloads.iter().map(|info| info.name.as_str());
     let by_workload: Vec<(&str, &[StepFindings])> = names.zip(steps.iter().map(Vec::as_slice)).collect();
     let comparisons = Comparisons::of(&Sources { run, asked, rules }, &by_workload);
@@ -211,11 +211,11 @@ fn findings_of(
     }
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
-    let twin = manifest.experiment.again.as_deref();
-    let twin = if twin == Some(base) { Some(manifest.base.as_str()) } else { twin };
+    let twin = manifest.plan.again();
+    let twin = if twin == Some(base) { Some(manifest.base()) } else { twin };
     let design = compare::factorial::Design::of(&manifest.variants, base, twin);
     if let Ok(Some(design)) = &design {
-        compare::factorial::judge_effects(&mut all, design, (base, manifest.seed), &looks);
+        compare::factorial::judge_effects(&mut all, design, (base, manifest.plan.seed), &looks);
     }
     let parity = parity::of_run(run);
     for steps in &mut steps {
@@ -223,11 +223,11 @@ fn findings_of(
     }
     let of_workload = |(info, steps)| assemble::workloads::workload_findings(info, rules, steps);
     let workloads: Vec<WorkloadFindings> = manifest.workloads.iter().zip(steps).map(of_workload).collect();
-    let plan = PlanText::read(&manifest.plan_toml);
-    let sections = plan.sections(manifest, &workloads, (comparisons, rules));
+    let report = &manifest.plan.report;
+    let sections = assemble::sections::sections(manifest, &workloads, (comparisons, rules));
     let summary = |variant| assemble::overview::variant_summary(run, variant);
     Findings {
-        run: RunSummary { colours: plan.report.colours, ..assemble::overview::run_summary(run, base) },
+        run: RunSummary { colours: report.colours, ..assemble::overview::run_summary(run, base) },
         variants: manifest.variants.iter().map(summary).collect(),
         warnings: notices::notices(&notices::Facts {
             run,
@@ -238,7 +238,7 @@ fn findings_of(
         }),
         failures: model::failure::failures(run),
         parity,
-        prose: plan.report,
+        prose: Report { published: None, colours: Colours::default(), ..report.clone() },
         sections,
         published: Published::read(manifest).map(|found| found.compared(&workloads, comparisons)),
         workloads,

@@ -9,7 +9,7 @@ mod servers;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use dbdyno_plan::On;
+use dbdyno_model::On;
 use dbdyno_report::ReportPart;
 
 pub(crate) use accepted::accepted;

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use dbdyno_fetch::find_named;
-use dbdyno_plan::{ConfigPart, Plan, Variant, VariantKind};
+use dbdyno_model::{ConfigPart, Variant, VariantKind};
+use dbdyno_plan::{Plan, own_option_file};
 use dbdyno_provision::Base;
 use dbdyno_provision::intents::{ConfigServer, Intents, Rendered, render};
 use serde_json::{Map, Value};
@@ -49,7 +50,7 @@ pub(crate) struct OwnFile {
 
 /// The own option file of `variant`, whose server is `base`, if it names one.
 pub(crate) fn own_file(variant: &Variant, base: &Base) -> Result<Option<OwnFile>, String> {
-    let Some(path) = variant.own_option_file() else { return Ok(None) };
+    let Some(path) = own_option_file(variant) else { return Ok(None) };
     let (key, _) = base.family.facts().option_file;
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {key} {}: {error}", path.display()))?;

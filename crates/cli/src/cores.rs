@@ -1,6 +1,7 @@
 //! Which CPUs go to the server and which to the client where a plan names none: whole cores.
 
-use dbdyno_plan::{CpuList, Cpus, Plan};
+use dbdyno_model::{CpuList, Cpus};
+use dbdyno_plan::Plan;
 
 use crate::host;
 use crate::host_files::HostFiles;
@@ -27,7 +28,7 @@ pub(crate) fn give_cpus(plan: &mut Plan) {
         return;
     }
     let Ok(usable) = host::usable_cpus() else { return };
-    let most = plan.most_connections().div_ceil(CONNECTIONS_PER_CORE).max(1);
+    let most = plan.workload.most_connections().div_ceil(CONNECTIONS_PER_CORE).max(1);
     let (server, client) = sides(&HostFiles::here(), &usable.0, most as usize);
     let fits = plan.host.client_threads.is_none_or(|threads| threads as usize <= client.len());
     if !client.is_empty() && fits {

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dbdyno_analyse::host_class;
-use dbdyno_plan::{Basis, CellEstimate, Design, Estimate, MeasuredCell, PastCell, Plan, estimate};
+use dbdyno_model::Design;
+use dbdyno_plan::{Basis, CellEstimate, Estimate, MeasuredCell, PastCell, Plan, estimate};
 use dbdyno_record::{
     CellEvent, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, StepEvent, StepRecord,
 };
 use dbdyno_report::host_class_words;
-use dbdyno_workloads::plans::parse;
+use dbdyno_workloads::plans::of_record;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::ExitError;
@@ -77,7 +78,7 @@ pub(crate) fn remember(run: &Run) {
 
 fn stored(run: &Run) -> Result<Vec<StoredCell>, ExitError> {
     let manifest: &Manifest = &run.manifest;
-    let plan = parse(&manifest.plan_toml, "the run's plan")?;
+    let plan = of_record(&manifest.plan)?;
     // Cells that alternate share their time; those of a fleet ran on several machines.
     let shares_time = plan.design == Design::Alternate || plan.clients.is_some();
     if shares_time || run.events.iter().any(is_of_a_fleet) {

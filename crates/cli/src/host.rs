@@ -5,7 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{Basis, CpuList, NoLimit, Plan, estimate};
+use dbdyno_model::{CpuList, NoLimit};
+use dbdyno_plan::{Basis, Plan, estimate};
 use dbdyno_provision::{Cgroup, Home};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};

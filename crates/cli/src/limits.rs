@@ -54,7 +54,7 @@ pub(crate) fn begin() {
 /// Raises the limit on open files as far as the plan needs and the system allows.
 pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
     let need = need(plan, std::thread::available_parallelism().map_or(1, usize::from) as u64);
-    let connections = plan.most_connections();
+    let connections = plan.workload.most_connections();
     raise_files(need.files)
         .and_then(|()| check_threads(need.threads))
         .and_then(|()| {
@@ -64,7 +64,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
 }
 
 fn need(plan: &Plan, cpus: u64) -> Need {
-    let connections = u64::from(plan.most_connections());
+    let connections = u64::from(plan.workload.most_connections());
     let is_embedded = plan.variants.iter().any(|variant| variant.kind().is_embedded());
     let threads = match plan.host.client_threads {
         _ if is_embedded => connections,
@@ -170,7 +170,7 @@ fn number(path: &Path) -> Option<u64> {
 /// Asks the server of `session` whether it takes the plan's connections. One that does not report
 /// is believed.
 pub(crate) async fn check_server(session: &mut AnySession, plan: &Plan) -> Result<(), String> {
-    let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
+    let need = u64::from(plan.workload.most_connections()) + OTHER_CONNECTIONS;
     if let Some(Room { most, setting }) = connection_room(session).await
         && need > most
     {
@@ -184,13 +184,13 @@ pub(crate) async fn check_server(session: &mut AnySession, plan: &Plan) -> Resul
 
 /// Some servers hold so many prepared statements for all connections together, and refuse the next.
 async fn check_prepared(session: &mut AnySession, plan: &Plan) -> Result<(), String> {
-    if plan.most_prepared_statements(true) == 0 {
+    if plan.workload.most_prepared_statements(true) == 0 {
         return Ok(());
     }
     let Some(Room { most, setting }) = prepared_room(session).await else { return Ok(()) };
     // MySQL prepares no BEGIN, MariaDB does from some version on. What this session has prepared
     // ends with it.
-    let need = plan.most_prepared_statements(session.prepare("BEGIN").await.is_ok());
+    let need = plan.workload.most_prepared_statements(session.prepare("BEGIN").await.is_ok());
     if need <= most {
         return Ok(());
     }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_a_file_and_with_sqlite_four_and_a_thread() {
-        let connections = u64::from(plan("null", 100).most_connections());
+        let connections = u64::from(plan("null", 100).workload.most_connections());
         assert_eq!(connections, 300);
         assert_eq!(need(&plan("null", 100), 4), Need { files: 300 + 24 + 256, threads: 4 + 32 });
         assert_eq!(need(&plan("sqlite", 100), 4), Need { files: 1200 + 1800 + 256, threads: 300 + 32 });

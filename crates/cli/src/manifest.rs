@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use dbdyno_plan::{Design, Plan, WaitChoice, cells};
-use dbdyno_record::{
-    CellId, Experiment, FORMAT_VERSION, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo,
-};
+use dbdyno_plan::{Plan, WaitChoice, cells, client_wait, recorded};
+use dbdyno_record::{CellId, FORMAT_VERSION, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
 use dbdyno_workloads::{Surroundings, kind_of};
 
 use crate::exit::ExitError;
@@ -13,9 +11,9 @@ use crate::time;
 use crate::variants::Prepared;
 
 pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
-    let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
+    let list = |cpus: &Option<dbdyno_model::CpuList>| cpus.as_ref().map(ToString::to_string);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
-    let WaitChoice { wait, reason } = plan.client_wait();
+    let WaitChoice { wait, reason } = client_wait(plan);
     let known =
         dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus));
     HostInfo {
@@ -27,27 +25,16 @@ pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
 }
 
 pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, ExitError> {
-    let plan_toml = toml::to_string(plan)
+    let recorded = recorded(plan)
         .map_err(|error| ExitError::ours(format!("the plan cannot be written down: {error}")))?;
     Ok(Manifest {
         format_version: FORMAT_VERSION,
         tool: tool(),
         run_id: format!("{}-{}", time::for_folder(), plan.name),
-        name: plan.name.clone(),
         started: time::now(),
-        seed: plan.seed,
-        blocks: plan.blocks,
-        base: plan.base_name().to_owned(),
-        margin: plan.margin,
-        experiment: Experiment {
-            again: plan.again_name(),
-            margins: plan.margins.clone(),
-            budget_seconds: plan.budget.map(|budget| budget.0.as_secs_f64()),
-            design: (plan.design != Design::Blocks).then(|| plan.design.name().to_owned()),
-        },
+        plan: recorded,
         client_calibration: None,
         host: host_info(plan, out),
-        plan_toml,
         variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
         workloads: workloads(plan, variants),
         order: cells(plan)

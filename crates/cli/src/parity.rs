@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use dbdyno_analyse::parity::{
-    Build, Circumstances, Knowledge, Parity, PlanWords, Subject, buffer_pool_bytes, circumstances, classes,
+    Build, Circumstances, Knowledge, Parity, Planned, Subject, buffer_pool_bytes, circumstances, classes,
     compared, size_text,
 };
 use dbdyno_fetch::{answer_of, ask_embedded, by_name, find_named};
-use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_model::{Variant, VariantKind};
+use dbdyno_plan::Plan;
 use dbdyno_provision::servers_dir;
 use dbdyno_record::VariantInfo;
 use dbdyno_report::parity_refusal;
@@ -19,8 +20,8 @@ use crate::manifest::workloads;
 use crate::variants::{Prepared, check_known_keys, check_login, prepare_one, refusal};
 use crate::{host, terminal};
 
-/// The plan's own words on parity; a class that there is not is an error.
-pub(crate) fn words(plan: &Plan) -> Result<PlanWords, ExitError> {
+/// Refuses a plan whose `differs` names a class that there is not.
+pub(crate) fn check_differs(plan: &Plan) -> Result<(), ExitError> {
     if let Some(unknown) = plan.differs.iter().find(|id| !classes().iter().any(|class| class.id == **id)) {
         let known: Vec<&str> = classes().iter().map(|class| class.id.as_str()).collect();
         return Err(ExitError::usage(format!(
@@ -28,11 +29,15 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, ExitError> {
             known.join(", ")
         )));
     }
-    let text = toml::to_string(plan).map_err(ExitError::ours)?;
-    let mut words = PlanWords::read(&text);
-    let sends_text_only = !plan.workload.iter().any(|(_, options)| options.needs().prepares);
-    words.variants.iter_mut().for_each(|extra| extra.sends_text_only = sends_text_only);
-    Ok(words)
+    Ok(())
+}
+
+/// What the plan says of a variant beyond its option file.
+pub(crate) fn planned(plan: &Plan, name: &str) -> Planned {
+    Planned {
+        variant: plan.variant(name).cloned().unwrap_or_default(),
+        sends_text_only: !plan.workload.iter().any(|(_, options)| options.needs().prepares),
+    }
 }
 
 /// How the variants of a plan would be set, without preparing any; `None` when the plan does not
@@ -52,18 +57,18 @@ pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Result<(), ExitErr
 }
 
 fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<Option<Parity>, ExitError> {
-    let words = words(plan)?;
+    check_differs(plan)?;
     let subjects: Vec<Subject> = variants
         .iter()
-        .map(|(info, build)| Subject::predicted(info, build.as_ref(), &words.extra(&info.name)))
+        .map(|(info, build)| Subject::predicted(info, build.as_ref(), &planned(plan, &info.name)))
         .collect();
     for ((info, _), subject) in variants.iter().zip(&subjects) {
         check_memory(plan, &info.name, buffer_pool_bytes(subject))?;
     }
-    if plan.parity == dbdyno_plan::Parity::Off {
+    if plan.parity == dbdyno_model::Parity::Off {
         return Ok(None);
     }
-    Ok(Some(compared(&subjects, &words.differs, circumstances_of(plan))))
+    Ok(Some(compared(&subjects, &plan.differs, circumstances_of(plan))))
 }
 
 pub(crate) fn circumstances_of(plan: &Plan) -> Circumstances {
@@ -173,7 +178,7 @@ pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), Exi
 /// Whether the plan wants equal settings, and all of them are known.
 fn is_refusing(plan: &Plan, parity: &Parity) -> bool {
     let is_sure = parity.variants.iter().all(|variant| variant.knowledge == Knowledge::Predicted);
-    plan.parity == dbdyno_plan::Parity::Refuse && is_sure
+    plan.parity == dbdyno_model::Parity::Refuse && is_sure
 }
 
 fn refuse(plan: &Plan, parity: &Parity) -> Result<(), ExitError> {

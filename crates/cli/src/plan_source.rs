@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{Plan, PlanDuration, QUICKSTART};
+use dbdyno_model::PlanDuration;
+use dbdyno_plan::{Plan, QUICKSTART};
 use dbdyno_workloads::plans::{STEP_TIME, marked, parse, parse_with, read_with};
 use serde::Serialize;
 use toml::{Table, Value};

@@ -8,7 +8,7 @@ use dbdyno_analyse::{
     Findings, Forecast, StepNoise, analyse, fixed_blocks, forecast, host_class, margin_of, noise, numbered,
     pooled,
 };
-use dbdyno_plan::{Estimate, Plan};
+use dbdyno_plan::{Estimate, Plan, judged_steps};
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::host_class_words;
@@ -74,7 +74,7 @@ pub(crate) fn of_plan(
         None => of_host(manifest),
     };
     let steps: usize =
-        manifest.workloads.iter().map(|workload| plan.judged_steps(&workload.name).len()).sum();
+        manifest.workloads.iter().map(|workload| judged_steps(plan, &workload.name).len()).sum();
     let wanted = args.detect.map(|percent| percent / 100.0);
     let comparisons = steps * others.max(1);
     let of_noise = |step: Option<String>, deviation: Option<f64>, margin: f64| StepPower {
@@ -88,7 +88,7 @@ pub(crate) fn of_plan(
     let several = manifest.workloads.len() > 1;
     let mut all = Vec::new();
     for workload in &manifest.workloads {
-        for step in &plan.judged_steps(&workload.name) {
+        for step in &judged_steps(plan, &workload.name) {
             let name = if several { format!("{} {step}", workload.name) } else { step.clone() };
             let deviation = known.as_ref().and_then(|known| known.of(&workload.name, step));
             all.push(of_noise(Some(name), deviation, margin_of(manifest, step)));

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use dbdyno_fetch::answer_of;
-use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_model::{Variant, VariantKind};
+use dbdyno_plan::{Plan, own_option_file};
 use dbdyno_provision::intents::{ConfigServer, option_at};
 use dbdyno_provision::{Base, servers_dir};
 
@@ -55,7 +56,7 @@ pub(crate) fn check_connections(
     let server = ConfigServer::of_base(base, "");
     let default =
         |option| option_at(server.product, server.version, option).map(|range| range.default.clone());
-    let file = variant.own_option_file().map(PathBuf::as_path);
+    let file = own_option_file(variant).map(PathBuf::as_path);
     let option = "max_connections";
     let said = configured.value(option, file);
     let said = said.or_else(|| Some((default(option)?, format!("{option}, its default"))));
@@ -67,7 +68,7 @@ pub(crate) fn check_connections(
         }
     };
     let (Ok(most), Some(reserved)) = (most.parse::<u64>(), reserved) else { return Ok(()) };
-    let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
+    let need = u64::from(plan.workload.most_connections()) + OTHER_CONNECTIONS;
     let room = most.saturating_sub(reserved);
     if need <= room {
         return Ok(());

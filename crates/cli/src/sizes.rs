@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Basis, CellEstimate, Estimate, PlanDuration, estimate};
+use dbdyno_model::PlanDuration;
+use dbdyno_plan::{Basis, CellEstimate, Estimate, estimate};
 use dbdyno_workloads::plans::{SIZE, STEP_TIME, marked, parse_with};
 use toml::{Table, Value};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::Endpoint;
 use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
-use dbdyno_plan::Load;
+use dbdyno_model::Load;
 use dbdyno_record::StepWriter;
 use dbdyno_workloads::{AnyWorkload, Context};
 use hdrhistogram::Histogram;

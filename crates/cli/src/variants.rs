@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use dbdyno_drivers::{
-    ColumnDefinitions, Endpoint, Manner, Options, Secret, ServerKey, Session, TimeLimits, Tls, TlsMode,
-    TlsSettings,
-};
+use dbdyno_drivers::{Endpoint, Manner, Options, Secret, ServerKey, Session, TimeLimits, Tls};
 use dbdyno_fetch::find_named;
-use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_model::{TlsMode, TlsSettings};
+use dbdyno_model::{Variant, VariantKind};
+use dbdyno_plan::{Plan, product_keys};
 use dbdyno_provision::intents::ConfigProduct;
 use dbdyno_provision::{Base, Certificates, EMBEDDED, FAMILIES, Family, address, credentials, tls_settings};
 use dbdyno_record::{VariantInfo, foreign_title};
@@ -194,7 +193,7 @@ fn owned(
 /// Refuses keys that the family of the variant's server does not have; `who` is the server.
 fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), ExitError> {
     let (option_file, _) = family.facts().option_file;
-    let Some(key) = variant.product_keys().into_iter().find(|key| key.family != family.facts().name) else {
+    let Some(key) = product_keys(variant).into_iter().find(|key| key.family != family.facts().name) else {
         return Ok(());
     };
     let help = match FAMILIES.iter().any(|other| other.facts().option_file.0 == key.name) {
@@ -208,7 +207,7 @@ fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), E
 /// key of its option file.
 pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), ExitError> {
     let by_file = |family: &&&dyn Family| {
-        variant.product_keys().iter().any(|key| key.name == family.facts().option_file.0)
+        product_keys(variant).iter().any(|key| key.name == family.facts().option_file.0)
     };
     let known = match variant.kind() {
         VariantKind::Address(text) => address::family_of(&text)
@@ -228,7 +227,7 @@ fn owned_tls(
     base: &Base,
     option_file: &str,
 ) -> Result<(Option<Tls>, Option<Certificates>), String> {
-    let settings = variant.tls.as_ref().map(settings).filter(|settings| settings.mode != TlsMode::Off);
+    let settings = variant.tls.clone().filter(|settings| settings.mode != TlsMode::Off);
     let Some(settings) = settings else { return Ok((None, None)) };
     let names_files = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some());
     let line_names = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
@@ -252,32 +251,17 @@ fn owned_tls(
 /// The plan's words on connections in the driver's; `tls` and `server_key` are what became of those
 /// on TLS and keys.
 fn manner(variant: &Variant, tls: Option<Tls>, server_key: ServerKey) -> Manner {
-    let column_definitions = match variant.column_definitions {
-        Some(dbdyno_plan::ColumnDefinitions::Always) => ColumnDefinitions::Always,
-        Some(dbdyno_plan::ColumnDefinitions::Once) | None => ColumnDefinitions::Once,
-    };
     let Variant { deprecate_eof, session_track, ref client_charset, .. } = *variant;
     let client_charset = client_charset.clone();
     Manner {
         tls,
-        column_definitions,
+        column_definitions: variant.column_definitions.unwrap_or_default(),
         deprecate_eof,
         session_track,
         client_charset,
         server_key,
         ..Manner::default()
     }
-}
-
-/// The plan's words on TLS in the driver's.
-fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
-    let mode = match tls.mode {
-        dbdyno_plan::TlsMode::Off => TlsMode::Off,
-        dbdyno_plan::TlsMode::Prefer => TlsMode::Prefer,
-        dbdyno_plan::TlsMode::Require => TlsMode::Require,
-        dbdyno_plan::TlsMode::Verify => TlsMode::Verify,
-    };
-    TlsSettings { mode, ca: tls.ca.clone(), cert: tls.cert.clone(), key: tls.key.clone() }
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
@@ -288,7 +272,7 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
     let mut endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, in a database that stays whose it is.
-        let is_ours = !plan.uses_existing_tables();
+        let is_ours = !plan.workload.use_existing_tables();
         if is_ours {
             family.claim(&options, &database).await.map_err(ExitError::server)?;
         }
@@ -382,7 +366,7 @@ fn with_manner(
     text: &str,
     options: Options,
 ) -> Result<Options, ExitError> {
-    let said = variant.tls.as_ref().map(settings);
+    let said = variant.tls.clone();
     let asked = tls_settings(family, text, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
         .map_err(ExitError::usage)?;

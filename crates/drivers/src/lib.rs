@@ -48,7 +48,7 @@ pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
 pub use hold::{Held, Hold, Holder};
-pub use options::{ColumnDefinitions, Manner, Options, ServerKey, TimeLimits};
+pub use options::{Manner, Options, ServerKey, TimeLimits};
 pub use product::{
     Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };
@@ -59,7 +59,7 @@ pub use questions::{
 };
 pub use roster::Roster;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
-pub use tls::{Tls, TlsMode, TlsPem, TlsSettings};
+pub use tls::{Tls, TlsPem};
 
 /// What comes of a request to a database.
 type Result<T, E = DbError> = std::result::Result<T, E>;

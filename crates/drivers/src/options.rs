@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dbdyno_model::ColumnDefinitions;
+
 use crate::address::{Address, Secret};
 use crate::roster::Roster;
 use crate::tls::Tls;
@@ -24,17 +26,6 @@ impl Default for TimeLimits {
     fn default() -> Self {
         Self { login: Duration::from_secs(30), login_key: "login_timeout", answer: Duration::from_secs(60) }
     }
-}
-
-/// How often a MySQL or MariaDB server sends the column definitions of a prepared statement.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ColumnDefinitions {
-    /// Once where the server can (MariaDB from 10.6): it leaves them out of answers while they are
-    /// those that the client knows, as MariaDB's own client library asks it to.
-    #[default]
-    Once,
-    /// With each answer.
-    Always,
 }
 
 /// Which RSA key of a MySQL server a password may be encrypted with, where it would go over TCP

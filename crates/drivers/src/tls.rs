@@ -13,7 +13,6 @@ mod trust;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
@@ -22,48 +21,11 @@ use tokio_rustls::TlsConnector;
 
 pub(crate) use explain::explain;
 
+use dbdyno_model::{TlsMode, TlsSettings};
+
 use crate::address::{Address, Secret};
 use crate::connections::ConnectionLog;
 use crate::stream::Stream;
-
-/// Whether connections are encrypted, and what the server must prove.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TlsMode {
-    /// In clear.
-    Off,
-    /// Encrypted when the server can over TCP, whichever it is; else in clear. Over a unix socket
-    /// in clear.
-    Prefer,
-    /// Encrypted or not at all, whatever the server.
-    Require,
-    /// Encrypted, and the server proves by a trusted certificate that it is the host that was
-    /// named.
-    #[default]
-    Verify,
-}
-
-impl TlsMode {
-    /// Every mode, by the name that plans and addresses give it.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("off", Self::Off), ("prefer", Self::Prefer), ("require", Self::Require), ("verify", Self::Verify)];
-
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
-    }
-}
-
-/// What is asked for. Files are PEM.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TlsSettings {
-    pub mode: TlsMode,
-    /// Certificates of the authorities that are trusted; only for [`TlsMode::Verify`]. Without it
-    /// those that this machine trusts.
-    pub ca: Option<PathBuf>,
-    /// The client's own certificate, followed by those between it and its authority.
-    pub cert: Option<PathBuf>,
-    /// The key of `cert`.
-    pub key: Option<PathBuf>,
-}
 
 /// What [`TlsSettings`] would read from files, in PEM.
 #[derive(Clone)]

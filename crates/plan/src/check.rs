@@ -6,13 +6,13 @@ use std::path::Path;
 use crate::check_address::address_problem;
 use crate::check_clients::clients_problem;
 use crate::check_report::{published_problem, section_problem};
+use crate::client_wait::{shared_cpus, spin_problem};
 use crate::document::{Problem, Segment};
 use crate::experiment::experiment_problem;
-use crate::load::load_problem;
-use crate::model::{EMBEDDED, spin_problem};
 use crate::products::{FAMILIES, a_server, either};
-use crate::variant_keys::STARTED;
-use crate::{DataMode, Kinds, Mistake, Plan, PlanBytes, TlsMode, Variant, Workloads};
+use crate::variant_keys::{STARTED, own_option_files, product_keys};
+use crate::{Kinds, Mistake, Plan, Workloads};
+use dbdyno_model::{DataMode, EMBEDDED, PlanBytes, TlsMode, Variant, load_problem};
 
 /// More blocks than this are a typing error: each takes minutes.
 const MAX_BLOCKS: u32 = 10_000;
@@ -44,7 +44,7 @@ pub(crate) fn first_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Prob
 pub fn warnings(plan: &Plan) -> Vec<String> {
     let mut found = Vec::new();
     let host = &plan.host;
-    if let Some(both) = host.shared_cpus() {
+    if let Some(both) = shared_cpus(host) {
         found.push(format!(
             "server and client share {} (host.server_cpus, host.client_cpus): each slows the other down",
             both.named()
@@ -255,13 +255,13 @@ fn option_problem(variant: &Variant) -> Option<Mistake> {
         ("option_file", variant.option_file.is_some(), is_address, address()),
         ("tls", variant.tls.is_some(), is_server, a_server(FAMILIES)),
     ];
-    let of_product = variant.product_keys().into_iter().map(|key| (key.name, true, key.fits, key.only_for));
+    let of_product = product_keys(variant).into_iter().map(|key| (key.name, true, key.fits, key.only_for));
     let misplaced = of_product.chain(of_all).find(|(_, is_said, fits, _)| *is_said && !fits);
     if let Some((key, _, _, only_for)) = misplaced {
         return Some((key, format!("has {key}, which is only for {only_for}")));
     }
     let files: Vec<&'static str> =
-        variant.own_option_files().map(|(family, _)| family.option_file_key).collect();
+        own_option_files(variant).map(|(family, _)| family.option_file_key).collect();
     if let [first, second, ..] = files[..] {
         return Some((second, format!("has {first} and {second} at once: a server reads only one of them")));
     }

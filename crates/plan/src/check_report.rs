@@ -1,8 +1,9 @@
 //! Checks sections, and published figures.
 
 use crate::document::{Problem, Segment};
-use crate::report::PublishedFigures;
-use crate::{Mistake, Plan, Published};
+use crate::{Mistake, Plan};
+use dbdyno_model::Published;
+use dbdyno_model::PublishedFigures;
 
 /// The first mistake in sections.
 pub(crate) fn section_problem(plan: &Plan) -> Option<Problem<'_>> {

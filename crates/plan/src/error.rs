@@ -16,9 +16,8 @@ pub enum Error {
     /// The plan's text, or an override of it, is wrong.
     #[error("{location}: {message}")]
     Invalid { location: Location, message: String },
-    /// A value with a unit (a duration, a list of CPUs) is wrong; its place is the caller's to say.
-    #[error("{0}")]
-    Value(String),
+    #[error("the plan of a record cannot be written as TOML: {0}; the record is damaged")]
+    Recorded(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -75,8 +75,9 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::Workloads;
     use crate::fake::Fake;
-    use crate::{Variant, Workloads};
+    use dbdyno_model::Variant;
 
     fn plan(variants: usize, blocks: u32, seed: u64) -> Plan {
         let named = |index| Variant { name: format!("v{index}"), ..Variant::default() };
@@ -87,19 +88,19 @@ mod tests {
             seed,
             margin: 0.02,
             base: None,
-            parity: crate::Parity::default(),
+            parity: dbdyno_model::Parity::default(),
             differs: Vec::new(),
             aa: false,
             margins: BTreeMap::new(),
             budget: None,
-            design: crate::Design::default(),
-            host: crate::Host::default(),
-            load: crate::Load::default(),
+            design: dbdyno_model::Design::default(),
+            host: dbdyno_model::Host::default(),
+            load: dbdyno_model::Load::default(),
             clients: None,
             variants: (0..variants).map(named).collect(),
             workload,
             setups: Vec::new(),
-            report: crate::Report::default(),
+            report: dbdyno_model::Report::default(),
             sections: Vec::new(),
             sizes: BTreeMap::new(),
         }

@@ -3,33 +3,24 @@
 
 use std::time::Duration;
 
-use crate::{DataMode, Design, Plan, PlanDuration};
+use crate::Plan;
+use dbdyno_model::{DataMode, Design, PlanDuration};
 
-/// Ends the name of the variant that is the base under a second name. Names of other variants
-/// cannot hold a `~`.
-const AGAIN: &str = "~again";
 /// Fewer blocks before the first look would spend error on looks that can hardly find anything.
 const LEAST_BLOCKS_OF_BUDGET: u32 = 3;
 
-impl Plan {
-    /// Name of the variant that is the base under a second name; `None` for a plan without A/A.
-    pub fn again_name(&self) -> Option<String> {
-        self.aa.then(|| format!("{}{AGAIN}", self.base_name()))
+/// Adds the base under its second name after the base. A plan that has it already stays as it is,
+/// so that a resolved plan can be read again.
+pub(crate) fn add_again(plan: &mut Plan) {
+    let Some(name) = plan.again_name() else { return };
+    if plan.variants.iter().any(|variant| variant.name == name) {
+        return;
     }
-
-    /// Adds the base under its second name after the base. A plan that has it already stays as it
-    /// is, so that a resolved plan can be read again.
-    pub(crate) fn add_again(&mut self) {
-        let Some(name) = self.again_name() else { return };
-        if self.variants.iter().any(|variant| variant.name == name) {
-            return;
-        }
-        let base = self.variants.iter().position(|variant| variant.name == self.base_name());
-        if let Some(place) = base {
-            let mut again = self.variants[place].clone();
-            again.name = name;
-            self.variants.insert(place + 1, again);
-        }
+    let base = plan.variants.iter().position(|variant| variant.name == plan.base_name());
+    if let Some(place) = base {
+        let mut again = plan.variants[place].clone();
+        again.name = name;
+        plan.variants.insert(place + 1, again);
     }
 }
 

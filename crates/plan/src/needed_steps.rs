@@ -1,6 +1,7 @@
 //! Which steps a block runs that is to measure only some of them.
 
-use crate::{DataMode, StepOutline};
+use crate::StepOutline;
+use dbdyno_model::DataMode;
 
 /// For each of `steps` whether it is run so that those that are `wanted` find what they find in a
 /// whole block: besides them the load, what changes the data before them, and what fills caches for

@@ -9,10 +9,13 @@ use toml::de::{DeValue, Deserializer};
 use crate::check_report::figure_problem;
 use crate::document::{Document, Texts};
 use crate::error::Error;
+use crate::experiment::add_again;
 use crate::explain::{explain, unknown_key};
-use crate::model::Named;
 use crate::setup::{name_parts, take_workloads};
-use crate::{Kinds, Plan, Published, PublishedFigures, Table, TableError, Workloads, check};
+use crate::variant_keys::each_file;
+use crate::workload::Named;
+use crate::{Kinds, Plan, Table, TableError, Workloads, check};
+use dbdyno_model::{Published, PublishedFigures};
 
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
@@ -57,7 +60,7 @@ pub fn parse_with(
         let location = document.location_of(&document.as_written(&problem.path));
         return Err(Error::Invalid { location, message: problem.message });
     }
-    plan.add_again();
+    add_again(&mut plan);
     plan.workload.iter_mut().for_each(|options| options.spell_out());
     Ok(plan)
 }
@@ -97,7 +100,7 @@ fn read_figures(path: &Path) -> Result<PublishedFigures, Error> {
 }
 
 fn resolve_paths(plan: &mut Plan, folder: &Path) {
-    plan.each_file(|path| *path = folder.join(&*path));
+    each_file(plan, |path| *path = folder.join(&*path));
     if let Some(path) = &mut plan.host.data_dir {
         *path = folder.join(&*path);
     }

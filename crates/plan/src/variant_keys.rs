@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::slice;
 
+use crate::Plan;
 use crate::products::{FAMILIES, Family, a_server};
-use crate::{Plan, Variant};
+use dbdyno_model::Variant;
 
 /// Whose a key of a variant is.
 #[derive(Debug)]
@@ -19,60 +20,55 @@ pub struct ProductKey {
 
 pub(crate) const STARTED: &str = "a server that dbdyno starts (server or basedir)";
 
-impl Variant {
-    /// Those that the variant has.
-    pub fn product_keys(&self) -> Vec<ProductKey> {
-        let kind = self.kind();
-        let (is_started, is_address) = (kind.is_started(), kind.is_address());
-        let files = self.own_option_files().map(|(family, _)| ProductKey {
-            name: family.option_file_key,
-            family: family.driver,
-            only_for: STARTED.to_owned(),
-            fits: is_started,
-        });
-        let others = FAMILIES.iter().flat_map(|family| {
-            let server = a_server(slice::from_ref(family));
-            let address = format!("the address of {server}");
-            let of_servers =
-                family.keys.iter().map(move |key| (key, server.clone(), is_started || is_address));
-            let of_addresses = family.address_keys.iter().map(move |key| (key, address.clone(), is_address));
-            let said = of_servers.chain(of_addresses).filter(|((_, is_said), ..)| is_said(self));
-            said.map(|((name, _), only_for, fits)| ProductKey { name, family: family.driver, only_for, fits })
-        });
-        files.chain(others).collect()
-    }
-
-    /// The option file of its server.
-    pub fn own_option_file(&self) -> Option<&PathBuf> {
-        self.own_option_files().map(|(_, file)| file).next()
-    }
-
-    /// The option files that it names, and whose they are. A server reads one of them.
-    pub(crate) fn own_option_files(&self) -> impl Iterator<Item = (&'static Family, &PathBuf)> {
-        FAMILIES.iter().filter_map(|family| Some((family, (family.option_file)(self).as_ref()?)))
-    }
-
-    /// The option file that `key` names.
-    pub fn own_option_file_mut(&mut self, key: &str) -> Option<&mut PathBuf> {
-        let family = FAMILIES.iter().find(|family| family.option_file_key == key)?;
-        (family.option_file_mut)(self).as_mut()
-    }
-
-    fn each_file(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
-        self.config.iter_mut().flat_map(|config| config.files_mut()).for_each(&mut *change);
-        for family in FAMILIES {
-            (family.option_file_mut)(self).iter_mut().for_each(&mut *change);
-        }
-        let named = [&mut self.basedir, &mut self.option_file, &mut self.server_public_key];
-        let tls = self.tls.iter_mut().flat_map(|tls| [&mut tls.ca, &mut tls.cert, &mut tls.key]);
-        named.into_iter().chain(tls).flatten().for_each(change);
-    }
+/// Those that the variant has.
+pub fn product_keys(variant: &Variant) -> Vec<ProductKey> {
+    let kind = variant.kind();
+    let (is_started, is_address) = (kind.is_started(), kind.is_address());
+    let files = own_option_files(variant).map(|(family, _)| ProductKey {
+        name: family.option_file_key,
+        family: family.driver,
+        only_for: STARTED.to_owned(),
+        fits: is_started,
+    });
+    let others = FAMILIES.iter().flat_map(|family| {
+        let server = a_server(slice::from_ref(family));
+        let address = format!("the address of {server}");
+        let of_servers = family.keys.iter().map(move |key| (key, server.clone(), is_started || is_address));
+        let of_addresses = family.address_keys.iter().map(move |key| (key, address.clone(), is_address));
+        let said = of_servers.chain(of_addresses).filter(|((_, is_said), ..)| is_said(variant));
+        said.map(|((name, _), only_for, fits)| ProductKey { name, family: family.driver, only_for, fits })
+    });
+    files.chain(others).collect()
 }
 
-impl Plan {
-    /// Changes the paths of what the variants need: option files, files of intents, base
-    /// directories, keys and certificates.
-    pub fn each_file(&mut self, mut change: impl FnMut(&mut PathBuf)) {
-        self.variants.iter_mut().for_each(|variant| variant.each_file(&mut change));
+/// The option file of its server.
+pub fn own_option_file(variant: &Variant) -> Option<&PathBuf> {
+    own_option_files(variant).map(|(_, file)| file).next()
+}
+
+/// The option files that it names, and whose they are. A server reads one of them.
+pub(crate) fn own_option_files(variant: &Variant) -> impl Iterator<Item = (&'static Family, &PathBuf)> {
+    FAMILIES.iter().filter_map(|family| Some((family, (family.option_file)(variant).as_ref()?)))
+}
+
+/// The option file that `key` names.
+pub fn own_option_file_mut<'v>(variant: &'v mut Variant, key: &str) -> Option<&'v mut PathBuf> {
+    let family = FAMILIES.iter().find(|family| family.option_file_key == key)?;
+    (family.option_file_mut)(variant).as_mut()
+}
+
+fn each_file_of(variant: &mut Variant, change: &mut dyn FnMut(&mut PathBuf)) {
+    variant.config.iter_mut().flat_map(|config| config.files_mut()).for_each(&mut *change);
+    for family in FAMILIES {
+        (family.option_file_mut)(variant).iter_mut().for_each(&mut *change);
     }
+    let named = [&mut variant.basedir, &mut variant.option_file, &mut variant.server_public_key];
+    let tls = variant.tls.iter_mut().flat_map(|tls| [&mut tls.ca, &mut tls.cert, &mut tls.key]);
+    named.into_iter().chain(tls).flatten().for_each(change);
+}
+
+/// Changes the paths of what the variants need: option files, files of intents, base
+/// directories, keys and certificates.
+pub fn each_file(plan: &mut Plan, mut change: impl FnMut(&mut PathBuf)) {
+    plan.variants.iter_mut().for_each(|variant| each_file_of(variant, &mut change));
 }

@@ -106,7 +106,8 @@ fn named(name: &str) -> DistinguishedName {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use dbdyno_drivers::{Tls, TlsMode};
+    use dbdyno_drivers::Tls;
+    use dbdyno_model::TlsMode;
 
     use super::*;
 

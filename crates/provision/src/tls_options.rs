@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dbdyno_drivers::{TlsMode, TlsSettings};
+use dbdyno_model::{TlsMode, TlsSettings};
 
 use crate::product::TlsOption;
 

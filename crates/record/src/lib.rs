@@ -40,9 +40,7 @@ pub use event::{
 pub use execution::{AnswerDigest, Execution, QueryPlan};
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval, WindowCut};
-pub use manifest::{
-    CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup,
-};
+pub use manifest::{CellId, Deviation, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup};
 pub use operation::{OperationClass, StatementClass};
 pub use reader::{CellRecord, Run, has_not_begun, is_written, last_event};
 pub use regular::small_text;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_model::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -16,27 +17,15 @@ pub struct Manifest {
     pub tool: ToolInfo,
     /// Folder name of the run, `<UTC time>-<plan name>`.
     pub run_id: String,
-    /// The plan's name.
-    pub name: String,
     /// When the run was started, RFC 3339, UTC.
     pub started: String,
-    /// Seed of everything random: operations, order of cells.
-    pub seed: u64,
-    pub blocks: u32,
-    /// Name of the variant that the others are compared with.
-    pub base: String,
-    /// Margin of practical equality, as a fraction (0.02 = 2 %).
-    pub margin: f64,
-    /// What the plan asks of the comparison beyond that; left out when it asks nothing.
-    #[serde(default, skip_serializing_if = "Experiment::is_empty")]
-    pub experiment: Experiment,
+    /// The plan, with every option that it leaves to a default. A plan holds no secrets.
+    pub plan: Plan,
     pub host: HostInfo,
     /// What the client could reach on this host, where that was measured before the run (`dbdyno
     /// doctor --client`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_calibration: Option<ClientCalibration>,
-    /// The plan's text, exactly as it was read. A plan holds no secrets.
-    pub plan_toml: String,
     pub variants: Vec<VariantInfo>,
     pub workloads: Vec<WorkloadInfo>,
     /// Every cell in the order in which it was to run. What `Run::open` gives holds those of blocks
@@ -44,31 +33,10 @@ pub struct Manifest {
     pub order: Vec<CellId>,
 }
 
-/// How variants are compared, beyond blocks, base and margin.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Experiment {
-    /// Name of the variant that is the base under a second name (A/A).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub again: Option<String>,
-    /// Margins of single steps, as fractions, by pattern of the step's name (`*` stands for any
-    /// letters).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub margins: BTreeMap<String, f64>,
-    /// Time that the whole run may take, in seconds: while there is some, undecided variants get
-    /// further blocks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget_seconds: Option<f64>,
-    /// How the variants took turns: `alternate`, step by step in servers that stayed up; `None`:
-    /// each from start to end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub design: Option<String>,
-}
-
-impl Experiment {
-    /// Nothing beyond blocks, base and margin was asked for.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+impl Manifest {
+    /// Name of the variant that the others are compared with.
+    pub fn base(&self) -> &str {
+        self.plan.base_name()
     }
 }
 

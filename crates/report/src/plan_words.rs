@@ -3,9 +3,10 @@
 //! findings and marked as drafted.
 
 use dbdyno_analyse::{
-    Agreement, CLOSE, FindingSeen, Findings, PublishedComparison, PublishedRow, Quantity, RunSummary,
-    SectionFindings, Seen, WorkloadFindings,
+    Agreement, CLOSE, FindingSeen, Findings, PublishedComparison, PublishedRow, RunSummary, SectionFindings,
+    Seen, WorkloadFindings,
 };
+use dbdyno_model::Quantity;
 
 use crate::document::{Block, Cell, Table, Tone};
 use crate::html::charts::Charts;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_plan::PlanDuration;
+use dbdyno_model::PlanDuration;
 use dbdyno_record::Deviation;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -170,7 +170,8 @@ mod tests {
     use crate::Workload;
     use crate::insert_benchmark::InsertBenchmark;
     use crate::microbenchmarks::Microbenchmarks;
-    use dbdyno_plan::{Cold, DataMode, Values};
+    use dbdyno_model::{Cold, DataMode};
+    use dbdyno_plan::Values;
 
     const ALL: &[Original] = &[
         InsertBenchmark::ORIGINAL,

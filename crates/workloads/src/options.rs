@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use dbdyno_plan::{Mistake, PlanDuration, Values};
+use dbdyno_model::PlanDuration;
+use dbdyno_plan::{Mistake, Values};
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

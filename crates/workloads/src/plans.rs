@@ -34,6 +34,12 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
     parse_with(text, origin, &[])
 }
 
+/// The plan of a record, whose workloads can be run.
+pub fn of_record(plan: &dbdyno_model::Plan) -> Result<Plan, Error> {
+    let text = toml::to_string(plan).map_err(|error| Error::Recorded(error.to_string()))?;
+    parse(&text, "the run's plan")
+}
+
 /// [`dbdyno_plan::json_schema`].
 pub fn json_schema() -> Value {
     dbdyno_plan::json_schema(&kinds())

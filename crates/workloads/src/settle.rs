@@ -6,7 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use dbdyno_plan::{Given, Mistake, PlanDuration, StepEstimate, scalar, with_defaults};
+use dbdyno_model::{Given, PlanDuration, scalar, with_defaults};
+use dbdyno_plan::{Mistake, StepEstimate};
 
 use crate::options::first_problem;
 

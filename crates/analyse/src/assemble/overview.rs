@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dbdyno_model::Design;
 use dbdyno_record::{HostCalibration, Outcome, Run, RunEvent, ServerInfo, VariantInfo};
 
 use crate::again_of;
@@ -18,18 +19,18 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
     let completed = run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed));
     RunSummary {
         run_id: manifest.run_id.clone(),
-        name: manifest.name.clone(),
+        name: manifest.plan.name.clone(),
         started: manifest.started.clone(),
         tool: manifest.tool.clone(),
         host: manifest.host.clone(),
-        seed: manifest.seed,
+        seed: manifest.plan.seed,
         base: base.to_owned(),
-        margin: manifest.margin,
-        margins: manifest.experiment.margins.clone(),
+        margin: manifest.plan.margin,
+        margins: manifest.plan.margins.clone(),
         again: again_of(manifest, base).map(str::to_owned),
-        budget: manifest.experiment.budget_seconds.map(|seconds| budget(run, seconds)),
-        blocks_planned: manifest.blocks,
-        design: manifest.experiment.design.clone(),
+        budget: manifest.plan.budget.map(|time| budget(run, time.0.as_secs_f64())),
+        blocks_planned: manifest.plan.blocks,
+        design: (manifest.plan.design != Design::Blocks).then(|| manifest.plan.design.name().to_owned()),
         machines: machines(run),
         calibrations: calibrations(run),
         time: time_breakdown(run),

@@ -1,65 +1,49 @@
 //! Sections of the report: the same executions of steps, some variants of them, compared with
 //! another base.
 
+use dbdyno_model::{Report, Section};
 use dbdyno_record::Manifest;
-use serde::Deserialize;
 
 use crate::assemble::workloads::workload_findings;
 use crate::compare::comparisons::{Comparisons, Rules};
-use crate::compare::pairs::SectionText;
-use crate::model::{Prose, RatioContext, SectionFindings, StepFindings, StepRun, WorkloadFindings};
+use crate::compare::pairs::{has_step, has_workload, variants_of};
+use crate::model::{RatioContext, SectionFindings, StepFindings, StepRun, WorkloadFindings};
 
-/// What the plan says of its report.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct PlanText {
-    pub(crate) report: Prose,
-    pub(crate) section: Vec<SectionText>,
-}
-
-impl PlanText {
-    /// Nothing where the plan cannot be read.
-    pub(crate) fn read(plan_toml: &str) -> Self {
-        toml::from_str(plan_toml).unwrap_or_default()
-    }
-
-    pub(crate) fn sections(
-        &self,
-        manifest: &Manifest,
-        workloads: &[WorkloadFindings],
-        (comparisons, rules): (&Comparisons, Rules<'_>),
-    ) -> Vec<SectionFindings> {
-        let of_section = |section: &SectionText| {
-            let (base, variants) = section.variants(manifest, rules.base)?;
-            let rules = Rules { base, again: rules.again.filter(|_| base == rules.base), ..rules };
-            let of_workload = |workload: &WorkloadFindings| {
-                let info = manifest.workloads.iter().find(|info| info.name == workload.name)?;
-                let wanted = workload.steps.iter().filter(|step| section.has_step(&step.name));
-                let steps = wanted.map(|step| {
-                    let mut step = with_variants(step, &variants);
-                    comparisons.fill(&workload.name, &mut step, base);
-                    step
-                });
-                Some(workload_findings(info, rules, steps.collect()))
-            };
-            Some(SectionFindings {
-                title: section.title.clone(),
-                text: section.text.clone().unwrap_or_default(),
-                base: base.to_owned(),
-                workloads: workloads
-                    .iter()
-                    .filter(|workload| section.has_workload(&workload.name))
-                    .filter_map(of_workload)
-                    .collect(),
-            })
+pub(crate) fn sections(
+    manifest: &Manifest,
+    workloads: &[WorkloadFindings],
+    (comparisons, rules): (&Comparisons, Rules<'_>),
+) -> Vec<SectionFindings> {
+    let of_section = |section: &Section| {
+        let (base, variants) = variants_of(section, manifest, rules.base)?;
+        let rules = Rules { base, again: rules.again.filter(|_| base == rules.base), ..rules };
+        let of_workload = |workload: &WorkloadFindings| {
+            let info = manifest.workloads.iter().find(|info| info.name == workload.name)?;
+            let wanted = workload.steps.iter().filter(|step| has_step(section, &step.name));
+            let steps = wanted.map(|step| {
+                let mut step = with_variants(step, &variants);
+                comparisons.fill(&workload.name, &mut step, base);
+                step
+            });
+            Some(workload_findings(info, rules, steps.collect()))
         };
-        self.section.iter().filter_map(of_section).collect()
-    }
+        Some(SectionFindings {
+            title: section.title.clone(),
+            text: section.text.clone().unwrap_or_default(),
+            base: base.to_owned(),
+            workloads: workloads
+                .iter()
+                .filter(|workload| has_workload(section, &workload.name))
+                .filter_map(of_workload)
+                .collect(),
+        })
+    };
+    manifest.plan.sections.iter().filter_map(of_section).collect()
 }
 
 /// Of several groupings only that of the year of the report that the plan follows, where there is
 /// one.
-pub(crate) fn keep_grouping(report: &Prose, steps: &mut [Vec<StepFindings>]) {
+pub(crate) fn keep_grouping(report: &Report, steps: &mut [Vec<StepFindings>]) {
     let year = report.year.map(|year| year.to_string()).unwrap_or_default();
     let has_it = |step: &StepFindings| step.groups.contains_key(&year);
     if steps.iter().flatten().any(has_it) {
@@ -93,7 +77,7 @@ fn with_variants(step: &StepFindings, names: &[&str]) -> StepFindings {
 #[cfg(test)]
 mod tests {
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, run};
+    use crate::fixtures::{cell, load_step, plan, run};
     use crate::model::SectionFindings;
 
     const PLAN: &str = r#"
@@ -117,7 +101,7 @@ base = "z"
         let rates = [("a", 1_000), ("b", 2_000), ("c", 4_000)];
         let cells = rates.map(|(name, rate)| cell(1, name, vec![load_step(rate)]));
         let mut run = run(&["a", "b", "c"], 1, cells.to_vec());
-        run.manifest.plan_toml = PLAN.to_owned();
+        run.manifest.plan = plan(PLAN);
         let found = analyse(&run);
         assert_eq!(found.prose.title.as_deref(), Some("T"));
         let reported = |section: &SectionFindings| {

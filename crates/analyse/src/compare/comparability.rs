@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_model::Plan;
 use dbdyno_record::{HostInfo, Manifest, Run, ServerInfo, WorkloadInfo};
+use serde::Serialize;
 use serde_json::{Map, Value};
-use toml::Table;
 
 use crate::model::{Aspect, Code, Difference, Notice};
 use crate::parity::size_text;
@@ -96,21 +97,14 @@ impl Started {
 fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut differ = |aspect, base, new| all.extend(Difference::of(aspect, base, new));
-    differ(Aspect::Plan, Some(base.name.clone()), Some(new.name.clone()));
-    differ(Aspect::Seed, Some(base.seed.to_string()), Some(new.seed.to_string()));
+    differ(Aspect::Plan, Some(base.plan.name.clone()), Some(new.plan.name.clone()));
+    differ(Aspect::Seed, Some(base.plan.seed.to_string()), Some(new.plan.seed.to_string()));
     differ(Aspect::Build, Some(base.tool.build.clone()), Some(new.tool.build.clone()));
     for (aspect, value) in HOST_CLASS {
         differ(aspect, value(&base.host), value(&new.host));
     }
-    let [base_plan, new_plan] =
-        [base, new].map(|manifest| manifest.plan_toml.parse::<Table>().unwrap_or_default());
-    for (table, key, default) in PLAN_KEYS {
-        let value = |plan: &Table| {
-            let value = plan.get(table).and_then(|table| table.get(key));
-            let value = value.map(|value| value.to_string().trim_matches('"').to_owned());
-            value.or_else(|| default.map(str::to_owned))
-        };
-        differ(Aspect::Key(format!("{table}.{key}")), value(&base_plan), value(&new_plan));
+    for (key, value) in PLAN_KEYS {
+        differ(Aspect::Key(key.to_owned()), value(&base.plan), value(&new.plan));
     }
     for workload in &base.workloads {
         match new.workloads.iter().find(|other| other.name == workload.name) {
@@ -121,19 +115,26 @@ fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<Difference> {
     all
 }
 
-/// Keys of a plan that decide what the client costs and does, with what holds for a plan that does
-/// not say them. What other keys of these tables change is in the server's own description, or in
-/// no rate.
-const PLAN_KEYS: [(&str, &str, Option<&str>); 8] = [
-    ("clients", "hosts", None),
-    ("host", "sampling", Some("true")),
-    ("host", "client_threads", None),
-    ("host", "client_work", None),
-    ("load", "connect_rate_per_second", None),
-    ("load", "lost_connections", Some("fail")),
-    ("load", "reconnect_wait", Some("100ms")),
-    ("load", "reconnect_wait_max", Some("5s")),
+/// The value of a key of a plan, as text; `None` where the plan does not say it.
+type PlanKey = fn(&Plan) -> Option<String>;
+
+/// Keys of a plan that decide what the client costs and does. What other keys of these tables change
+/// is in the server's own description, or in no rate.
+const PLAN_KEYS: [(&str, PlanKey); 8] = [
+    ("clients.hosts", |plan| text(&plan.clients.as_ref()?.hosts)),
+    ("host.sampling", |plan| text(&plan.host.sampling)),
+    ("host.client_threads", |plan| text(&plan.host.client_threads?)),
+    ("host.client_work", |plan| text(&plan.host.client_work?)),
+    ("load.connect_rate_per_second", |plan| text(&plan.load.connect_rate_per_second?)),
+    ("load.lost_connections", |plan| text(&plan.load.lost_connections)),
+    ("load.reconnect_wait", |plan| text(&plan.load.reconnect_wait)),
+    ("load.reconnect_wait_max", |plan| text(&plan.load.reconnect_wait_max)),
 ];
+
+/// As a plan writes it.
+fn text(value: &impl Serialize) -> Option<String> {
+    Some(serde_json::to_value(value).ok()?.to_string().trim_matches('"').to_owned())
+}
 
 /// A property of a host, as text; `None` where any will do.
 type HostFact = fn(&HostInfo) -> Option<String>;
@@ -226,8 +227,8 @@ mod tests {
         one.manifest.workloads[0].options.insert("settle".to_owned(), settle);
         let mut two = run(&["a"], 3, Vec::new());
         let manifest = &mut two.manifest;
-        manifest.name = "other".to_owned();
-        manifest.seed = 8;
+        manifest.plan.name = "other".to_owned();
+        manifest.plan.seed = 8;
         manifest.tool.build = "debug".to_owned();
         manifest.host.cpus = 8;
         manifest.host.server_cpus = None;
@@ -253,10 +254,10 @@ mod tests {
     fn what_the_plans_say_of_the_client_counts_and_a_default_is_what_it_stands_for() {
         let plan = |text: &str| {
             let mut run = run(&["a"], 3, Vec::new());
-            run.manifest.plan_toml = text.to_owned();
+            run.manifest.plan = crate::fixtures::plan(text);
             run
         };
-        let bare = plan("name = \"p\"\n");
+        let bare = plan("");
         let written = "[host]\nsampling = true\nkeep_data = true\n[load]\nlost_connections = \"fail\"\n\
              reconnect_wait = \"100ms\"\nreconnect_wait_max = \"5s\"\nreconnect_for = \"60s\"\n";
         assert!(of(&bare, &plan(written)).is_empty());

@@ -105,11 +105,11 @@ fn settings_that_are_not_alike_are_noted() {
     set(&mut run, "b", "page_size", "8192");
     let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
     assert_snapshot!(shown_all(&notes(&run)), @r#"settings-differ difference: {"title":"page size","values":[{"value":{"text":"4 KiB","is_default":true},"variants":["a"]},{"value":{"text":"8 KiB","is_default":true},"variants":["b"]}]}"#);
-    run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
+    run.manifest.plan.differs = vec!["page-size".to_owned()];
     assert!(notes(&run).is_empty());
     let mut other = run_of_pairs("y", &STEADY);
     set(&mut other, "a", "page_size", "8192");
-    run.manifest.plan_toml.clear();
+    run.manifest.plan.differs.clear();
     let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
     assert_snapshot!(shown(found.notes.last().unwrap()), @r#"settings-differ difference: {"title":"page size","values":[{"value":{"text":"4 KiB","is_default":true},"variants":["a"]},{"value":{"text":"8 KiB","is_default":true},"variants":["a"]}]}"#);
 }
@@ -125,7 +125,7 @@ fn a_wider_margin_is_more_lenient() {
 #[test]
 fn a_step_has_the_margin_of_its_pattern_unless_the_caller_says_one_for_all() {
     let mut run = run_of_pairs("x", &STEADY);
-    run.manifest.experiment.margins.insert("l.*".to_owned(), 0.15);
+    run.manifest.plan.margins.insert("l.*".to_owned(), 0.15);
     let of = |choices| compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
     let planned = of(CompareChoices::default());
     assert_eq!((planned.margin, planned.steps[0].margin), (0.02, 0.15));
@@ -137,7 +137,7 @@ fn a_step_has_the_margin_of_its_pattern_unless_the_caller_says_one_for_all() {
 #[test]
 fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
     let mut run = run_of_pairs("x", &STEADY);
-    run.manifest.experiment.budget_seconds = Some(100.0);
+    run.manifest.plan.budget = Some(dbdyno_model::PlanDuration::from_secs(100));
     let look = |blocks, seconds: u64| dbdyno_record::RunEvent::Look {
         at: String::new(),
         blocks,
@@ -175,7 +175,7 @@ fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
 #[test]
 fn runs_that_are_not_alike_are_refused_unless_anyway() {
     let (one, mut two) = (run_of_pairs("x", &STEADY), run_of_pairs("y", &STEADY));
-    two.manifest.seed = 8;
+    two.manifest.plan.seed = 8;
     let error = compare(side(&one, "a"), side(&two, "a"), CompareChoices::default()).unwrap_err();
     let Error::NotComparable { differences } = error else { panic!("{error}") };
     assert_snapshot!(shown_differences(&differences), @"Seed 7 and 8");

@@ -63,7 +63,7 @@ fn five(plan: &str) -> Run {
         })
     });
     let mut run = run(&NAMES, 3, cells.collect());
-    run.manifest.plan_toml = plan.to_owned();
+    run.manifest.plan = crate::fixtures::plan(plan);
     run
 }
 

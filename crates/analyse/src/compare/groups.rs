@@ -261,9 +261,9 @@ mod tests {
             analyse(run).workloads[0].groups.iter().map(|group| group.group.clone()).collect()
         };
         assert_eq!(names(&run), ["all", "point, part 1", "writes"]);
-        run.manifest.plan_toml = "report = { year = 2024 }".to_owned();
+        run.manifest.plan.report.year = Some(2024);
         assert_eq!(names(&run), ["point, part 1", "writes"]);
-        run.manifest.plan_toml = "report = { year = 1999 }".to_owned();
+        run.manifest.plan.report.year = Some(1999);
         assert_eq!(names(&run).len(), 3, "no grouping of that year");
     }
 

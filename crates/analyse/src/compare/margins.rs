@@ -17,7 +17,7 @@ pub(crate) struct Margins<'a> {
 impl<'a> Margins<'a> {
     /// Those that a run was planned with.
     pub(crate) fn planned(manifest: &'a Manifest) -> Self {
-        Self { general: manifest.margin, patterns: &manifest.experiment.margins }
+        Self { general: manifest.plan.margin, patterns: &manifest.plan.margins }
     }
 
     /// One margin for every step.
@@ -46,7 +46,7 @@ pub fn margins_without_step(manifest: &Manifest) -> Vec<String> {
     let fits_none = |pattern: &&String| {
         !manifest.workloads.iter().flat_map(|workload| &workload.steps).any(|step| fits(pattern, step))
     };
-    manifest.experiment.margins.keys().filter(fits_none).cloned().collect()
+    manifest.plan.margins.keys().filter(fits_none).cloned().collect()
 }
 
 /// Whether `name` is `pattern`, in which `*` stands for any letters, also none.
@@ -97,12 +97,12 @@ mod tests {
     fn the_closest_pattern_gives_the_margin_and_without_one_it_is_the_general_one() {
         let mut manifest = run(&["a"], 1, Vec::new()).manifest;
         for (pattern, margin) in [("*", 0.03), ("l.*", 0.05), ("l.i0", 0.01), ("l.i*", 0.06)] {
-            manifest.experiment.margins.insert(pattern.to_owned(), margin);
+            manifest.plan.margins.insert(pattern.to_owned(), margin);
         }
         let of = |step: &str| margin_of(&manifest, step);
         assert_eq!((of("l.i0"), of("l.i1"), of("l.x"), of("qr100")), (0.01, 0.06, 0.05, 0.03));
         assert_eq!(margins_without_step(&manifest), Vec::<String>::new());
-        manifest.experiment.margins = BTreeMap::from([("scan*".to_owned(), 0.05)]);
+        manifest.plan.margins = BTreeMap::from([("scan*".to_owned(), 0.05)]);
         assert_eq!(margin_of(&manifest, "l.i0"), 0.02);
         assert_eq!(margins_without_step(&manifest), ["scan*"]);
     }

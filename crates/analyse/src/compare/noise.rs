@@ -61,7 +61,7 @@ pub fn pooled(parts: &[(f64, u32)]) -> Option<(f64, u32)> {
 mod tests {
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, run};
+    use crate::fixtures::{cell, load_step, run, set_again};
     use crate::simulations::close;
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         let mut run = run(&["a", "a~again", "b"], 3, cells.collect());
         let all = noise(&analyse(&run));
         assert_eq!((all.len(), all[0].degrees, all[0].again), (1, 4, false));
-        run.manifest.experiment.again = Some("a~again".to_owned());
+        set_again(&mut run);
         let control = noise(&analyse(&run));
         assert_eq!((control[0].degrees, control[0].again), (2, true));
         close(control[0].deviation, 0.01, 1e-4);

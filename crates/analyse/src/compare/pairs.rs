@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use dbdyno_model::Section;
 use dbdyno_record::{Manifest, workload_and_setup};
-use serde::Deserialize;
 
 use crate::compare::margins::fits;
 
@@ -31,40 +31,29 @@ pub(crate) struct Pair<'a> {
     pub(crate) family: Family,
 }
 
-/// A section of the plan's report: which variants, set-ups and steps it compares with which base.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct SectionText {
-    pub(crate) title: String,
-    base: Option<String>,
-    variants: Vec<String>,
-    setups: Vec<String>,
-    steps: Vec<String>,
-    pub(crate) text: Option<String>,
+/// The base and the variants of a section of the report; `None` where its base is no variant of the
+/// run.
+pub(crate) fn variants_of<'a>(
+    section: &'a Section,
+    manifest: &'a Manifest,
+    run_base: &'a str,
+) -> Option<(&'a str, Vec<&'a str>)> {
+    let wanted = |name: &&str| section.variants.is_empty() || section.variants.iter().any(|one| one == name);
+    let variants: Vec<&str> = names(manifest).filter(wanted).collect();
+    let base = section.base.as_deref().or_else(|| section.variants.first().map(String::as_str));
+    let base = base.unwrap_or(run_base);
+    variants.contains(&base).then_some((base, variants))
 }
 
-impl SectionText {
-    /// Its base and its variants; `None` where its base is no variant of the run.
-    pub(crate) fn variants<'a>(
-        &'a self,
-        manifest: &'a Manifest,
-        run_base: &'a str,
-    ) -> Option<(&'a str, Vec<&'a str>)> {
-        let wanted = |name: &&str| self.variants.is_empty() || self.variants.iter().any(|one| one == name);
-        let variants: Vec<&str> = names(manifest).filter(wanted).collect();
-        let base = self.base.as_deref().or_else(|| self.variants.first().map(String::as_str));
-        let base = base.unwrap_or(run_base);
-        variants.contains(&base).then_some((base, variants))
-    }
+/// Whether a section is about a workload.
+pub(crate) fn has_workload(section: &Section, workload: &str) -> bool {
+    let setup = workload_and_setup(workload).1.unwrap_or_default();
+    section.setups.is_empty() || section.setups.iter().any(|name| name == setup)
+}
 
-    pub(crate) fn has_workload(&self, workload: &str) -> bool {
-        let setup = workload_and_setup(workload).1.unwrap_or_default();
-        self.setups.is_empty() || self.setups.iter().any(|name| name == setup)
-    }
-
-    pub(crate) fn has_step(&self, step: &str) -> bool {
-        self.steps.is_empty() || self.steps.iter().any(|pattern| fits(pattern, step))
-    }
+/// Whether a section is about a step.
+pub(crate) fn has_step(section: &Section, step: &str) -> bool {
+    section.steps.is_empty() || section.steps.iter().any(|pattern| fits(pattern, step))
 }
 
 /// A pair of variants whose published figures the plan has, in one set-up or in all.
@@ -79,7 +68,7 @@ pub(crate) struct PublishedPair {
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) manifest: &'a Manifest,
-    pub(crate) sections: &'a [SectionText],
+    pub(crate) sections: &'a [Section],
     pub(crate) published: &'a [PublishedPair],
     /// The base that the reader asks for: the plan's, if for none.
     pub(crate) base: &'a str,
@@ -98,8 +87,8 @@ impl<'a> Asked<'a> {
         all.extend(asked.filter(|pair| pair.0 != pair.1 && !planned.contains(pair)));
         let family = |(base, variant): (&str, &str)| {
             let is = |one: &str, other: &str| [(base, variant), (variant, base)].contains(&(one, other));
-            let again = self.manifest.experiment.again.as_deref();
-            if again.is_some_and(|again| is(&self.manifest.base, again)) {
+            let again = self.manifest.plan.again();
+            if again.is_some_and(|again| is(self.manifest.base(), again)) {
                 return Family::Control;
             }
             let is_planned = planned.iter().any(|(one, other)| is(one, other));
@@ -122,11 +111,11 @@ impl<'a> Asked<'a> {
 
     /// As (base, variant), each once.
     fn planned(self, workload: &str, step: &str) -> Vec<(&'a str, &'a str)> {
-        let base = self.manifest.base.as_str();
+        let base = self.manifest.base();
         let mut all: Vec<(&str, &str)> = names(self.manifest).map(|name| (base, name)).collect();
-        let of_step = |section: &&SectionText| section.has_workload(workload) && section.has_step(step);
+        let of_step = |section: &&Section| has_workload(section, workload) && has_step(section, step);
         for section in self.sections.iter().filter(of_step) {
-            let (base, variants) = section.variants(self.manifest, base).unwrap_or_default();
+            let (base, variants) = variants_of(section, self.manifest, base).unwrap_or_default();
             all.extend(variants.into_iter().map(|name| (base, name)));
         }
         let setup = workload_and_setup(workload).1;

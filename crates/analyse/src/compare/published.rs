@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_model::{
+    GroupFigures, PublishedFigures, PublishedFinding, Quantity, Relation, StepFigures, Variant,
+};
 use dbdyno_record::{Manifest, workload_and_setup};
-use serde::Deserialize;
 
 use crate::compare::comparisons::{Against, Comparisons};
 use crate::compare::groups::is_counted;
@@ -14,8 +16,8 @@ use crate::compare::ratio::{interval_of_blocks, of_blocks};
 use crate::compare::sweep::Rung;
 use crate::model::runs::valid;
 use crate::model::{
-    Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Quantity, Seen,
-    StepFindings, StepRun, Verdict, WorkloadFindings,
+    Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepFindings,
+    StepRun, Verdict, WorkloadFindings,
 };
 use crate::statistics::Interval;
 use crate::statistics::describe;
@@ -24,97 +26,21 @@ use crate::statistics::student::Estimate;
 /// A published ratio has two decimals: half of the last one.
 const ROUNDED: f64 = 0.005;
 
-/// The plan's table `[report]` and the names of its variants, as far as published figures need
-/// them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct PlanText {
-    report: ReportText,
-    variant: Vec<VariantText>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ReportText {
-    published: Option<Figures>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct VariantText {
-    name: String,
-    published: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Figures {
-    title: String,
-    author: String,
-    year: u32,
-    sponsor: Option<String>,
-    machine: String,
-    figures: Vec<OfSteps>,
-    groups: Vec<OfGroups>,
-    findings: Vec<Finding>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OfSteps {
-    base: String,
-    variant: String,
-    setup: Option<String>,
-    quantity: Quantity,
-    values: BTreeMap<String, f64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OfGroups {
-    grouping: String,
-    base: String,
-    variant: String,
-    setup: Option<String>,
-    #[serde(flatten)]
-    statistics: BTreeMap<String, BTreeMap<String, f64>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Finding {
-    says: String,
-    base: String,
-    variant: String,
-    #[serde(default)]
-    setup: Option<String>,
-    steps: Vec<String>,
-    #[serde(default)]
-    quantity: Quantity,
-    is: Relation,
-    /// What the ratio is above, below or the same as.
-    #[serde(default = "one")]
-    than: f64,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Relation {
-    Above,
-    Below,
-    Same,
-}
-
 /// Statistics of groups in the order of published tables.
-const STATISTICS: [&str; 5] = ["average", "median", "min", "max", "stddev"];
+fn statistics(figures: &GroupFigures) -> [(&'static str, &BTreeMap<String, f64>); 5] {
+    [
+        ("average", &figures.average),
+        ("median", &figures.median),
+        ("min", &figures.min),
+        ("max", &figures.max),
+        ("stddev", &figures.stddev),
+    ]
+}
 
 /// The published report that a plan names, with the plan's names of variants by their published
 /// ones.
 pub(crate) struct Published {
-    figures: Figures,
+    figures: PublishedFigures,
     names: BTreeMap<String, String>,
 }
 
@@ -149,11 +75,14 @@ enum Shown {
 impl Published {
     /// `None` for a plan that names none.
     pub(crate) fn read(manifest: &Manifest) -> Option<Self> {
-        let plan: PlanText = toml::from_str(&manifest.plan_toml).ok()?;
-        let named =
-            |variant: VariantText| (variant.published.unwrap_or_else(|| variant.name.clone()), variant.name);
-        let names = plan.variant.into_iter().map(named).collect();
-        Some(Self { figures: plan.report.published?, names })
+        let Some(dbdyno_model::Published::Figures(figures)) = &manifest.plan.report.published else {
+            return None;
+        };
+        let named = |variant: &Variant| {
+            (variant.published.clone().unwrap_or_else(|| variant.name.clone()), variant.name.clone())
+        };
+        let names = manifest.plan.variants.iter().map(named).collect();
+        Some(Self { figures: (**figures).clone(), names })
     }
 
     /// The pairs of variants that it compares, by the plan's names.
@@ -190,7 +119,7 @@ impl Published {
 }
 
 impl RunFigures<'_> {
-    fn rows_of_steps(&self, figures: &OfSteps) -> Vec<PublishedRow> {
+    fn rows_of_steps(&self, figures: &StepFigures) -> Vec<PublishedRow> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
         let row = |(name, published): (&String, &f64)| {
             let place = self.steps(figures.setup.as_deref()).find(|(_, step)| is_named(step, name));
@@ -201,15 +130,12 @@ impl RunFigures<'_> {
         figures.values.iter().map(row).collect()
     }
 
-    fn rows_of_groups(&self, figures: &OfGroups) -> Vec<PublishedRow> {
+    fn rows_of_groups(&self, figures: &GroupFigures) -> Vec<PublishedRow> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
         let mut rows = Vec::new();
-        let groups = figures.statistics.get("average").into_iter().flat_map(BTreeMap::keys);
-        for group in groups {
-            for statistic in STATISTICS {
-                let Some(published) = figures.statistics.get(statistic).and_then(|all| all.get(group)) else {
-                    continue;
-                };
+        for group in figures.average.keys() {
+            for (statistic, values) in statistics(figures) {
+                let Some(published) = values.get(group) else { continue };
                 let measured = self.group(figures, group, statistic);
                 let subject = (format!("{group}: {statistic}"), Quantity::Rate);
                 rows.push(row(figures.setup.as_ref(), pair, subject, (*published, measured)));
@@ -270,7 +196,7 @@ impl RunFigures<'_> {
 
     /// The statistic over the ratios of a group's steps, as the table of groups has it; of average
     /// and median with the interval of what the blocks have each.
-    fn group(&self, figures: &OfGroups, group: &str, statistic: &str) -> Option<Measured> {
+    fn group(&self, figures: &GroupFigures, group: &str, statistic: &str) -> Option<Measured> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
         let is_member =
             |step: &StepFindings| step.groups.get(&figures.grouping).is_some_and(|name| name == group);
@@ -307,7 +233,7 @@ impl RunFigures<'_> {
         Some(Measured { value: of_all(&ratios)?, interval, blocks: values.len() })
     }
 
-    fn look_for(&self, finding: &Finding) -> FindingSeen {
+    fn look_for(&self, finding: &PublishedFinding) -> FindingSeen {
         let is_named = |pattern: &String, step: &StepFindings| {
             fits(pattern, &step.name) || fits(pattern, &test_of(step))
         };
@@ -338,7 +264,7 @@ impl RunFigures<'_> {
 
     /// By the comparison's verdict. A finding with a threshold of its own, and one on costs, which
     /// have no verdict, are held against the interval. `None` where one of the two did not run.
-    fn shown(&self, place: Place<'_>, finding: &Finding) -> Option<Shown> {
+    fn shown(&self, place: Place<'_>, finding: &PublishedFinding) -> Option<Shown> {
         let (_, step) = place;
         let pair = (finding.base.as_str(), finding.variant.as_str());
         let ran = |name: &str| self.names.get(name).is_some_and(|name| !step.runs_of(name).is_empty());
@@ -347,7 +273,7 @@ impl RunFigures<'_> {
         }
         let against = self.against(place, pair)?;
         let verdict = match finding.quantity {
-            _ if finding.than != 1.0 => None,
+            _ if finding.than.is_some_and(|than| than != 1.0) => None,
             Quantity::Rate | Quantity::Seconds => Some(against.verdict),
             Quantity::P99 => Some(against.p99.as_ref().and_then(|p99| p99.verdict)),
             Quantity::Cpu | Quantity::ReadKb => None,
@@ -426,8 +352,9 @@ fn is_named(step: &StepFindings, name: &str) -> bool {
 }
 
 /// Whether a ratio in `interval` is as the finding says; `None` where that cannot be said.
-fn holds(finding: &Finding, interval: Interval, margin: f64) -> Option<bool> {
-    let interval = Interval { low: interval.low / finding.than, high: interval.high / finding.than };
+fn holds(finding: &PublishedFinding, interval: Interval, margin: f64) -> Option<bool> {
+    let than = finding.than.unwrap_or(1.0);
+    let interval = Interval { low: interval.low / than, high: interval.high / than };
     let (low, high) = (1.0 - margin, 1.0 + margin);
     let (is_so, is_not) = match finding.is {
         Relation::Above => (interval.low > 1.0, interval.high < 1.0),
@@ -454,7 +381,7 @@ fn agreement(published: f64, measured: Option<Measured>) -> Agreement {
 mod tests {
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, run};
+    use crate::fixtures::{cell, load_step, plan, run};
 
     /// Rungs of a ladder in which `b` has so many times the rate of `a`.
     #[test]
@@ -474,9 +401,10 @@ mod tests {
             let cells = (1..=3).flat_map(|block| [cell(block, "a", of([2; 3])), cell(block, "b", of(times))]);
             let mut run = run(&["a", "b"], 3, cells.collect());
             let finding = format!("says = 's'\nbase = 'a'\nvariant = 'b'\nsteps = ['{steps}']\nis = 'above'");
-            run.manifest.plan_toml = format!(
-                "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\n[[report.published.findings]]\n{finding}"
-            );
+            run.manifest.plan = plan(&format!(
+                "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\ntitle = 'T'\nauthor = 'A'\nyear = 2024\n\
+                 machine = 'M'\n[[report.published.findings]]\n{finding}"
+            ));
             analyse(&run).published.expect("it names some").findings[0].seen
         };
         assert_eq!(seen("ro", [4, 4, 1]), Seen::Seen);
@@ -495,7 +423,7 @@ mod tests {
             [cell(block, "a", vec![load_step(100_000)]), cell(block, "b", vec![of_b])]
         });
         let mut run = run(&["a", "b"], 3, cells.collect());
-        run.manifest.plan_toml = PLAN.to_owned();
+        run.manifest.plan = plan(PLAN);
         analyse(&run).published.expect("the plan names some")
     }
 
@@ -568,6 +496,9 @@ base = "old"
 variant = "b"
 average = { writes = 1.40 }
 median = { writes = 0.4 }
+min = {}
+max = {}
+stddev = {}
 [[report.published.findings]]
 says = "b is slower"
 base = "old"
@@ -607,7 +538,7 @@ is = "above"
             .iter()
             .flat_map(|(block, a, b)| [cell(*block, "a", vec![step(*a)]), cell(*block, "b", vec![step(*b)])]);
         let mut run = run(&["a", "b"], 3, cells.collect());
-        run.manifest.plan_toml = PLAN.to_owned();
+        run.manifest.plan = plan(PLAN);
         let found = analyse(&run).published.expect("the plan names some");
         let row = |row: &PublishedRow| {
             let measured = row.measured.map_or("-".to_owned(), |value| format!("{value:.2}"));

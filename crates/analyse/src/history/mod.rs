@@ -191,9 +191,9 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
     let differences =
         parallel::map(&runs[1..], |run| differences_of(of_first, (&run.manifest, &run.starts), &pairs));
     for (run, mut differences) in runs[1..].iter().zip(differences) {
-        let (base, other) = (&first.manifest.base, &run.manifest.base);
+        let (base, other) = (first.manifest.base(), run.manifest.base());
         if choices.measure == Measure::Ratio {
-            let [base, other] = [base, other].map(|name| Some(name.clone()));
+            let [base, other] = [base, other].map(|name| Some(name.to_owned()));
             differences.extend(Difference::of(Aspect::RatioBase, base, other));
         }
         if !differences.is_empty() && !choices.anyway {
@@ -222,11 +222,11 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
     let runs: Vec<HistoryRun> = runs.iter().map(|run| run.summary.clone()).collect();
     for is_secondary in [false, true] {
         let family = series.iter_mut().filter(|own| own.is_secondary == is_secondary);
-        judge(&mut family.collect::<Vec<_>>(), &runs, first.manifest.seed);
+        judge(&mut family.collect::<Vec<_>>(), &runs, first.manifest.plan.seed);
     }
     let reach = reach(&series);
     notes.extend(reach.too_few());
-    let (name, margin) = (last.manifest.name.clone(), margins.general);
+    let (name, margin) = (last.manifest.plan.name.clone(), margins.general);
     Ok(History { name, measure: choices.measure, margin, runs, notes, reach, series })
 }
 
@@ -238,10 +238,10 @@ fn is_planned(series: &Series, run: &RunValues) -> bool {
 }
 
 fn refuse_no_ratios(last: &RunValues, choices: HistoryChoices<'_>) -> Result<(), Error> {
-    let base = || last.manifest.base.clone();
+    let base = || last.manifest.base().to_owned();
     match (choices.measure, choices.variant) {
         (Measure::Ratio, _) if last.manifest.variants.len() == 1 => Err(Error::NoRatios { base: base() }),
-        (Measure::Ratio, Some(asked)) if asked == last.manifest.base => {
+        (Measure::Ratio, Some(asked)) if asked == last.manifest.base() => {
             Err(Error::RatioOfBase { base: base() })
         }
         _ => Ok(()),
@@ -284,7 +284,7 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
     for (position, run) in runs.iter().enumerate() {
         for own in &run.steps {
             if choices.variant.is_some_and(|asked| asked != own.variant)
-                || (choices.measure == Measure::Ratio && own.variant == run.manifest.base)
+                || (choices.measure == Measure::Ratio && own.variant == run.manifest.base())
             {
                 continue;
             }

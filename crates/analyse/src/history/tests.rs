@@ -90,7 +90,7 @@ fn a_certain_change_within_the_margin_is_the_same() {
 fn a_step_has_the_margin_that_the_plan_gives_it_unless_one_is_asked_for() {
     let mut runs = slower_from_the_eighth();
     let last = runs.last_mut().unwrap();
-    last.manifest.experiment.margins.insert("l.*".to_owned(), 0.2);
+    last.manifest.plan.margins.insert("l.*".to_owned(), 0.2);
     let planned = found(&runs, HistoryChoices::default());
     assert_eq!((planned.margin, planned.series[1].margin), (0.02, 0.2));
     assert_eq!(planned.series[1].changes[0].verdict, Verdict::Same);
@@ -102,7 +102,7 @@ fn a_step_has_the_margin_that_the_plan_gives_it_unless_one_is_asked_for() {
 #[test]
 fn ratios_to_another_base_are_no_series() {
     let mut runs = slower_from_the_eighth();
-    runs[5].manifest.base = "b".to_owned();
+    runs[5].manifest.plan.base = Some("b".to_owned());
     let choices = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
     let refused = tried(&runs, choices).unwrap_err();
     insta::assert_snapshot!(not_comparable(refused), @"RatioBase a and b");
@@ -207,7 +207,7 @@ fn what_is_no_history_is_refused() {
     insta::assert_snapshot!(fail(&runs[..1], HistoryChoices::default()), @"a history has two runs or more, not 1: name more runs");
     let other = HistoryChoices { variant: Some("c"), ..HistoryChoices::default() };
     insta::assert_snapshot!(fail(&runs, other), @r#"run night-11 has no variant named "c"; its variants are: a, b"#);
-    runs[4].manifest.seed = 8;
+    runs[4].manifest.plan.seed = 8;
     insta::assert_snapshot!(not_comparable(fail(&runs, HistoryChoices::default())), @"Seed 7 and 8");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
     insta::assert_snapshot!(shown_all(&anyway.notes), @"unlike-first difference: Seed 7 and 8, run: night-4");

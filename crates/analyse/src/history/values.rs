@@ -124,7 +124,7 @@ impl RunValues {
     pub(crate) fn zero_rate_note(&self, choices: HistoryChoices<'_>) -> Option<Notice> {
         let is_followed = |name: &str| {
             choices.variant.is_none_or(|asked| asked == name)
-                || (choices.measure == Measure::Ratio && name == self.manifest.base)
+                || (choices.measure == Measure::Ratio && name == self.manifest.base())
         };
         let followed = self.steps.iter().filter(|step| is_followed(&step.variant));
         zero_rate_note(&self.manifest.run_id, followed.filter_map(|step| step.zero_rate.clone()).collect())

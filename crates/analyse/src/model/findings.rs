@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dbdyno_model::{Colours, Report};
 use dbdyno_record::{Deviation, HostCalibration, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::failure::Failure;
 use crate::model::notice::Notice;
-use crate::model::report_words::{Colours, Prose, PublishedComparison};
+use crate::model::published::PublishedComparison;
 use crate::model::step_sets::{BeforeAfterWrites, GroupFindings, LoadWithIndexes, Sweep};
 use crate::model::steps::{StepFindings, VariantStep};
 use crate::parity::Parity;
@@ -19,8 +20,8 @@ pub struct Findings {
     pub run: RunSummary,
     pub variants: Vec<VariantSummary>,
     pub workloads: Vec<WorkloadFindings>,
-    #[serde(skip_serializing_if = "Prose::is_empty")]
-    pub prose: Prose,
+    #[serde(skip_serializing_if = "Report::is_empty")]
+    pub prose: Report,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<SectionFindings>,
     /// A published report, figure by figure; `None` for a plan that names none.

@@ -9,7 +9,7 @@ pub(crate) mod failure;
 mod findings;
 mod groups;
 mod notice;
-mod report_words;
+mod published;
 pub(crate) mod runs;
 mod state;
 mod step_run;
@@ -34,9 +34,7 @@ pub use notice::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
     Severity, VariantShare,
 };
-pub use report_words::{
-    Agreement, CLOSE, Colours, FindingSeen, Prose, PublishedComparison, PublishedRow, Quantity, Seen,
-};
+pub use published::{Agreement, CLOSE, FindingSeen, PublishedComparison, PublishedRow, Seen};
 pub use state::{Debt, DebtLevel, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_model::Design;
 use dbdyno_record::{CellEvent, CellId, CellRecord, Outcome, Run, RunEvent};
 
 use crate::model::failure::{end_message, words};
@@ -51,7 +52,7 @@ fn lost_records(run: &Run) -> Vec<Notice> {
         let is_restore =
             |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "restore");
         // Servers that stay up were loaded in an earlier block.
-        let stays_up = run.manifest.experiment.design.is_some();
+        let stays_up = run.manifest.plan.design == Design::Alternate;
         let is_restored = !cell.steps.is_empty() && (stays_up || cell.events.iter().any(is_restore));
         let steps = run.steps_of(id).unwrap_or(&workload.steps);
         let loads = steps.iter().take_while(|name| is_restored && !is_there(name)).count();

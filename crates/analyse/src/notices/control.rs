@@ -20,7 +20,7 @@ pub(crate) fn notice<'a>(
 mod tests {
     use insta::assert_snapshot;
 
-    use crate::fixtures::{cell, load_step, run, texts};
+    use crate::fixtures::{cell, load_step, run, set_again, texts};
     use crate::model::{Code, Verdict};
     use crate::{Choices, analyse, analyse_with};
 
@@ -38,7 +38,7 @@ mod tests {
             ]
         });
         let mut run = run(&["a", "a~again", "b"], 4, cells.collect());
-        run.manifest.experiment.again = Some("a~again".to_owned());
+        set_again(&mut run);
         run
     }
 

@@ -114,8 +114,8 @@ fn debug_build(facts: &Facts<'_>) -> Vec<Notice> {
 
 fn unknown_base(facts: &Facts<'_>) -> Vec<Notice> {
     let manifest = &facts.run.manifest;
-    let is_there = manifest.variants.iter().any(|variant| variant.name == manifest.base);
-    let notice = || Notice::new(Code::UnknownBase).at(&manifest.base);
+    let is_there = manifest.variants.iter().any(|variant| variant.name == manifest.base());
+    let notice = || Notice::new(Code::UnknownBase).at(manifest.base());
     (!is_there).then(notice).into_iter().collect()
 }
 
@@ -132,11 +132,11 @@ fn configuration(facts: &Facts<'_>) -> Vec<Notice> {
 
 /// Planned so, or measured so far: what one block shows may be chance.
 fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<Notice> {
-    if run.manifest.blocks < 2 {
+    if run.manifest.plan.blocks < 2 {
         return Some(Notice::new(Code::OneBlock));
     }
     let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
-    (most == Some(1)).then(|| Notice::new(Code::OneBlockMeasured).with("planned", run.manifest.blocks))
+    (most == Some(1)).then(|| Notice::new(Code::OneBlockMeasured).with("planned", run.manifest.plan.blocks))
 }
 
 fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn a_base_that_is_no_variant_is_reported() {
         let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
-        run.manifest.base = "gone".to_owned();
+        run.manifest.plan.base = Some("gone".to_owned());
         assert_snapshot!(warnings_of(&run), @"unknown-base [gone]");
     }
 }

@@ -140,7 +140,7 @@ fn unknown(subject: &Subject) -> Option<Remark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::plan_words::Extra;
+    use crate::parity::subject::Planned;
     use crate::parity::testing::{configured, server, variant};
 
     /// `Difference binlog: on* (a), off (b)`; a default has a star.
@@ -247,7 +247,7 @@ mod tests {
         let settings = [("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "OFF")];
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut read_back = server("TiDB", "7.5.0", settings);
-        let of = |read_back: &_| Subject::effective(&variant("tidb", ""), read_back, &Extra::default());
+        let of = |read_back: &_| Subject::effective(&variant("tidb", ""), read_back, &Planned::default());
         let base = configured("my", "MySQL", "8.0.31", "");
         read_back.speaks = Some("MySQL".to_owned());
         let parity = compared(&[base.clone(), of(&read_back)], &[], Circumstances::default());

@@ -13,7 +13,6 @@ mod compared;
 mod configured;
 mod effective;
 mod pitfalls;
-mod plan_words;
 mod predicted;
 mod products;
 #[cfg(test)]
@@ -39,12 +38,12 @@ pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
 pub use effective::FatedLine;
 pub use pitfalls::Circumstances;
-pub use plan_words::{Extra, Mode, PlanWords};
 pub use remarks::{
     ClassCell, ClassDifference, ClassRow, Foreign, Parity, Remark, RemarkKind, SettingDifference,
     SharedValue, Standing, VariantKnowledge, What,
 };
 pub(crate) use settings::KNOWN;
+pub use subject::Planned;
 pub use subject::{Build, Knowledge, Settings, Subject};
 pub use value::{Value, size_text};
 
@@ -60,16 +59,16 @@ fn entries<T: DeserializeOwned>(text: &str) -> Vec<T> {
 /// How a run's variants were configured and what came of it; `None` when the plan does not want to
 /// know, and when no server was ever read back.
 pub(crate) fn of_run(run: &Run) -> Option<Parity> {
-    let words = PlanWords::read(&run.manifest.plan_toml);
-    if words.mode == Mode::Off {
+    let plan = &run.manifest.plan;
+    if plan.parity == dbdyno_model::Parity::Off {
         return None;
     }
     let subjects: Vec<Subject> =
-        run.manifest.variants.iter().filter_map(|variant| subject_of(run, &variant.name, &words)).collect();
+        run.manifest.variants.iter().filter_map(|variant| subject_of(run, &variant.name)).collect();
     if subjects.is_empty() {
         return None;
     }
-    Some(compared(&subjects, &words.differs, circumstances_of(&run.manifest)))
+    Some(compared(&subjects, &plan.differs, circumstances_of(&run.manifest)))
 }
 
 /// A query plan of this form, a text a node, without what differs from run to run.
@@ -89,24 +88,22 @@ pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
 
 /// Whether a variant's server answers repeated queries from a cache of answers.
 pub(crate) fn keeps_answers(run: &Run, name: &str) -> bool {
-    let words = PlanWords::read(&run.manifest.plan_toml);
     let class = classes().iter().find(|class| class.id == "query-cache");
-    let found = class.and_then(|class| class.of(&subject_of(run, name, &words)?));
+    let found = class.and_then(|class| class.of(&subject_of(run, name)?));
     found.is_some_and(|found| found.value == Value::words("on"))
 }
 
 /// The classes that decide results in which two variants, of one run or of two, are not set alike.
 pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDifference> {
-    let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));
-    let [base_subject, new_subject] =
-        [(base, &words[0]), (new, &words[1])].map(|((run, name), words)| subject_of(run, name, words));
+    let [base_subject, new_subject] = [base, new].map(|(run, name)| subject_of(run, name));
     let (Some(base_subject), Some(new_subject)) = (base_subject, new_subject) else {
         return Vec::new();
     };
-    if words.iter().any(|words| words.mode == Mode::Off) {
+    let plans = [base, new].map(|(run, _)| &run.manifest.plan);
+    if plans.iter().any(|plan| plan.parity == dbdyno_model::Parity::Off) {
         return Vec::new();
     }
-    let declared = words.map(|words| words.differs).concat();
+    let declared = plans.map(|plan| plan.differs.as_slice()).concat();
     let parity = compared(&[base_subject, new_subject], &declared, circumstances_of(&base.0.manifest));
     let difference = |remark: Remark| match remark.what {
         What::Class(difference) if remark.kind == RemarkKind::Difference => Some(difference),
@@ -116,11 +113,12 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDiffere
 }
 
 /// One variant of a run as its server was read back; `None` when it never ran.
-pub(crate) fn subject_of(run: &Run, name: &str, words: &PlanWords) -> Option<Subject> {
+pub(crate) fn subject_of(run: &Run, name: &str) -> Option<Subject> {
     let variant = run.manifest.variants.iter().find(|variant| variant.name == name)?;
     let server = servers(run, name).next()?;
-    let extra = Extra { sends_text_only: sends_text_only(run, name), ..words.extra(name) };
-    Some(Subject::effective(variant, server, &extra))
+    let planned = run.manifest.plan.variant(name).cloned().unwrap_or_default();
+    let planned = Planned { variant: planned, sends_text_only: sends_text_only(run, name) };
+    Some(Subject::effective(variant, server, &planned))
 }
 
 /// Whether no step that the variant ran has prepared statements.

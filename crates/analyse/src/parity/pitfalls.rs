@@ -225,7 +225,7 @@ mod tests {
         for (id, config) in [
             ("commit-not-synced", "synchronous_commit = off"),
             ("", "synchronous_commit = local"),
-            ("nothing-synced", "fsync = no"),
+            ("postgres-not-synced", "fsync = no"),
             ("torn-pages-off", "full_page_writes = off"),
             ("statement-log", "log_statement = 'all'"),
             ("slow-log", "log_min_duration_statement = 0"),
@@ -234,8 +234,8 @@ mod tests {
             assert_eq!(met_by("PostgreSQL", "15.1", config), id, "{config}");
         }
         for (id, config) in [
-            ("nothing-synced", "PRAGMA synchronous = 0"),
-            ("nothing-synced", "PRAGMA journal_mode = memory"),
+            ("sqlite-not-synced", "PRAGMA synchronous = 0"),
+            ("sqlite-not-synced", "PRAGMA journal_mode = memory"),
             ("synced-at-checkpoints", "PRAGMA journal_mode = WAL\nPRAGMA synchronous = 1"),
             ("", "PRAGMA synchronous = normal"),
         ] {

@@ -4,17 +4,16 @@
 use dbdyno_record::{ServerInfo, VariantInfo};
 
 use super::configured::ConfiguredLine;
-use super::plan_words::Extra;
 use super::products;
 use super::remarks::Foreign;
 use super::settings::KNOWN;
-use super::subject::{Build, Knowledge, Product, Settings, Subject};
+use super::subject::{Build, Knowledge, Planned, Product, Settings, Subject};
 use super::value;
 
 impl Subject {
     /// A variant whose server was read back.
-    pub fn effective(variant: &VariantInfo, server: &ServerInfo, extra: &Extra) -> Self {
-        let mut subject = Self::bare(variant, &server.product, &server.version, extra);
+    pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) -> Self {
+        let mut subject = Self::bare(variant, &server.product, &server.version, planned);
         let of_product = |speaks: &String| Foreign { name: server.product.clone(), speaks: speaks.clone() };
         subject.foreign = server.speaks.as_ref().map(of_product);
         subject.settings = in_words(subject.product, server.settings.clone());
@@ -33,9 +32,9 @@ impl Subject {
     ///
     /// Of a build that was not asked only what is configured is there, which is enough for
     /// [`super::buffer_pool_bytes`] and for no comparison.
-    pub fn predicted(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
-        let Some(build) = build else { return Self::bare(variant, "", "", extra) };
-        let mut subject = Self::bare(variant, &build.product, &build.version, extra);
+    pub fn predicted(variant: &VariantInfo, build: Option<&Build>, planned: &Planned) -> Self {
+        let Some(build) = build else { return Self::bare(variant, "", "", planned) };
+        let mut subject = Self::bare(variant, &build.product, &build.version, planned);
         subject.settings = in_words(subject.product, build.settings.clone());
         if build.settings.is_empty() {
             subject.ask.clone_from(&build.ask);
@@ -48,10 +47,10 @@ impl Subject {
         subject
     }
 
-    fn bare(variant: &VariantInfo, product: &str, version: &str, extra: &Extra) -> Self {
+    fn bare(variant: &VariantInfo, product: &str, version: &str, planned: &Planned) -> Self {
         let product = products::of(product);
         let version = parts(version);
-        let engine = |default| extra.engine.as_deref().unwrap_or(default).to_ascii_lowercase();
+        let engine = |default| planned.variant.engine.as_deref().unwrap_or(default).to_ascii_lowercase();
         Self {
             name: variant.name.clone(),
             product,
@@ -62,8 +61,8 @@ impl Subject {
             configured: (product.lines)(&variant.config, product, version),
             knowledge: Knowledge::Unknown,
             ask: String::new(),
-            tls: product.has_tls.then_some(extra.tls),
-            extra: extra.clone(),
+            tls: product.has_tls.then(|| planned.asks_for_tls()),
+            planned: planned.clone(),
             is_external: variant.external,
             foreign: None,
         }
@@ -145,7 +144,7 @@ mod tests {
     fn of_a_build_that_was_not_asked_only_what_is_configured_is_known() {
         let build = Build { product: "MySQL".to_owned(), version: "8.0.31".to_owned(), ..Build::default() };
         let variant = crate::parity::testing::variant("a", "[mysqld]\ninnodb_buffer_pool_size = 1G\n");
-        let subject = Subject::predicted(&variant, Some(&build), &Extra::default());
+        let subject = Subject::predicted(&variant, Some(&build), &Planned::default());
         assert_eq!((subject.knowledge.clone(), subject.settings.len()), (Knowledge::Unknown, 1));
         assert_eq!(crate::parity::buffer_pool_bytes(&subject), Some((1 << 30, true)));
         let pool = crate::parity::classes().iter().find(|class| class.id == "buffer-pool").unwrap();

@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use dbdyno_model::{TlsMode, Variant};
 use serde::Serialize;
 
 use super::configured::ConfiguredLine;
-use super::plan_words::Extra;
 use super::remarks::Foreign;
 use super::value::{Value, size, switch};
 
@@ -70,6 +70,20 @@ impl Knowledge {
     }
 }
 
+/// What a plan says of a variant beyond its option file.
+#[derive(Debug, Clone, Default)]
+pub struct Planned {
+    pub variant: Variant,
+    /// The plan's workloads prepare no statement on MariaDB and MySQL.
+    pub sends_text_only: bool,
+}
+
+impl Planned {
+    pub(super) fn asks_for_tls(&self) -> bool {
+        self.variant.tls.as_ref().is_some_and(|tls| tls.mode != TlsMode::Off)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub(super) name: String,
@@ -86,8 +100,7 @@ pub struct Subject {
     pub(super) ask: String,
     /// Connections are encrypted; `None` where that is not known.
     pub(super) tls: Option<bool>,
-    /// What the plan says beyond the option file.
-    pub(super) extra: Extra,
+    pub(super) planned: Planned,
     pub(super) is_external: bool,
     /// The server that was read back, where it is none of the products.
     pub(super) foreign: Option<Foreign>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use dbdyno_model::{Plan, Variant};
 use dbdyno_record::{
     CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientHost, ClientRate, Clock,
     CounterHeader, CounterLine, CounterSeries, Execution, Headline, HistogramSpan, HostCalibration, HostInfo,
@@ -373,13 +374,14 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         format_version: 1,
         tool: ToolInfo { version: "0.1.0".to_owned(), commit: "abc".to_owned(), build: "release".to_owned() },
         run_id: "20240515T120000Z-small".to_owned(),
-        name: "small".to_owned(),
         started: AT.to_owned(),
-        seed: 7,
-        blocks,
-        base: variants[0].to_owned(),
-        margin: 0.02,
-        experiment: dbdyno_record::Experiment::default(),
+        plan: dbdyno_model::Plan {
+            name: "small".to_owned(),
+            seed: 7,
+            blocks,
+            base: Some(variants[0].to_owned()),
+            ..dbdyno_model::Plan::default()
+        },
         client_calibration: None,
         host: HostInfo {
             kernel: "6.1.0".to_owned(),
@@ -390,7 +392,6 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
             client_wait_reason: None,
             ..HostInfo::default()
         },
-        plan_toml: String::new(),
         variants: variants.iter().map(|name| variant(name)).collect(),
         workloads: vec![WorkloadInfo {
             data_bytes: None,
@@ -514,4 +515,17 @@ pub(crate) fn shown(notice: &Notice) -> String {
     };
     let figures: Vec<String> = notice.figures.iter().map(figure).collect();
     if figures.is_empty() { text } else { format!("{text} {}", figures.join(", ")) }
+}
+
+/// The plan of a run of these fixtures, which says `text` too.
+pub(crate) fn plan(text: &str) -> Plan {
+    let variants = if text.contains("[[variant]]") { "" } else { "variant = []\n" };
+    let text = format!("name = 'small'\nseed = 7\nbase = 'a'\nworkload = {{}}\n{variants}{text}");
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Makes `a~again` the base under its second name.
+pub(crate) fn set_again(run: &mut Run) {
+    run.manifest.plan.aa = true;
+    run.manifest.plan.variants.push(Variant { name: "a~again".to_owned(), ..Variant::default() });
 }

@@ -36,16 +36,16 @@ fn manifest() -> Manifest {
         format_version: FORMAT_VERSION,
         tool: ToolInfo { version: "0.1.0".to_owned(), commit: "abc".to_owned(), build: "release".to_owned() },
         run_id: "pair".to_owned(),
-        name: "pair".to_owned(),
         started: AT.to_owned(),
-        seed: 1,
-        blocks: 2,
-        base: "a".to_owned(),
-        margin: 0.02,
-        experiment: dbdyno_record::Experiment::default(),
+        plan: dbdyno_model::Plan {
+            name: "pair".to_owned(),
+            seed: 1,
+            blocks: 2,
+            base: Some("a".to_owned()),
+            ..dbdyno_model::Plan::default()
+        },
         client_calibration: None,
         host: HostInfo { cpus: 4, server_cpus: Some("0-1".to_owned()), ..HostInfo::default() },
-        plan_toml: "name = \"pair\"\n".to_owned(),
         variants: vec![variant("a"), variant("b")],
         workloads: vec![WorkloadInfo {
             data_bytes: None,

@@ -28,16 +28,16 @@ fn manifest() -> Manifest {
         format_version: dbdyno_record::FORMAT_VERSION,
         tool: ToolInfo { version: "0.1.0".to_owned(), commit: "abc".to_owned(), build: "release".to_owned() },
         run_id: "20240515T120000Z-pair".to_owned(),
-        name: "pair".to_owned(),
         started: AT.to_owned(),
-        seed: 1,
-        blocks: 2,
-        base: "rollback".to_owned(),
-        margin: 0.02,
-        experiment: dbdyno_record::Experiment::default(),
+        plan: dbdyno_model::Plan {
+            name: "pair".to_owned(),
+            seed: 1,
+            blocks: 2,
+            base: Some("rollback".to_owned()),
+            ..dbdyno_model::Plan::default()
+        },
         client_calibration: None,
         host: HostInfo { cpus: 4, ..HostInfo::default() },
-        plan_toml: String::new(),
         variants: vec![variant("rollback"), variant("wal")],
         workloads: vec![WorkloadInfo {
             data_bytes: None,

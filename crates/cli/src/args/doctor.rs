@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use dbdyno_plan::{CpuList, PlanDuration};
+use dbdyno_model::{CpuList, PlanDuration};
 
 /// Check whether this machine is fit for measuring, or calibrate the load client on it.
 ///

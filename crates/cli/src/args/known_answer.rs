@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use dbdyno_known_answer::{Distribution, Freeze, Half, Refusal, duration};
-use dbdyno_plan::CpuList;
+use dbdyno_model::CpuList;
 
 /// Serve programmed answers to MySQL or PostgreSQL clients, to check dbdyno and other tools against
 /// known times.

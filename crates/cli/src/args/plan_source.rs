@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use dbdyno_plan::PlanDuration;
+use dbdyno_model::PlanDuration;
 
 /// Which plan.
 #[derive(Debug, Default, Parser)]

@@ -196,7 +196,7 @@ fn run(
     commands: mpsc::Receiver<StepCommand<Instant>>,
     say: &UnboundedSender<FromAgent>,
 ) -> Result<(), String> {
-    let plan = plans::parse(&task.plan, "the run's plan").map_err(|error| error.to_string())?;
+    let plan = plans::of_record(&task.plan).map_err(|error| error.to_string())?;
     let sentence = |ended: ExitError| ended.message.unwrap_or_default();
     limits::check(&plan).map_err(sentence)?;
     let variant = plan.variants.iter().find(|variant| variant.name == task.variant);

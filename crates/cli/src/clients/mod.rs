@@ -16,7 +16,7 @@ use dbdyno_loadgen::{
     Connections, Draws, Follower, FromHost, HostPart, HostShare, LaneSpec, LostConnections, Observer,
     Reconnect, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts,
 };
-use dbdyno_plan::{Clients, Load};
+use dbdyno_model::{Clients, Load};
 use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -251,8 +251,8 @@ fn failed(why: String) -> StepEnd {
 /// table `[load]` of a plan, or what a command line says of it.
 pub(crate) fn connections(load: &Load, seed: u64) -> Connections {
     let lost = match load.lost_connections {
-        dbdyno_plan::LostConnections::Fail => LostConnections::Fail,
-        dbdyno_plan::LostConnections::Reconnect => LostConnections::Reconnect(Reconnect {
+        dbdyno_model::LostConnections::Fail => LostConnections::Fail,
+        dbdyno_model::LostConnections::Reconnect => LostConnections::Reconnect(Reconnect {
             wait: load.reconnect_wait.0,
             wait_max: load.reconnect_wait_max.0,
             give_up_after: load.reconnect_for.0,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use dbdyno_plan::{ClientNames, Clients, On};
+use dbdyno_model::{ClientNames, Clients, On};
 
 use super::process::{HostAccess, Process};
 use crate::engines::{Gang, gang, shared_program};

@@ -43,7 +43,7 @@ pub(super) enum ToAgent {
 /// A step, and what the agent needs to run its part of it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
-    pub(crate) plan: String,
+    pub(crate) plan: dbdyno_model::Plan,
     pub(crate) variant: String,
     pub(crate) workload: String,
     pub(crate) step: usize,

@@ -121,7 +121,7 @@ fn warn_of(left_out: &mut Vec<(PathBuf, Error)>) {
 
 fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), ExitError> {
     let (kept, others): (Vec<Run>, Vec<Run>) =
-        std::mem::take(runs).into_iter().partition(|run| run.manifest.name == plan);
+        std::mem::take(runs).into_iter().partition(|run| run.manifest.plan.name == plan);
     let found = match kept.len() {
         0 => format!("no run is of a plan named {plan:?}"),
         1 => format!("only one run is of the plan {plan:?}, and a history has two or more"),
@@ -129,7 +129,7 @@ fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), ExitError> {
             match &others[..] {
                 [] => {}
                 [Run { dir, manifest, .. }] => {
-                    let name = &manifest.name;
+                    let name = &manifest.plan.name;
                     terminal::note(&format!("note: {} is left out: it is of plan {name}", dir.display()));
                 }
                 others => {
@@ -144,13 +144,14 @@ fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), ExitError> {
             return Ok(());
         }
     };
-    let names: BTreeSet<&str> = kept.iter().chain(&others).map(|run| run.manifest.name.as_str()).collect();
+    let names: BTreeSet<&str> =
+        kept.iter().chain(&others).map(|run| run.manifest.plan.name.as_str()).collect();
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
     Err(ExitError::usage(format!("{found}; the plans of these runs: {names}")))
 }
 
 fn of_one_plan(runs: &[Run]) -> Result<(), ExitError> {
-    let is_of_one = runs.windows(2).all(|pair| pair[0].manifest.name == pair[1].manifest.name);
+    let is_of_one = runs.windows(2).all(|pair| pair[0].manifest.plan.name == pair[1].manifest.plan.name);
     if is_of_one {
         return Ok(());
     }
@@ -161,7 +162,7 @@ fn of_one_plan(runs: &[Run]) -> Result<(), ExitError> {
 fn plans(runs: &[Run]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for run in runs {
-        *counts.entry(&run.manifest.name).or_default() += 1;
+        *counts.entry(&run.manifest.plan.name).or_default() += 1;
     }
     let plans = counts.iter().map(|(plan, count)| format!("{plan} ({})", numbered(*count, "run")));
     plans.collect::<Vec<_>>().join(", ")

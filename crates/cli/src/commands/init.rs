@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dbdyno_plan::PlanDuration;
+use dbdyno_model::PlanDuration;
 use dbdyno_workloads::ALL;
 use dbdyno_workloads::plans::{ASKED, marked};
 use toml::{Table, Value};

@@ -133,7 +133,7 @@ fn runs_json(dirs: &[PathBuf]) -> Value {
         Ok(run) => json!({
             "path": path,
             "run_id": run.manifest.run_id,
-            "name": run.manifest.name,
+            "name": run.manifest.plan.name,
             "started": run.manifest.started,
             "state": state(&run).0,
             "cells_completed": completed(&run),

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, Variant, VariantKind, WaitChoice, cells};
+use dbdyno_model::{Variant, VariantKind};
+use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, WaitChoice, cells, client_wait};
 use dbdyno_provision::intents::ConfigProduct;
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
@@ -150,7 +151,7 @@ fn notes(plan: &Plan, estimate: &Estimate) -> Vec<String> {
     if let (Some(server), Some(client)) = (&plan.host.server_cpus, &plan.host.client_cpus) {
         notes.push(format!("server on {}, client on {}", server.named(), client.named()));
     }
-    let WaitChoice { wait, reason } = plan.client_wait();
+    let WaitChoice { wait, reason } = client_wait(plan);
     notes.push(format!("client: {}s while waiting for answers: {reason}", wait.name()));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
         notes.push(format!("note: the plan's blocks alone take longer than the budget of {budget}"));
@@ -253,7 +254,7 @@ fn predicted_configs(plan: &Plan) -> Result<Vec<(String, Predicted)>, ExitError>
 }
 
 fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
-    let WaitChoice { wait, reason } = plan.client_wait();
+    let WaitChoice { wait, reason } = client_wait(plan);
     let ordered =
         |cell: &Cell| json!({ "block": cell.block, "variant": cell.variant, "workload": cell.workload });
     let step = |step: &dbdyno_plan::StepEstimate| json!({ "name": step.name, "detail": step.detail, "duration_seconds": step.duration.as_secs_f64() });

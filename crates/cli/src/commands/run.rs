@@ -152,7 +152,7 @@ fn conduct(
         stopping: None,
     };
     let refused = match plan.parity {
-        dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),
+        dbdyno_model::Parity::Refuse => conductor.refuse_unequal(),
         _ => Ok(()),
     };
     let walked = refused.and_then(|()| conductor.run(&cells, before).map_err(begun));

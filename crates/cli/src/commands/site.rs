@@ -33,7 +33,7 @@ impl Site {
         let values = parallel::map(&runs, |(_, outline)| {
             let page = outline.dir.join(REPORT);
             let lacks_page = outline.is_going_on || !page.exists();
-            if !lacks_page && !histories.iter().any(|entry| entry.plan == outline.manifest.name) {
+            if !lacks_page && !histories.iter().any(|entry| entry.plan == outline.manifest.plan.name) {
                 return Ok(None);
             }
             let Some(run) = opened(Run::open(&outline.dir), &outline.dir) else { return Ok(None) };
@@ -71,7 +71,7 @@ impl Site {
         let runs = self.runs();
         let HistoryEntry { plan, .. } = histories(&runs).into_iter().find(|entry| entry.page == path)?;
         let of_plan: Vec<&Run> =
-            runs.iter().map(|(_, run)| run).filter(|run| run.manifest.name == plan).collect();
+            runs.iter().map(|(_, run)| run).filter(|run| run.manifest.plan.name == plan).collect();
         let values =
             parallel::map(&of_plan, |run| Some(RunValues::of(&opened(Run::open(&run.dir), &run.dir)?)));
         history_page(&values.into_iter().flatten().collect::<Vec<_>>(), &plan)
@@ -103,11 +103,11 @@ fn entry(name: &str, run: &Run) -> RunEntry {
     let manifest = &run.manifest;
     RunEntry {
         run_id: manifest.run_id.clone(),
-        plan: manifest.name.clone(),
+        plan: manifest.plan.name.clone(),
         started: manifest.started.clone(),
         variants: manifest.variants.iter().map(|variant| variant.name.clone()).collect(),
         workloads: manifest.workloads.iter().map(|workload| workload.name.clone()).collect(),
-        blocks: manifest.blocks,
+        blocks: manifest.plan.blocks,
         state: progress(run),
         is_going_on: run.is_going_on,
         page: format!("{name}/{REPORT}"),
@@ -118,7 +118,7 @@ fn entry(name: &str, run: &Run) -> RunEntry {
 fn histories(runs: &[(String, Run)]) -> Vec<HistoryEntry> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, run) in runs {
-        *counts.entry(run.manifest.name.as_str()).or_default() += 1;
+        *counts.entry(run.manifest.plan.name.as_str()).or_default() += 1;
     }
     let several = counts.into_iter().filter(|(_, count)| *count > 1);
     let entry = |(plan, runs): (&str, usize)| {
@@ -133,7 +133,7 @@ fn histories(runs: &[(String, Run)]) -> Vec<HistoryEntry> {
 
 /// Also of runs that are not comparable: the page begins with what differs.
 fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
-    let mut of_plan: Vec<&RunValues> = runs.iter().filter(|run| run.manifest.name == plan).collect();
+    let mut of_plan: Vec<&RunValues> = runs.iter().filter(|run| run.manifest.plan.name == plan).collect();
     of_plan.sort_by(|one, other| one.manifest.started.cmp(&other.manifest.started));
     let choices = HistoryChoices { variant: None, measure: Measure::Rate, margin: None, anyway: true };
     history(&of_plan, choices).ok().map(|found| history_html(&found))

@@ -27,7 +27,7 @@ impl StepTask<'_, '_> {
             return workload.run(self.index, step, writer, watcher);
         };
         let task = Task {
-            plan: manifest.plan_toml.clone(),
+            plan: manifest.plan.clone(),
             variant: self.cell.variant.clone(),
             workload: self.cell.workload.clone(),
             step: self.index,
@@ -37,7 +37,7 @@ impl StepTask<'_, '_> {
             password: login.password.reveal().to_owned(),
             sets_autocommit: login.manner.sets_autocommit,
             missing: endpoint.capabilities.lacks().map(str::to_owned).collect(),
-            draws: step.spec.options.get("seed").and_then(Value::as_u64).unwrap_or(manifest.seed),
+            draws: step.spec.options.get("seed").and_then(Value::as_u64).unwrap_or(manifest.plan.seed),
             part: HostShare::WHOLE,
         };
         hosts.run(&task, &step, &workload.lane_specs(self.index), writer, watcher)

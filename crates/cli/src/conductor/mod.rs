@@ -22,7 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{Design, Plan};
+use dbdyno_model::Design;
+use dbdyno_plan::Plan;
 use dbdyno_record::{CellEvent, CellId, CellWriter, Manifest, Outcome, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use dbdyno_analyse::{Findings, Verdict, fixed_blocks, forecast};
+use dbdyno_model::Design;
 use dbdyno_plan::{Plan, further_cells, needed_steps};
 use dbdyno_record::{CellId, Outcome, Run, StepEvent, StepRecord};
 
@@ -41,7 +42,7 @@ pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
             }
         }
     }
-    without_failed(open, &failed(run, blocks), &run.manifest.base)
+    without_failed(open, &failed(run, blocks), run.manifest.base())
 }
 
 /// What fails once would fail until the budget is spent. Without its base nothing of a workload can
@@ -127,10 +128,10 @@ impl NextBlock {
             took.saturating_sub(left_out).saturating_add(rest)
         };
         let durations = self.cells.iter().map(cell);
-        match run.manifest.experiment.design {
+        match run.manifest.plan.design {
             // Each lasts as long as the block; what the others leave out is left to chance.
-            Some(_) => durations.max().unwrap_or_default(),
-            None => durations.fold(Duration::ZERO, Duration::saturating_add),
+            Design::Alternate => durations.max().unwrap_or_default(),
+            Design::Blocks => durations.fold(Duration::ZERO, Duration::saturating_add),
         }
     }
 }

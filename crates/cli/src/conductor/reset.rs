@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use dbdyno_drivers::{AnySession, Session};
-use dbdyno_plan::{DataMode, NoLimit};
+use dbdyno_model::{DataMode, NoLimit};
 use dbdyno_provision::{Copied, Data, Home, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ServerInfo};
 use dbdyno_workloads::Work;

@@ -20,11 +20,11 @@ impl Conductor<'_> {
     /// Ends the run when the variants are not set alike in what decides results and the plan does
     /// not say so.
     pub(crate) fn refuse_unequal(&mut self) -> Result<(), ExitError> {
-        let words = parity::words(self.plan)?;
+        parity::check_differs(self.plan)?;
         let mut subjects = Vec::new();
         for variant in self.variants {
             self.progress.busy("a look at the settings of each variant");
-            let extra = words.extra(&variant.info.name);
+            let planned = parity::planned(self.plan, &variant.info.name);
             let name = format!("look-{}", variant.info.name);
             let log = self.writer.logs_dir().join(format!("{name}.log"));
             let paths = self.paths(self.data_root.join(name), log);
@@ -36,10 +36,10 @@ impl Conductor<'_> {
             };
             let server = server
                 .map_err(|error| ExitError::server(format!("variant {}: {error}", variant.info.name)))?;
-            subjects.push(Subject::effective(&variant.info, &server, &extra));
+            subjects.push(Subject::effective(&variant.info, &server, &planned));
         }
         let circumstances = parity::circumstances_of(self.plan);
-        let parity = compared(&subjects, &words.differs, circumstances);
+        let parity = compared(&subjects, &self.plan.differs, circumstances);
         let Some(refusal) = parity_refusal(&parity) else { return Ok(()) };
         self.writer.event(&RunEvent::Warning { at: time::now(), text: refusal.clone() })?;
         Err(ExitError::usage(refusal))

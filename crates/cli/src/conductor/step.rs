@@ -1,5 +1,6 @@
 //! One step: sampler, load, verification, record.
 
+use dbdyno_plan::client_wait;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use dbdyno_analyse::{Notice, Validity, failed_check, headline_rate, step_validity};
 use dbdyno_drivers::{AnySession, Class, DbError, explain, explain_executed};
 use dbdyno_loadgen::{Step, StepEnd, Threads};
-use dbdyno_plan::{ClientWait, CpuList};
+use dbdyno_model::{ClientWait, CpuList};
 use dbdyno_record::{CellId, CellWriter, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
 use dbdyno_report::{notice_text, reason_brief};
 use dbdyno_sample::{Config, Mark, Sampler};
@@ -319,7 +320,7 @@ impl StepTask<'_, '_> {
     fn polled_ns(&self) -> Option<Arc<[AtomicU64]>> {
         let capabilities = &self.database.endpoint.capabilities;
         let answers_here = capabilities.blocking || !capabilities.stores_data;
-        if answers_here || self.conductor.plan.client_wait().wait == ClientWait::Sleep {
+        if answers_here || client_wait(self.conductor.plan).wait == ClientWait::Sleep {
             return None;
         }
         self.client_cpus().map(|cpus| cpus.iter().map(|_| AtomicU64::new(0)).collect())

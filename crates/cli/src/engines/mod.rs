@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_plan::On;
+use dbdyno_model::On;
 use dbdyno_provision::{Bounds, output};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

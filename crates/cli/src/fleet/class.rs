@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use dbdyno_analyse::host_class;
-use dbdyno_plan::Unlike;
+use dbdyno_model::Unlike;
 use dbdyno_record::{HostInfo, Run, RunEvent};
 use dbdyno_report::host_class_words;
 

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_plan::{Design, Plan};
+use dbdyno_model::Design;
+use dbdyno_plan::{Plan, each_file};
 use dbdyno_record::{CellId, RunEvent, RunWriter};
 
 use crate::conductor::{Holds, Tally, further_blocks};
@@ -89,7 +90,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
 
 /// Names the plan's files by paths without links and `..`, which lead elsewhere where files travel.
 pub(crate) fn resolve_links(plan: &mut Plan) {
-    plan.each_file(|path| {
+    each_file(plan, |path| {
         if let Ok(real) = path.canonicalize() {
             *path = real;
         }

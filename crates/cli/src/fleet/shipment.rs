@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use dbdyno_plan::{Plan, VariantKind};
+use dbdyno_model::VariantKind;
+use dbdyno_plan::{Plan, each_file};
 use dbdyno_provision::{calling, servers_dir};
 use dbdyno_record::Run;
 use sha2::{Digest, Sha256};
@@ -127,7 +128,7 @@ impl Fleet<'_> {
     pub(super) fn shipment(&mut self, machines: &mut [Machine]) -> Result<Option<Shipment>, ExitError> {
         let run = std::path::absolute(self.writer.dir()).unwrap_or(self.writer.dir().to_owned());
         let record = Run::outline(&run)?;
-        let mut plan = dbdyno_workloads::plans::parse(&record.manifest.plan_toml, "the run's plan")?;
+        let mut plan = dbdyno_workloads::plans::of_record(&record.manifest.plan)?;
         let program = this_program()?;
         // Of a program whose file was replaced no machine has a copy.
         let is_replaced = program == running_program();
@@ -173,7 +174,7 @@ impl Fleet<'_> {
 /// copies of option files.
 fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    plan.each_file(|path| found.extend(path.exists().then(|| path.clone())));
+    each_file(plan, |path| found.extend(path.exists().then(|| path.clone())));
     found
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dbdyno_drivers::mysql::Options as Login;
 use dbdyno_drivers::{Endpoint, Target, postgres};
 use dbdyno_loadgen::MOST_RETRIES;
-use dbdyno_plan::{Load, PlanDuration};
+use dbdyno_model::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::OltpPace;
 use dbdyno_workloads::pgbench::builtin;
 use dbdyno_workloads::pgbench::options::{PartitionMethod, Pgbench as Options, QueryMode, Vacuum};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::Options as Login;
 use dbdyno_drivers::{Endpoint, Target, mysql, null, postgres};
-use dbdyno_plan::{Load, PlanDuration};
+use dbdyno_model::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpPace};
 use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
 use serde_json::{Value, json};

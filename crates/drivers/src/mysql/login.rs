@@ -19,10 +19,11 @@ use super::greeting::{Greeting, NONCE};
 use super::packet::{self, Form, Reader};
 use super::sign::Signer;
 use super::wire::Wire;
-use super::{ColumnDefinitions, Options, ServerKey, rsa};
+use super::{Options, ServerKey, rsa};
 use crate::excerpt::server_text;
 use crate::options::Channel;
 use crate::stream::ByteStream;
+use dbdyno_model::ColumnDefinitions;
 
 /// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD
 /// DATA LOCAL INFILE only where the options ask for it.

@@ -33,7 +33,7 @@ mod wire;
 pub use session::MysqlSession;
 
 pub use crate::address::{Address, Secret};
-pub use crate::options::{ColumnDefinitions, Manner, Options, ServerKey};
+pub use crate::options::{Manner, Options, ServerKey};
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 

@@ -6,7 +6,8 @@ use super::super::testing::{error, greeting, ok, packet};
 use super::super::{MysqlSession, Options, Secret};
 use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
-use crate::{DbError, Session, TlsMode};
+use crate::{DbError, Session};
+use dbdyno_model::TlsMode;
 
 /// Bit of `CLIENT_SSL` in the second byte of the capabilities.
 const CLIENT_SSL: u8 = 0x08;
@@ -77,7 +78,8 @@ async fn served(
 async fn each_mode_takes_and_refuses_what_it_must() {
     for (flaw, outcomes) in OUTCOMES {
         let desk = Desk::new(*flaw, false).await;
-        for ((name, mode), expected) in TlsMode::ALL.into_iter().zip(outcomes) {
+        for (mode, expected) in TlsMode::ALL.into_iter().zip(outcomes) {
+            let name = mode.name();
             let offers = *flaw != Flaw::NoTls;
             let (outcome, _) =
                 served(&desk, &options(&desk, mode), offers, "mysql_native_password", &[ok(0)]).await;

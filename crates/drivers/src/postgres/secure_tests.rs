@@ -5,9 +5,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use super::super::testing::{message, welcome};
 use super::super::{Options, PostgresSession, Secret};
 use super::*;
+use crate::DbError;
 use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
-use crate::{DbError, TlsMode};
+use dbdyno_model::TlsMode;
 
 fn options(desk: &Desk, mode: TlsMode) -> Options {
     Options::tcp("localhost", desk.port, "bench")
@@ -81,7 +82,8 @@ async fn served(
 async fn each_mode_takes_and_refuses_what_it_must() {
     for (flaw, outcomes) in OUTCOMES {
         let desk = Desk::new(*flaw, false).await;
-        for ((name, mode), expected) in TlsMode::ALL.into_iter().zip(outcomes) {
+        for (mode, expected) in TlsMode::ALL.into_iter().zip(outcomes) {
+            let name = mode.name();
             let answer: &[u8] = if *flaw == Flaw::NoTls { b"N" } else { b"S" };
             let (outcome, _) = served(&desk, &options(&desk, mode), answer, &[admitted()]).await;
             match (outcome, expected) {

@@ -11,9 +11,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::trust::Anyone;
-use super::{Loaded, Tls, TlsMode, TlsPem, TlsSettings};
+use super::{Loaded, Tls, TlsPem};
 use crate::connections::ConnectionLog;
 use crate::{Class, DbError, Result};
+use dbdyno_model::{TlsMode, TlsSettings};
 
 /// The client's certificate, and what it is called in messages.
 struct Identity {

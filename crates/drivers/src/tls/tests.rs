@@ -43,8 +43,8 @@ fn files_that_are_missing_empty_or_of_no_use_are_named() {
 fn off_is_no_tls_and_the_default_is_verify() {
     assert_eq!(Tls::load(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }), Ok(None));
     assert_eq!(TlsMode::default(), TlsMode::Verify);
-    for (name, mode) in TlsMode::ALL {
-        assert_eq!(TlsMode::named(name), Some(mode));
+    for mode in TlsMode::ALL {
+        assert_eq!(TlsMode::named(mode.name()), Some(mode));
     }
 }
 

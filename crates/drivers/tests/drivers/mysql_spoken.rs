@@ -3,8 +3,9 @@
 
 mod sha2;
 
-use dbdyno_drivers::mysql::{ColumnDefinitions, Manner, MysqlSession, Options, Secret, capabilities};
+use dbdyno_drivers::mysql::{Manner, MysqlSession, Options, Secret, capabilities};
 use dbdyno_drivers::{Class, Endpoint, Param, Session, Target, first_i64};
+use dbdyno_model::ColumnDefinitions;
 
 use crate::mysql_server::Server;
 use crate::mysql_server::bases::required;

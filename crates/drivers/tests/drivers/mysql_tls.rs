@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use dbdyno_drivers::mysql::{MysqlSession, Options, Secret};
-use dbdyno_drivers::{Session, Tls, TlsMode, TlsSettings, first_i64};
+use dbdyno_drivers::{Session, Tls, first_i64};
+use dbdyno_model::{TlsMode, TlsSettings};
 
 use crate::certificates::{Authority, Files};
 use crate::mysql_server::Server;

@@ -1,7 +1,8 @@
 //! TLS to real PostgreSQL servers.
 
 use dbdyno_drivers::postgres::{Options, PostgresSession, Secret};
-use dbdyno_drivers::{Param, Session, Tls, TlsMode, TlsSettings, first_i64};
+use dbdyno_drivers::{Param, Session, Tls, first_i64};
+use dbdyno_model::{TlsMode, TlsSettings};
 
 use crate::certificates::{Authority, Files};
 use crate::mysql_server::bases::required;

@@ -175,16 +175,16 @@ fn manifest() -> Manifest {
         format_version: dbdyno_record::FORMAT_VERSION,
         tool: ToolInfo { version: "0".into(), commit: "unknown".into(), build: "debug".into() },
         run_id: "run".into(),
-        name: "run".into(),
         started: "2026-01-01T00:00:00Z".into(),
-        seed: 1,
-        blocks: 1,
-        base: "a".into(),
-        margin: 0.02,
-        experiment: dbdyno_record::Experiment::default(),
+        plan: dbdyno_model::Plan {
+            name: "run".into(),
+            seed: 1,
+            blocks: 1,
+            base: Some("a".into()),
+            ..dbdyno_model::Plan::default()
+        },
         client_calibration: None,
         host: HostInfo::default(),
-        plan_toml: String::new(),
         variants: Vec::new(),
         workloads: vec![WorkloadInfo {
             data_bytes: None,

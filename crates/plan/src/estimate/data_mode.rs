@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::CellEstimate;
 use super::figures::ServerFigures;
-use crate::{Cold, DataMode, Design, Needs, Plan, StepEstimate, StepOutline, WorkloadOptions};
+use crate::{Needs, Plan, StepEstimate, StepOutline, WorkloadOptions};
+use dbdyno_model::{Cold, DataMode, Design};
 
 /// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave
 /// out. `loaded_bytes`: of a data directory after the load. `stays_up`: its server serves all
@@ -94,16 +95,13 @@ fn count<T>(items: impl Iterator<Item = T>) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
-impl Plan {
-    /// Steps of the workload `name` that run in every block and are no warm-up: those that can have
-    /// a verdict.
-    pub fn judged_steps(&self, name: &str) -> Vec<String> {
-        let Some(options) = self.workload.get(name) else { return Vec::new() };
-        let loads_once = options.needs().data.uses_snapshot() || self.design == Design::Alternate;
-        let judged =
-            options.steps().into_iter().filter(|step| !(step.is_warm_up || step.loads && loads_once));
-        judged.map(|step| step.name).collect()
-    }
+/// Steps of the workload `name` that run in every block and are no warm-up: those that can have
+/// a verdict.
+pub fn judged_steps(plan: &Plan, name: &str) -> Vec<String> {
+    let Some(options) = plan.workload.get(name) else { return Vec::new() };
+    let loads_once = options.needs().data.uses_snapshot() || plan.design == Design::Alternate;
+    let judged = options.steps().into_iter().filter(|step| !(step.is_warm_up || step.loads && loads_once));
+    judged.map(|step| step.name).collect()
 }
 
 impl CellEstimate {

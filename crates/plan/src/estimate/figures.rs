@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::{Size, StepEstimate, Variant, VariantKind, seconds};
+use crate::{Size, StepEstimate, seconds};
+use dbdyno_model::{Variant, VariantKind};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

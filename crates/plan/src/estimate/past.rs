@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{CellEstimate, Plan, StepEstimate, Variant, WorkloadOptions, seconds};
+use crate::{CellEstimate, Plan, StepEstimate, WorkloadOptions, seconds};
+use dbdyno_model::Variant;
 
 /// All that is no step and no settling: servers, their data, checks of contents.
 const AROUND: &str = "around the steps";

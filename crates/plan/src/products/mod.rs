@@ -6,7 +6,7 @@ mod postgres;
 
 use std::path::PathBuf;
 
-use crate::Variant;
+use dbdyno_model::Variant;
 
 /// A key, and whether a variant has it.
 pub(crate) type Key = (&'static str, fn(&Variant) -> bool);

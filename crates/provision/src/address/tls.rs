@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use dbdyno_drivers::TlsSettings;
+use dbdyno_model::TlsSettings;
 
 use super::{decoded, wrong};
 use crate::Error;
@@ -66,7 +66,7 @@ fn of_address(family: &dyn Family, address: &str) -> Result<Option<TlsSettings>,
 mod tests {
     use std::fs;
 
-    use dbdyno_drivers::TlsMode;
+    use dbdyno_model::TlsMode;
 
     use super::*;
     use crate::{mysql, postgres};

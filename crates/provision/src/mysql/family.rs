@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_drivers::{AnySession, DbError, Options, Session, Target, TlsSettings};
+use dbdyno_drivers::{AnySession, DbError, Options, Session, Target};
+use dbdyno_model::TlsSettings;
 
 use super::my_cnf::MyCnf;
 use super::{Mysql, abilities, base, claim, login, products, server};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dbdyno_drivers::{TlsMode, TlsSettings};
+use dbdyno_model::{TlsMode, TlsSettings};
 
 use super::option_file::{self, Item};
 use crate::Error;

@@ -10,7 +10,8 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use dbdyno_drivers::{AnySession, DbError, Description, Endpoint, Options, Target, TlsSettings};
+use dbdyno_drivers::{AnySession, DbError, Description, Endpoint, Options, Target};
+use dbdyno_model::TlsSettings;
 
 pub use server::{Server, ServerSpec};
 pub(crate) use server::{TLS_HOST, superuser_at};

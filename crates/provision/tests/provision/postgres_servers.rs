@@ -7,7 +7,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::postgres::{Options, PostgresSession};
-use dbdyno_drivers::{Session, Tls, TlsMode, TlsSettings};
+use dbdyno_drivers::{Session, Tls};
+use dbdyno_model::{TlsMode, TlsSettings};
 use dbdyno_provision::{
     Base, Certificates, Claim, Data, Error, Home, Server, ServerSpec, find_named, list, remove_data,
     servers_dir,

@@ -134,7 +134,7 @@ fn a_run_of_a_newer_format_is_refused_before_anything_else_of_it_is_read() {
 #[test]
 fn a_damaged_manifest_is_an_error_with_its_line() {
     let (_parent, dir) = sample_run();
-    replace_line(&dir.join("manifest.json"), 9, "  \"name\": 7,");
+    replace_line(&dir.join("manifest.json"), 9, "  \"started\": 7,");
     let message = open_error(&dir);
     assert!(message.starts_with("RUN/manifest.json line 9 is damaged: "), "{message}");
     let whole = std::fs::read(dir.join("manifest.json")).unwrap();

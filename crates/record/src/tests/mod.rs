@@ -40,13 +40,14 @@ fn manifest() -> Manifest {
         format_version: FORMAT_VERSION,
         tool: ToolInfo { version: "0.1.0".into(), commit: "1f2e3d4".into(), build: "release".into() },
         run_id: "20260301T120000Z-quickstart".into(),
-        name: "quickstart".into(),
         started: AT.into(),
-        seed: 42,
-        blocks: 1,
-        base: "rollback".into(),
-        margin: 0.02,
-        experiment: crate::Experiment::default(),
+        plan: dbdyno_model::Plan {
+            name: "quickstart".into(),
+            seed: 42,
+            blocks: 1,
+            base: Some("rollback".into()),
+            ..dbdyno_model::Plan::default()
+        },
         client_calibration: None,
         host: HostInfo {
             hostname: "lab1".into(),
@@ -64,7 +65,6 @@ fn manifest() -> Manifest {
             data_device: "nvme0n1".into(),
             calibration: None,
         },
-        plan_toml: "name = \"quickstart\"\n".into(),
         variants: vec![variant("rollback", "journal_mode = DELETE"), variant("wal", "journal_mode = WAL")],
         workloads: vec![WorkloadInfo {
             data_bytes: None,

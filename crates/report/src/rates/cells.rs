@@ -1,9 +1,10 @@
 //! Cells of the tables of rates: rates, ratios, and the placeholder where there is none.
 
 use dbdyno_analyse::{
-    Bound, Colours, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Undecided, Validity,
-    VariantStep, Verdict, failure_words, p_text,
+    Bound, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Undecided, Validity, VariantStep,
+    Verdict, failure_words, p_text,
 };
+use dbdyno_model::Colours;
 
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};

@@ -1,6 +1,7 @@
 //! Groups of steps: a row a group, a column a figure.
 
-use dbdyno_analyse::{Colours, GroupFindings, RunSummary, numbered};
+use dbdyno_analyse::{GroupFindings, RunSummary, numbered};
+use dbdyno_model::Colours;
 
 use super::cells::{absent, bounded, joined, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};

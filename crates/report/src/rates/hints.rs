@@ -1,6 +1,7 @@
 //! Queries with hints: the best of them compared with what the optimiser chooses by itself.
 
-use dbdyno_analyse::{Colours, LEAST_SECONDS, StepFindings, VariantStep};
+use dbdyno_analyse::{LEAST_SECONDS, StepFindings, VariantStep};
+use dbdyno_model::Colours;
 
 use super::Scope;
 use super::cells::{headline_text, ratio_cell};

@@ -16,7 +16,8 @@ mod sweeps;
 mod targets;
 mod throughput;
 
-use dbdyno_analyse::{Colours, Failure, Findings, Notice, RunSummary, StepFindings, WorkloadFindings};
+use dbdyno_analyse::{Failure, Findings, Notice, RunSummary, StepFindings, WorkloadFindings};
+use dbdyno_model::Colours;
 
 pub(crate) use self::cells::{bounded_text, headline_text, placeholder, ratio_or_placeholder};
 pub(crate) use self::colours::distance as ratio_tone;

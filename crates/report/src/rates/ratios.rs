@@ -1,6 +1,7 @@
 //! Ratios to the base, with intervals, verdicts, and the words that explain them.
 
-use dbdyno_analyse::{CONFIDENCE, Colours, LEVEL, StepFindings, Verdict};
+use dbdyno_analyse::{CONFIDENCE, LEVEL, StepFindings, Verdict};
+use dbdyno_model::Colours;
 
 use super::cells::variant_cell;
 use super::{Scope, explained, of_ratios};

@@ -2,7 +2,8 @@
 //! for each variant.
 
 use dbdyno_analyse::statistics::describe::Group;
-use dbdyno_analyse::{Colours, GroupFindings, RunSummary, WorkloadFindings, unique, workload_and_setup};
+use dbdyno_analyse::{GroupFindings, RunSummary, WorkloadFindings, unique, workload_and_setup};
+use dbdyno_model::Colours;
 
 use super::cells::{absent, ratio_cell, variant_cell};
 use super::{Scope, explained, of_ratios};

@@ -1,6 +1,7 @@
 //! What the tables of rates say, by changes to the fixture.
 
-use dbdyno_analyse::{Colours, Effect, Findings, Ratio, Verdict, ZeroRates};
+use dbdyno_analyse::{Effect, Findings, Ratio, Verdict, ZeroRates};
+use dbdyno_model::Colours;
 
 use super::*;
 use crate::fixture;

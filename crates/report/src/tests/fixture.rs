@@ -52,7 +52,7 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
         failures: failures::failures(names.last().unwrap_or(&"")),
         run: run_summary(blocks, names.len(), (1..=blocks).flat_map(of_block).collect()),
         variants: names.iter().map(|name| variant(name)).collect(),
-        prose: dbdyno_analyse::Prose::default(),
+        prose: dbdyno_model::Report::default(),
         sections: Vec::new(),
         published: None,
         parity: Some(parity(names)),

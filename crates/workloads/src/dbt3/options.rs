@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration, with_defaults};
+use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
 use serde::de::{self, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use dbdyno_drivers::Capabilities;
-use dbdyno_plan::named;
+use dbdyno_model::named;
 use serde::Deserialize;
 use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, SupplierGenerator};
 

@@ -1,7 +1,8 @@
 //! Every respect in which this implementation differs from the original, for the record and the
 //! report.
 
-use dbdyno_plan::{PlanDuration, Values};
+use dbdyno_model::PlanDuration;
+use dbdyno_plan::Values;
 use dbdyno_record::Deviation;
 use serde_json::{Map, Value};
 
@@ -88,8 +89,8 @@ mod tests {
             max_id_every: 7,
             customers: 5,
             sla_share: 0.9,
-            data: dbdyno_plan::DataMode::Restart,
-            cold: dbdyno_plan::Cold::All(true),
+            data: dbdyno_model::DataMode::Restart,
+            cold: dbdyno_model::Cold::All(true),
             ..Options::default()
         };
         options.rows_per_commit.write_2 = 50;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration, with_defaults};
+use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The microbenchmarks: their names, families, and what each is called and does.
 
-use dbdyno_plan::named;
+use dbdyno_model::named;
 use dbdyno_record::OperationClass;
 
 use crate::oltp::options::OltpTest;

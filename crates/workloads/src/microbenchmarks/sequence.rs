@@ -1,6 +1,6 @@
 //! The names of the two sequences of microbenchmarks, as plans write them.
 
-use dbdyno_plan::scalar;
+use dbdyno_model::scalar;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use dbdyno_plan::named;
+use dbdyno_model::named;
 
 use crate::microbenchmarks::micro_test::MicroTest;
 use crate::microbenchmarks::sequence::MicroSequence;

@@ -59,7 +59,7 @@ pub(crate) fn begins_group(rungs: &[MicroRung], index: usize) -> bool {
 mod tests {
     use super::*;
     use crate::microbenchmarks::options::MicroSequence;
-    use dbdyno_plan::DataMode;
+    use dbdyno_model::DataMode;
 
     fn options(data: DataMode, steps: &[&str]) -> Microbenchmarks {
         let steps = steps.iter().map(|&step| step.to_owned()).collect();

@@ -156,7 +156,10 @@ mod tests {
 
     fn most(workload: &str) -> u64 {
         let text = format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n{workload}\n");
-        parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}")).most_prepared_statements(true)
+        parse(&text, "p.toml")
+            .unwrap_or_else(|error| panic!("{error}"))
+            .workload
+            .most_prepared_statements(true)
     }
 
     #[test]
@@ -184,10 +187,10 @@ mod tests {
             parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
         };
         let transaction = plan("tests = [\"read-write\"]\nconnections = [1000]");
-        assert_eq!(transaction.most_prepared_statements(true), 11_000);
-        assert_eq!(transaction.most_prepared_statements(false), 10_000);
+        assert_eq!(transaction.workload.most_prepared_statements(true), 11_000);
+        assert_eq!(transaction.workload.most_prepared_statements(false), 10_000);
         let without =
             plan("tests = [\"read-write\"]\nconnections = [1000]\nskip_trx = true\nrange_selects = false");
-        assert_eq!(without.most_prepared_statements(true), 5_000);
+        assert_eq!(without.workload.most_prepared_statements(true), 5_000);
     }
 }

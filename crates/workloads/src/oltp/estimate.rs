@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{Forecast, PlanDuration, Size, StepEstimate, grouped, numbered, seconds};
+use dbdyno_model::PlanDuration;
+use dbdyno_plan::{Forecast, Size, StepEstimate, grouped, numbered, seconds};
 
 use crate::oltp::options::{LoadMethod, Oltp};
 use crate::options::Verify;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use dbdyno_plan::{Given, named, scalar};
+use dbdyno_model::{Given, named, scalar};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 

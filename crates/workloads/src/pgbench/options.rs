@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_plan::{Cold, DataMode, PlanDuration, named, with_defaults};
+use dbdyno_model::{Cold, DataMode, PlanDuration, named, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

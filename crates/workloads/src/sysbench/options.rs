@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_loadgen::Failure;
-use dbdyno_plan::{Cold, DataMode, PlanDuration, Values, with_defaults};
+use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
+use dbdyno_plan::Values;
 use dbdyno_record::ErrorClass;
 use mlua::{Lua, Table};
 use schemars::JsonSchema;

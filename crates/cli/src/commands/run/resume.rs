@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use dbdyno_analyse::host_class;
-use dbdyno_plan::Plan;
+use dbdyno_plan::{Plan, own_option_file_mut};
 use dbdyno_provision::{FAMILIES, Snapshot};
 use dbdyno_record::{
     CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, VariantInfo,
@@ -42,7 +42,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let failed = if repeats_failed { HashSet::new() } else { of_outcome(Outcome::Failed) };
     let is_left = |cell: &&CellId| !completed.contains(cell) && !failed.contains(cell);
     let mut cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
-    let mut plan = dbdyno_workloads::plans::parse(&manifest.plan_toml, "the run's plan")?;
+    let mut plan = dbdyno_workloads::plans::of_record(&manifest.plan)?;
     if args.on.is_some() {
         fleet::check(&plan)?;
         // One machine measures all of a block.
@@ -190,7 +190,7 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
         for (key, ending) in FAMILIES.iter().map(|family| family.facts().option_file) {
-            let Some(own) = variant.own_option_file_mut(key) else { continue };
+            let Some(own) = own_option_file_mut(variant, key) else { continue };
             let kept = option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
             *own = kept.map_err(ExitError::machine)?;
         }

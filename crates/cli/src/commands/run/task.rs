@@ -1,6 +1,7 @@
 //! `dbdyno task`: one block of a fleet's run as a run of its own, on the machine that a fleet has
 //! chosen.
 
+use dbdyno_plan::each_file;
 use dbdyno_record::{Manifest, Run};
 use tokio::runtime::Runtime;
 
@@ -31,12 +32,12 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
 fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     let record = Run::outline(&args.run)?;
     let of_run = &record.manifest;
-    let mut plan = dbdyno_workloads::plans::parse(&of_run.plan_toml, "the run's plan")?;
+    let mut plan = dbdyno_workloads::plans::of_record(&of_run.plan)?;
     other_program(&record, &plan, false)?;
     // The fleet spends it.
     plan.budget = None;
     if let Some(files) = &args.files {
-        plan.each_file(|path| *path = files.join(path.strip_prefix("/").unwrap_or(path)));
+        each_file(&mut plan, |path| *path = files.join(path.strip_prefix("/").unwrap_or(path)));
     }
     give_cpus(&mut plan);
     host::check(&plan, &args.out, 0)?;

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
-use dbdyno_plan::{Plan, VariantKind};
+use dbdyno_model::VariantKind;
+use dbdyno_plan::Plan;
 use dbdyno_provision::{Error as ProvisionError, list as names_in, servers_dir};
 use dbdyno_report::document::Block;
 

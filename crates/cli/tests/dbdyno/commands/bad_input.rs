@@ -119,7 +119,7 @@ fn a_cpu_that_does_not_exist_is_the_machines_fault() {
     let said = refused(&Desk::new(), &format!("{}{host}", plan(ONE_VARIANT, "")), &[]);
     let (head, usable) = said.split_once("it may use ").unwrap();
     insta::assert_snapshot!(head, @"exit 3: error: host.client_cpus names CPU 8000, which this process may not use; ");
-    let usable: dbdyno_plan::CpuList = usable.trim().parse().unwrap();
+    let usable: dbdyno_model::CpuList = usable.trim().parse().unwrap();
     assert_eq!(usable.0.len(), std::thread::available_parallelism().unwrap().get());
 }
 

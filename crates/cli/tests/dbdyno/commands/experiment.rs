@@ -44,7 +44,7 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     let whole = desk.dbdyno(&["report", "latest", "--all"]);
     assert!(words(&whole.expect_ok().out).contains("(5 % in point-select.c1)"), "{}", whole.out);
     let run = Run::open(&desk.run_dir()).unwrap();
-    assert_eq!(run.manifest.experiment.again.as_deref(), Some("rollback~again"));
+    assert_eq!(run.manifest.plan.again(), Some("rollback~again"));
     let of_again = run.cells.iter().filter(|cell| cell.id.variant == "rollback~again").count();
     assert_eq!((of_again, run.cells.len()), (3, 9), "once in every block");
 
@@ -97,10 +97,8 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     // Ten minutes are over sooner in a test, and the run is as if it came from a larger machine.
     let path = dir.join("manifest.json");
     let mut manifest: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    manifest["plan_toml"] =
-        manifest["plan_toml"].as_str().unwrap().replace("budget = \"10m\"", "budget = \"1s\"").into();
-    assert_eq!(manifest["experiment"]["budget_seconds"], 600.0);
-    manifest["experiment"]["budget_seconds"] = 1.0.into();
+    assert_eq!(manifest["plan"]["budget"], "10m");
+    manifest["plan"]["budget"] = "1s".into();
     manifest["host"]["cpus"] = 999.into();
     std::fs::write(&path, manifest.to_string()).unwrap();
     let resume = || desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
@@ -159,7 +157,7 @@ fn servers_that_alternate_load_once_and_run_each_step_one_after_the_other() {
     ended.expect_ok();
     let dir = desk.run_dir();
     let run = Run::open(&dir).unwrap();
-    assert_eq!((run.cells.len(), run.manifest.experiment.design.as_deref()), (8, Some("alternate")));
+    assert_eq!((run.cells.len(), run.manifest.plan.design), (8, dbdyno_model::Design::Alternate));
     for block in 1..=4 {
         let ran = ran(&run, block);
         let measured: Vec<&str> =

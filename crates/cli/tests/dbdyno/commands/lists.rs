@@ -11,7 +11,7 @@ fn a_plan_is_explained_without_running_it() {
     ended.expect_ok();
     assert!(!desk.path("runs").exists(), "a plan was run or prepared");
     let (cells, settings) = ended.out.split_once("\nConfiguration differences").unwrap();
-    assert!(settings.contains("• pitfall: nothing is synced (rollback, wal)."), "{settings}");
+    assert!(settings.contains("• pitfall: SQLite syncs nothing (rollback, wal)."), "{settings}");
     insta::assert_snapshot!(cells, @r"
     plan test: 2 variants x 2 blocks
       rollback  SQLite, embedded (base)

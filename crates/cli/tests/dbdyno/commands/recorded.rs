@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dbdyno_record::{
-    CellEvent, CellId, Clock, CounterHeader, Experiment, FORMAT_VERSION, Headline, HostInfo, Interval,
-    KindSpec, Manifest, OperationClass, Outcome, RunWriter, ServerInfo, StepEvent, StepSpec, StepWriter,
-    ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
+    CellEvent, CellId, Clock, CounterHeader, FORMAT_VERSION, Headline, HostInfo, Interval, KindSpec,
+    Manifest, OperationClass, Outcome, RunWriter, ServerInfo, StepEvent, StepSpec, StepWriter, ToolInfo,
+    Unit, VariantInfo, WindowRule, WorkloadInfo,
 };
 use hdrhistogram::Histogram;
 use serde_json::Map;
@@ -145,16 +145,16 @@ fn manifest() -> Manifest {
         format_version: FORMAT_VERSION,
         tool: ToolInfo { version: "0".to_owned(), commit: "none".to_owned(), build: "release".to_owned() },
         run_id: "20260101T000000Z-upgrade".to_owned(),
-        name: "upgrade".to_owned(),
         started: AT.to_owned(),
-        seed: 1,
-        blocks: 5,
-        base: VARIANTS[0].to_owned(),
-        margin: 0.02,
-        experiment: Experiment::default(),
+        plan: dbdyno_model::Plan {
+            name: "upgrade".to_owned(),
+            seed: 1,
+            blocks: 5,
+            base: Some(VARIANTS[0].to_owned()),
+            ..dbdyno_model::Plan::default()
+        },
         client_calibration: None,
         host: HostInfo { cpus: 2, ..HostInfo::default() },
-        plan_toml: String::new(),
         variants: VARIANTS.map(variant).to_vec(),
         workloads: vec![WorkloadInfo {
             data_bytes: None,

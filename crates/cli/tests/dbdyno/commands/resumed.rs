@@ -125,25 +125,16 @@ fn a_machine_that_cannot_run_the_plan_any_more_is_reported_before_anything_is_wr
     let dir = killed(&desk);
     let events = std::fs::read(dir.join("events.jsonl")).unwrap();
     let resume = || desk.refusal(&desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]));
-    let planned = |manifest: &mut Value, key: &str, value: toml::Value| {
-        let mut plan: toml::Table = manifest["plan_toml"].as_str().unwrap().parse().unwrap();
-        let at = key.rsplit_once('.').unwrap();
-        let table = at.0.split('.').fold(&mut plan, |table, key| {
-            let inner = table.entry(key).or_insert(toml::Value::Table(toml::Table::new()));
-            inner.as_table_mut().unwrap()
-        });
-        table.insert(at.1.to_owned(), value);
-        manifest["plan_toml"] = toml::to_string(&plan).unwrap().into();
-    };
-    let before = began_otherwise(&dir, |manifest| planned(manifest, "host.client_cpus", "1000".into()));
+    let before = began_otherwise(&dir, |manifest| manifest["plan"]["host"]["client_cpus"] = "1000".into());
     let said = resume();
     assert!(
         said.starts_with("exit 3: error: host.client_cpus names CPU 1000, which this process may not use"),
         "{said}"
     );
     std::fs::write(dir.join("manifest.json"), before).unwrap();
-    let rows = toml::Value::Integer(1 << 40);
-    began_otherwise(&dir, |manifest| planned(manifest, "workload.insert-benchmark.load_rows", rows));
+    began_otherwise(&dir, |manifest| {
+        manifest["plan"]["workload"]["insert-benchmark"]["load_rows"] = (1_u64 << 40).into();
+    });
     let said = resume();
     assert!(said.starts_with("exit 3: error: the plan needs about "), "{said}");
     assert_eq!(std::fs::read(dir.join("events.jsonl")).unwrap(), events);

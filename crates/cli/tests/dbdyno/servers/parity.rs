@@ -1,6 +1,6 @@
 //! What is predicted of each server against what it says: without an option file and with one. And a plan that refuses variants that are not set alike.
 
-use dbdyno_analyse::parity::{Build, Circumstances, ClassRow, Extra, Subject, compared};
+use dbdyno_analyse::parity::{Build, Circumstances, ClassRow, Planned, Subject, compared};
 use dbdyno_fetch::answer_of;
 use dbdyno_provision::{list, servers_dir};
 use dbdyno_record::Run;
@@ -52,8 +52,8 @@ fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
         let answer = answer_of(&servers_dir(), name).expect("`cargo xtask servers` asks it");
         let (product, version, settings) = (answer.product, answer.version, answer.settings);
         let build = Build { product, version, settings, ask: String::new() };
-        let predicted = Subject::predicted(info, Some(&build), &Extra::default());
-        let effective = Subject::effective(info, &server, &Extra::default());
+        let predicted = Subject::predicted(info, Some(&build), &Planned::default());
+        let effective = Subject::effective(info, &server, &Planned::default());
         let classes = compared(&[predicted, effective], &[], Circumstances::default()).classes;
         let is_wrong = |row: &&ClassRow| row.cells[0].text != row.cells[1].text;
         wrong.extend(classes.iter().filter(is_wrong).map(|row| format!("{name}: {:?}", row.cells)));

@@ -46,7 +46,7 @@ pub(crate) fn complete(dir: &Path) -> BTreeSet<u32> {
         let found = run.cells.iter().find(|cell| cell.id == *id);
         found.is_some_and(|cell| cell.outcome() == Some(Outcome::Completed))
     };
-    let blocks = 1..=run.manifest.blocks;
+    let blocks = 1..=run.manifest.plan.blocks;
     blocks
         .filter(|block| run.manifest.order.iter().filter(|cell| cell.block == *block).all(is_complete))
         .collect()

@@ -9,7 +9,8 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::{Tls, TlsMode, TlsSettings};
+use super::Tls;
+use dbdyno_model::{TlsMode, TlsSettings};
 
 #[path = "../../../tests/certificates/mod.rs"]
 mod certificates;

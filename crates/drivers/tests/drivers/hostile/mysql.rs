@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use dbdyno_drivers::mysql::{Manner, MysqlSession, Options, Secret, ServerKey};
-use dbdyno_drivers::{Class, DbError, Session, TimeLimits, Tls, TlsMode, TlsSettings};
+use dbdyno_drivers::{Class, DbError, Session, TimeLimits, Tls};
+use dbdyno_model::{TlsMode, TlsSettings};
 
 use super::server::{Hostile, Peer, serve};
 use super::{PASSWORD, TOO_MUCH, block_on, holds_password, in_little_memory, mutated};

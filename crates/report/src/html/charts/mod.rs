@@ -12,7 +12,8 @@ mod ratios;
 mod seconds;
 mod sweep;
 
-use dbdyno_analyse::{Colours, Findings, StepFindings, VariantStep, VariantSummary, WorkloadFindings};
+use dbdyno_analyse::{Findings, StepFindings, VariantStep, VariantSummary, WorkloadFindings};
+use dbdyno_model::Colours;
 use serde_json::{Value, json};
 
 pub(crate) use self::history::history_chart;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dbdyno_drivers::mysql;
 use dbdyno_drivers::null::Request;
 use dbdyno_loadgen::{Arrivals, Limit, Pace, Role};
-use dbdyno_plan::PlanDuration;
+use dbdyno_model::PlanDuration;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
 use dbdyno_workloads::settle::SettleWait;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, Endpoint, Session, Target, sqlite};
-use dbdyno_plan::PlanDuration;
+use dbdyno_model::PlanDuration;
 use dbdyno_record::Check;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;

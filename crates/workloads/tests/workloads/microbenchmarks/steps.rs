@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::PlanDuration;
+use dbdyno_model::PlanDuration;
 use dbdyno_record::{StepEvent, Unit};
 use dbdyno_workloads::Steps;
 use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};

@@ -2,7 +2,7 @@
 //! rate.
 
 use dbdyno_drivers::null;
-use dbdyno_plan::PlanDuration;
+use dbdyno_model::PlanDuration;
 use dbdyno_record::Interval;
 use dbdyno_workloads::oltp::options::{Oltp as Options, OltpPace, OltpTest};
 

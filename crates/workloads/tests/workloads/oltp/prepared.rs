@@ -30,7 +30,7 @@ fn the_plan_counts_the_statements_that_a_connection_prepares() {
             let plan = plan(&text);
             let own = plan.workload.options().unwrap();
             let desk = Desk::of(|context| Oltp::new(own, context), postgres::capabilities());
-            assert_eq!(plan.most_prepared_statements(true), statements(&desk), "{text}");
+            assert_eq!(plan.workload.most_prepared_statements(true), statements(&desk), "{text}");
         }
     }
 }
@@ -46,7 +46,7 @@ fn so_it_does_for_every_microbenchmark() {
             let plan = plan(&format!("{table}\nsteps = [\"{step}\"]"));
             let own = plan.workload.options().unwrap();
             let desk = Desk::of(|context| Microbenchmarks::new(own, context), postgres::capabilities());
-            assert_eq!(plan.most_prepared_statements(true), statements(&desk), "{step}");
+            assert_eq!(plan.workload.most_prepared_statements(true), statements(&desk), "{step}");
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dbdyno_plan::{CpuList, Plan};
+use dbdyno_model::CpuList;
+use dbdyno_plan::Plan;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark;
 use dbdyno_workloads::plans::{parse_with, read_with};
 

@@ -3,9 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{
-    ConfigPart, Published, QUICKSTART, Tls, TlsMode, cells, variants_without_figures, warnings,
-};
+use dbdyno_model::{ConfigPart, Published, TlsMode, TlsSettings};
+use dbdyno_plan::{QUICKSTART, cells, variants_without_figures, warnings};
 use dbdyno_workloads::plans::{json_schema, parse, read_with};
 
 fn crate_folder() -> &'static Path {
@@ -240,7 +239,7 @@ fn tls_is_verified_unless_configured_otherwise_and_its_files_lie_next_to_the_pla
         std::fs::write(&path, text(tls)).expect("a plan");
         read_with(&path, &[]).expect("a good plan").variants.remove(0).tls.expect("its tls")
     };
-    assert_eq!(read_tls("{}"), Tls { mode: TlsMode::Verify, ..Tls::default() });
+    assert_eq!(read_tls("{}"), TlsSettings { mode: TlsMode::Verify, ..TlsSettings::default() });
     let reported = read_tls("{ ca = \"ca.pem\", cert = \"/c.pem\", key = \"k/c.key\" }");
     let in_its_folder = |name: &str| Some(folder.path().join(name));
     assert_eq!(

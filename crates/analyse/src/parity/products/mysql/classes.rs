@@ -1,6 +1,8 @@
 //! What settings of MariaDB, MySQL and Percona Server come to, where a class is more than one of
 //! them.
 
+use dbdyno_model::ColumnDefinitions;
+
 use super::is_mariadb;
 use crate::parity::products::{LATER, NEVER, SYNCED, io_words};
 use crate::parity::subject::{Derive, Knowledge, Reader, Subject};
@@ -163,23 +165,24 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
 /// What the connection agreed on; before the run that of the connection that asked the build, unless
 /// the plan asks for something else.
 fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
-    let extra = &reader.subject.extra;
-    if extra.sends_text_only {
+    let planned = &reader.subject.planned;
+    if planned.sends_text_only {
         return Some(Value::words("nothing is prepared"));
     }
     let is_once = reader.text("column_definitions")? == "once";
-    let is_asked = extra.column_definitions.as_deref() != Some("always");
+    let is_asked = planned.variant.column_definitions != Some(ColumnDefinitions::Always);
     Some(Value::words(if is_once && is_asked { "once" } else { "with each answer" }))
 }
 
 /// As [`column_definitions`].
 fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     let agreed = reader.text("protocol_options")?;
-    let Subject { extra, knowledge, .. } = reader.subject;
+    let Subject { planned, knowledge, .. } = reader.subject;
     if *knowledge == Knowledge::Effective {
         return Some(Value::words(agreed));
     }
-    let options = [("DEPRECATE_EOF", extra.deprecate_eof), ("SESSION_TRACK", extra.session_track)];
+    let options =
+        [("DEPRECATE_EOF", planned.variant.deprecate_eof), ("SESSION_TRACK", planned.variant.session_track)];
     let is_used = |(name, asked): &(&str, Option<bool>)| asked.unwrap_or_else(|| agreed.contains(name));
     let names: Vec<&str> = options.iter().filter(|option| is_used(option)).map(|(name, _)| *name).collect();
     Some(Value::words(if names.is_empty() { "none".to_owned() } else { names.join(", ") }))
@@ -190,7 +193,7 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
     let charset = match subject.knowledge {
         Knowledge::Effective => subject.session.get("character_set_client")?.as_str(),
-        _ => subject.extra.client_charset.as_deref().unwrap_or("utf8mb4"),
+        _ => subject.planned.variant.client_charset.as_deref().unwrap_or("utf8mb4"),
     };
     // What is asked for as utf8 is read back as utf8mb3 from later versions.
     Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3" } else { charset }))

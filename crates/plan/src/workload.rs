@@ -12,10 +12,12 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::data::{Cold, DataMode};
-use super::forecast::{Forecast, Size};
-use super::{Mistake, Plan};
-use crate::{Table, TableError};
+use dbdyno_model::{Cold, DataMode};
+
+use crate::{Forecast, Plan, Size, Table, TableError};
+
+/// A mistake in a workload's table: the dotted key inside it, and what to write.
+pub type Mistake = (&'static str, String);
 
 /// A workload that plans can name.
 pub trait WorkloadKind: Sync {
@@ -181,6 +183,23 @@ impl Workloads {
         self.iter().any(|(_, options)| options.needs().cold.is_any())
     }
 
+    /// Connections that the largest step of any workload has open at once.
+    pub fn most_connections(&self) -> u32 {
+        self.iter().map(|(_, options)| options.needs().connections).max().unwrap_or(0)
+    }
+
+    /// Prepared statements of the step that has the most: MySQL and MariaDB have a limit for all
+    /// connections together.
+    pub fn most_prepared_statements(&self, with_begin: bool) -> u64 {
+        self.iter().map(|(_, options)| options.prepared_statements(with_begin)).max().unwrap_or(0)
+    }
+
+    /// Whether one of them runs on tables that are there already: no database is claimed, made or
+    /// marked for it.
+    pub fn use_existing_tables(&self) -> bool {
+        self.iter().any(|(_, options)| options.needs().existing_tables)
+    }
+
     fn values(&self) -> BTreeMap<&str, Map<String, Value>> {
         self.iter().map(|(name, options)| (name, options.values())).collect()
     }
@@ -201,6 +220,14 @@ impl Serialize for Workloads {
         }
         all.end()
     }
+}
+
+/// The plan as records keep it.
+///
+/// # Errors
+/// A value that JSON has no word for.
+pub fn recorded(plan: &Plan) -> Result<dbdyno_model::Plan, serde_json::Error> {
+    serde_json::from_value(serde_json::to_value(plan)?)
 }
 
 fn without_nulls(value: Value) -> Value {
@@ -263,4 +290,24 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     });
     unwrap_lines.transform(&mut schema);
     schema.to_value()
+}
+
+/// The mistake in `data` and `cold` of a workload with the measured steps `measured`: the key, and
+/// what to write. `is_chain`: its steps go on with each other's tables, so that none of them can
+/// begin on loaded data alone.
+pub fn data_problem(data: DataMode, cold: &Cold, measured: &[String], is_chain: bool) -> Option<Mistake> {
+    if is_chain && data.puts_back_each_step() {
+        let message = format!(
+            "data = \"{}\" does not fit: each step goes on with the tables of the one before it; use \"preserve\", \
+             \"restart\" or \"restore\"",
+            data.name()
+        );
+        return Some(("data", message));
+    }
+    let Cold::Steps(names) = cold else { return None };
+    let unknown = names.iter().find(|name| !measured.contains(name))?;
+    Some((
+        "cold",
+        format!("cold names {unknown}, which is no step after the load; there are: {}", measured.join(", ")),
+    ))
 }

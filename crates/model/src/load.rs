@@ -43,7 +43,7 @@ pub enum LostConnections {
 }
 
 /// The first option out of its range: its key inside `[load]`, and what to write.
-pub(crate) fn load_problem(load: &Load) -> Option<(&'static str, String)> {
+pub fn load_problem(load: &Load) -> Option<(&'static str, String)> {
     /// Without a pause, lost connections would keep the client's CPUs and the server's door busy.
     const LEAST_WAIT: Duration = Duration::from_millis(1);
     if load.reconnect_wait.0 < LEAST_WAIT {

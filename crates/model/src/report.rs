@@ -14,33 +14,45 @@ use crate::schema::demand;
 #[serde(deny_unknown_fields, default)]
 pub struct Report {
     /// Title of the page; the plan's name when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Author of the report that the plan follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// Year of that report.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub year: Option<u32>,
     /// Who paid for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sponsor: Option<String>,
     /// What was found, in a few sentences.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The machine and how it was prepared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Where the original and others can be found: words or addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
     /// In what the plan differs from the report that it follows, each a sentence.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
     /// Text on a step or a section, by its name or title.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, String>,
     /// Figures that were published: a TOML file, relative to the plan, or what it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
     /// What colours ratios in tables.
+    #[serde(skip_serializing_if = "Colours::are_by_verdict")]
     pub colours: Colours,
     /// The size that the plan was read in, and its rules; set by `--size`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
 }
 
 impl Report {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -54,6 +66,12 @@ pub enum Colours {
     Verdict,
     /// As in published reports: 0.95 and less is red, 1.05 and more green, what is between grey.
     Threshold,
+}
+
+impl Colours {
+    fn are_by_verdict(&self) -> bool {
+        *self == Self::Verdict
+    }
 }
 
 /// A part of the report with tables of its own.

@@ -7,7 +7,19 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::schema::inline_schema;
-use crate::{Error, Given, scalar};
+use crate::{Given, scalar};
+
+/// A value with a unit (a duration, a size, a list of CPUs) is wrong; its place is the caller's to
+/// say.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ValueError(String);
+
+impl ValueError {
+    pub(crate) fn new(message: String) -> Self {
+        Self(message)
+    }
+}
 
 /// A length of time in a plan, written with its unit: `"500ms"`, `"30s"`, `"5m"`, `"2h"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +56,9 @@ impl fmt::Display for PlanDuration {
 }
 
 impl FromStr for PlanDuration {
-    type Err = Error;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         Self::parse(text, IN_PLANS)
     }
 }
@@ -60,21 +72,21 @@ impl PlanDuration {
     /// unit is what people forget.
     pub fn read(given: &Given<'_>) -> Result<Self, String> {
         match given {
-            Given::Text(text) => text.parse().map_err(|error: Error| error.to_string()),
+            Given::Text(text) => text.parse().map_err(|error: ValueError| error.to_string()),
             Given::Number(number) => Err(no_unit(number)),
         }
     }
 
     /// Of a command line, where it needs no quotes.
-    pub fn of_argument(text: &str) -> Result<Self, Error> {
+    pub fn of_argument(text: &str) -> Result<Self, ValueError> {
         Self::parse(text, ", e.g. 30s")
     }
 
     /// `how` ends the advice.
-    fn parse(text: &str, how: &str) -> Result<Self, Error> {
+    fn parse(text: &str, how: &str) -> Result<Self, ValueError> {
         let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
-        let bad = |what: String| Error::Value(advised(&what, how));
+        let bad = |what: String| ValueError::new(advised(&what, how));
         if number.is_empty() {
             return Err(bad(format!("\"{text}\" is not a duration")));
         }
@@ -137,12 +149,12 @@ impl CpuList {
 }
 
 impl FromStr for CpuList {
-    type Err = Error;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let bad = || {
             let help = "write numbers and ranges from 0 to 8191, e.g. \"0-1,4\"";
-            Error::Value(format!("\"{text}\" is not a list of CPUs: {help}"))
+            ValueError::new(format!("\"{text}\" is not a list of CPUs: {help}"))
         };
         let number =
             |part: &str| part.trim().parse::<u32>().ok().filter(|cpu| *cpu <= MAX_CPU).ok_or_else(bad);
@@ -183,7 +195,7 @@ impl<'de> Deserialize<'de> for PlanDuration {
 impl<'de> Deserialize<'de> for CpuList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         scalar(deserializer, "a list of CPUs such as \"0-1,4\"", |given| {
-            given.text().parse().map_err(|error: Error| error.to_string())
+            given.text().parse().map_err(|error: ValueError| error.to_string())
         })
     }
 }

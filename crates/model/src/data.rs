@@ -5,7 +5,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::Mistake;
 use crate::named;
 
 named! {
@@ -99,24 +98,4 @@ impl DataMode {
     pub const fn uses_snapshot(self) -> bool {
         matches!(self, Self::Restore | Self::RestoreEachStep)
     }
-}
-
-/// The mistake in `data` and `cold` of a workload with the measured steps `measured`: the key, and
-/// what to write. `is_chain`: its steps go on with each other's tables, so that none of them can
-/// begin on loaded data alone.
-pub fn data_problem(data: DataMode, cold: &Cold, measured: &[String], is_chain: bool) -> Option<Mistake> {
-    if is_chain && data.puts_back_each_step() {
-        let message = format!(
-            "data = \"{}\" does not fit: each step goes on with the tables of the one before it; use \"preserve\", \
-             \"restart\" or \"restore\"",
-            data.name()
-        );
-        return Some(("data", message));
-    }
-    let Cold::Steps(names) = cold else { return None };
-    let unknown = names.iter().find(|name| !measured.contains(name))?;
-    Some((
-        "cold",
-        format!("cold names {unknown}, which is no step after the load; there are: {}", measured.join(", ")),
-    ))
 }

@@ -1,39 +1,28 @@
 //! What a plan says: variants, workloads, blocks, host. Field docs become the JSON Schema's
 //! descriptions.
 
-mod client_wait;
-mod data;
-mod forecast;
-mod workload;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-pub(crate) use client_wait::spin_problem;
-pub use client_wait::{ClientWait, WaitChoice};
-pub use data::{Cold, DataMode, data_problem};
-pub use forecast::{Forecast, Size, StepEstimate, Work, seconds};
-pub(crate) use workload::Named;
-pub use workload::{
-    Kinds, Needs, StepOutline, Values, WorkloadKind, WorkloadOptions, Workloads, json_schema,
-};
-
+use crate::client_wait::ClientWait;
 use crate::schema::demand;
 use crate::{
     Clients, Config, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section, named, with_defaults,
 };
 
-/// A mistake in a workload's table: the dotted key inside it, and what to write.
-pub type Mistake = (&'static str, String);
+/// Options of workloads by name, as records keep them. In a plan with set-ups the name is
+/// `WORKLOAD@SETUP`.
+pub type RecordedWorkloads = Map<String, Value>;
 
-/// A whole plan file.
-#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// A whole plan file. `W`: its workloads, which a record keeps as plain values, and whoever runs
+/// them as options of their own types.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct Plan<W = RecordedWorkloads> {
     /// Short name; it ends the run directory's name. Letters, digits, `-`, `_` and `.`.
     #[schemars(regex(pattern = NAME_PATTERN))]
     pub name: String,
@@ -88,11 +77,11 @@ pub struct Plan {
     #[serde(rename = "variant")]
     #[schemars(length(min = 1))]
     pub variants: Vec<Variant>,
-    pub workload: Workloads,
+    pub workload: W,
     /// Sizes and concurrency of the workloads, each under a name; without any, each workload runs
     /// as its table says.
     #[serde(rename = "setup", default, skip_serializing_if = "Vec::is_empty")]
-    pub setups: Vec<Setup>,
+    pub setups: Vec<Setup<W>>,
     /// What the report says in words of yours.
     #[serde(default, skip_serializing_if = "Report::is_empty")]
     pub report: Report,
@@ -106,15 +95,15 @@ pub struct Plan {
 
 /// Sizes and concurrency of the workloads under a name. Each variant runs each workload once a
 /// block in each set-up.
-#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Setup {
+pub struct Setup<W> {
     /// Name in tables and reports, e.g. `4u.1t` or `IO-bound`. Letters, digits, `-`, `_` and `.`.
     #[schemars(regex(pattern = NAME_PATTERN))]
     pub name: String,
     /// Options that are laid over those of the plan's own tables: `workload.oltp = { tables = 4 }`.
-    #[serde(default, skip_serializing_if = "Workloads::is_empty")]
-    pub workload: Workloads,
+    #[serde(default, skip_serializing)]
+    pub workload: W,
 }
 
 named! {
@@ -287,7 +276,7 @@ pub struct Variant {
     /// effect of each factor and of each two together.
     pub factors: std::collections::BTreeMap<String, String>,
     /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsSettings>,
     /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`,
     /// as its own client library asks for and when left out, or with each answer (`always`), as all
     /// other servers of the family do. Only for MariaDB and MySQL.
@@ -311,11 +300,13 @@ pub struct Variant {
     pub client_charset: Option<String>,
 }
 
-/// How often column definitions of prepared statements are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// How often a MySQL or MariaDB server sends the column definitions of a prepared statement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ColumnDefinitions {
-    /// Once where the server can.
+    /// Once where the server can (MariaDB from 10.6): it leaves them out of answers while they are
+    /// those that the client knows, as MariaDB's own client library asks it to.
+    #[default]
     Once,
     /// With each answer.
     Always,
@@ -325,7 +316,7 @@ pub enum ColumnDefinitions {
 /// relative to the plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Tls {
+pub struct TlsSettings {
     pub mode: TlsMode,
     /// Certificates of the authorities to trust, only for `verify`; those that the machine trusts
     /// when left out.
@@ -336,23 +327,32 @@ pub struct Tls {
     pub key: Option<PathBuf>,
 }
 
-/// What is asked of TLS.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TlsMode {
-    /// In clear.
-    Off,
-    /// Encrypted over TCP where the server can, whichever it is; else in clear.
-    Prefer,
-    /// Encrypted or not at all; whose certificate it is does not matter.
-    Require,
-    /// Encrypted, and the certificate must be for the host and by a trusted authority.
-    #[default]
-    Verify,
+named! {
+    /// Whether connections are encrypted, and what the server must prove.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum TlsMode {
+        /// In clear.
+        Off = "off",
+        /// Encrypted over TCP where the server can, whichever it is; else in clear. Over a unix
+        /// socket in clear.
+        Prefer = "prefer",
+        /// Encrypted or not at all; whose certificate it is does not matter.
+        Require = "require",
+        /// Encrypted, and the certificate must be for the host and by a trusted authority.
+        #[default]
+        Verify = "verify",
+    }
+}
+
+impl TlsMode {
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
 }
 
 /// The name of the server that works inside dbdyno.
-pub(crate) const EMBEDDED: &str = "sqlite";
+pub const EMBEDDED: &str = "sqlite";
 
 /// What a variant is, after checking.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -398,28 +398,42 @@ impl Variant {
     }
 }
 
-impl Plan {
+/// A plan that says nothing.
+impl<W: Default> Default for Plan<W> {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            blocks: one(),
+            seed: default_seed(),
+            margin: default_margin(),
+            base: None,
+            aa: false,
+            margins: BTreeMap::new(),
+            budget: None,
+            design: Design::default(),
+            parity: Parity::default(),
+            differs: Vec::new(),
+            host: Host::default(),
+            load: Load::default(),
+            clients: None,
+            variants: Vec::new(),
+            workload: W::default(),
+            setups: Vec::new(),
+            report: Report::default(),
+            sections: Vec::new(),
+            sizes: BTreeMap::new(),
+        }
+    }
+}
+
+impl<W> Plan<W> {
+    pub fn variant(&self, name: &str) -> Option<&Variant> {
+        self.variants.iter().find(|variant| variant.name == name)
+    }
+
     /// Memory limit of the server of variant `name`.
     pub fn server_memory(&self, name: &str) -> Option<PlanBytes> {
-        let variant = self.variants.iter().find(|variant| variant.name == name);
-        variant.and_then(|variant| variant.server_memory).or(self.host.server_memory)
-    }
-
-    /// Connections that the largest step of any workload has open at once.
-    pub fn most_connections(&self) -> u32 {
-        self.workload.iter().map(|(_, options)| options.needs().connections).max().unwrap_or(0)
-    }
-
-    /// Prepared statements of the step that has the most: MySQL and MariaDB have a limit for all
-    /// connections together.
-    pub fn most_prepared_statements(&self, with_begin: bool) -> u64 {
-        self.workload.iter().map(|(_, options)| options.prepared_statements(with_begin)).max().unwrap_or(0)
-    }
-
-    /// Whether it runs on tables that are there already: no database is claimed, made or marked for
-    /// it.
-    pub fn uses_existing_tables(&self) -> bool {
-        self.workload.iter().any(|(_, options)| options.needs().existing_tables)
+        self.variant(name).and_then(|variant| variant.server_memory).or(self.host.server_memory)
     }
 
     /// Name of the base variant.
@@ -428,7 +442,22 @@ impl Plan {
             .as_deref()
             .unwrap_or_else(|| self.variants.first().map_or("", |variant| variant.name.as_str()))
     }
+
+    /// Name of the variant that is the base under a second name; `None` for a plan without A/A.
+    pub fn again_name(&self) -> Option<String> {
+        self.aa.then(|| format!("{}{AGAIN}", self.base_name()))
+    }
+
+    /// The same of a plan that is resolved, which has the variant.
+    pub fn again(&self) -> Option<&str> {
+        let name = self.again_name()?;
+        self.variants.iter().map(|variant| variant.name.as_str()).find(|variant| *variant == name)
+    }
 }
+
+/// Ends the name of the variant that is the base under a second name. Names of other variants
+/// cannot hold a `~`.
+const AGAIN: &str = "~again";
 
 /// Names of plans and variants in the schema, as they are checked.
 const NAME_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$";

@@ -1,61 +1,9 @@
-//! What the plan says of its report, and what comes of it: prose, and published figures next to the
-//! measured ones.
+//! Published figures next to the measured ones.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
+use dbdyno_model::Quantity;
+use serde::Serialize;
 
 use crate::statistics::Interval;
-
-/// The plan's own words, in Markdown.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Prose {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    /// Of the report that the plan follows, as its year.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub author: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub year: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sponsor: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub machine: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub links: Vec<String>,
-    /// In what the plan differs from the report that it follows.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub deviations: Vec<String>,
-    /// By name of a step or title of a section.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub notes: BTreeMap<String, String>,
-    #[serde(skip_serializing)]
-    pub colours: Colours,
-    /// The size that was asked for, and by which rules it was scaled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<String>,
-}
-
-impl Prose {
-    /// The plan has no words on its report.
-    pub fn is_empty(&self) -> bool {
-        *self == Self { colours: self.colours, ..Self::default() }
-    }
-}
-
-/// What decides about the colour of a ratio.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Colours {
-    /// Faster and slower are coloured, all else is not.
-    #[default]
-    Verdict,
-    /// As in published reports: 0.95 and less is red, 1.05 and more green, what is between grey.
-    Threshold,
-}
 
 /// A published report compared with the run.
 #[derive(Debug, Clone, Serialize)]
@@ -89,17 +37,6 @@ pub struct PublishedRow {
     pub interval: Option<Interval>,
     pub blocks: usize,
     pub agreement: Agreement,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    #[default]
-    Rate,
-    Cpu,
-    ReadKb,
-    Seconds,
-    P99,
 }
 
 /// How near a measured figure must be to a published one, as a fraction of it, to agree.

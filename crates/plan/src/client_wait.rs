@@ -1,23 +1,9 @@
 //! How the load client waits for answers: what a plan asks for, and what holds where it does not
 //! say.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use dbdyno_model::{ClientWait, CpuList, Host, VariantKind};
 
-use super::{Host, Plan, VariantKind};
-use crate::{CpuList, named};
-
-named! {
-    /// How load threads wait for answers.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "lowercase")]
-    pub enum ClientWait {
-        /// Until an answer wakes them: the server pays for the waking.
-        Sleep = "sleep",
-        /// They ask for answers without a pause.
-        Spin = "spin",
-    }
-}
+use crate::Plan;
 
 /// How load threads wait in a run, and why so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,42 +12,38 @@ pub struct WaitChoice {
     pub reason: String,
 }
 
-impl Plan {
-    /// What the plan says in `client_wait`. Without it: spin where the client has CPUs that no
-    /// server uses, and operations are short.
-    pub fn client_wait(&self) -> WaitChoice {
-        let host = &self.host;
-        if let Some(wait) = host.client_wait {
-            return WaitChoice { wait, reason: "the plan says so (host.client_wait)".to_owned() };
-        }
-        let sleep = |reason: &str| WaitChoice { wait: ClientWait::Sleep, reason: reason.to_owned() };
-        if self.clients.is_some() {
-            return sleep("threads of client hosts sleep (clients)");
-        }
-        let is_here = |kind: VariantKind| kind == VariantKind::Null || kind.is_embedded();
-        if self.variants.iter().all(|variant| is_here(variant.kind())) {
-            return sleep("the database works in its threads");
-        }
-        if self.workload.iter().all(|(_, options)| options.needs().long_operations) {
-            return sleep("operations take much longer than waking its threads");
-        }
-        match own_cpus(host) {
-            Ok(cpus) => WaitChoice {
-                wait: ClientWait::Spin,
-                reason: format!("the client has {} to itself (host.client_cpus)", cpus.named()),
-            },
-            Err(reason) => sleep(&reason),
-        }
+/// What the plan says in `client_wait`. Without it: spin where the client has CPUs that no
+/// server uses, and operations are short.
+pub fn client_wait(plan: &Plan) -> WaitChoice {
+    let host = &plan.host;
+    if let Some(wait) = host.client_wait {
+        return WaitChoice { wait, reason: "the plan says so (host.client_wait)".to_owned() };
+    }
+    let sleep = |reason: &str| WaitChoice { wait: ClientWait::Sleep, reason: reason.to_owned() };
+    if plan.clients.is_some() {
+        return sleep("threads of client hosts sleep (clients)");
+    }
+    let is_here = |kind: VariantKind| kind == VariantKind::Null || kind.is_embedded();
+    if plan.variants.iter().all(|variant| is_here(variant.kind())) {
+        return sleep("the database works in its threads");
+    }
+    if plan.workload.iter().all(|(_, options)| options.needs().long_operations) {
+        return sleep("operations take much longer than waking its threads");
+    }
+    match own_cpus(host) {
+        Ok(cpus) => WaitChoice {
+            wait: ClientWait::Spin,
+            reason: format!("the client has {} to itself (host.client_cpus)", cpus.named()),
+        },
+        Err(reason) => sleep(&reason),
     }
 }
 
-impl Host {
-    /// CPUs that both server and client are given, if there are any.
-    pub(crate) fn shared_cpus(&self) -> Option<CpuList> {
-        let (server, client) = (self.server_cpus.as_ref()?, self.client_cpus.as_ref()?);
-        let both: Vec<u32> = server.0.iter().copied().filter(|cpu| client.0.contains(cpu)).collect();
-        (!both.is_empty()).then_some(CpuList(both))
-    }
+/// CPUs that both server and client are given, if there are any.
+pub(crate) fn shared_cpus(host: &Host) -> Option<CpuList> {
+    let (server, client) = (host.server_cpus.as_ref()?, host.client_cpus.as_ref()?);
+    let both: Vec<u32> = server.0.iter().copied().filter(|cpu| client.0.contains(cpu)).collect();
+    (!both.is_empty()).then_some(CpuList(both))
 }
 
 /// The client's CPUs if no server uses them and each load thread has one, or what is in the way.
@@ -71,7 +53,7 @@ fn own_cpus(host: &Host) -> Result<&CpuList, String> {
             "client and server have no CPUs of their own (host.client_cpus, host.server_cpus)".to_owned()
         );
     };
-    if let Some(both) = host.shared_cpus() {
+    if let Some(both) = shared_cpus(host) {
         let both = both.named();
         return Err(format!("server and client share {both} (host.server_cpus, host.client_cpus)"));
     }
@@ -128,7 +110,7 @@ mod tests {
     #[test]
     fn a_client_with_cpus_of_its_own_spins_and_any_other_sleeps() {
         let choice = |host: &str| {
-            let WaitChoice { wait, reason } = plan(host, STARTED).unwrap().client_wait();
+            let WaitChoice { wait, reason } = plan(host, STARTED).map(|plan| client_wait(&plan)).unwrap();
             format!("{}: {reason}", wait.name())
         };
         let hosts = [
@@ -149,8 +131,9 @@ mod tests {
         sleep: the plan says so (host.client_wait)
         spin: the plan says so (host.client_wait)
         ");
-        let embedded =
-            plan("server_cpus = \"0\"\nclient_cpus = \"1\"", "server = \"sqlite\"").unwrap().client_wait();
+        let embedded = plan("server_cpus = \"0\"\nclient_cpus = \"1\"", "server = \"sqlite\"")
+            .map(|plan| client_wait(&plan))
+            .unwrap();
         assert_eq!(
             (embedded.wait, embedded.reason.as_str()),
             (ClientWait::Sleep, "the database works in its threads")

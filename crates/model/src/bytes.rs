@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::schema::inline_schema;
-use crate::units::decimal;
-use crate::{Error, Given, scalar};
+use crate::units::{ValueError, decimal};
+use crate::{Given, scalar};
 
 /// A size in bytes, written with its unit. `kB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`,
 /// `MiB`, `GiB` and `TiB` powers of 1024.
@@ -40,10 +40,10 @@ impl fmt::Display for PlanBytes {
 }
 
 impl FromStr for PlanBytes {
-    type Err = Error;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let bad = || Error::Value(format!("\"{text}\" is not a size: {HELP}"));
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let bad = || ValueError::new(format!("\"{text}\" is not a size: {HELP}"));
         let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
         let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
@@ -62,7 +62,7 @@ impl Serialize for PlanBytes {
 impl<'de> Deserialize<'de> for PlanBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         scalar(deserializer, "a size such as \"2 GB\"", |given| match given {
-            Given::Text(text) => text.parse().map_err(|error: Error| error.to_string()),
+            Given::Text(text) => text.parse().map_err(|error: ValueError| error.to_string()),
             Given::Number(number) => Err(format!("the size {number} has no unit: {HELP}")),
         })
     }
