@@ -18,8 +18,8 @@ use crate::{
 /// `WORKLOAD@SETUP`.
 pub type RecordedWorkloads = Map<String, Value>;
 
-/// A whole plan file. `W`: its workloads, which a record keeps as plain values, and whoever runs
-/// them as options of their own types.
+// `W`: its workloads, which a record keeps as plain values, and who runs them as options of types.
+/// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan<W = RecordedWorkloads> {
