@@ -29,11 +29,6 @@ impl VariantConfig {
         self.intents.pairs().into_iter().map(|(name, value)| (name, Value::String(value))).collect()
     }
 
-    /// The server's own cache of pages, where no page cache lies under it.
-    fn only_cache_bytes(&self) -> Option<u64> {
-        self.intents.bytes("buffer_pool").filter(|_| self.rendered.bypasses_page_cache())
-    }
-
     /// `error`, and which intents the options come from that it names.
     pub(crate) fn blame(&self, error: String) -> String {
         let blamed = self.rendered.blamed(&error);
@@ -90,13 +85,15 @@ pub(crate) enum Predicted {
 /// The config of `variant` without starting anything, and without the server if only its name is
 /// there; `None` for a variant without one.
 pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> {
-    let base = match variant.kind() {
-        VariantKind::Embedded => return Ok(for_embedded(variant)?.map(Predicted::Config)),
-        VariantKind::BaseDir(path) => Base::open(path).map_err(dbdyno_fetch::Error::from),
-        VariantKind::Named(name) => find_named(&name),
-        VariantKind::Address(_) | VariantKind::Null => return Ok(None),
-    };
+    if variant.kind().is_embedded() {
+        return Ok(for_embedded(variant)?.map(Predicted::Config));
+    }
+    if !variant.kind().is_started() {
+        return Ok(None);
+    }
+    // Before the build is opened, which runs its program.
     let Some(intents) = intents(variant)? else { return Ok(None) };
+    let Some(base) = base_of(variant) else { return Ok(None) };
     let error = match base {
         Ok(base) => {
             let own = own_file(variant, &base)?;
@@ -104,18 +101,37 @@ pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> 
         }
         Err(error) => error.to_string(),
     };
-    let by_name = variant.server.as_deref().and_then(|name| ConfigServer::named(name, engine(variant)));
-    let Some(server) = by_name else { return Ok(Some(Predicted::UnknownServer(error))) };
+    let Some(server) = server_by_name(variant) else { return Ok(Some(Predicted::UnknownServer(error))) };
     let rendered = rendered(&server, &intents)?;
     let note = format!("{} is not here: product and version are taken from its name", server.title);
     Ok(Some(Predicted::Config(config(intents, rendered, None, vec![note]))))
 }
 
-/// By variant of the plan: the server's own cache of pages, where it is known to be the only one.
+/// The build of a variant whose server dbdyno starts.
+fn base_of(variant: &Variant) -> Option<Result<Base, dbdyno_fetch::Error>> {
+    match variant.kind() {
+        VariantKind::BaseDir(path) => Some(Base::open(path).map_err(dbdyno_fetch::Error::from)),
+        VariantKind::Named(name) => Some(find_named(&name)),
+        VariantKind::Embedded | VariantKind::Null | VariantKind::Address(_) => None,
+    }
+}
+
+/// What the name of a variant's server says of it.
+fn server_by_name(variant: &Variant) -> Option<ConfigServer> {
+    ConfigServer::named(variant.server.as_deref()?, engine(variant))
+}
+
+/// By variant of the plan: the server's own cache of pages, where it is known to be the only one. A
+/// forecast is made often, so that a server's program is run only where the name does not say what it
+/// is.
 pub(crate) fn only_cache_bytes(plan: &Plan) -> BTreeMap<String, u64> {
-    let of = |variant: &Variant| match predicted(variant) {
-        Ok(Some(Predicted::Config(config))) => Some((variant.name.clone(), config.only_cache_bytes()?)),
-        _ => None,
+    let of = |variant: &Variant| {
+        let intents = intents(variant).ok()??;
+        let bytes = intents.bytes("buffer_pool")?;
+        let of_build = || Some(ConfigServer::of_base(&base_of(variant)?.ok()?, engine(variant)));
+        let server = server_by_name(variant).or_else(of_build)?;
+        let is_only = rendered(&server, &intents).ok()?.bypasses_page_cache();
+        is_only.then(|| (variant.name.clone(), bytes))
     };
     plan.variants.iter().filter_map(of).collect()
 }

@@ -72,8 +72,9 @@ impl Rendered {
     /// Whether the server's files go past the page cache, so that its own cache alone holds their
     /// pages.
     pub fn bypasses_page_cache(&self) -> bool {
-        let method = |setting: &Setting| setting.intent.strip_prefix("flush_method = ").map(str::to_owned);
-        self.settings.iter().filter_map(method).any(|method| method.contains("o_direct"))
+        let methods =
+            self.settings.iter().filter_map(|setting| setting.intent.strip_prefix("flush_method = "));
+        methods.into_iter().any(|method| method.contains("o_direct"))
     }
 
     /// `initdb`'s options as words of its command line.
