@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::ExitError;
+use crate::other_runs::is_ended_process;
 
 /// What every file holds: the version of its shape, and its entries.
 #[derive(Serialize, Deserialize)]
@@ -57,8 +58,7 @@ fn sweep_in(folder: &Path) -> Vec<PathBuf> {
     let is_left = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let process = name.strip_suffix(".partial").and_then(|name| name.rsplit('.').next());
-        let process = process.filter(|process| process.parse::<u32>().is_ok());
-        process.is_some_and(|process| !Path::new("/proc").join(process).exists())
+        process.is_some_and(is_ended_process)
     };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let left = entries.map(|entry| entry.path()).filter(is_left);

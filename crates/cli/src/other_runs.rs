@@ -94,12 +94,16 @@ fn sweep_in(folder: &Path) -> Vec<PathBuf> {
     // Between its making and its lock an unseen file is no one's, as far as locks say.
     let has_ended = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let process = name.rsplit('-').next().unwrap_or_default();
-        process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists()
+        name.rsplit('-').next().is_some_and(is_ended_process)
     };
     let unseen = files(folder, &format!(".{PREFIX}")).into_iter().filter(has_ended);
     let left = files(folder, PREFIX).into_iter().chain(unseen).filter(is_left);
     left.filter(|path| fs::remove_file(path).is_ok()).collect()
+}
+
+/// Whether this is the number of a process, and there is none of that number.
+pub(crate) fn is_ended_process(number: &str) -> bool {
+    number.parse::<u32>().is_ok() && !Path::new("/proc").join(number).exists()
 }
 
 impl Drop for OtherRuns {
