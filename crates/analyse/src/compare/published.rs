@@ -39,8 +39,8 @@ fn statistics(figures: &GroupFigures) -> [(&'static str, &BTreeMap<String, f64>)
 
 /// The published report that a plan names, with the plan's names of variants by their published
 /// ones.
-pub(crate) struct Published {
-    figures: PublishedFigures,
+pub(crate) struct Published<'a> {
+    figures: &'a PublishedFigures,
     names: BTreeMap<String, String>,
 }
 
@@ -72,9 +72,9 @@ enum Shown {
     Invalid,
 }
 
-impl Published {
+impl<'a> Published<'a> {
     /// `None` for a plan that names none.
-    pub(crate) fn read(manifest: &Manifest) -> Option<Self> {
+    pub(crate) fn read(manifest: &'a Manifest) -> Option<Self> {
         let Some(dbdyno_model::Published::Figures(figures)) = &manifest.plan.report.published else {
             return None;
         };
@@ -82,7 +82,7 @@ impl Published {
             (variant.published.clone().unwrap_or_else(|| variant.name.clone()), variant.name.clone())
         };
         let names = manifest.plan.variants.iter().map(named).collect();
-        Some(Self { figures: (**figures).clone(), names })
+        Some(Self { figures, names })
     }
 
     /// The pairs of variants that it compares, by the plan's names.
@@ -109,11 +109,11 @@ impl Published {
         PublishedComparison {
             rows: of_steps.chain(of_groups).collect(),
             findings: figures.findings.iter().map(|finding| run.look_for(finding)).collect(),
-            title: figures.title,
-            author: figures.author,
+            title: figures.title.clone(),
+            author: figures.author.clone(),
             year: figures.year,
-            sponsor: figures.sponsor,
-            machine: figures.machine,
+            sponsor: figures.sponsor.clone(),
+            machine: figures.machine.clone(),
         }
     }
 }
