@@ -1,5 +1,5 @@
-//! Poisson arrivals that come so fast that they are drawn in blocks: what nobody keeps up with is
-//! passed over at once, not one by one.
+//! Poisson arrivals that come so fast that they are drawn in blocks: those that no client keeps up
+//! with are passed over at once, not one by one.
 
 use crate::arrivals::Draws;
 

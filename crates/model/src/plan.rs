@@ -18,7 +18,7 @@ use crate::{
 /// `WORKLOAD@SETUP`.
 pub type RecordedWorkloads = Map<String, Value>;
 
-// `W`: its workloads, which a record keeps as plain values, and who runs them as options of types.
+// `W`: its workloads. A record keeps their options as plain values; whoever runs them has them typed.
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use dbdyno_model::{DataMode, EMBEDDED, PlanBytes, TlsMode, Variant, load_problem};
+
 use crate::check_address::address_problem;
 use crate::check_clients::clients_problem;
 use crate::check_report::{published_problem, section_problem};
@@ -12,7 +14,6 @@ use crate::experiment::experiment_problem;
 use crate::products::{FAMILIES, a_server, either};
 use crate::variant_keys::{STARTED, own_option_files, product_keys};
 use crate::{Kinds, Mistake, Plan, Workloads};
-use dbdyno_model::{DataMode, EMBEDDED, PlanBytes, TlsMode, Variant, load_problem};
 
 /// More blocks than this are a typing error: each takes minutes.
 const MAX_BLOCKS: u32 = 10_000;

@@ -1,7 +1,8 @@
 //! Checks the hosts that put the load on, and whether they can.
 
-use crate::Plan;
 use dbdyno_model::{ClientNames, Clients, VariantKind};
+
+use crate::Plan;
 
 /// The first mistake: its key inside `[clients]`, and what to write.
 pub(crate) fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {

@@ -1,9 +1,10 @@
 //! Checks sections, and published figures.
 
-use crate::document::{Problem, Segment};
-use crate::{Mistake, Plan};
 use dbdyno_model::Published;
 use dbdyno_model::PublishedFigures;
+
+use crate::document::{Problem, Segment};
+use crate::{Mistake, Plan};
 
 /// The first mistake in sections.
 pub(crate) fn section_problem(plan: &Plan) -> Option<Problem<'_>> {

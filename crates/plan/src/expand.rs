@@ -74,10 +74,11 @@ impl SplitMix64 {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use dbdyno_model::Variant;
+
     use super::*;
     use crate::Workloads;
     use crate::fake::Fake;
-    use dbdyno_model::Variant;
 
     fn plan(variants: usize, blocks: u32, seed: u64) -> Plan {
         let named = |index| Variant { name: format!("v{index}"), ..Variant::default() };

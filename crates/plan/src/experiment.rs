@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use crate::Plan;
 use dbdyno_model::{DataMode, Design, PlanDuration};
+
+use crate::Plan;
 
 /// Fewer blocks before the first look would spend error on looks that can hardly find anything.
 const LEAST_BLOCKS_OF_BUDGET: u32 = 3;

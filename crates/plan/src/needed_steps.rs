@@ -1,7 +1,8 @@
 //! Which steps a block runs that is to measure only some of them.
 
-use crate::StepOutline;
 use dbdyno_model::DataMode;
+
+use crate::StepOutline;
 
 /// For each of `steps` whether it is run so that those that are `wanted` find what they find in a
 /// whole block: besides them the load, what changes the data before them, and what fills caches for

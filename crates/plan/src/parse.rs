@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use dbdyno_model::{Published, PublishedFigures};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeValue, Deserializer};
@@ -15,7 +16,6 @@ use crate::setup::{name_parts, take_workloads};
 use crate::variant_keys::each_file;
 use crate::workload::Named;
 use crate::{Kinds, Plan, Table, TableError, Workloads, check};
-use dbdyno_model::{Published, PublishedFigures};
 
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::slice;
 
+use dbdyno_model::Variant;
+
 use crate::Plan;
 use crate::products::{FAMILIES, Family, a_server};
-use dbdyno_model::Variant;
 
 /// Whose a key of a variant is.
 #[derive(Debug)]

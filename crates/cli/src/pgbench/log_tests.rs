@@ -22,26 +22,26 @@ fn transaction(client: u32, number: u64, ending: Ending, retries: u32) -> Transa
     Transaction { client, number, script: 1, ending, retries, times }
 }
 
-enum Told {
+enum Event {
     Ended(Transaction),
     Skipped(Skipped),
 }
 
-fn ended(client: u32, number: u64, ending: Ending, retries: u32) -> Told {
-    Told::Ended(transaction(client, number, ending, retries))
+fn ended(client: u32, number: u64, ending: Ending, retries: u32) -> Event {
+    Event::Ended(transaction(client, number, ending, retries))
 }
 
-/// What logs hold that were told of these at these seconds.
-fn written(format: Format, at_s: &[(u64, Told)]) -> String {
+/// What logs hold of these, each at its second.
+fn written(format: Format, at_s: &[(u64, Event)]) -> String {
     let kept = Kept::default();
     let file = LogFile { out: Box::new(kept.clone()), interval: None, failure: None };
     let logs = Logs { files: vec![Mutex::new(file)], of_client: threads(4, 1), format };
     let at = |seconds: u64| UNIX_EPOCH + Duration::new(seconds, 25_000);
     logs.begin(at(100));
-    for (seconds, told) in at_s {
-        match told {
-            Told::Ended(transaction) => logs.write(transaction, at(*seconds)),
-            Told::Skipped(skipped) => logs.skip(skipped, at(*seconds)),
+    for (seconds, event) in at_s {
+        match event {
+            Event::Ended(transaction) => logs.write(transaction, at(*seconds)),
+            Event::Skipped(skipped) => logs.skip(skipped, at(*seconds)),
         }
     }
     logs.finish(at(108)).unwrap();
@@ -49,13 +49,13 @@ fn written(format: Format, at_s: &[(u64, Told)]) -> String {
 }
 
 /// One of each kind.
-fn all() -> Vec<(u64, Told)> {
+fn all() -> Vec<(u64, Event)> {
     use FailureKind::{Deadlock, Serialization};
     vec![
         (100, ended(0, 1, Ending::Done, 0)),
         (101, ended(1, 1, Ending::Failed(Serialization), 2)),
         (103, ended(2, 1, Ending::Failed(Deadlock), 0)),
-        (103, Told::Skipped(Skipped { client: 3, first: 1, count: 2, script: 1 })),
+        (103, Event::Skipped(Skipped { client: 3, first: 1, count: 2, script: 1 })),
         (103, ended(3, 3, Ending::Done, 1)),
     ]
 }
@@ -103,7 +103,7 @@ fn a_sample_has_its_share_of_lines() {
     // Six standard deviations of the binomial distribution.
     assert!((836..=1164).contains(&lines), "{lines}");
     let skipped = Skipped { client: 0, first: 1, count: 4000, script: 1 };
-    assert_eq!(written(format, &[(100, Told::Skipped(skipped))]).lines().count(), lines, "the same sample");
+    assert_eq!(written(format, &[(100, Event::Skipped(skipped))]).lines().count(), lines, "the same sample");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //!
 //! MariaDB's `client_ed25519` and `parsec` sign the server's nonce and hand nothing out.
 
+use dbdyno_model::ColumnDefinitions;
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
@@ -23,7 +24,6 @@ use super::{Options, ServerKey, rsa};
 use crate::excerpt::server_text;
 use crate::options::Channel;
 use crate::stream::ByteStream;
-use dbdyno_model::ColumnDefinitions;
 
 /// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD
 /// DATA LOCAL INFILE only where the options ask for it.

@@ -1,5 +1,6 @@
 //! Connections to a TLS server inside the test.
 
+use dbdyno_model::TlsMode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::super::testing::{error, greeting, ok, packet};
@@ -7,7 +8,6 @@ use super::super::{MysqlSession, Options, Secret};
 use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
 use crate::{DbError, Session};
-use dbdyno_model::TlsMode;
 
 /// Bit of `CLIENT_SSL` in the second byte of the capabilities.
 const CLIENT_SSL: u8 = 0x08;

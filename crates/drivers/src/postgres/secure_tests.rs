@@ -1,5 +1,6 @@
 //! Connections to a TLS server inside the test.
 
+use dbdyno_model::TlsMode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::super::testing::{message, welcome};
@@ -8,7 +9,6 @@ use super::*;
 use crate::DbError;
 use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
-use dbdyno_model::TlsMode;
 
 fn options(desk: &Desk, mode: TlsMode) -> Options {
     Options::tcp("localhost", desk.port, "bench")

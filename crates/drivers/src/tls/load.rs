@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
+use dbdyno_model::{TlsMode, TlsSettings};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
@@ -14,7 +15,6 @@ use super::trust::Anyone;
 use super::{Loaded, Tls, TlsPem};
 use crate::connections::ConnectionLog;
 use crate::{Class, DbError, Result};
-use dbdyno_model::{TlsMode, TlsSettings};
 
 /// The client's certificate, and what it is called in messages.
 struct Identity {

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use dbdyno_model::{Cold, DataMode, Design};
+
 use super::CellEstimate;
 use super::figures::ServerFigures;
 use crate::{Needs, Plan, StepEstimate, StepOutline, WorkloadOptions};
-use dbdyno_model::{Cold, DataMode, Design};
 
 /// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave
 /// out. `loaded_bytes`: of a data directory after the load. `stays_up`: its server serves all

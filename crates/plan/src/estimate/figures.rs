@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use dbdyno_model::{Variant, VariantKind};
 use serde::Deserialize;
 
 use crate::{Size, StepEstimate, seconds};
-use dbdyno_model::{Variant, VariantKind};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use data_mode::by_data_mode;
 pub use data_mode::judged_steps;
+use dbdyno_model::{Design, Variant};
 use figures::ServerFigures;
 pub use past::{MeasuredCell, PastCell};
 
 use crate::{Plan, StepEstimate, WorkloadOptions};
-use dbdyno_model::{Design, Variant};
 
 /// What a forecast knows of the machine, and of runs that have ended on it.
 #[derive(Debug, Clone, Default)]

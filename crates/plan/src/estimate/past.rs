@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use dbdyno_model::Variant;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{CellEstimate, Plan, StepEstimate, WorkloadOptions, seconds};
-use dbdyno_model::Variant;
 
 /// All that is no step and no settling: servers, their data, checks of contents.
 const AROUND: &str = "around the steps";

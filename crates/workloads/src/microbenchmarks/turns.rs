@@ -57,9 +57,10 @@ pub(crate) fn begins_group(rungs: &[MicroRung], index: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_model::DataMode;
+
     use super::*;
     use crate::microbenchmarks::options::MicroSequence;
-    use dbdyno_model::DataMode;
 
     fn options(data: DataMode, steps: &[&str]) -> Microbenchmarks {
         let steps = steps.iter().map(|&step| step.to_owned()).collect();

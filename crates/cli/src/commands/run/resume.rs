@@ -22,11 +22,10 @@ use crate::manifest::{host_info, tool, workloads};
 use crate::variants::{Prepared, prepare};
 use crate::{fleet, host, limits, option_files, terminal, time};
 
-/// Goes on with a run; `None` for one that is over, of which no more than the report is written that
-/// may be missing. Cells that ended
-/// are left alone, what others left is set aside. With `repeats_failed` cells that failed are run
-/// again too. Refused when the cells to come would be others than those that were measured; when
-/// they only may be, `anyway` lets it go on. Nothing is written to a run that cannot go on.
+/// Goes on with a run; `None` for one that is over, of which only a missing report is written. Cells
+/// that ended are left alone, what others left is set aside. With `repeats_failed` cells that failed
+/// are run again too. Refused when the cells to come would be others than those that were measured;
+/// when they only may be, `anyway` lets it go on. Nothing is written to a run that cannot go on.
 pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>, ExitError> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;

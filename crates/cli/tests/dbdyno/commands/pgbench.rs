@@ -1,4 +1,5 @@
-//! Plans with scripts of pgbench, and its command line: how sleeps end, and rates that nobody keeps.
+//! Plans with scripts of pgbench, and its command line: how sleeps end, and rates that no client
+//! keeps up with.
 
 use std::time::{Duration, Instant};
 

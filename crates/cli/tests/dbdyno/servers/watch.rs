@@ -80,7 +80,7 @@ pub(crate) fn ask(options: &Options, statements: &[&str]) -> Cells {
     })
 }
 
-/// The rows of a statement. A load that runs beside it may have made it the victim of a deadlock, and
+/// The rows of a statement. A load at the same time may have made it the victim of a deadlock, and
 /// the server then asks for it once more.
 pub(crate) async fn answer(session: &mut impl Session, statement: &str) -> Cells {
     for _ in 0..20 {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dbdyno_model::{TlsMode, TlsSettings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -10,7 +11,6 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::Tls;
-use dbdyno_model::{TlsMode, TlsSettings};
 
 #[path = "../../../tests/certificates/mod.rs"]
 mod certificates;
