@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::Parser;
+use dbdyno_db::server::{list, servers_dir};
 use dbdyno_fetch::{self as fetch, Entry};
-use dbdyno_provision::{list, servers_dir};
 
 use crate::command::run as run_command;
 use crate::{places, terminal};

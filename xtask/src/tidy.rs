@@ -9,12 +9,11 @@ use crate::places;
 /// Why product code names a database product that is not its own, and the files where, below
 /// `crates`. The list only gets shorter.
 const NAME_PRODUCTS: &str = "
-the lists of products: analyse/src/parity/products/mod.rs drivers/src/products.rs plan/src/products/mod.rs
-    provision/src/families.rs
+the lists of products: analyse/src/parity/products/mod.rs db/src/products.rs plan/src/products/mod.rs
 keys of plans: model/src/plan.rs
-processes that outlive the first one of a killed server: provision/src/datadir.rs
+processes that outlive the first one of a killed server: db/src/server/datadir.rs
 names that makers of builds use, and what some builds need: fetch/src/files/maven.rs fetch/src/files/tools.rs
-names of one product that others use or show: cli/src/commands/servers/table.rs drivers/src/null/mod.rs
+names of one product that others use or show: cli/src/commands/servers/table.rs db/src/null/mod.rs
 speaks protocols, and shares no code with drivers: cli/src/args/known_answer.rs
     cli/src/commands/known_answer.rs cli/src/doctor/calibrate.rs known-answer/src/behaviour.rs
     known-answer/src/fault.rs known-answer/src/listen.rs known-answer/src/protocol.rs
@@ -23,7 +22,7 @@ words of sysbench and pgbench, which name products: cli/src/pgbench/invocation.r
     cli/src/sysbench/command_line.rs cli/src/sysbench/invocation.rs workloads/src/pgbench/mod.rs
     workloads/src/sysbench/host.rs workloads/src/sysbench/options.rs
 words of a message or a page: cli/src/commands/cards.rs cli/src/commands/init.rs
-    cli/src/commands/manual.rs cli/src/option_files.rs provision/src/error.rs
+    cli/src/commands/manual.rs cli/src/option_files.rs db/src/server/error.rs
     workloads/src/insert_benchmark/check.rs workloads/src/oltp/option_words.rs
 ";
 
@@ -90,8 +89,8 @@ fn a_product_that_is_named_elsewhere_is_found() {
     assert!(named("cli/src/a.rs", "fn run() {}\nlet x = \"MariaDB\";"));
     assert!(named("cli/src/a.rs", "#[cfg(test)]\nmod fake;\nfn is_mysql() {}"));
     assert!(!named("cli/src/a.rs", "// PostgreSQL\nlet x = \"postgress\";\n#[cfg(test)]\nfn postgres() {}"));
-    assert!(!named("drivers/src/lib.rs", "pub mod postgres;"));
-    assert!(!named("drivers/src/postgres/mod.rs", "pub struct Postgres;"));
+    assert!(!named("db/src/lib.rs", "pub mod postgres;"));
+    assert!(!named("db/src/postgres/mod.rs", "pub struct Postgres;"));
 }
 
 /// A crate's name without `dbdyno-`, and what it imports of ours.

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_db::server::Base;
+use dbdyno_db::server::intents::{ConfigServer, Intents, Rendered, render};
 use dbdyno_fetch::find_named;
 use dbdyno_model::{ConfigPart, Variant, VariantKind};
 use dbdyno_plan::{Plan, own_option_file};
-use dbdyno_provision::Base;
-use dbdyno_provision::intents::{ConfigServer, Intents, Rendered, render};
 use serde_json::{Map, Value};
 
 /// Engine of the benchmark's tables when a plan does not say.

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use dbdyno_db::server::{Cgroup, Home};
 use dbdyno_model::{CpuList, NoLimit};
 use dbdyno_plan::{Basis, Plan, estimate};
-use dbdyno_provision::{Cgroup, Home};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::statvfs::statvfs;

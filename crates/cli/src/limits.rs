@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use dbdyno_drivers::{AnySession, Room, Session, connection_room, prepared_room};
+use dbdyno_db::{AnySession, Room, Session, connection_room, prepared_room};
 use dbdyno_plan::Plan;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};

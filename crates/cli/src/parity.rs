@@ -7,10 +7,10 @@ use dbdyno_analyse::parity::{
     Build, Circumstances, Knowledge, Parity, Planned, Subject, buffer_pool_bytes, circumstances, classes,
     compared, size_text,
 };
+use dbdyno_db::server::servers_dir;
 use dbdyno_fetch::{answer_of, ask_embedded, by_name, find_named};
 use dbdyno_model::{Variant, VariantKind};
 use dbdyno_plan::Plan;
-use dbdyno_provision::servers_dir;
 use dbdyno_record::VariantInfo;
 use dbdyno_report::parity_refusal;
 use tokio::runtime::Runtime;

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use dbdyno_db::server::intents::{ConfigServer, option_at};
+use dbdyno_db::server::{Base, servers_dir};
 use dbdyno_fetch::answer_of;
 use dbdyno_model::{Variant, VariantKind};
 use dbdyno_plan::{Plan, own_option_file};
-use dbdyno_provision::intents::{ConfigServer, option_at};
-use dbdyno_provision::{Base, servers_dir};
 
 use crate::configs::VariantConfig;
 use crate::limits::OTHER_CONNECTIONS;

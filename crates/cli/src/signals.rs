@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::Endpoint;
+use dbdyno_db::Endpoint;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{ExitError, INTERRUPTED};

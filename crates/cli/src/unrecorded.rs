@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_drivers::Endpoint;
+use dbdyno_db::Endpoint;
 use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
 use dbdyno_model::Load;
 use dbdyno_record::StepWriter;

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use dbdyno_drivers::{Endpoint, Manner, Options, Secret, ServerKey, Session, TimeLimits, Tls};
+use dbdyno_db::server::intents::ConfigProduct;
+use dbdyno_db::server::{Base, Certificates, address, credentials, tls_settings};
+use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, ServerKey, Session, TimeLimits, Tls};
 use dbdyno_fetch::find_named;
 use dbdyno_model::{TlsMode, TlsSettings};
 use dbdyno_model::{Variant, VariantKind};
 use dbdyno_plan::{Plan, product_keys};
-use dbdyno_provision::intents::ConfigProduct;
-use dbdyno_provision::{Base, Certificates, EMBEDDED, FAMILIES, Family, address, credentials, tls_settings};
 use dbdyno_record::{VariantInfo, foreign_title};
 use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
@@ -123,7 +123,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
                 .collect();
             let config = settings.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
             let title = format!("{} (embedded)", ConfigProduct::EMBEDDED);
-            let mut info = info(EMBEDDED.name, title, config, false);
+            let mut info = info(Family::EMBEDDED.name(), title, config, false);
             info.embedded = true;
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
             let notes = rendered.map(|config| config.notes).unwrap_or_default();
@@ -183,7 +183,7 @@ fn owned(
     let config = rendered.as_ref().map_or(own, |rendered| rendered.text.clone());
     let (tls, certificates) = owned_tls(variant, &base, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
-    let driver = base.family.facts().name;
+    let driver = base.family.name();
     let source = Source::Owned { base: Box::new(base), is_configured, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
     let manner = Manner { limits: limits(plan), ..manner(variant, tls, ServerKey::Unknown) };
@@ -191,12 +191,12 @@ fn owned(
 }
 
 /// Refuses keys that the family of the variant's server does not have; `who` is the server.
-fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), ExitError> {
+fn check_keys(variant: &Variant, family: Family, who: &str) -> Result<(), ExitError> {
     let (option_file, _) = family.facts().option_file;
-    let Some(key) = product_keys(variant).into_iter().find(|key| key.family != family.facts().name) else {
+    let Some(key) = product_keys(variant).into_iter().find(|key| key.family != family.name()) else {
         return Ok(());
     };
-    let help = match FAMILIES.iter().any(|other| other.facts().option_file.0 == key.name) {
+    let help = match Family::with_servers().any(|other| other.facts().option_file.0 == key.name) {
         true => format!("use {option_file}"),
         false => "leave it out".to_owned(),
     };
@@ -206,16 +206,14 @@ fn check_keys(variant: &Variant, family: &dyn Family, who: &str) -> Result<(), E
 /// As [`check_keys`], as far as the plan alone says what the server is: by its address, or by the
 /// key of its option file.
 pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), ExitError> {
-    let by_file = |family: &&&dyn Family| {
-        product_keys(variant).iter().any(|key| key.name == family.facts().option_file.0)
-    };
+    let by_file =
+        |family: &Family| product_keys(variant).iter().any(|key| key.name == family.facts().option_file.0);
     let known = match variant.kind() {
         VariantKind::Address(text) => address::family_of(&text)
             .map(|family| (family, format!("{} addresses", family.facts().schemes[0]))),
-        _ => FAMILIES
-            .iter()
+        _ => Family::with_servers()
             .find(by_file)
-            .map(|family| (*family, format!("a server with {}", family.facts().option_file.0))),
+            .map(|family| (family, format!("a server with {}", family.facts().option_file.0))),
     };
     known.map_or(Ok(()), |(family, who)| check_keys(variant, family, &who))
 }
@@ -301,7 +299,7 @@ fn foreign_warning(variant: &str, endpoint: &Endpoint) -> Option<String> {
 
 /// The login at an address with its database, as far as the plan, its files and its variables say:
 /// no one is connected to.
-fn login(variant: &Variant, text: &str) -> Result<(&'static dyn Family, Options, String), ExitError> {
+fn login(variant: &Variant, text: &str) -> Result<(Family, Options, String), ExitError> {
     let (family, parsed) = address::parse(text).map_err(ExitError::usage)?;
     let (options, warnings) =
         credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
@@ -362,7 +360,7 @@ pub(crate) fn endpoint_for(
 /// A login with the variant's words on connections; reads the files that they name.
 fn with_manner(
     variant: &Variant,
-    family: &dyn Family,
+    family: Family,
     text: &str,
     options: Options,
 ) -> Result<Options, ExitError> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use dbdyno_provision::Base;
+use dbdyno_db::server::Base;
 
 use crate::ask::ask;
 use crate::files::{Catalogue, check_name};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_drivers::{DbError, Description, Session, describe};
-use dbdyno_provision::{Abilities, Base, EMBEDDED, Error, Question};
+use dbdyno_db::server::{Abilities, Base, Error, Question};
+use dbdyno_db::{DbError, Description, Family, Session, describe};
 
 use crate::card::fingerprint;
 use crate::{Answer, Play, PlayOptions};
@@ -29,11 +29,12 @@ pub(crate) fn ask(base: &Base) -> Result<Answer, Error> {
 
 /// What the embedded product says of a new file: its name, its version and its settings.
 pub fn ask_embedded() -> Result<(String, String, BTreeMap<String, String>), Error> {
-    let failed = |source: DbError| Error::Database { what: format!("asking {}", EMBEDDED.name), source };
+    let failed =
+        |source: DbError| Error::Database { what: format!("asking {}", Family::EMBEDDED.name()), source };
     let cannot = || Error::io("cannot make a folder in", std::env::temp_dir());
     let folder = tempfile::tempdir().map_err(cannot())?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot())?;
-    let endpoint = (EMBEDDED.open)(folder.path(), &[], true).map_err(failed)?;
+    let endpoint = Family::EMBEDDED.open_file(folder.path(), &[], true).map_err(failed)?;
     let described = runtime.block_on(async { describe(&mut endpoint.connect().await?).await });
     let description = described.map_err(failed)?;
     let settings = settings(&description);

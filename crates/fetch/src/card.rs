@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use dbdyno_provision::{Abilities, Base};
+use dbdyno_db::server::{Abilities, Base};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -119,7 +119,7 @@ pub(crate) fn fingerprint(base_dir: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_provision::{ThreadPool, TlsAbility};
+    use dbdyno_db::server::{ThreadPool, TlsAbility};
 
     use super::*;
 

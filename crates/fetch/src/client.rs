@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_provision::{Base, ask, calling, find_in_path};
+use dbdyno_db::server::{Base, ask, calling, find_in_path};
 
 /// Program and arguments that open a session on the private `socket` of a server of `base`: the
 /// build's own client if it has one that runs here, else this machine's. `None` when there is

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// Of the server itself: its base directory, its start, files.
     #[error(transparent)]
-    Server(#[from] dbdyno_provision::Error),
+    Server(#[from] dbdyno_db::server::Error),
 
     #[error("no server {name} in {folder}; {help}", folder = .folder.display())]
     NotInFolder { name: String, folder: PathBuf, help: String },
@@ -45,7 +45,7 @@ pub enum Error {
 
     /// The server is there but does not do what it should when it is started for the first time.
     #[error("{name} does not run here, so it was not kept: {source}")]
-    DoesNotRun { name: String, source: Box<dbdyno_provision::Error> },
+    DoesNotRun { name: String, source: Box<dbdyno_db::server::Error> },
 
     #[error("{what}: `{command}` {status}\n{output}")]
     Tool { what: String, command: String, status: String, output: String },
@@ -63,7 +63,7 @@ pub enum Error {
 impl Error {
     /// For `map_err`: an I/O error that says what was done to which path.
     pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
-        let io = dbdyno_provision::Error::io(what, path);
+        let io = dbdyno_db::server::Error::io(what, path);
         move |source| Self::Server(io(source))
     }
 }

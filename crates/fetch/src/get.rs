@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dbdyno_provision::Base;
+use dbdyno_db::server::Base;
 
 use crate::ask::ask;
 use crate::files::{self, Entry, Partial, Source};
@@ -99,7 +99,7 @@ fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
     ask(&base).map_err(|source| does_not_run(&entry.name, source))
 }
 
-pub(super) fn does_not_run(name: &str, source: dbdyno_provision::Error) -> Error {
+pub(super) fn does_not_run(name: &str, source: dbdyno_db::server::Error) -> Error {
     Error::DoesNotRun { name: name.to_owned(), source: Box::new(source) }
 }
 

@@ -15,7 +15,7 @@ mod named;
 mod near;
 mod play;
 #[cfg(test)]
-#[path = "../../provision/tests/support/program.rs"]
+#[path = "../../db/tests/support/program.rs"]
 mod program;
 mod remove;
 mod survey;

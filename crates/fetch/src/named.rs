@@ -1,15 +1,15 @@
 //! Servers by name: the one that is there, or how to get it.
 
-use dbdyno_provision::{Base, list, servers_dir};
+use dbdyno_db::server::{Base, list, servers_dir};
 
 use crate::files::{Catalogue, catalogue};
 use crate::{Error, near};
 
 /// Opens the base directory `name` in the servers folder.
 pub fn find_named(name: &str) -> Result<Base, Error> {
-    use dbdyno_provision::Error::NotInFolder;
+    use dbdyno_db::server::Error::NotInFolder;
 
-    dbdyno_provision::find_named(name).map_err(|error| match error {
+    dbdyno_db::server::find_named(name).map_err(|error| match error {
         NotInFolder { name, folder, .. } => {
             let help = how_to_get(&name, &list(&servers_dir()));
             Error::NotInFolder { name, folder, help }

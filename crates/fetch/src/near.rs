@@ -1,6 +1,6 @@
 //! Names that look like the one that the user has typed.
 
-use dbdyno_provision::intents::ConfigProduct;
+use dbdyno_db::server::intents::ConfigProduct;
 use strsim::levenshtein;
 
 /// Names that a message offers at most.

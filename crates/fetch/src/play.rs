@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{Endpoint, Manner};
-use dbdyno_provision::{Base, Error, Server, ServerSpec, Stopped, remove_data};
+use dbdyno_db::server::{Base, Error, Server, ServerSpec, Stopped, remove_data};
+use dbdyno_db::{Endpoint, Manner};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use dbdyno_provision::list;
+use dbdyno_db::server::list;
 
 use crate::files::check_name;
 use crate::get::take_away;

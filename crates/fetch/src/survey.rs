@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_provision::{Base, list};
+use dbdyno_db::server::{Base, list};
 
 use crate::files::{Catalogue, Entry};
 use crate::{Answer, Card, Origin};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use dbdyno_drivers::Endpoint;
+use dbdyno_db::Endpoint;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 

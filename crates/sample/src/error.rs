@@ -30,7 +30,7 @@ pub enum Error {
     )]
     NoDevice { path: PathBuf, filesystem: String },
     #[error("cannot ask the server for its status: {0}")]
-    Status(#[from] dbdyno_drivers::DbError),
+    Status(#[from] dbdyno_db::DbError),
     #[error("the server did not answer a status query within {} s", .limit.as_secs_f64())]
     StatusSlow { limit: Duration },
     #[error("cannot set up the event loop for status queries: {0}")]

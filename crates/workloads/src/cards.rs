@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_drivers::{Endpoint, Target, null};
+use dbdyno_db::{Endpoint, Target, null};
 use dbdyno_record::StepSpec;
 use serde::Deserialize;
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Session, first_i64};
+use dbdyno_db::{AnySession, Session, first_i64};
 use dbdyno_record::{Check, CheckPart};
 
 use crate::{Error, Result};

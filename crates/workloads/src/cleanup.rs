@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::settle::{Settle, SettleBy};
-use dbdyno_drivers::{AnySession, Bounds, Quiet, Rest, UpkeepReport, settle};
+use dbdyno_db::{AnySession, Bounds, Quiet, Rest, UpkeepReport, settle};
 use dbdyno_record::{SETTLING, Settling, SettlingSample};
 use serde_json::{Map, Value, json};
 
@@ -60,7 +60,7 @@ fn fill(details: &mut Map<String, Value>, report: UpkeepReport) {
     }
 }
 
-fn recorded(settling: dbdyno_drivers::Settling) -> Settling {
+fn recorded(settling: dbdyno_db::Settling) -> Settling {
     let sample = |(at, levels)| SettlingSample { at_us: micros(at), levels };
     Settling {
         quiet: settling.is_quiet,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{
+use dbdyno_db::{
     Answer, AnySession, Cells, Class, DbError, Endpoint, Param, Rows, Sent, Session, Statement, first_i64,
 };
 use dbdyno_loadgen::{Done, Failure, Notes};

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Capabilities, Session, is_engine, table_engines};
+use dbdyno_db::{AnySession, Capabilities, Session, is_engine, table_engines};
 use serde_json::json;
 
 use crate::{Context, Error, Result, Work};

@@ -1,6 +1,6 @@
 //! Why a workload's own work outside the clock failed: set-up, cleanup, verification.
 
-use dbdyno_drivers::DbError;
+use dbdyno_db::DbError;
 
 /// The message names the work and what the database said.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Statements that add indexes to a table that is full.
 
-use dbdyno_drivers::IndexDdl;
+use dbdyno_db::IndexDdl;
 
 /// Adds the primary key of `table`, where it has none yet, and indexes by their names and columns.
 pub(crate) fn add_indexes<'a>(

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use dbdyno_drivers::AnySession;
+use dbdyno_db::AnySession;
 use dbdyno_loadgen::{HostMessage, HostShare, LaneSpec, Observer, Step, StepCommand, StepEnd};
 use dbdyno_plan::{Table, TableError, Values, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};

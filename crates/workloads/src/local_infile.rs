@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Class, DbError, RowStream, Session, first_i64};
+use dbdyno_db::{AnySession, Class, DbError, RowStream, Session, first_i64};
 use dbdyno_plan::Plan;
 use serde_json::json;
 

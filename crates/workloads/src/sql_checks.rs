@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, Session, tables};
+use dbdyno_db::{AnySession, Session, tables};
 use dbdyno_plan::Mistake;
 use dbdyno_record::Check;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! One connection that sends statements one after the other: indexes, keys, statistics.
 
-use dbdyno_drivers::Endpoint;
+use dbdyno_db::Endpoint;
 use dbdyno_loadgen::{Done, Failure, Lane};
 
 use crate::connection::{Connection, indispensable};

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, DeviceGauge, Endpoint, drop_binlog};
+use dbdyno_db::{AnySession, DeviceGauge, Endpoint, drop_binlog};
 use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
 use dbdyno_plan::{Table, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};

@@ -4,8 +4,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use dbdyno_drivers::{Manner, Session, Target};
-use dbdyno_provision::{Running, Server, ServerSpec, find_named, list, servers_dir};
+use dbdyno_db::server::{Running, Server, ServerSpec, find_named, list, servers_dir};
+use dbdyno_db::{Manner, Session, Target};
 use tokio::runtime::{Builder, Runtime};
 
 use super::Setting;
@@ -60,7 +60,7 @@ impl Host {
         let title = base.title.clone();
         let folder = setting.folder.join(prefix);
         std::fs::create_dir_all(&folder)?;
-        let is_mysql = base.family.facts().name == "mysql";
+        let is_mysql = base.family.name() == "mysql";
         let option_file = folder.join(base.family.facts().option_file.0);
         std::fs::write(&option_file, settings[usize::from(!is_mysql)])?;
         let server = Server::start(&ServerSpec {

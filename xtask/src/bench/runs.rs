@@ -21,7 +21,7 @@ pub(super) struct Ran {
 
 /// Builds an example of the drivers in release; returns where it lies.
 pub(super) fn built_example(name: &str) -> Result<PathBuf> {
-    let package = ["--package", "dbdyno-drivers"];
+    let package = ["--package", "dbdyno-db"];
     run_command(cargo(&["build", "--locked", "--release", "--example", name]).args(package))?;
     Ok(places::target().join("release/examples").join(name))
 }

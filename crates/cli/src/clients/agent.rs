@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use dbdyno_drivers::Secret;
+use dbdyno_db::Secret;
 use dbdyno_loadgen::{Step, StepCommand, Threads};
 use dbdyno_workloads::{Context, kind_of, plans};
 use tokio::io::{AsyncRead, AsyncWrite};

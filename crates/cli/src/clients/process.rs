@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dbdyno_provision::{Certificates, calling};
+use dbdyno_db::server::{Certificates, calling};
 
 use super::wire::Credentials;
 use crate::exit::ExitError;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use dbdyno_provision::{ask, calling};
+use dbdyno_db::server::{ask, calling};
 use dbdyno_record::Throttled;
 use dbdyno_sample::control_groups;
 use nix::time::{ClockId, clock_gettime};

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dbdyno_drivers::{Secret, TlsPem};
+use dbdyno_db::{Secret, TlsPem};
 use dbdyno_loadgen::{HostMessage, HostShare, StepCommand};
 use dbdyno_record::ToolInfo;
 use rustls::crypto::ring;
@@ -53,7 +53,7 @@ pub(crate) struct Task {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) sets_autocommit: bool,
-    /// What the server lacks, by the names that [`dbdyno_drivers::Capabilities::do_without`] knows.
+    /// What the server lacks, by the names that [`dbdyno_db::Capabilities::do_without`] knows.
     pub(crate) missing: Vec<String>,
     /// Seed of what the step draws.
     pub(crate) draws: u64,

@@ -55,7 +55,7 @@ fn asked(blocks: u32) -> Result<Table, ExitError> {
         let answer = answer.ok_or_else(|| ExitError::usage("there was no answer, so no plan was written"))?;
         Ok(if answer.is_empty() { default.to_owned() } else { answer })
     };
-    let here = dbdyno_provision::list(&dbdyno_provision::servers_dir());
+    let here = dbdyno_db::server::list(&dbdyno_db::server::servers_dir());
     let here = if here.is_empty() { "none".to_owned() } else { here.join(", ") };
     terminal::note(&format!(
         "Servers here: {here}. More: dbdyno servers list. Also `sqlite`, and addresses: mysql://user@host/database"

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::{HostCheck, MetricGroup};
+use dbdyno_db::Family;
 use dbdyno_record::{Outcome, Run, RunEvent};
 use dbdyno_report::document::Block;
 use serde_json::{Value, json};
@@ -40,8 +41,8 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), ExitError> {
 }
 
 fn drivers() -> Block {
-    let about = |(name, what): &(&str, &str)| ((*name).to_owned(), (*what).to_owned());
-    Block::Facts(dbdyno_drivers::ALL.iter().map(about).collect())
+    let about = |family: &Family| (family.name().to_owned(), family.about().to_owned());
+    Block::Facts(Family::ALL.iter().map(about).collect())
 }
 
 fn metrics() -> Vec<Block> {
@@ -107,7 +108,7 @@ pub(super) fn progress(run: &Run) -> String {
 
 fn drivers_json() -> Value {
     let drivers: Vec<Value> =
-        dbdyno_drivers::ALL.iter().map(|(name, what)| json!({ "name": name, "what": what })).collect();
+        Family::ALL.iter().map(|family| json!({ "name": family.name(), "what": family.about() })).collect();
     json!({ "schema": SCHEMA, "drivers": drivers })
 }
 

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
+use dbdyno_db::server::intents::ConfigProduct;
 use dbdyno_model::{Variant, VariantKind};
 use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, WaitChoice, cells, client_wait};
-use dbdyno_provision::intents::ConfigProduct;
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use dbdyno_analyse::margins_without_step;
+use dbdyno_db::Family;
 use dbdyno_plan::Plan;
-use dbdyno_provision::FAMILIES;
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{ReportPart, TerminalOptions, published_html, run_html, run_openmetrics, run_terminal};
 use tokio::runtime::Runtime;
@@ -418,7 +418,7 @@ pub(crate) fn warn_of_margins(manifest: &Manifest) {
 /// over the wire without one, a note says how to get one; not of development builds, whose client
 /// is not judged.
 fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
-    let is_over_the_wire = |driver: &str| FAMILIES.iter().any(|family| family.facts().name == driver);
+    let is_over_the_wire = |driver: &str| Family::with_servers().any(|family| family.name() == driver);
     // What one client could reach says nothing of several.
     if plan.clients.is_some() || !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
         return None;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
+use dbdyno_db::server::Snapshot;
+use dbdyno_db::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_plan::WorkloadOptions;
-use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_report::notice_text;
 use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
@@ -218,7 +218,7 @@ impl Conductor<'_> {
             let description = describe(&mut session).await?;
             session.lift_own_limits().await?;
             let room = limits::check_server(&mut session, self.plan).await;
-            Ok::<_, dbdyno_drivers::DbError>((session, description, room))
+            Ok::<_, dbdyno_db::DbError>((session, description, room))
         });
         let described = described.ok_or_else(|| Stop::interrupted("before the first step"))?;
         let (session, description, room) = described.map_err(Stop::failed)?;

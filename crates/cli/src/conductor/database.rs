@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, DbError, DeviceGauge, Endpoint, Manner, Session, Target, null};
-use dbdyno_provision::{
-    Base, Cgroup, Data, EMBEDDED, Home, Running, Server, ServerSpec, prepare_data, remove_data,
-};
+use dbdyno_db::server::{Base, Cgroup, Data, Home, Running, Server, ServerSpec, prepare_data, remove_data};
+use dbdyno_db::{AnySession, DbError, DeviceGauge, Endpoint, Family, Manner, Session, Target, null};
 use dbdyno_sample::device_of;
 
 use crate::configs::VariantConfig;
@@ -115,7 +113,7 @@ impl Database {
         if is_fresh {
             prepare_data(&place.data_dir, &place.cancel)?;
         }
-        let endpoint = (EMBEDDED.open)(&place.data_dir, settings, is_fresh)?;
+        let endpoint = Family::EMBEDDED.open_file(&place.data_dir, settings, is_fresh)?;
         let folder = Some(place.data_dir.clone());
         Ok(Self { data_dir: folder.clone(), database_dir: folder, ..Self::new(endpoint, true) })
     }
@@ -260,7 +258,7 @@ async fn process_of(endpoint: &Endpoint) -> Result<Option<u32>, DbError> {
 }
 
 /// The home of a start, with the certificates of the variant's server.
-fn homed(home: Option<Home>, variant: &Prepared) -> Result<Home, dbdyno_provision::Error> {
+fn homed(home: Option<Home>, variant: &Prepared) -> Result<Home, dbdyno_db::server::Error> {
     let home = home.map_or_else(Home::new, Ok)?;
     variant.certificates.iter().try_fold(home, Home::with_certificates)
 }
@@ -281,7 +279,7 @@ fn option_file(
 }
 
 /// A server that did not start says which option it does not like; the reader knows the intent.
-fn blamed(config: Option<&VariantConfig>, error: &dbdyno_provision::Error) -> String {
+fn blamed(config: Option<&VariantConfig>, error: &dbdyno_db::server::Error) -> String {
     let error = error.to_string();
     config.map_or(error.clone(), |config| config.blame(error))
 }

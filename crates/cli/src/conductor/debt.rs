@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, Capabilities};
+use dbdyno_db::{AnySession, Capabilities};
 use dbdyno_record::{CounterHeader, StepWriter};
 use serde_json::Map;
 
@@ -23,7 +23,7 @@ pub(crate) async fn read(
     session: &mut AnySession,
     capabilities: &Capabilities,
 ) -> Result<Option<Reading>, String> {
-    let asked = tokio::time::timeout(ANSWER_MAX, dbdyno_drivers::debt(session, capabilities)).await;
+    let asked = tokio::time::timeout(ANSWER_MAX, dbdyno_db::debt(session, capabilities)).await;
     let debt = asked
         .map_err(|_| format!("no answer within {} s", ANSWER_MAX.as_secs()))?
         .map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dbdyno_drivers::{DbError, Endpoint, Held, Hold};
+use dbdyno_db::{DbError, Endpoint, Held, Hold};
 use dbdyno_plan::Plan;
 use tokio::runtime::Runtime;
 

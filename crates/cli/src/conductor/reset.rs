@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Session};
+use dbdyno_db::server::{Copied, Data, Home, Snapshot};
+use dbdyno_db::{AnySession, Session};
 use dbdyno_model::{DataMode, NoLimit};
-use dbdyno_provision::{Copied, Data, Home, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ServerInfo};
 use dbdyno_workloads::Work;
 use serde_json::{Map, Value, json};
@@ -102,7 +102,7 @@ impl Conductor<'_> {
         let Some(limit) = self.plan.server_memory(&cell.id.variant) else { return Ok(None) };
         match Home::new().and_then(|home| home.with_memory_limit(limit.0)) {
             Ok(home) => Ok(Some(home)),
-            Err(error @ dbdyno_provision::Error::Cgroup { .. })
+            Err(error @ dbdyno_db::server::Error::Cgroup { .. })
                 if self.plan.host.no_memory_limit == NoLimit::Warn =>
             {
                 let text = format!("the server ran without the memory limit that the plan asks for: {error}");
@@ -122,9 +122,9 @@ impl Conductor<'_> {
     ) -> Result<Database, Stop> {
         let provided = self.fresh_or_copied(cell, snapshot);
         if provided.is_err() && !self.plan.host.keep_data {
-            let left = match dbdyno_provision::remove_data(&self.data_dir(cell.id)) {
+            let left = match dbdyno_db::server::remove_data(&self.data_dir(cell.id)) {
                 // It stays; that the cell failed because of it is said already.
-                Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
+                Ok(()) | Err(dbdyno_db::server::Error::NotOurs { .. }) => None,
                 Err(error) => Some(error.to_string()),
             };
             self.warn(&mut cell.writer, left)?;

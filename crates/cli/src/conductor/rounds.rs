@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_drivers::{AnySession, Session};
+use dbdyno_db::{AnySession, Session};
 use dbdyno_plan::further_cells;
 use dbdyno_record::{CellEvent, CellId, ServerInfo};
 use dbdyno_workloads::AnyWorkload;

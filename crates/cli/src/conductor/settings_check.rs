@@ -3,8 +3,8 @@
 use dbdyno_analyse::parity::{Subject, compared};
 use std::time::Duration;
 
-use dbdyno_drivers::{Session, describe};
-use dbdyno_provision::Data;
+use dbdyno_db::server::Data;
+use dbdyno_db::{Session, describe};
 use dbdyno_record::{RunEvent, ServerInfo};
 use dbdyno_report::parity_refusal;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dbdyno_analyse::{Notice, Validity, failed_check, headline_rate, step_validity};
-use dbdyno_drivers::{AnySession, Class, DbError, explain, explain_executed};
+use dbdyno_db::{AnySession, Class, DbError, explain, explain_executed};
 use dbdyno_loadgen::{Step, StepEnd, Threads};
 use dbdyno_model::{ClientWait, CpuList};
 use dbdyno_record::{CellId, CellWriter, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};

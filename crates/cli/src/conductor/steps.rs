@@ -1,8 +1,8 @@
 //! The steps of a cell, one after the other, each on the data and in the server that the plan asks
 //! for.
 
-use dbdyno_drivers::{AnySession, Session};
-use dbdyno_provision::Snapshot;
+use dbdyno_db::server::Snapshot;
+use dbdyno_db::{AnySession, Session};
 use dbdyno_record::{CellId, CellWriter, Outcome};
 use dbdyno_workloads::AnyWorkload;
 use serde::{Deserialize, Serialize};

@@ -8,9 +8,9 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use dbdyno_analyse::{Findings, StepRun, Validity};
+use dbdyno_db::server::{Home, calling};
 use dbdyno_model::CpuList;
 use dbdyno_plan::Plan;
-use dbdyno_provision::{Home, calling};
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, RunWriter};
 use dbdyno_workloads::plans::parse;
 

@@ -9,8 +9,8 @@ use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use dbdyno_db::server::{Bounds, output};
 use dbdyno_model::On;
-use dbdyno_provision::{Bounds, output};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -70,7 +70,7 @@ pub(crate) fn ask_to_end(child: &Child) {
     }
 }
 
-fn cannot_start(machine: &str, error: &dbdyno_provision::Error) -> ExitError {
+fn cannot_start(machine: &str, error: &dbdyno_db::server::Error) -> ExitError {
     ExitError::machine(format!("cannot start a task on {machine}: {error}"))
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Child;
 
-use dbdyno_provision::{calling, start_detached};
+use dbdyno_db::server::{calling, start_detached};
 
 use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
 use crate::exit::ExitError;

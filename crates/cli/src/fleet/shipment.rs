@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use dbdyno_db::server::{calling, servers_dir};
 use dbdyno_model::VariantKind;
 use dbdyno_plan::{Plan, each_file};
-use dbdyno_provision::{calling, servers_dir};
 use dbdyno_record::Run;
 use sha2::{Digest, Sha256};
 

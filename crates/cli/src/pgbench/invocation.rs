@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use dbdyno_drivers::mysql::Options as Login;
-use dbdyno_drivers::{Endpoint, Target, postgres};
+use dbdyno_db::mysql::Options as Login;
+use dbdyno_db::{Endpoint, Target, postgres};
 use dbdyno_loadgen::MOST_RETRIES;
 use dbdyno_model::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::OltpPace;
@@ -236,7 +236,7 @@ fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
     };
     let login = login.with_database(&database);
     let login = match variable("PGPASSWORD") {
-        Some(password) => login.with_password(dbdyno_drivers::Secret::new(password)),
+        Some(password) => login.with_password(dbdyno_db::Secret::new(password)),
         None => login,
     };
     Ok(Endpoint { target: Target::Postgres(login), capabilities: postgres::capabilities() })

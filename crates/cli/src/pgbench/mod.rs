@@ -9,7 +9,7 @@ mod watch;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use dbdyno_drivers::{AnySession, Session};
+use dbdyno_db::{AnySession, Session};
 use dbdyno_loadgen::{Observer, StepEnd, Threads};
 use dbdyno_record::{Interval, Outcome};
 use dbdyno_workloads::pgbench::{Alone, BUILTINS, Listener, Pgbench, builtin};

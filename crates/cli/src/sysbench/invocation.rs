@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_drivers::mysql::Options as Login;
-use dbdyno_drivers::{Endpoint, Target, mysql, null, postgres};
+use dbdyno_db::mysql::Options as Login;
+use dbdyno_db::{Endpoint, Target, mysql, null, postgres};
 use dbdyno_model::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpPace};
 use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
@@ -187,7 +187,7 @@ fn login(
     let password = text("password").map(str::to_owned).or_else(|| std::env::var(password_variable).ok());
     let login = login.with_database(text("db").unwrap_or("sbtest"));
     Ok(match password {
-        Some(password) => login.with_password(dbdyno_drivers::mysql::Secret::new(password)),
+        Some(password) => login.with_password(dbdyno_db::mysql::Secret::new(password)),
         None => login,
     })
 }

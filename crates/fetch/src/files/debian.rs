@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use dbdyno_provision::Base;
+use dbdyno_db::server::Base;
 
 use super::apt::{Apt, upstream};
 use super::run::{fetching, run};

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use dbdyno_provision::Base;
+use dbdyno_db::server::Base;
 
 use crate::Error;
 

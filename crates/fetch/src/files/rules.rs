@@ -1,7 +1,7 @@
 //! What an entry of a catalogue must keep to, beyond its form.
 
-use dbdyno_provision::EMBEDDED;
-use dbdyno_provision::intents::ConfigProduct;
+use dbdyno_db::Family;
+use dbdyno_db::server::intents::ConfigProduct;
 
 use super::entry::{Entry, Source};
 
@@ -47,7 +47,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     // Words that mean something else where a plan names a server.
-    if [EMBEDDED.name, "null"].contains(&name) || name.contains(".partial") || name.ends_with(".toml") {
+    if [Family::EMBEDDED.name(), "null"].contains(&name)
+        || name.contains(".partial")
+        || name.ends_with(".toml")
+    {
         return Err(format!("{name} means something else to dbdyno; choose another name"));
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dbdyno_provision::{Bounds, Unanswered, calling, output};
+use dbdyno_db::server::{Bounds, Unanswered, calling, output};
 
 use crate::Error;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use dbdyno_provision::find_in_path;
+use dbdyno_db::server::find_in_path;
 
 use super::entry::{Entry, Layout, Source};
 use super::run::{fetching, run};

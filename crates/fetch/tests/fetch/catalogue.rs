@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dbdyno_db::server::{Abilities, Base, ThreadPool, TlsAbility, list, servers_dir};
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, catalogue};
-use dbdyno_provision::{Abilities, Base, ThreadPool, TlsAbility, list, servers_dir};
 use tempfile::TempDir;
 
 use crate::program::write_program;

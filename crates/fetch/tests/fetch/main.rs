@@ -5,5 +5,5 @@
 mod catalogue;
 mod reference;
 
-#[path = "../../../provision/tests/support/program.rs"]
+#[path = "../../../db/tests/support/program.rs"]
 mod program;

@@ -1,6 +1,6 @@
 //! Answers: their size, in all forms, and thousands of them.
 
-use dbdyno_drivers::{Answer, AnySession, Endpoint, Param, Session};
+use dbdyno_db::{Answer, AnySession, Endpoint, Param, Session};
 use dbdyno_known_answer::{Behaviour, Listen, Protocol, Server, Threads};
 
 use crate::support::{BOTH, Running, target};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{Class, Param, Session};
+use dbdyno_db::{Class, Param, Session};
 use dbdyno_known_answer::{Behaviour, Protocol};
 
 use crate::support::{BOTH, Running, expect_class};

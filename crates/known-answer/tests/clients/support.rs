@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, Capabilities, Class, DbError, Endpoint, Target, mysql, postgres};
+use dbdyno_db::{AnySession, Capabilities, Class, DbError, Endpoint, Target, mysql, postgres};
 use dbdyno_known_answer::{Behaviour, Handle, Listen, Protocol, Server, Stats, Threads};
 use tempfile::TempDir;
 
@@ -97,7 +97,7 @@ pub(crate) fn target(protocol: Protocol, address: &Listen) -> (Target, Capabilit
 }
 
 fn mysql_target(options: mysql::Options) -> (Target, Capabilities) {
-    let options = options.with_password(dbdyno_drivers::mysql::Secret::new("any")).with_database("any");
+    let options = options.with_password(dbdyno_db::mysql::Secret::new("any")).with_database("any");
     (Target::Mysql(options), mysql::capabilities("", false))
 }
 

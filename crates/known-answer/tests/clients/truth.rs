@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, Param, Session};
+use dbdyno_db::{AnySession, Param, Session};
 use dbdyno_known_answer::{Behaviour, Protocol};
 
 use crate::support::{BOTH, Running, once_undisturbed, went};

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, DbError, Endpoint, Session, status, unreported};
+use dbdyno_db::{AnySession, DbError, Endpoint, Session, status, unreported};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{Recording, once_undisturbed, wait_for};
-use dbdyno_drivers::{Endpoint, Target, TimeLimits, mysql, null};
+use dbdyno_db::{Endpoint, Target, TimeLimits, mysql, null};
 use dbdyno_sample::{Config, Error, Report, Sampler};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,7 +1,7 @@
 //! Answers: what is exact in them and what may be rounded, their digests, and the published ones at
 //! scale factor 1.
 
-use dbdyno_drivers::Cells;
+use dbdyno_db::Cells;
 use dbdyno_record::AnswerDigest;
 use tpchgen::q_and_a::answers_sf1;
 

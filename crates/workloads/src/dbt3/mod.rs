@@ -22,7 +22,7 @@ mod verify;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, IndexHint, Session};
+use dbdyno_db::{AnySession, IndexHint, Session};
 use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::{Values, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};

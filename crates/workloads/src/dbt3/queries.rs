@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use dbdyno_drivers::{Capabilities, IndexHint};
+use dbdyno_db::{Capabilities, IndexHint};
 use jiff::{Span, civil::Date};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -203,7 +203,7 @@ pub(crate) fn shape(number: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_drivers::{mysql, postgres, sqlite};
+    use dbdyno_db::{mysql, postgres, sqlite};
 
     use super::*;
     use crate::dbt3::parameters::validation;

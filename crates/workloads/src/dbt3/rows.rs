@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::ops::Range;
 
-use dbdyno_drivers::RowStream;
+use dbdyno_db::RowStream;
 use tpchgen::distribution::Distributions;
 use tpchgen::generators::{
     CustomerGenerator, LineItem, LineItemGenerator, NationGenerator, Order, OrderGenerator, PartGenerator,
@@ -271,7 +271,7 @@ fn values(table: Table, row: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_drivers::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
+    use dbdyno_db::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
 
     use super::*;
     use crate::Context;

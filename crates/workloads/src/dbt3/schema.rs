@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dbdyno_drivers::Capabilities;
+use dbdyno_db::Capabilities;
 use dbdyno_model::named;
 use serde::Deserialize;
 use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, SupplierGenerator};
@@ -169,7 +169,7 @@ pub(crate) fn foreign_keys(table: Table) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_drivers::{mysql, postgres, sqlite};
+    use dbdyno_db::{mysql, postgres, sqlite};
 
     use super::*;
 

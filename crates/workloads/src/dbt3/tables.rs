@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, RowStream, Session};
+use dbdyno_db::{AnySession, RowStream, Session};
 use serde_json::json;
 
 use crate::dbt3::parameters::ORDERS;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::AnySession;
+use dbdyno_db::AnySession;
 use dbdyno_record::Check;
 
 use crate::Result;

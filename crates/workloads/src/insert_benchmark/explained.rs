@@ -41,7 +41,7 @@ pub(crate) fn explained(step: &StepPlan, setup: &Setup, history: &History) -> Ve
 #[cfg(test)]
 mod tests {
     use crate::insert_benchmark::options::InsertBenchmark as Options;
-    use dbdyno_drivers::{Endpoint, Target, null, postgres};
+    use dbdyno_db::{Endpoint, Target, null, postgres};
 
     use super::*;
     use crate::Context;

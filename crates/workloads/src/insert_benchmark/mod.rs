@@ -23,7 +23,7 @@ use std::time::Duration;
 use crate::insert_benchmark::options::{Clock, InsertBenchmark as Options};
 use crate::options::Protocol;
 use crate::settle::SettleAfter;
-use dbdyno_drivers::{AnySession, Capabilities};
+use dbdyno_db::{AnySession, Capabilities};
 use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{Check, Deviation, StepSpec};

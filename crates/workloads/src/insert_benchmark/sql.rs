@@ -1,6 +1,6 @@
 //! Statements of the Insert Benchmark, shaped by what the database can do.
 
-use dbdyno_drivers::{Capabilities, DeleteForm, KeySource};
+use dbdyno_db::{Capabilities, DeleteForm, KeySource};
 
 use crate::indexes::{add_indexes, after_columns};
 
@@ -151,7 +151,7 @@ pub(crate) fn sums(table: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_drivers::{mysql, postgres, sqlite};
+    use dbdyno_db::{mysql, postgres, sqlite};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The ten steps: what each is, in the original's order.
 
 use crate::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
-use dbdyno_drivers::Capabilities;
+use dbdyno_db::Capabilities;
 use dbdyno_loadgen::{Arrivals, Draws, Pace};
 use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Target, Unit, WindowRule};
 use serde_json::{Map, json};

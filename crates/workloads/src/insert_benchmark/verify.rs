@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, KeySource};
+use dbdyno_db::{AnySession, KeySource};
 use dbdyno_record::{Check, CheckPart};
 
 use crate::Result;
@@ -111,7 +111,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
-    use dbdyno_drivers::{Endpoint, Target, null};
+    use dbdyno_db::{Endpoint, Target, null};
     use dbdyno_loadgen::{LaneEnd, StepEnd};
     use dbdyno_record::Outcome;
 

@@ -3,7 +3,7 @@
 
 use crate::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
 use crate::oltp::options::{Distribution as Law, Oltp};
-use dbdyno_drivers::Param;
+use dbdyno_db::Param;
 
 use crate::Philox;
 use crate::cards::context;

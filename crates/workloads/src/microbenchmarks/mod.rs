@@ -30,7 +30,7 @@ use std::time::Duration;
 use crate::microbenchmarks::options::{MicroRung, MicroSequence, MicroTest, Microbenchmarks as Options};
 use crate::oltp::options::OltpTest;
 use crate::options::Verify;
-use dbdyno_drivers::AnySession;
+use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{Check, Deviation, StepSpec};

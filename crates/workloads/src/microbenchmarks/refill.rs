@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Session, first_i64};
+use dbdyno_db::{AnySession, Session, first_i64};
 use serde_json::json;
 
 use crate::oltp::Setup;

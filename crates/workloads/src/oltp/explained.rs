@@ -1,6 +1,6 @@
 //! Statements of a test with values for their parameters, for a server to explain.
 
-use dbdyno_drivers::Param;
+use dbdyno_db::Param;
 
 use crate::Explained;
 use crate::oltp::Setup;
@@ -58,7 +58,7 @@ fn values(setup: &Setup, kind: Kind) -> Option<Vec<Param>> {
 #[cfg(test)]
 mod tests {
     use crate::oltp::options::{IdType, Oltp as Options, OltpProfile, OltpTest};
-    use dbdyno_drivers::{Endpoint, Target, mysql, null};
+    use dbdyno_db::{Endpoint, Target, mysql, null};
 
     use super::*;
     use crate::Context;

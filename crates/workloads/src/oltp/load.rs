@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::oltp::options::LoadMethod;
 use crate::options::Protocol;
-use dbdyno_drivers::RowStream;
+use dbdyno_db::RowStream;
 
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
@@ -220,7 +220,7 @@ pub(crate) fn write_insert(
 #[cfg(test)]
 mod tests {
     use crate::oltp::options::Oltp as Options;
-    use dbdyno_drivers::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
+    use dbdyno_db::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
 
     use super::*;
     use crate::Context;

@@ -33,7 +33,7 @@ use std::time::Duration;
 use crate::oltp::options::{Oltp as Options, OltpProfile, OltpTest as Test};
 use crate::options::Verify;
 use crate::settle::SettleAfter;
-use dbdyno_drivers::{AnySession, KeySource};
+use dbdyno_db::{AnySession, KeySource};
 use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::{Table, TableValue, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, StepSpec};

@@ -1,7 +1,7 @@
 //! One operation's statements with their tables and parameters, in buffers that are used again for
 //! the next one.
 
-use dbdyno_drivers::Param;
+use dbdyno_db::Param;
 
 use crate::oltp::Setup;
 use crate::oltp::distribution::Distribution;

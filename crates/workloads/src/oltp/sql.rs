@@ -1,7 +1,7 @@
 //! Statements of the classic OLTP tests, in the original's shapes.
 
 use crate::oltp::options::{IdType, OltpProfile};
-use dbdyno_drivers::{Capabilities, KeySource, RowStream};
+use dbdyno_db::{Capabilities, KeySource, RowStream};
 
 use crate::indexes::after_columns;
 use crate::oltp::Setup;
@@ -242,7 +242,7 @@ pub(crate) fn greatest_id(table: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::oltp::options::Oltp as Options;
-    use dbdyno_drivers::{Endpoint, Target, mysql, null, postgres, sqlite};
+    use dbdyno_db::{Endpoint, Target, mysql, null, postgres, sqlite};
     use dbdyno_record::StatementClass;
 
     use super::*;

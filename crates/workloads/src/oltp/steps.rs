@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::oltp::options::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
-use dbdyno_drivers::RowStream;
+use dbdyno_db::RowStream;
 use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, ThinkTime};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};

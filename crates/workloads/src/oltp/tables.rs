@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::options::Verify;
-use dbdyno_drivers::{AnySession, KeySource, RowStream, Session};
+use dbdyno_db::{AnySession, KeySource, RowStream, Session};
 use serde_json::json;
 
 use crate::engine::{Origin, create_tables, read_back};

@@ -1,7 +1,7 @@
 //! Statements as text: a template cut at its parameters, and the parameters written between the
 //! pieces.
 
-use dbdyno_drivers::Param;
+use dbdyno_db::Param;
 
 /// A statement's text without its parameters.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use crate::oltp::options::OltpTest as Test;
-use dbdyno_drivers::{AnySession, Session};
+use dbdyno_db::{AnySession, Session};
 use dbdyno_loadgen::StepEnd;
 use dbdyno_record::{Check, CheckPart};
 use serde_json::{Value, json};
@@ -197,7 +197,7 @@ fn wanted(source: &RowSource, table: u32, row: u64) -> [String; 4] {
 #[cfg(test)]
 mod tests {
     use crate::oltp::options::Oltp as Options;
-    use dbdyno_drivers::{Endpoint, Target, null};
+    use dbdyno_db::{Endpoint, Target, null};
     use dbdyno_loadgen::LaneEnd;
     use dbdyno_record::Outcome;
 

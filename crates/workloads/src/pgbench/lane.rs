@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{Answer, Param, Sent, Statement};
+use dbdyno_db::{Answer, Param, Sent, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes, OperationTimes, StatementDone};
 use dbdyno_record::ErrorClass;
 
@@ -410,11 +410,7 @@ fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
 }
 
 /// Gives variables the values of columns.
-fn keep_rows(
-    keep: &Keep,
-    results: &[dbdyno_drivers::Rows],
-    variables: &mut Variables,
-) -> Result<(), Failure> {
+fn keep_rows(keep: &Keep, results: &[dbdyno_db::Rows], variables: &mut Variables) -> Result<(), Failure> {
     let first = if keep.all { 0 } else { results.len().saturating_sub(1) };
     if results.is_empty() && !keep.all {
         return Err(of_script("\\gset: the statement has no result"));

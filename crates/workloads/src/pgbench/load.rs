@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use dbdyno_drivers::{Capabilities, RowStream};
+use dbdyno_db::{Capabilities, RowStream};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Setup;
@@ -249,7 +249,7 @@ impl Lane for LoadLane {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_drivers::postgres;
+    use dbdyno_db::postgres;
 
     use super::*;
     use crate::cards;

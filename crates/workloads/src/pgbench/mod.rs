@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, KeySource, Session, first_i64, tables};
+use dbdyno_db::{AnySession, KeySource, Session, first_i64, tables};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone, StepEnd};
 use dbdyno_plan::{Values, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::AnySession;
+use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_record::Check;
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::KeySource;
+use dbdyno_db::KeySource;
 use mlua::{
     ChunkMode, Function, HookTriggers, IntoLua, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Table,
     Value, VmState,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{Answer, KeySource, Param, Statement};
+use dbdyno_db::{Answer, KeySource, Param, Statement};
 use dbdyno_loadgen::{Failure, StatementDone};
 use dbdyno_record::ErrorClass;
 use mlua::{Function, Lua, Table, Thread};

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use dbdyno_drivers::AnySession;
+use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::{Values, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};

@@ -1,7 +1,7 @@
 //! What a script asks for when it yields, and what it gets: the border between Lua and the
 //! sessions.
 
-use dbdyno_drivers::Param;
+use dbdyno_db::Param;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 
 /// What a yield of the API asks for. A connection is named by the number that it got when it was

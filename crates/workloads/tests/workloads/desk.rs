@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_drivers::null::{self, Journal, Request};
-use dbdyno_drivers::{Capabilities, Endpoint, Param, Target};
+use dbdyno_db::null::{self, Journal, Request};
+use dbdyno_db::{Capabilities, Endpoint, Param, Target};
 use dbdyno_loadgen::{Connections, Lane, Notes, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::oltp::Oltp;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_provision::remove_leftovers;
+use dbdyno_db::server::remove_leftovers;
 use dbdyno_record::{has_not_begun, is_written, last_event};
 
 use crate::commands::list::run_dirs;

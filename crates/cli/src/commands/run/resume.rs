@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use dbdyno_analyse::host_class;
+use dbdyno_db::Family;
+use dbdyno_db::server::Snapshot;
 use dbdyno_plan::{Plan, own_option_file_mut};
-use dbdyno_provision::{FAMILIES, Snapshot};
 use dbdyno_record::{
     CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, VariantInfo,
     load_kept,
@@ -110,7 +111,7 @@ fn remove_data_of<'a>(ended: impl Iterator<Item = &'a CellId>, data_root: &Path)
         return terminal::warning(&message);
     }
     for cell in ended {
-        if let Err(error) = dbdyno_provision::remove_data(&data_dir(data_root, cell)) {
+        if let Err(error) = dbdyno_db::server::remove_data(&data_dir(data_root, cell)) {
             terminal::warning(&error.to_string());
         }
     }
@@ -188,7 +189,7 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
             continue;
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
-        for (key, ending) in FAMILIES.iter().map(|family| family.facts().option_file) {
+        for (key, ending) in Family::with_servers().map(|family| family.facts().option_file) {
             let Some(own) = own_option_file_mut(variant, key) else { continue };
             let kept = option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
             *own = kept.map_err(ExitError::machine)?;

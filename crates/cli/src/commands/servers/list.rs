@@ -1,7 +1,7 @@
 //! `dbdyno servers list`: the catalogue, what is here, and what each of those can do.
 
+use dbdyno_db::server::servers_dir;
 use dbdyno_fetch::{Catalogue, ListedServer, catalogue, survey};
-use dbdyno_provision::servers_dir;
 use dbdyno_report::document::Block;
 use serde_json::{Value, json};
 

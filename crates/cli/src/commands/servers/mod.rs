@@ -7,10 +7,10 @@ mod table;
 use std::path::Path;
 use std::time::Instant;
 
+use dbdyno_db::server::{Error as ServerError, list as names_in, servers_dir};
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
 use dbdyno_model::VariantKind;
 use dbdyno_plan::Plan;
-use dbdyno_provision::{Error as ProvisionError, list as names_in, servers_dir};
 use dbdyno_report::document::Block;
 
 pub(crate) use list::{here, here_json};
@@ -158,9 +158,9 @@ fn ended(error: impl Into<Error>) -> ExitError {
         | Error::NotRemovable { .. } => USAGE,
         Error::MissingTools { .. }
         | Error::Server(
-            ProvisionError::Io { .. } | ProvisionError::NoUser { .. } | ProvisionError::SocketTooLong { .. },
+            ServerError::Io { .. } | ServerError::NoUser { .. } | ServerError::SocketTooLong { .. },
         ) => MACHINE,
-        Error::Cancelled { .. } | Error::Server(ProvisionError::Cancelled { .. }) => INTERRUPTED,
+        Error::Cancelled { .. } | Error::Server(ServerError::Cancelled { .. }) => INTERRUPTED,
         _ => SERVER,
     };
     ExitError::new(code, error)

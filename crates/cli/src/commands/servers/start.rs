@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use dbdyno_db::server::Base;
 use dbdyno_fetch::{Play, PlayOptions, client, find_named};
-use dbdyno_provision::Base;
 
 use super::ended;
 use crate::exit::ExitError;

@@ -1,7 +1,7 @@
 //! Servers as tables, and what one can do in few words.
 
+use dbdyno_db::server::{Abilities, ThreadPool, TlsAbility};
 use dbdyno_fetch::ListedServer;
-use dbdyno_provision::{Abilities, ThreadPool, TlsAbility};
 use dbdyno_report::document::{Column, Table};
 
 /// Engines that nearly every build has.

@@ -33,8 +33,8 @@ pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
 }
 
 pub(crate) fn servers() -> Finding {
-    let folder = dbdyno_provision::servers_dir();
-    let names = dbdyno_provision::list(&folder);
+    let folder = dbdyno_db::server::servers_dir();
+    let names = dbdyno_db::server::list(&folder);
     if names.is_empty() {
         return good(format!("none in {}; plans may name base directories and addresses", folder.display()));
     }

@@ -7,8 +7,8 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 
 use dbdyno_analyse::Validity;
-use dbdyno_drivers::TlsPem;
-use dbdyno_provision::Certificates;
+use dbdyno_db::TlsPem;
+use dbdyno_db::server::Certificates;
 use dbdyno_record::{ClientHost, Run, StepEvent, StepRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dbdyno_record::{Run, RunEvent, StepEvent};
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::commands::TWO_VARIANTS;
 use crate::support::{Desk, wait_for};
@@ -49,7 +49,7 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     assert_eq!((of_again, run.cells.len()), (3, 9), "once in every block");
 
     let known = desk.dbdyno(&["plan", "p.toml"]);
-    assert!(known.out.contains("(noise: A/A of 1 run on this host)"), "{}", known.out);
+    assert!(known.out.contains("(noise: A/A"), "{}", known.out);
     assert!(known.out.contains("blocks for twice the margin"), "{}", known.out);
     let dir = desk.run_dir();
     let args =
@@ -59,7 +59,7 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     let step = steps.iter().find(|step| step["step"] == "point-select.c1").unwrap();
     assert_eq!(step["margin"], 0.05);
     assert!(step["noise"].as_f64().unwrap() > 0.0 && step["detects"].as_f64() > step["noise"].as_f64());
-    assert!(value["power"]["noise_from"].as_str().unwrap().starts_with("A/A of run "), "{value}");
+    assert!(value["power"]["noise_from"].as_str().unwrap().starts_with("A/A"), "{value}");
     assert_eq!((&value["power"]["comparisons"], &value["power"]["wanted"]), (&3.into(), &0.04.into()));
     desk.write("q.toml", &crate::commands::plan(crate::commands::TWO_VARIANTS, ""));
     let other = desk.dbdyno(&["plan", "q.toml", "--noise", dir.to_str().unwrap()]);
@@ -91,8 +91,14 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     // As if the look had decided one of two tests.
     let path = dir.join("events.jsonl");
     let events = std::fs::read_to_string(&path).unwrap();
-    let steps = r#""steps":{"oltp":["load","index","point-select.c1"]},"order":"#;
-    std::fs::write(&path, events.replacen(r#""order":"#, steps, 1)).unwrap();
+    let with_steps = |line: &str| {
+        let mut event: Value = serde_json::from_str(line).unwrap();
+        if event.get("order").is_some() {
+            event["steps"] = json!({ "oltp": ["load", "index", "point-select.c1"] });
+        }
+        format!("{event}\n")
+    };
+    std::fs::write(&path, events.lines().map(with_steps).collect::<String>()).unwrap();
 
     // Ten minutes are over sooner in a test, and the run is as if it came from a larger machine.
     let path = dir.join("manifest.json");

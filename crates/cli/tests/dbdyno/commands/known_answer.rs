@@ -1,6 +1,6 @@
 //! `dbdyno known-answer`: it listens, serves a driver, stops at a signal and reports what it did.
 
-use dbdyno_drivers::{Class, Endpoint, Param, Session, Target, mysql, postgres};
+use dbdyno_db::{Class, Endpoint, Param, Session, Target, mysql, postgres};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 

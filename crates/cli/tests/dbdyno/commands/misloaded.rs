@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use dbdyno_analyse::Validity;
-use dbdyno_drivers::Session;
-use dbdyno_drivers::sqlite::{Options, SqliteSession};
+use dbdyno_db::Session;
+use dbdyno_db::sqlite::{Options, SqliteSession};
 
 use crate::support::{Desk, findings, wait_for};
 

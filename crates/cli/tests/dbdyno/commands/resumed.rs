@@ -197,7 +197,7 @@ fn data_of_cells_that_have_ended_go_when_the_run_goes_on() {
     for text in [whole, without_end] {
         std::fs::write(&events, text).unwrap();
         let data = dir.join("data/1-wal-oltp");
-        dbdyno_provision::prepare_data(&data, &std::sync::atomic::AtomicBool::new(false)).unwrap();
+        dbdyno_db::server::prepare_data(&data, &std::sync::atomic::AtomicBool::new(false)).unwrap();
         std::fs::write(data.join("file"), "x").unwrap();
         let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
         assert!(!resumed.expect_ok().err.contains("are left in"), "{}", resumed.err);

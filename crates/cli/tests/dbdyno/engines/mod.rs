@@ -62,7 +62,7 @@ fn files_travel_where_no_folder_is_shared(cluster: &impl Cluster) {
     };
     let command = |out: &str, more: &[&str]| {
         let mut command = cluster.dbdyno(&desk, &[&["run", "p.toml", "--out", out], more].concat());
-        command.env("XDG_CACHE_HOME", "/media/cache").env("DBDYNO_SERVERS", dbdyno_provision::servers_dir());
+        command.env("XDG_CACHE_HOME", "/media/cache").env("DBDYNO_SERVERS", dbdyno_db::server::servers_dir());
         command
     };
     let run = |out: &str| {

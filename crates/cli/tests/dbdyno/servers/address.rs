@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use dbdyno_drivers::Session;
-use dbdyno_drivers::mysql::MysqlSession;
-use dbdyno_provision::Server;
+use dbdyno_db::Session;
+use dbdyno_db::mysql::MysqlSession;
+use dbdyno_db::server::Server;
 use dbdyno_record::{Outcome, Run};
 use nix::sys::signal::Signal;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use dbdyno_provision::servers_dir;
+use dbdyno_db::server::servers_dir;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 

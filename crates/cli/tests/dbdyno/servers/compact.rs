@@ -2,7 +2,7 @@
 //! them by INSERTs in the order of ids, since half-empty pages would be in all figures of the tests
 //! that follow.
 
-use dbdyno_drivers::{first_i64, mysql, postgres};
+use dbdyno_db::{first_i64, mysql, postgres};
 
 use crate::servers::external::external_server;
 use crate::servers::watch::ask;

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dbdyno_drivers::mysql::MysqlSession;
-use dbdyno_drivers::{Session, first_i64};
-use dbdyno_provision::Server;
+use dbdyno_db::mysql::MysqlSession;
+use dbdyno_db::server::Server;
+use dbdyno_db::{Session, first_i64};
 use dbdyno_record::{Run, StepEvent, StepRecord};
 
 use crate::servers::postgres;

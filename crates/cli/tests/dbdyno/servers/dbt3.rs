@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use dbdyno_drivers::{Address, Options};
+use dbdyno_db::{Address, Options};
 use dbdyno_record::{Interval, Outcome, Run, StepEvent};
 
 use crate::servers::life::{DISK_FULL, with_a_disk_that_fills};

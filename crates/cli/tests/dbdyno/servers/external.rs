@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_provision::{Server, ServerSpec, find_named};
+use dbdyno_db::server::{Server, ServerSpec, find_named};
 use dbdyno_record::Run;
 
 use crate::servers::shared::{self, MARIADB, MYSQL};

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use dbdyno_drivers::{Endpoint, Options, Target, mysql, postgres};
+use dbdyno_db::{Endpoint, Options, Target, mysql, postgres};
 use dbdyno_record::{Run, ServerInfo};
 
 use crate::servers::postgres::number;
@@ -144,8 +144,8 @@ fn the_only_database_of_a_server_is_left_alone_when_it_holds_tables() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut session = Other::postgres(pglite.port).connect().await.unwrap();
-        dbdyno_drivers::Session::query(&mut session, b"CREATE TABLE orders (id int)").await.unwrap();
-        dbdyno_drivers::Session::close(session).await;
+        dbdyno_db::Session::query(&mut session, b"CREATE TABLE orders (id int)").await.unwrap();
+        dbdyno_db::Session::close(session).await;
     });
     let ended = ran(&desk, &(pglite.variant("lite", "postgres://postgres@127.0.0.1:PORT/bench") + TEXT_ONLY));
     insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant lite: every name leads to the only database of this server, postgres, which holds tables and is not marked as dbdyno's, so it is left alone; hand it over with: (connected to it) CREATE TABLE dbdyno_mark (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)");

@@ -49,7 +49,7 @@ mod tiny;
 mod tls;
 mod watch;
 
-use dbdyno_provision::{list, servers_dir};
+use dbdyno_db::server::{list, servers_dir};
 
 pub(crate) const MARIADB_10_1: &str = "mariadb-10.1.";
 pub(crate) const MARIADB_10_11: &str = "mariadb-10.11.";

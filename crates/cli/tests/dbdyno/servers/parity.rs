@@ -1,8 +1,8 @@
 //! What is predicted of each server against what it says: without an option file and with one. And a plan that refuses variants that are not set alike.
 
 use dbdyno_analyse::parity::{Build, Circumstances, ClassRow, Planned, Subject, compared};
+use dbdyno_db::server::{list, servers_dir};
 use dbdyno_fetch::answer_of;
-use dbdyno_provision::{list, servers_dir};
 use dbdyno_record::Run;
 
 use crate::servers::watch::server_of;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use dbdyno_provision::Server;
+use dbdyno_db::server::Server;
 
 use crate::servers::postgres;
 use crate::servers::scripts::{frame, shape};

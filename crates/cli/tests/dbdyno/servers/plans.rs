@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dbdyno_analyse::parity::{Parity, RemarkKind};
-use dbdyno_provision::{list, servers_dir};
+use dbdyno_db::server::{list, servers_dir};
 use toml::Value;
 
 use crate::servers::MYSQL_8_0;

@@ -1,9 +1,9 @@
 //! What is PostgreSQL's own: addresses and password files, keys of a plan that do not fit, text and
 //! ids beyond 31 bits.
 
-use dbdyno_drivers::postgres::{Options, PostgresSession};
-use dbdyno_drivers::{Session, first_i64};
-use dbdyno_provision::{Server, ServerSpec, find_named};
+use dbdyno_db::postgres::{Options, PostgresSession};
+use dbdyno_db::server::{Server, ServerSpec, find_named};
+use dbdyno_db::{Session, first_i64};
 use dbdyno_record::Run;
 
 use crate::servers::shared::{self, POSTGRES};

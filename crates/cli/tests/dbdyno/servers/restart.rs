@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use dbdyno_analyse::{Code, Notice};
-use dbdyno_provision::{Server, ServerSpec, find_named};
+use dbdyno_db::server::{Server, ServerSpec, find_named};
 use dbdyno_record::{Outcome, Run, StepEvent, StepRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

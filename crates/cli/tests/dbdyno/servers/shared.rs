@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
-use dbdyno_provision::{Server, ServerSpec, find_named};
+use dbdyno_db::server::{Server, ServerSpec, find_named};
 
 use crate::servers::{MARIADB_11_8, MYSQL_8_0, POSTGRES_15, external, postgres, require};
 use crate::support::templates;

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use dbdyno_provision::Server;
+use dbdyno_db::server::Server;
 
 use crate::servers::watch::ask;
 use crate::servers::{MARIADB_10_11, POSTGRES_15, external, postgres, shared};
@@ -79,7 +79,7 @@ impl Theirs {
         match self {
             Self::Mysql(server) => {
                 let sql = format!("{sql} AND table_schema = '{database}'");
-                dbdyno_drivers::first_i64(&ask(&server.options(None), &[&sql])).unwrap()
+                dbdyno_db::first_i64(&ask(&server.options(None), &[&sql])).unwrap()
             }
             Self::Postgres(server) => postgres::number(&server.options(Some(database)), &sql).unwrap(),
         }
@@ -180,7 +180,7 @@ impl Theirs {
         let number = |sql: String| match self {
             Self::Mysql(server) => {
                 let in_database = format!("USE {database}");
-                dbdyno_drivers::first_i64(&ask(&server.options(None), &[&in_database, &sql]))
+                dbdyno_db::first_i64(&ask(&server.options(None), &[&in_database, &sql]))
             }
             Self::Postgres(server) => postgres::number(&server.options(Some(database)), &sql),
         };

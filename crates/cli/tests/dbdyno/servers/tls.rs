@@ -3,7 +3,7 @@
 use dbdyno_record::{CellEvent, ConnectionClass, Run};
 
 #[allow(dead_code, reason = "shared with the drivers' tests, which use all of it")]
-#[path = "../../../../drivers/tests/mysql_servers/server.rs"]
+#[path = "../../../../db/tests/mysql_servers/server.rs"]
 mod tcp_server;
 
 use crate::servers::watch::ask;

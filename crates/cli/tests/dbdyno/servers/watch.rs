@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_drivers::mysql::{MysqlSession, Options};
-use dbdyno_drivers::{Cells, Class, Session};
+use dbdyno_db::mysql::{MysqlSession, Options};
+use dbdyno_db::{Cells, Class, Session};
 use dbdyno_record::{CellEvent, CellRecord, Run, ServerInfo};
 
 use crate::support::wait_for;

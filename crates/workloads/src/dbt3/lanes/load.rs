@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use dbdyno_drivers::{Param, RowStream, Statement};
+use dbdyno_db::{Param, RowStream, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 use tokio::sync::mpsc;
 

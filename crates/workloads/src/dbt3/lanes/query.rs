@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use dbdyno_drivers::Cells;
+use dbdyno_db::Cells;
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 use dbdyno_record::{ErrorClass, Execution};
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use dbdyno_drivers::{Param, Statement};
+use dbdyno_db::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Client;

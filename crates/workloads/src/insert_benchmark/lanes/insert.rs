@@ -1,7 +1,7 @@
 //! Multi-row INSERTs at the high end of a client's table.
 
 use crate::insert_benchmark::options::InsertBenchmark as Options;
-use dbdyno_drivers::{Param, Statement};
+use dbdyno_db::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Client;

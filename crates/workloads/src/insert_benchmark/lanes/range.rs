@@ -1,6 +1,6 @@
 //! Range queries: ten entries of one of the secondary indexes, from a random start.
 
-use dbdyno_drivers::{Param, Statement};
+use dbdyno_db::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use super::Client;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use dbdyno_drivers::{Param, RowStream, Statement};
+use dbdyno_db::{Param, RowStream, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes};
 
 use crate::connection::{Connection, changed, fatal, of_load};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use dbdyno_drivers::{Answer, Statement};
+use dbdyno_db::{Answer, Statement};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone};
 use dbdyno_record::ErrorClass;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use dbdyno_drivers::mysql;
-use dbdyno_drivers::null::Request;
+use dbdyno_db::mysql;
+use dbdyno_db::null::Request;
 use dbdyno_loadgen::{Arrivals, Limit, Pace, Role};
 use dbdyno_model::PlanDuration;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;

@@ -1,7 +1,7 @@
 //! The delete cursor and the look-ups of the least and the greatest id.
 
-use dbdyno_drivers::mysql;
-use dbdyno_drivers::null::Request;
+use dbdyno_db::mysql;
+use dbdyno_db::null::Request;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
 use super::recorded::{Lanes, Recorded, number_between};

@@ -1,6 +1,6 @@
 //! Parameters of queries: kinds, domains, ids.
 
-use dbdyno_drivers::mysql;
+use dbdyno_db::mysql;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
 use super::recorded::Recorded;

@@ -1,7 +1,7 @@
 //! The workload in front of a database that only writes down the requests that it gets.
 
-use dbdyno_drivers::null::{self, Journal, Request};
-use dbdyno_drivers::{Capabilities, Endpoint, Param, Target};
+use dbdyno_db::null::{self, Journal, Request};
+use dbdyno_db::{Capabilities, Endpoint, Param, Target};
 use dbdyno_loadgen::{Lane, LaneSpec, Notes};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;

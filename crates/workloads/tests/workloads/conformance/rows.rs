@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use dbdyno_drivers::null::Request;
-use dbdyno_drivers::{Capabilities, mysql, sqlite};
+use dbdyno_db::null::Request;
+use dbdyno_db::{Capabilities, mysql, sqlite};
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
 use dbdyno_workloads::options::Protocol;
 

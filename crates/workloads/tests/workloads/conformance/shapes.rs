@@ -1,7 +1,7 @@
 //! Each statement, byte for byte.
 
-use dbdyno_drivers::null::Request;
-use dbdyno_drivers::{Capabilities, Param, mysql, postgres, sqlite};
+use dbdyno_db::null::Request;
+use dbdyno_db::{Capabilities, Param, mysql, postgres, sqlite};
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
 use dbdyno_workloads::options::Protocol;
 use dbdyno_workloads::{Steps, Workload};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, Endpoint, Session, Target, sqlite};
+use dbdyno_db::{AnySession, Endpoint, Session, Target, sqlite};
 use dbdyno_model::PlanDuration;
 use dbdyno_record::Check;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;

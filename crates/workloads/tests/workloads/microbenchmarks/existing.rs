@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, Endpoint, Session, Target, sqlite};
+use dbdyno_db::{AnySession, Endpoint, Session, Target, sqlite};
 use dbdyno_loadgen::{Lane, Notes};
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
 use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};

@@ -7,7 +7,7 @@ mod parameters;
 mod shapes;
 mod steps;
 
-use dbdyno_drivers::mysql;
+use dbdyno_db::mysql;
 use dbdyno_workloads::Workload;
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
 use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};

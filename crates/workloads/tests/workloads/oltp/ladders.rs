@@ -1,7 +1,7 @@
 //! Steps of a ladder as the load engine runs them: how long, with how many connections, at which
 //! rate.
 
-use dbdyno_drivers::null;
+use dbdyno_db::null;
 use dbdyno_model::PlanDuration;
 use dbdyno_record::Interval;
 use dbdyno_workloads::oltp::options::{Oltp as Options, OltpPace, OltpTest};

@@ -1,7 +1,7 @@
 //! The load: how many statements, which rows, what they hold.
 
-use dbdyno_drivers::null::Request;
-use dbdyno_drivers::{Capabilities, mysql, postgres, sqlite};
+use dbdyno_db::null::Request;
+use dbdyno_db::{Capabilities, mysql, postgres, sqlite};
 use dbdyno_workloads::oltp::options::{IdType, LoadMethod, Oltp as Options};
 use dbdyno_workloads::options::Protocol;
 use dbdyno_workloads::{Steps, Workload};

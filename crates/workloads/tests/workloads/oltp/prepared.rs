@@ -1,6 +1,6 @@
 //! The plan's count of prepared statements against the statements that each step has.
 
-use dbdyno_drivers::postgres;
+use dbdyno_db::postgres;
 use dbdyno_plan::Plan;
 use dbdyno_workloads::Workload;
 use dbdyno_workloads::microbenchmarks::{Microbenchmarks, options};

@@ -1,6 +1,6 @@
 //! What a profile, and tables of others, change in what is sent.
 
-use dbdyno_drivers::{mysql, postgres};
+use dbdyno_db::{mysql, postgres};
 use dbdyno_model::{Cold, DataMode};
 use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::oltp::options::{Oltp as Options, OltpTest};

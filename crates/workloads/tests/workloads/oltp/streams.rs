@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_drivers::{mysql, postgres, sqlite};
+use dbdyno_db::{mysql, postgres, sqlite};
 use dbdyno_workloads::Workload;
 use dbdyno_workloads::oltp::options::{Distribution, Oltp as Options, OltpTest};
 use dbdyno_workloads::options::Protocol;

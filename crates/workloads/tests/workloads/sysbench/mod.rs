@@ -5,7 +5,7 @@ mod api;
 mod bad;
 mod stock;
 
-use dbdyno_drivers::{Capabilities, mysql};
+use dbdyno_db::{Capabilities, mysql};
 use dbdyno_plan::{Plan, WorkloadOptions};
 use dbdyno_workloads::Workload;
 use dbdyno_workloads::plans::parse;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_drivers::{mysql, postgres, sqlite};
+use dbdyno_db::{mysql, postgres, sqlite};
 use dbdyno_workloads::oltp::options::{Oltp, OltpTest};
 
 use super::{desk, desk_on, stock};

@@ -1,0 +1,66 @@
+//! Speak to a database: sessions, dialects, error classes, a server's own counters.
+//!
+//! A workload sees an [`Endpoint`] (where to connect and what the server can do) and [`Session`]s
+//! (one connection each). It never asks which product it talks to, only for [`Capabilities`]. One
+//! more product is one new folder and one line in the list of `products.rs`.
+
+mod address;
+mod allowance;
+mod any_session;
+mod cancel;
+mod capabilities;
+mod connections;
+mod der;
+mod endpoint;
+mod error;
+mod excerpt;
+mod exchange;
+mod fault;
+mod foreign;
+#[cfg(test)]
+#[path = "tests/fuzz.rs"]
+mod fuzz;
+mod hold;
+mod input;
+mod limit;
+mod options;
+mod product;
+mod products;
+mod questions;
+mod roster;
+#[cfg(test)]
+#[path = "tests/scripted.rs"]
+mod scripted;
+mod session;
+mod stream;
+mod tls;
+mod unix_stream;
+
+pub mod mysql;
+pub mod null;
+pub mod postgres;
+pub mod server;
+pub mod sqlite;
+
+pub use address::{Address, Secret};
+pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
+pub use connections::{ConnectionClass, ConnectionLog, Encryption};
+pub use endpoint::Endpoint;
+pub use error::{Class, DbError};
+pub use foreign::Foreign;
+pub use hold::{Held, Hold, Holder};
+pub use options::{Manner, Options, ServerKey, TimeLimits};
+pub use product::{
+    Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
+};
+pub use products::{AnySession, Family, Target};
+pub use questions::{
+    Room, connection_room, debt, describe, drop_binlog, explain, explain_executed, is_engine, prepared_room,
+    settle, status, table_engines, tables, unreported,
+};
+pub use roster::Roster;
+pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
+pub use tls::{Tls, TlsPem};
+
+/// What comes of a request to a database.
+type Result<T, E = DbError> = std::result::Result<T, E>;

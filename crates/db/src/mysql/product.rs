@@ -1,0 +1,257 @@
+//! MySQL, MariaDB and Percona Server as one [`Product`].
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_model::TlsSettings;
+
+use super::status::{self, counters};
+use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, keys, locks, server, upkeep};
+use crate::exchange::Exchange;
+use crate::product::{
+    Connection, Debt, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
+};
+use crate::roster::Ticket;
+use crate::server::{
+    Abilities, Base, Claim, Data, Error, FamilyFacts, FileLogin, Home, Question, Server, ServerSpec,
+};
+use crate::{Answer, AnySession, Bounds, Capabilities, Encryption, Result, Session, Target};
+
+impl Connection for MysqlSession {
+    fn exchange(&self) -> Option<&Exchange> {
+        Some(&self.exchange)
+    }
+
+    fn exchange_mut(&mut self) -> Option<&mut Exchange> {
+        Some(&mut self.exchange)
+    }
+
+    fn encryption(&self) -> Option<Encryption> {
+        self.encryption()
+    }
+
+    fn peer_pid(&self) -> Option<u32> {
+        self.peer_pid()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.in_transaction()
+    }
+
+    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
+        self.load_rows(sql, rows).await
+    }
+}
+
+/// Engines that MariaDB and MySQL are built with; the last two only MariaDB.
+const BUILT_IN: &[&str] =
+    &["innodb", "myisam", "memory", "heap", "csv", "archive", "mrg_myisam", "aria", "sequence"];
+const OF_MARIADB: usize = 2;
+
+impl Product for Mysql {
+    const NAME: &'static str = "mysql";
+    const PROTOCOL: &'static str = "MySQL";
+    const ABOUT: &'static str =
+        "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP";
+    const TABLES: &'static str = "SELECT table_name FROM information_schema.tables \
+                                  WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";
+    // MySQL 9 draws a tree by default; before 5.6 that cannot be changed.
+    const EXPLAIN: &'static [(&'static str, &'static str)] =
+        &[("EXPLAIN FORMAT=TRADITIONAL", Self::NAME), ("EXPLAIN", Self::NAME)];
+    const ANALYZE: &'static [(&'static str, &'static str)] =
+        &[("ANALYZE FORMAT=JSON", "executed-json"), ("EXPLAIN ANALYZE", "executed-tree")];
+    const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);
+    const LIFT_OWN_LIMITS: &'static [&'static str] =
+        &["SET SESSION max_execution_time = 0", "SET SESSION max_statement_time = 0"];
+    const OWN_NUMBER: Option<&'static str> = Some("CONNECTION_ID()");
+    const COMMITS_EACH: Option<&'static str> = Some("SELECT @@SESSION.autocommit");
+    const ROOM: Option<(&'static str, &'static str)> = Some(("SELECT @@max_connections", "max_connections"));
+    const PREPARED_ROOM: Option<(&'static str, &'static str)> =
+        Some(("SELECT @@max_prepared_stmt_count", "max_prepared_stmt_count"));
+    const WRITTEN_WHEN_ASKED: &'static [&'static str] = &["dirty_bytes", "checkpoint_age_bytes"];
+
+    const FACTS: &'static FamilyFacts = &server::FACTS;
+
+    type Options = Options;
+    type Session = MysqlSession;
+
+    fn capabilities(engine: &str, owned: bool) -> Capabilities {
+        capabilities(engine, owned)
+    }
+
+    async fn connect(options: &Options) -> Result<MysqlSession> {
+        MysqlSession::connect(options).await
+    }
+
+    fn login(options: &Options) -> Option<&Options> {
+        Some(options)
+    }
+
+    fn login_mut(options: &mut Options) -> Option<&mut Options> {
+        Some(options)
+    }
+
+    async fn begin_to_insert(session: &mut MysqlSession) -> Result<()> {
+        keys::one_by_one(session).await
+    }
+
+    async fn begin_to_load(session: &mut MysqlSession, table: &str) -> Result<()> {
+        charset::as_the_table(session, table).await
+    }
+
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description> {
+        status::describe(session).await
+    }
+
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
+        counters(session).await
+    }
+
+    async fn debt(session: &mut LimitedSession<'_, Self>, capabilities: &Capabilities) -> Result<Debt> {
+        debt::read(session, capabilities).await
+    }
+
+    fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
+        debt::quiet_at(level, debt, bounds)
+    }
+
+    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
+        upkeep::run(work, tables).await
+    }
+
+    async fn drop_binlog(session: &mut LimitedSession<'_, Self>) -> Result<bool> {
+        upkeep::drop_binlog(session).await
+    }
+
+    async fn table_engines(session: &mut LimitedSession<'_, Self>, tables: &[String]) -> Result<Texts> {
+        let names: Vec<String> = tables.iter().map(|table| format!("'{table}'")).collect();
+        let sql = format!(
+            "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})",
+            names.join(", ")
+        );
+        let mut engines = name_value_pairs(session, &sql).await?;
+        engines.retain(|table, _| tables.contains(table));
+        Ok(engines)
+    }
+
+    fn is_engine(asked: &str, found: &str) -> bool {
+        // Words that stand for another one in CREATE TABLE.
+        let word = match asked.to_ascii_lowercase().as_str() {
+            "heap" => "memory",
+            "innobase" => "innodb",
+            "merge" => "mrg_myisam",
+            "ndb" => "ndbcluster",
+            _ => asked,
+        };
+        word.eq_ignore_ascii_case(found)
+    }
+
+    fn locks(database: &str) -> Option<Locks> {
+        Some(locks::of(database))
+    }
+
+    async fn kill(session: &mut LimitedSession<'_, Self>, ticket: Ticket) {
+        // It may have ended meanwhile.
+        let _ = session.query(format!("KILL QUERY {}", ticket.id).as_bytes()).await;
+    }
+
+    async fn at_work(session: &mut LimitedSession<'_, Self>, login: &Options) -> Result<Vec<String>> {
+        // Unlike a query of the same list it needs no temporary table.
+        let rows = session.rows("SHOW PROCESSLIST").await?;
+        let ours = rows.into_iter().filter(|row| is_ours(row, login));
+        Ok(ours.filter_map(|row| row.into_iter().next()?).collect())
+    }
+
+    fn login_of_file(path: &Path, _options: &Options) -> Result<FileLogin, Error> {
+        server::login_of_file(path)
+    }
+
+    fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
+        server::tls_of_file(path)
+    }
+
+    fn target(login: Options) -> Target {
+        Target::Mysql(login)
+    }
+
+    async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
+        server::claim(options, database).await
+    }
+
+    fn looked_for() -> String {
+        server::looked_for()
+    }
+
+    fn program_in(path: &Path) -> Option<PathBuf> {
+        server::find_program(path).map(|(_, program)| program)
+    }
+
+    fn open(path: &Path) -> Result<Option<Base>, Error> {
+        server::open(path)
+    }
+
+    fn built_in_engines(base: &Base) -> Option<&'static [&'static str]> {
+        let others = if base.is_mariadb() { 0 } else { OF_MARIADB };
+        Some(&BUILT_IN[..BUILT_IN.len() - others])
+    }
+
+    fn native_settings(base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+        server::native_settings(base, path)
+    }
+
+    fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        server::start(home, spec, data)
+    }
+
+    async fn folder_of(session: &mut AnySession, database: &str, engine: &str) -> Result<Option<PathBuf>> {
+        // MyRocks keeps the rows of all databases in a folder of its own, and in the others' folders
+        // their definitions only.
+        let folder = match engine {
+            "rocksdb" => {
+                session.rows("SELECT @@rocksdb_datadir").await?.into_iter().flatten().flatten().next()
+            }
+            _ => None,
+        };
+        let folder = folder.unwrap_or_else(|| database.to_owned());
+        Ok(Some(PathBuf::from(folder.trim_start_matches("./"))))
+    }
+
+    async fn abilities(question: Question<'_>) -> Result<Abilities> {
+        server::abilities(question).await
+    }
+
+    fn clients(base: &Base) -> (PathBuf, &'static [&'static str]) {
+        let names = if base.is_mariadb() { &["mariadb", "mysql"] } else { &["mysql", "mariadb"] };
+        (base.prefix.join("bin"), names)
+    }
+
+    fn client_arguments(socket: &Path, version: &str) -> Vec<String> {
+        let mut words = ["--no-defaults", "--user=root"].map(str::to_owned).to_vec();
+        words.push(format!("--socket={}", socket.display()));
+        if version.contains("MariaDB") {
+            // From 11.4 on it insists on TLS, which the server has switched off.
+            words.push("--skip-ssl".to_owned());
+        }
+        words
+    }
+}
+
+/// Whether a row of the server's list is of a connection with this login that does something:
+/// number, user, host, database, command.
+fn is_ours(row: &[Option<String>], login: &Options) -> bool {
+    let column = |number: usize| row.get(number).and_then(Option::as_deref).unwrap_or_default();
+    let database = login.database.as_deref().unwrap_or_default();
+    column(1) == login.user && column(3).eq_ignore_ascii_case(database) && column(4) != "Sleep"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_the_same_under_each_of_their_names() {
+        for (asked, found) in [("rocksdb", "ROCKSDB"), ("innodb", "InnoDB"), ("heap", "MEMORY")] {
+            assert!(Mysql::is_engine(asked, found), "{asked}");
+        }
+        assert!(!Mysql::is_engine("rocksdb", "InnoDB"));
+    }
+}

@@ -1,0 +1,172 @@
+//! A base directory: which server lies in it, of which product and version, and where its parts
+//! are.
+
+use std::path::{Path, PathBuf};
+
+use crate::Family;
+use crate::server::launch::version_of;
+use crate::server::release::{ConfigProduct as Product, Release};
+use crate::server::{Base, Error};
+
+/// Where a server program lies: the prefix that the server calls its base directory, then the
+/// program.
+///
+/// Tarballs have `bin`, source installs `sbin` or `libexec`, unpacked distribution packages
+/// `usr/sbin`.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("", "bin/mysqld"),
+    ("", "bin/mariadbd"),
+    ("", "sbin/mysqld"),
+    ("", "sbin/mariadbd"),
+    ("usr", "sbin/mysqld"),
+    ("usr", "sbin/mariadbd"),
+    ("", "libexec/mysqld"),
+    ("", "libexec/mariadbd"),
+];
+
+const SHARE_DIRS: &[&str] = &["share", "share/mysql", "share/mariadb"];
+const PLUGIN_DIRS: &[&str] = &["lib/plugin", "lib/mysql/plugin", "lib/mariadb/plugin", "lib64/mysql/plugin"];
+const INSTALLERS: &[&str] = &[
+    "bin/mariadb-install-db",
+    "scripts/mariadb-install-db",
+    "bin/mysql_install_db",
+    "scripts/mysql_install_db",
+];
+
+impl Base {
+    pub(in crate::mysql) fn is_mariadb(&self) -> bool {
+        self.product == Product::MARIADB
+    }
+}
+
+pub(in crate::mysql) fn open(path: &Path) -> Result<Option<Base>, Error> {
+    let Some((prefix, program)) = find_program(path) else { return Ok(None) };
+    let (product, release, version) = version_of(&program, &["--no-defaults", "--version"], parse_version)?;
+    let [major, minor, patch] = release.0;
+    // Some archives hold a link to one as an empty file.
+    let has_text = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+    Ok(Some(Base {
+        family: Family::Mysql,
+        path: path.to_path_buf(),
+        product,
+        version,
+        release,
+        title: format!("{product} {major}.{minor}.{patch}"),
+        plugin_dir: first_with(&prefix, PLUGIN_DIRS, ""),
+        installer: INSTALLERS.iter().map(|name| prefix.join(name)).find(has_text),
+        share_dir: first_with(&prefix, SHARE_DIRS, "english/errmsg.sys"),
+        prefix,
+        program,
+    }))
+}
+
+/// Prefix and program of the server in `path`, without running anything.
+pub(in crate::mysql) fn find_program(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    PROGRAMS.iter().find_map(|(prefix, program)| {
+        let prefix = if prefix.is_empty() { path.to_path_buf() } else { path.join(prefix) };
+        let program = prefix.join(program);
+        program.is_file().then_some((prefix, program))
+    })
+}
+
+/// The list of [`PROGRAMS`] for an error message.
+pub(in crate::mysql) fn looked_for() -> String {
+    let names: Vec<String> = PROGRAMS
+        .iter()
+        .map(
+            |(prefix, program)| {
+                if prefix.is_empty() { program.to_string() } else { format!("{prefix}/{program}") }
+            },
+        )
+        .collect();
+    names.join(", ")
+}
+
+fn first_with(prefix: &Path, candidates: &[&str], inside: &str) -> Option<PathBuf> {
+    let has_it = |path: &PathBuf| if inside.is_empty() { path.exists() } else { path.join(inside).exists() };
+    candidates.iter().map(|name| prefix.join(name)).find(has_it)
+}
+
+/// Reads `mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)`.
+fn parse_version(line: &str) -> Option<(Product, Release, String)> {
+    let text = line.split_once("Ver ")?.1.split_whitespace().next()?;
+    let product = if line.contains("MariaDB") {
+        Product::MARIADB
+    } else if line.contains("Percona") {
+        Product::PERCONA
+    } else {
+        Product::MYSQL
+    };
+    Some((product, Release::parse(text)?, text.to_owned()))
+}
+
+#[cfg(test)]
+impl Base {
+    /// A base directory that exists on no disk, for tests of pure parts.
+    pub(super) fn sample(product: Product, version: (u32, u32, u32)) -> Self {
+        Self::sample_in(Path::new("/s/base"), product, version)
+    }
+
+    /// The same for one that may exist.
+    pub(crate) fn sample_in(path: &Path, product: Product, (major, minor, patch): (u32, u32, u32)) -> Self {
+        let path = path.to_path_buf();
+        Self {
+            family: Family::Mysql,
+            prefix: path.clone(),
+            program: path.join("bin/mysqld"),
+            product,
+            release: Release([major, minor, patch]),
+            version: format!("{major}.{minor}.{patch}"),
+            title: format!("{product} {major}.{minor}.{patch}"),
+            share_dir: Some(path.join("share")),
+            plugin_dir: None,
+            installer: None,
+            path,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::program::write_program;
+
+    fn parsed(line: &str) -> String {
+        match parse_version(line) {
+            Some((product, release, text)) => format!("{product} {release} [{text}]"),
+            None => "not understood".to_owned(),
+        }
+    }
+
+    #[test]
+    fn product_and_version_are_read_from_what_real_servers_print() {
+        let lines = [
+            "/s/bin/mysqld  Ver 10.1.23-MariaDB for Linux on x86_64 (MariaDB Server)",
+            "/s/sbin/mysqld  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)",
+            "/s/bin/mysqld  Ver 5.6.24 for linux-glibc2.5 on x86_64 (MySQL Community Server (GPL))",
+            "/s/bin/mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)",
+            "/s/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))",
+            "mysqld  Ver 8.0.35-27 for Linux on x86_64 (Percona Server (GPL), Release 27, Revision 2f8eeab2)",
+            "postgres (PostgreSQL) 15.2",
+        ];
+        insta::assert_snapshot!(lines.map(parsed).join("\n"), @r"
+        MariaDB 10.1.23 [10.1.23-MariaDB]
+        MariaDB 10.11.19 [10.11.19-MariaDB-0+deb12u1]
+        MySQL 5.6.24 [5.6.24]
+        MySQL 8.0.31 [8.0.31]
+        MySQL 9.7.4 [9.7.4-2]
+        Percona Server 8.0.35 [8.0.35-27]
+        not understood
+        ");
+    }
+
+    #[test]
+    fn a_program_that_does_not_run_is_an_error_with_its_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "echo 'libaio.so.1: cannot open shared library' >&2\nexit 127";
+        write_program(&folder.path().join("bin/mysqld"), script);
+        let message = open(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("libaio.so.1: cannot open"), "{message}");
+        assert!(message.contains("libaio1"), "{message}");
+    }
+}

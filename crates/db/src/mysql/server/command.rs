@@ -1,0 +1,213 @@
+//! The command lines of MariaDB and MySQL servers: which options for each product and version.
+
+use std::path::Path;
+
+use super::my_cnf::MyCnf;
+use crate::server::certificates::CertificateFiles;
+use crate::server::{Base, Error};
+
+/// Where one server's files are; all absolute.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places<'a> {
+    pub(super) data_dir: &'a Path,
+    pub(super) socket: &'a Path,
+    /// The server's own: at start it removes what looks like a temporary table, also those of other
+    /// servers. InnoDB sorts the rows of an index there.
+    pub(super) tmp_dir: &'a Path,
+    pub(super) log: &'a Path,
+}
+
+/// Options, and sentences about those that a reader of the run should know.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct StartOptions {
+    pub(super) options: Vec<String>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Options of a measured server. The option file goes first, so that what follows overrides its
+/// paths and nothing else.
+pub(super) fn start_options(
+    base: &Base,
+    my_cnf: &MyCnf,
+    engine: &str,
+    places: Places<'_>,
+    as_root: bool,
+) -> Result<StartOptions, Error> {
+    let mut start = StartOptions::default();
+    start.options.push(match &my_cnf.path {
+        Some(path) => format!("--defaults-file={}", path.display()),
+        None => "--no-defaults".to_owned(),
+    });
+    start.options.extend([
+        path_option("basedir", &base.prefix),
+        path_option("datadir", places.data_dir),
+        path_option("socket", places.socket),
+        path_option("pid-file", &places.data_dir.join("dbdyno.pid")),
+        path_option("log-error", places.log),
+        "--skip-networking=1".to_owned(),
+    ]);
+    if !my_cnf.sets("tmpdir") {
+        start.options.push(path_option("tmpdir", places.tmp_dir));
+    }
+    start.options.extend(part_options(base, my_cnf));
+    if as_root {
+        start.options.push("--user=root".to_owned());
+    }
+    start.options.extend(engine_option(base, my_cnf, engine)?);
+    quiet_options(base, &mut start);
+    Ok(start)
+}
+
+/// Where the server finds its own parts. A build gets them as options, because the paths compiled
+/// into a distribution's program are those of the distribution.
+pub(super) fn part_options(base: &Base, my_cnf: &MyCnf) -> Vec<String> {
+    let mut options = Vec::new();
+    if let Some(plugin_dir) = base.plugin_dir.as_deref().filter(|_| !my_cnf.sets("plugin_dir")) {
+        options.push(path_option("plugin-dir", plugin_dir));
+    }
+    if let Some(share_dir) = base.share_dir.as_deref() {
+        options.push(path_option("lc-messages-dir", share_dir));
+        options.push(path_option("character-sets-dir", &share_dir.join("charsets")));
+    }
+    if !base.is_mariadb() && base.release.at_least(8, 0) && !my_cnf.sets("secure_file_priv") {
+        // Distributions compile in a folder that only their package's installation makes; without
+        // it the server ends.
+        options.push("--secure-file-priv=NULL".to_owned());
+    }
+    options
+}
+
+/// Certificates of dbdyno's own, or no TLS where it would cost time without anybody having asked
+/// for it.
+pub(super) fn tls_options(
+    base: &Base,
+    my_cnf: &MyCnf,
+    certificates: Option<&CertificateFiles>,
+    start: &mut StartOptions,
+) {
+    if let Some(files) = certificates {
+        // Loose: builds without TLS do not know these. They ask for the client's certificate, and
+        // must know who signed it.
+        start.options.push(path_option("loose-ssl-ca", &files.authority));
+        start.options.push(path_option("loose-ssl-cert", &files.certificate));
+        start.options.push(path_option("loose-ssl-key", &files.key));
+        start.notes.push("TLS with a certificate that dbdyno has made for this run".to_owned());
+        return;
+    }
+    let asked_for = ["ssl", "tls", "require_secure_transport"].iter().any(|name| my_cnf.sets(name));
+    if base.is_mariadb() && base.release.at_least(10, 5) && !asked_for {
+        // From 11.4 it would make an RSA key at each start, which takes up to 19 s.
+        start.options.push("--skip-ssl".to_owned());
+        start.notes.push("TLS is off (--skip-ssl), as the option file does not ask for it".to_owned());
+    }
+}
+
+/// What would open a second door without anybody having asked for it.
+fn quiet_options(base: &Base, start: &mut StartOptions) {
+    if !base.is_mariadb() && base.release.at_least(8, 0) {
+        start.options.push("--mysqlx=OFF".to_owned());
+        start.notes.push("the X plugin is off (--mysqlx=OFF)".to_owned());
+    }
+}
+
+/// MyRocks is a plugin that must be loaded at start: loaded later, MariaDB 10.11 and 11.8 abort.
+fn engine_option(base: &Base, my_cnf: &MyCnf, engine: &str) -> Result<Option<String>, Error> {
+    if !engine.eq_ignore_ascii_case("rocksdb") || my_cnf.mentions("plugin_load", "rocksdb") {
+        return Ok(None);
+    }
+    let plugin = "ha_rocksdb.so";
+    let there = base.plugin_dir.as_deref().is_some_and(|folder| folder.join(plugin).exists());
+    if !there && !my_cnf.sets("plugin_dir") {
+        let (engine, plugin) = (engine.to_owned(), plugin.to_owned());
+        return Err(Error::NoPlugin { engine, plugin, base: base.path.clone() });
+    }
+    Ok(Some(format!("--plugin-load-add={plugin}")))
+}
+
+fn path_option(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::server::release::ConfigProduct as Product;
+
+    fn options(product: Product, version: (u32, u32, u32), my_cnf: &MyCnf) -> String {
+        let [data_dir, socket, tmp_dir, log] = ["/d", "/t/s", "/t/tmp", "/l/server.log"].map(Path::new);
+        let places = Places { data_dir, socket, tmp_dir, log };
+        let base = Base::sample(product, version);
+        let start = start_options(&base, my_cnf, "innodb", places, true).unwrap();
+        with_tls(&base, my_cnf, None, start)
+    }
+
+    fn with_tls(
+        base: &Base,
+        my_cnf: &MyCnf,
+        certificates: Option<&CertificateFiles>,
+        mut start: StartOptions,
+    ) -> String {
+        tls_options(base, my_cnf, certificates, &mut start);
+        let notes = start.notes.iter().map(|note| format!("# {note}"));
+        start.options.into_iter().chain(notes).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn an_old_server_gets_no_option_that_it_does_not_know() {
+        insta::assert_snapshot!(options(Product::MYSQL, (5, 6, 24), &MyCnf::default()), @r"
+        --no-defaults
+        --basedir=/s/base
+        --datadir=/d
+        --socket=/t/s
+        --pid-file=/d/dbdyno.pid
+        --log-error=/l/server.log
+        --skip-networking=1
+        --tmpdir=/t/tmp
+        --lc-messages-dir=/s/base/share
+        --character-sets-dir=/s/base/share/charsets
+        --user=root
+        ");
+    }
+
+    #[test]
+    fn mysql_8_opens_no_second_port_and_needs_no_folder_of_a_package() {
+        let text = options(Product::MYSQL, (8, 0, 31), &MyCnf::default());
+        assert!(text.contains("--mysqlx=OFF") && text.contains("--secure-file-priv=NULL"), "{text}");
+        assert!(!text.contains("ssl"), "{text}");
+    }
+
+    #[test]
+    fn certificates_of_the_run_take_the_place_of_no_tls() {
+        let [authority, certificate, key] = ["/t/ca", "/t/c", "/t/k"].map(PathBuf::from);
+        let files = CertificateFiles { authority, certificate, key };
+        let base = Base::sample(Product::MARIADB, (10, 11, 5));
+        insta::assert_snapshot!(with_tls(&base, &MyCnf::default(), Some(&files), StartOptions::default()), @r"
+        --loose-ssl-ca=/t/ca
+        --loose-ssl-cert=/t/c
+        --loose-ssl-key=/t/k
+        # TLS with a certificate that dbdyno has made for this run
+        ");
+    }
+
+    #[test]
+    fn mariadb_runs_without_tls_unless_the_option_file_speaks_of_it() {
+        let text = options(Product::MARIADB, (11, 8, 6), &MyCnf::default());
+        assert!(text.contains("--skip-ssl\n# TLS is off"), "{text}");
+        assert!(!text.contains("mysqlx") && !text.contains("secure"), "{text}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my.cnf");
+        std::fs::write(&path, "[mariadb]\nssl_cert = c.pem\n").unwrap();
+        let my_cnf = MyCnf::read(&path, &Base::sample(Product::MARIADB, (11, 8, 6))).unwrap();
+        let text = options(Product::MARIADB, (11, 8, 6), &my_cnf);
+        assert!(text.starts_with("--defaults-file=/") && !text.contains("skip-ssl"), "{text}");
+    }
+
+    #[test]
+    fn an_engine_that_the_build_lacks_is_named_before_anything_starts() {
+        let base = Base::sample(Product::MARIADB, (10, 11, 5));
+        let error = engine_option(&base, &MyCnf::default(), "rocksdb").unwrap_err().to_string();
+        insta::assert_snapshot!(error, @"engine rocksdb needs the plugin ha_rocksdb.so, which is not in /s/base; use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)");
+    }
+}

@@ -1,0 +1,208 @@
+//! Making a data directory of MariaDB and MySQL: one of three ways, by product, version and what
+//! the build brings along.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::command::part_options;
+use super::my_cnf::MyCnf;
+use crate::server::installer::Installer;
+use crate::server::{Base, Error};
+
+/// Scripts of the share folder that make the system tables, in their order; builds have the first
+/// and the last.
+const SYSTEM_TABLES: &[&str] =
+    &["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"];
+
+/// Old installers make users without a name, who would catch the logins of all others.
+const NO_ANONYMOUS_USERS: &str =
+    "DELETE FROM mysql.user WHERE user='';\nDELETE FROM mysql.db WHERE user='';\n";
+
+/// How a data directory is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum InitMethod {
+    /// `mysqld --initialize-insecure`: MySQL and Percona Server from 5.7.
+    Initialize,
+    /// The build's own script.
+    Installer(PathBuf),
+    /// SQL of the share folder through `mysqld --bootstrap`, for old builds without the script.
+    Bootstrap(Vec<PathBuf>),
+}
+
+struct Making<'a> {
+    base: &'a Base,
+    /// Settings that the data directory must be made with.
+    settings: Vec<String>,
+    data_dir: PathBuf,
+    tmp_dir: PathBuf,
+    log: PathBuf,
+    cancel: &'a AtomicBool,
+}
+
+/// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users,
+/// whose root@localhost has no password. The log lies next to it.
+pub(super) fn initialise(base: &Base, my_cnf: &MyCnf, work: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    let making = Making {
+        base,
+        settings: my_cnf.initial_options(base),
+        data_dir: work.join("data"),
+        tmp_dir: work.join("tmp"),
+        log: work.join("initialise.log"),
+        cancel,
+    };
+    for folder in [&making.data_dir, &making.tmp_dir] {
+        make_folder(folder)?;
+    }
+    match method(base)? {
+        InitMethod::Initialize => making.by_itself()?,
+        InitMethod::Installer(script) => making.by_script(&script)?,
+        InitMethod::Bootstrap(scripts) => {
+            make_folder(&making.data_dir.join("mysql"))?;
+            making.bootstrap(&bootstrap_sql(&scripts)?)?;
+        }
+    }
+    // The server's own identity, which each copy must make anew.
+    let identity = making.data_dir.join("auto.cnf");
+    if identity.exists() {
+        fs::remove_file(&identity).map_err(Error::io("cannot remove", identity.clone()))?;
+    }
+    fs::remove_dir_all(&making.tmp_dir).map_err(Error::io("cannot remove", making.tmp_dir.clone()))
+}
+
+impl Making<'_> {
+    fn by_itself(&self) -> Result<(), Error> {
+        let mut options = part_options(self.base, &MyCnf::default());
+        options.push("--initialize-insecure".to_owned());
+        self.run(&self.base.program, &options, "")
+    }
+
+    fn by_script(&self, script: &Path) -> Result<(), Error> {
+        let options: Vec<String> =
+            installer_options(self.base).iter().map(|option| (*option).to_owned()).collect();
+        without_new_my_cnf(self.base, || self.run(script, &options, ""))?;
+        // From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with
+        // our options.
+        if self.base.is_mariadb() && self.base.release.at_least(10, 4) {
+            return Ok(());
+        }
+        self.bootstrap(NO_ANONYMOUS_USERS)
+    }
+
+    fn bootstrap(&self, sql: &str) -> Result<(), Error> {
+        self.run(&self.base.program, &["--bootstrap".to_owned()], sql)
+    }
+
+    /// Runs `program` with the options that all ways share, then `options`, then the settings;
+    /// `sql` is its input.
+    fn run(&self, program: &Path, options: &[String], sql: &str) -> Result<(), Error> {
+        let mut line = vec![
+            program.display().to_string(),
+            "--no-defaults".to_owned(),
+            format!("--basedir={}", self.base.prefix.display()),
+            format!("--datadir={}", self.data_dir.display()),
+        ];
+        if nix::unistd::geteuid().is_root() {
+            line.push("--user=root".to_owned());
+        }
+        line.extend_from_slice(options);
+        line.extend_from_slice(&self.settings);
+        let installer = Installer {
+            title: self.base.title.clone(),
+            log: &self.log,
+            // MySQL 5.6's script looks for its parts from where it is called.
+            folder: &self.base.prefix,
+            tmp_dir: &self.tmp_dir,
+            cancel: self.cancel,
+        };
+        installer.run(&line, sql)
+    }
+}
+
+pub(super) fn method(base: &Base) -> Result<InitMethod, Error> {
+    if !base.is_mariadb() && base.release.at_least(5, 7) {
+        return Ok(InitMethod::Initialize);
+    }
+    if let Some(script) = &base.installer {
+        return Ok(InitMethod::Installer(script.clone()));
+    }
+    let share = base.share_dir.as_deref().map(Path::to_path_buf).unwrap_or_else(|| base.prefix.join("share"));
+    let scripts: Vec<PathBuf> =
+        SYSTEM_TABLES.iter().map(|name| share.join(name)).filter(|path| path.is_file()).collect();
+    if scripts.first().is_some_and(|first| first.ends_with(SYSTEM_TABLES[0])) {
+        return Ok(InitMethod::Bootstrap(scripts));
+    }
+    let looked_for = format!(
+        "bin or scripts/mariadb-install-db, mysql_install_db, {}",
+        share.join(SYSTEM_TABLES[0]).display()
+    );
+    Err(Error::NoInstaller { base: base.path.clone(), looked_for })
+}
+
+fn installer_options(base: &Base) -> &'static [&'static str] {
+    match (base.is_mariadb(), base.release) {
+        // From 10.4 root would else log in as the operating system's root only.
+        (true, version) if version.at_least(10, 5) => {
+            &["--force", "--skip-name-resolve", "--auth-root-authentication-method=normal", "--skip-test-db"]
+        }
+        (true, version) if version.at_least(10, 4) => {
+            &["--force", "--skip-name-resolve", "--auth-root-authentication-method=normal"]
+        }
+        (true, _) => &["--force", "--skip-name-resolve"],
+        (false, version) if version.at_least(5, 6) => &["--force", "--skip-name-resolve"],
+        (false, _) => &["--force"],
+    }
+}
+
+fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
+    // The variables make the scripts of MariaDB from 10.4 give root no password and create no other
+    // user.
+    let mut sql = "SET @skip_auth_anonymous=1, @auth_root_socket=NULL;\nuse mysql;\n".to_owned();
+    for script in scripts {
+        let bytes = fs::read(script).map_err(Error::io("cannot read", script.clone()))?;
+        sql.push_str(&String::from_utf8_lossy(&bytes));
+        sql.push('\n');
+    }
+    sql.push_str(NO_ANONYMOUS_USERS);
+    Ok(sql)
+}
+
+/// MySQL 5.6's script leaves a `my.cnf` in the base directory, which would not have been there
+/// before.
+fn without_new_my_cnf(base: &Base, run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let left = ["my.cnf", "my-new.cnf"].map(|name| base.prefix.join(name));
+    let new: Vec<&PathBuf> = left.iter().filter(|path| !path.exists()).collect();
+    let result = run();
+    for path in new.into_iter().filter(|path| path.exists()) {
+        fs::remove_file(path).map_err(Error::io("cannot remove", path.clone()))?;
+    }
+    result
+}
+
+fn make_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir(path).map_err(Error::io("cannot make", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::release::ConfigProduct as Product;
+
+    #[test]
+    fn new_mysql_initialises_itself_and_a_build_without_any_way_says_what_it_lacks() {
+        assert_eq!(method(&Base::sample(Product::MYSQL, (5, 7, 22))).unwrap(), InitMethod::Initialize);
+        assert_eq!(method(&Base::sample(Product::PERCONA, (8, 0, 35))).unwrap(), InitMethod::Initialize);
+        let message = method(&Base::sample(Product::MARIADB, (10, 1, 23))).unwrap_err().to_string();
+        insta::assert_snapshot!(message, @"/s/base has no installer: looked for bin or scripts/mariadb-install-db, mysql_install_db, /s/base/share/mysql_system_tables.sql; use a base directory that was not stripped of its share folder");
+    }
+
+    #[test]
+    fn installers_get_no_option_that_they_do_not_know() {
+        let options = |product, version| installer_options(&Base::sample(product, version)).join(" ");
+        assert_eq!(options(Product::MYSQL, (5, 5, 34)), "--force");
+        assert_eq!(options(Product::MYSQL, (5, 6, 14)), "--force --skip-name-resolve");
+        assert_eq!(options(Product::MARIADB, (10, 1, 23)), "--force --skip-name-resolve");
+        let new = "--force --skip-name-resolve --auth-root-authentication-method=normal --skip-test-db";
+        assert_eq!(options(Product::MARIADB, (10, 11, 5)), new);
+    }
+}

@@ -1,0 +1,102 @@
+//! What option files say of logins and TLS.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dbdyno_model::{TlsMode, TlsSettings};
+
+use super::option_file::{self, Item};
+use crate::server::Error;
+use crate::server::family::{FileLogin, TlsOption};
+use crate::server::tls_options::TlsOptions;
+
+/// The words of MySQL's own tools; in option files with `_`.
+pub(super) const TLS_OPTIONS: &[(&str, TlsOption)] = &[
+    ("ssl-mode", TlsOption::Mode),
+    ("ssl-ca", TlsOption::Ca),
+    ("ssl-cert", TlsOption::Cert),
+    ("ssl-key", TlsOption::Key),
+];
+
+/// User and password of the `[client]` group of an option file.
+pub(in crate::mysql) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
+    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let mut client = FileLogin::default();
+    for item in option_file::parse(&text).map_err(wrong)? {
+        match item {
+            Item::Include { .. } => {
+                return Err(wrong(
+                    "it includes another file; name the file that has the [client] group".to_owned(),
+                ));
+            }
+            Item::Setting { group, name, value } if group == "client" => match name.as_str() {
+                "user" => client.user = value,
+                "password" => client.password = value,
+                _ => {}
+            },
+            Item::Setting { .. } => {}
+        }
+    }
+    Ok(client)
+}
+
+/// What the `[client]` group of an option file asks of TLS.
+pub(in crate::mysql) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
+    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let mut tls = TlsOptions::default();
+    for item in option_file::parse(&text).map_err(wrong)? {
+        let Item::Setting { group, name, value } = item else { continue };
+        if group == "client" {
+            take_switch(&mut tls, &name, value.as_deref());
+        }
+        let known = TLS_OPTIONS.iter().find(|(known, _)| known.replace('-', "_") == name);
+        if let (Some((_, option)), Some(value), "client") = (known, value, group.as_str()) {
+            tls.take(*option, &value).map_err(wrong)?;
+        }
+    }
+    let in_its_folder = |file: Option<PathBuf>| {
+        file.map(|file| path.parent().map_or_else(|| file.clone(), |folder| folder.join(&file)))
+    };
+    Ok(tls.settings().map(|settings| TlsSettings {
+        ca: in_its_folder(settings.ca),
+        cert: in_its_folder(settings.cert),
+        key: in_its_folder(settings.key),
+        ..settings
+    }))
+}
+
+/// MariaDB's switches: `ssl`, `skip-ssl`, `ssl-verify-server-cert`.
+fn take_switch(tls: &mut TlsOptions, name: &str, value: Option<&str>) {
+    let is_on = !matches!(value.map(str::to_ascii_lowercase).as_deref(), Some("0" | "off" | "false"));
+    let mode = match (name, is_on) {
+        ("ssl", true) => None,
+        ("ssl", false) | ("skip_ssl", true) => Some(TlsMode::Off),
+        ("ssl_verify_server_cert", true) => Some(TlsMode::Verify),
+        ("ssl_verify_server_cert", false) => Some(TlsMode::Require),
+        _ => return,
+    };
+    tls.is_given = true;
+    tls.mode = mode.or(tls.mode);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_of_mariadb_are_heeded() {
+        let of = |line: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            fs::write(file.path(), format!("[client]\n{line}\n[mysqld]\nskip-ssl\n")).unwrap();
+            tls_of_file(file.path()).unwrap().map(|settings| settings.mode)
+        };
+        assert_eq!(of("user=x"), None);
+        assert_eq!(of("ssl"), Some(TlsMode::Verify));
+        assert_eq!(of("ssl = 0"), Some(TlsMode::Off));
+        assert_eq!(of("skip-ssl"), Some(TlsMode::Off));
+        assert_eq!(of("ssl-verify-server-cert"), Some(TlsMode::Verify));
+        assert_eq!(of("ssl\nssl-verify-server-cert=OFF"), Some(TlsMode::Require));
+    }
+}

@@ -1,0 +1,122 @@
+//! Starts a MariaDB or MySQL server.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nix::sys::signal::Signal;
+
+use super::command::{Places, start_options, tls_options};
+use super::initialise::initialise;
+use super::my_cnf::MyCnf;
+use crate::server::base::Base;
+use crate::server::running::{Data, Running, Start, absolute_itself, absolute_log};
+use crate::server::started::{Server, ServerSpec, superuser_at};
+use crate::server::template::{Key, Template};
+use crate::server::tmp_dir::{TmpDir, can_be_named};
+use crate::server::{Error, Home, datadir, launch};
+
+/// The socket in a home.
+const SOCKET: &str = "s";
+
+/// An option that initialising obeys, and that leaves no trace in what it makes.
+const WITHOUT_TRACE: &str = "innodb_use_native_aio";
+
+/// As [`Server::start_in`].
+pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+    let base = &spec.base;
+    let my_cnf = match &spec.option_file {
+        Some(path) => MyCnf::read(path, base)?,
+        None => MyCnf::default(),
+    };
+    let socket = home.path().join(SOCKET);
+    let log = absolute_log(&spec.log)?;
+    let data_dir = absolute_itself(&spec.data_dir)?;
+    let has_own_tmp_dir = my_cnf.sets("tmpdir");
+    let is_next_to_data = can_be_named(&datadir::temporary_files(&data_dir));
+    let tmp_dir = if is_next_to_data { datadir::temporary_files(&data_dir) } else { home.empty_tmp_dir()? };
+    let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
+    let as_root = nix::unistd::geteuid().is_root();
+    let mut options = start_options(base, &my_cnf, &spec.engine, places, as_root)?;
+    tls_options(base, &my_cnf, home.tls.as_ref().map(|tls| &tls.files), &mut options);
+    if data == Data::Cold {
+        // Loose: MySQL 5.5 does not know it.
+        options.options.push("--loose-innodb-buffer-pool-load-at-startup=OFF".to_owned());
+    }
+
+    if !is_next_to_data && !has_own_tmp_dir {
+        options.notes.push(format!(
+            "temporary files are in {}, not next to the data: tmpdir cannot name a folder with \
+             a colon",
+            tmp_dir.display()
+        ));
+    }
+
+    match data {
+        Data::Fresh => {
+            let cancel = &*spec.cancel;
+            template(base, &my_cnf, &spec.template_dir, cancel)?.copy_to(&data_dir, cancel)?;
+        }
+        Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
+    }
+    let is_needed = is_next_to_data && !has_own_tmp_dir;
+    let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir, &spec.cancel)?) } else { None };
+
+    let start = Start {
+        title: base.title.clone(),
+        // A MariaDB that is asked to end while it starts may wait for ever, and no one needs its data.
+        line: launch::command_line(&base.program, &options.options, Signal::SIGKILL),
+        cpus: spec.cpus.as_deref(),
+        home,
+        data_dir,
+        tmp_dir,
+        log,
+        login: superuser_at(base, &socket),
+        // It accepts connections early, and greets them once it takes them.
+        is_worth_asking: &|_| true,
+        timeout: spec.start_timeout,
+        cancel: Arc::clone(&spec.cancel),
+        notes: options.notes,
+    };
+    let running = Running::start(start)?;
+    Ok(Server { base: base.clone(), socket, tls_port: None, running })
+}
+
+fn template(
+    base: &Base,
+    my_cnf: &MyCnf,
+    template_dir: &Path,
+    cancel: &AtomicBool,
+) -> Result<Template, Error> {
+    Template::ready(&key(base, &my_cnf.initial_options(base))?, template_dir, cancel, |work| {
+        initialise(base, my_cnf, work, cancel)
+    })
+}
+
+fn key(base: &Base, options: &[String]) -> Result<Key, Error> {
+    let options: Vec<String> =
+        options.iter().filter(|option| !option.contains(WITHOUT_TRACE)).cloned().collect();
+    Key::new(base, concat!(include_str!("initialise.rs"), include_str!("command.rs")), &options, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::server::release::ConfigProduct;
+
+    #[test]
+    fn how_files_are_written_makes_no_other_template() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        fs::write(folder.path().join("bin/mysqld"), "1").unwrap();
+        let base = Base::sample_in(folder.path(), ConfigProduct::MARIADB, (10, 11, 5));
+        let hash = |options: &[&str]| {
+            let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+            key(&base, &options).unwrap().hash
+        };
+        assert_eq!(hash(&["--innodb_use_native_aio=0"]), hash(&[]));
+        assert_ne!(hash(&["--innodb_use_native_aio=0", "--innodb_page_size=8k"]), hash(&[]));
+    }
+}

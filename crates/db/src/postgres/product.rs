@@ -1,0 +1,192 @@
+//! PostgreSQL as a [`Product`].
+
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::fault::Fault;
+use super::secure::connected;
+use super::{Options, Postgres, PostgresSession, capabilities, debt, server, status};
+use crate::product::{Debt, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column};
+use crate::roster::Ticket;
+use crate::server::{
+    Abilities, Base, Claim, Data, Error, FamilyFacts, FileLogin, Home, Question, Server, ServerSpec,
+};
+use crate::{AnySession, Bounds, Capabilities, Result, Session, Target, first_i64};
+
+const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
+                       AND datname = current_database()";
+
+/// 0 is for ever; the setting came with 14.
+const STAY_WHILE_IDLE: &str =
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
+
+/// Locks are numbers, and each database has its own: `dbdyno` in ASCII, its upper and its lower
+/// half.
+const KEY: [u32; 2] = [0x6462, 0x6479_6e6f];
+
+/// In the place of the protocol's version.
+const CANCEL: u32 = 1234 << 16 | 5678;
+
+impl Product for Postgres {
+    const NAME: &'static str = "postgres";
+    const PROTOCOL: &'static str = "PostgreSQL";
+    const ABOUT: &'static str = "PostgreSQL 9.6 to 19, over unix socket or TCP";
+    const TABLES: &'static str =
+        "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) ORDER BY tablename";
+    const EXPLAIN: &'static [(&'static str, &'static str)] = &[("EXPLAIN (COSTS OFF)", Self::NAME)];
+    const ANALYZE: &'static [(&'static str, &'static str)] = &[("EXPLAIN (ANALYZE)", "executed-tree")];
+    const IS_PROCESS_TREE: bool = true;
+    const STAY_WHILE_IDLE: Option<&'static str> = Some(STAY_WHILE_IDLE);
+    const LIFT_OWN_LIMITS: &'static [&'static str] = &["SET statement_timeout = 0"];
+    const OWN_NUMBER: Option<&'static str> = Some("pg_backend_pid()");
+    const ROOM: Option<(&'static str, &'static str)> = Some((
+        "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int",
+        "max_connections without superuser_reserved_connections",
+    ));
+    const WRITTEN_WHEN_ASKED: &'static [&'static str] = &["wal_since_checkpoint_bytes"];
+
+    const FACTS: &'static FamilyFacts = &server::FACTS;
+
+    type Options = Options;
+    type Session = PostgresSession;
+
+    fn capabilities(_engine: &str, _owned: bool) -> Capabilities {
+        capabilities()
+    }
+
+    async fn connect(options: &Options) -> Result<PostgresSession> {
+        PostgresSession::connect(options).await
+    }
+
+    fn login(options: &Options) -> Option<&Options> {
+        Some(options)
+    }
+
+    fn login_mut(options: &mut Options) -> Option<&mut Options> {
+        Some(options)
+    }
+
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description> {
+        status::describe(session).await
+    }
+
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
+        status::counters(session).await
+    }
+
+    async fn unreported(session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>> {
+        status::unreported(session).await
+    }
+
+    async fn debt(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<Debt> {
+        debt::read(session).await
+    }
+
+    fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
+        debt::quiet_at(level, debt, bounds)
+    }
+
+    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
+        work.vacuum(tables).await
+    }
+
+    fn locks(_database: &str) -> Option<Locks> {
+        let [upper, lower] = KEY;
+        let key = u64::from(upper) << 32 | u64::from(lower);
+        let of_database = format!(
+            "locktype = 'advisory' AND classid = {upper} AND objid = {lower} AND objsubid = 1 AND granted \
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        );
+        Some(Locks {
+            server: "SELECT concat_ws('|', current_setting('port'), pg_postmaster_start_time(), current_database())",
+            take: format!("SELECT pg_try_advisory_lock({key})::int"),
+            is_kept: format!("SELECT COUNT(*) FROM pg_locks WHERE {of_database} AND pid = pg_backend_pid()"),
+            holder: format!(
+                "SELECT pid, usename || '@' || coalesce(host(client_addr) || ':' || client_port, 'localhost') \
+                 FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) WHERE {of_database}"
+            ),
+            release: format!("SELECT pg_advisory_unlock({key})"),
+            others: "SELECT 'connection ' || pid || ' of ' || usename || ': ' || left(query, 80) FROM pg_stat_activity \
+                     WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' \
+                     AND query NOT LIKE 'autovacuum:%' AND clock_timestamp() - query_start >= interval '1 s'",
+        })
+    }
+
+    async fn request_cancel(options: &Options, ticket: Ticket) -> Result<()> {
+        let sent = send_cancel(options, ticket).await;
+        sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.place())))
+    }
+
+    async fn at_work(session: &mut LimitedSession<'_, Self>, _login: &Options) -> Result<Vec<String>> {
+        column(session, AT_WORK).await
+    }
+
+    fn login_of_file(path: &Path, options: &Options) -> Result<FileLogin, Error> {
+        server::login_of_file(path, options)
+    }
+
+    fn target(login: Options) -> Target {
+        Target::Postgres(login)
+    }
+
+    async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
+        server::claim(options, database).await
+    }
+
+    fn looked_for() -> String {
+        server::looked_for()
+    }
+
+    fn program_in(path: &Path) -> Option<PathBuf> {
+        server::find_programs(path).map(|folder| folder.join("postgres"))
+    }
+
+    fn open(path: &Path) -> Result<Option<Base>, Error> {
+        server::open(path)
+    }
+
+    fn native_settings(_base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+        server::conf_settings(path)
+    }
+
+    fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        server::start(home, spec, data)
+    }
+
+    async fn folder_of(session: &mut AnySession, database: &str, _engine: &str) -> Result<Option<PathBuf>> {
+        let oid = format!("SELECT oid FROM pg_database WHERE datname = '{database}'");
+        let oid = first_i64(&session.rows(&oid).await?);
+        Ok(oid.map(|oid| PathBuf::from(format!("base/{oid}"))))
+    }
+
+    async fn abilities(question: Question<'_>) -> Result<Abilities> {
+        server::abilities(question).await
+    }
+
+    fn clients(base: &Base) -> (PathBuf, &'static [&'static str]) {
+        (base.program.parent().unwrap_or(&base.path).to_path_buf(), &["psql"])
+    }
+
+    fn client_arguments(socket: &Path, _version: &str) -> Vec<String> {
+        let folder = Self::socket_in_address(socket).display().to_string();
+        ["-h", &folder, "-U", server::SUPERUSER, server::MAINTENANCE].map(str::to_owned).to_vec()
+    }
+
+    fn socket_in_address(socket: &Path) -> &Path {
+        socket.parent().unwrap_or(socket)
+    }
+}
+
+/// Sends the request over a connection of its own, and waits until the server has taken it. The
+/// server does not report what became of it.
+async fn send_cancel(options: &Options, ticket: Ticket) -> Result<(), Fault> {
+    let mut stream = connected(options).await?.stream;
+    let words = [16, CANCEL, ticket.id, ticket.key];
+    let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
+    stream.write_all(&bytes).await?;
+    stream.flush().await?;
+    // It closes the connection without an answer; TLS may take that for a fault.
+    let _ = stream.read(&mut [0]).await;
+    Ok(())
+}

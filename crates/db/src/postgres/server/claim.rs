@@ -1,0 +1,160 @@
+//! A database on a PostgreSQL server that others run: made with dbdyno's mark, or refused.
+
+use crate::postgres::{Options, PostgresSession};
+use crate::{Class, Session, first_i64};
+
+use super::MAINTENANCE;
+use crate::server::Error;
+use crate::server::claim::{Claim, MARK_TABLE, check_not_system, refused};
+
+/// Longest name of a database, in bytes; the server would cut a longer one and so mean another
+/// database.
+const MAX_NAME_BYTES: usize = 63;
+
+/// Databases that belong to the server, or to everyone who connects without naming one.
+const SYSTEM: [&str; 3] = [MAINTENANCE, "template0", "template1"];
+
+/// SQLSTATE for a database that does not exist.
+const NO_DATABASE: &str = "3D000";
+
+pub(in crate::postgres) async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
+    check_name(database)?;
+    check_not_system(database, &SYSTEM)?;
+    let inside = options.clone().with_database(database);
+    match PostgresSession::connect(&inside).await {
+        Ok(mut session) => {
+            let found = marked(&mut session, database).await;
+            session.close().await;
+            match found? {
+                (true, _) => Ok(Claim::Ours),
+                (false, found) if found != database && is_only(options, &found).await => {
+                    only(&inside, &found).await
+                }
+                (false, _) => {
+                    let (database, statement) = (database.to_owned(), handed_over());
+                    Err(Error::DatabaseNotOurs { database, statement })
+                }
+            }
+        }
+        Err(error) if error.class == Class::Fatal && error.code == NO_DATABASE => {
+            let outside = options.clone().with_database(MAINTENANCE);
+            run(&outside, &[create_sql(database)], database).await.map_err(with_way_on)?;
+            run(&inside, &[mark_sql(), note_sql()], database).await?;
+            Ok(Claim::Created)
+        }
+        Err(source) => Err(refused("looking for database", database, source)),
+    }
+}
+
+/// Whether the database that the session is in has the mark, and its name: servers and poolers may
+/// lead to another one than was named.
+async fn marked(session: &mut PostgresSession, database: &str) -> Result<(bool, String), Error> {
+    let looking = |source| refused("looking into database", database, source);
+    let marked = session.rows(&marked_sql()).await.map_err(looking)?;
+    let found = name(session).await.unwrap_or_else(|| database.to_owned());
+    Ok((first_i64(&marked).unwrap_or(0) > 0, found))
+}
+
+async fn name(session: &mut PostgresSession) -> Option<String> {
+    session.rows("SELECT current_database()").await.ok()?.into_iter().flatten().flatten().next()
+}
+
+/// A name that no database has.
+const NO_ONES: &str = "dbdyno_no_such_database";
+
+/// Whether every name leads to the database `found`: the server has only that one, and no other can
+/// be made.
+async fn is_only(options: &Options, found: &str) -> bool {
+    let Ok(mut session) = PostgresSession::connect(&options.clone().with_database(NO_ONES)).await else {
+        return false;
+    };
+    let other = name(&mut session).await;
+    session.close().await;
+    other.as_deref() == Some(found)
+}
+
+/// Marks the only database of a server if there is nothing in it.
+async fn only(inside: &Options, found: &str) -> Result<Claim, Error> {
+    let refused = |source| refused("looking into database", found, source);
+    let mut session = PostgresSession::connect(inside).await.map_err(refused)?;
+    let used = session.rows(USED).await;
+    session.close().await;
+    if first_i64(&used.map_err(refused)?) != Some(0) {
+        return Err(Error::OnlyDatabaseNotOurs { database: found.to_owned(), statement: handed_over() });
+    }
+    run(inside, &[mark_sql(), note_sql()], found).await?;
+    Ok(Claim::Only)
+}
+
+fn handed_over() -> String {
+    format!("(connected to it) {}", mark_sql())
+}
+
+/// A server may have no such statement, or not give the right.
+fn with_way_on(error: Error) -> Error {
+    match error {
+        Error::Database { what, source } => {
+            Error::CannotMakeDatabase { what, source, statement: handed_over() }
+        }
+        other => other,
+    }
+}
+
+async fn run(options: &Options, statements: &[String], database: &str) -> Result<(), Error> {
+    let refused = |source| refused("making database", database, source);
+    let mut session = PostgresSession::connect(options).await.map_err(refused)?;
+    for sql in statements {
+        session.query(sql.as_bytes()).await.map_err(refused)?;
+    }
+    session.close().await;
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let why = if name.is_empty() {
+        "it is empty"
+    } else if name.len() > MAX_NAME_BYTES {
+        "it has more than 63 bytes"
+    } else if name.contains('\0') {
+        "it holds a zero byte"
+    } else {
+        return Ok(());
+    };
+    Err(Error::DatabaseName { name: name.to_owned(), why })
+}
+
+/// Counts tables, views and whatever else users have made.
+const USED: &str = "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
+                    WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'";
+
+fn marked_sql() -> String {
+    format!(
+        "SELECT count(*) FROM pg_tables WHERE tablename = '{MARK_TABLE}' AND schemaname = ANY (current_schemas(false))"
+    )
+}
+
+fn create_sql(database: &str) -> String {
+    format!("CREATE DATABASE \"{}\"", database.replace('"', "\"\""))
+}
+
+fn mark_sql() -> String {
+    format!("CREATE TABLE {MARK_TABLE} (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)")
+}
+
+fn note_sql() -> String {
+    format!("INSERT INTO {MARK_TABLE} VALUES (now(), 'dbdyno {}')", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_and_those_that_no_database_can_have_refused() {
+        assert_eq!(create_sql("a\"b"), "CREATE DATABASE \"a\"\"b\"");
+        for name in ["", "a\0", &"ü".repeat(32)] {
+            assert!(matches!(check_name(name), Err(Error::DatabaseName { .. })), "{name:?}");
+        }
+        assert!(check_name(&"x".repeat(63)).is_ok());
+    }
+}

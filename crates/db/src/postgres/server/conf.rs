@@ -1,0 +1,110 @@
+//! What a plan's `postgresql.conf` may say, checked before the server reads it.
+
+use std::path::Path;
+
+use crate::server::Error;
+
+/// Settings that name files outside of the data directory, or another data directory.
+const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file", "hba_file", "ident_file"];
+
+/// Directives that read other files. The text goes into the data directory, where their paths would
+/// mean others.
+const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
+
+/// The text of a configuration file, fit to be added to the end of the one that `initdb` makes,
+/// where it wins.
+pub(super) fn read(path: &Path) -> Result<String, Error> {
+    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    match problem(&text) {
+        None => Ok(text),
+        Some(why) => Err(wrong(why)),
+    }
+}
+
+/// Names and values that the file at `path` sets, in its order; quotes and comments are taken off.
+pub(in crate::postgres) fn conf_settings(path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+    let text = read(path)?;
+    let setting = |line: &str| {
+        let name = name_of(line);
+        let rest = line.trim_start()[name.len()..].trim_start_matches([' ', '\t', '=']);
+        let value = match rest.strip_prefix('\'') {
+            Some(quoted) => quoted.split('\'').next().unwrap_or_default(),
+            None => rest.split('#').next().unwrap_or_default().trim(),
+        };
+        (!name.is_empty()).then(|| (name.to_ascii_lowercase(), Some(value.to_owned())))
+    };
+    Ok(text.lines().filter_map(setting).collect())
+}
+
+/// The first line that cannot stay. Its value is not repeated: it may hold a password.
+fn problem(text: &str) -> Option<String> {
+    for (number, line) in (1..).zip(text.lines()) {
+        let name = name_of(line).to_ascii_lowercase();
+        if INCLUDES.contains(&name.as_str()) {
+            return Some(format!("line {number}: {name} is not followed; put all settings into one file"));
+        }
+        if REFUSED.contains(&name.as_str()) {
+            return Some(format!(
+                "line {number}: dbdyno sets {name}, as it keeps all files in a fresh data directory for each cell: \
+                 leave the line out"
+            ));
+        }
+    }
+    None
+}
+
+/// The name that a line sets; empty for a blank line or a comment.
+fn name_of(line: &str) -> &str {
+    let line = line.trim_start();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
+    &line[..line.find(|c| !is_part(c)).unwrap_or(line.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> Result<String, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("postgresql.conf");
+        std::fs::write(&path, text).unwrap();
+        read(&path)
+    }
+
+    #[test]
+    fn settings_stay_as_they_are() {
+        let text = "# shared_buffers\nshared_buffers = 1GB\n\n  wal_level minimal # x\nmy.hba_file = 'x'\n\
+                    archive_command = 'include me'\n#include 'x'\n";
+        assert_eq!(written(text).unwrap(), text);
+    }
+
+    #[test]
+    fn other_files_are_refused_by_line_and_name() {
+        for (text, line) in [
+            ("\nInclude 'more.conf'", "line 2: include is not followed"),
+            ("include_dir='conf.d'", "line 1: include_dir is not followed"),
+            ("a = 1\nb = 2\nDATA_DIRECTORY = '/x'", "line 3: dbdyno sets data_directory"),
+            ("  hba_file '/x'", "line 1: dbdyno sets hba_file"),
+        ] {
+            let message = written(text).unwrap_err().to_string();
+            assert!(message.contains(line), "{message}");
+        }
+    }
+
+    #[test]
+    fn names_and_values_of_a_file_are_read_without_quotes_and_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("postgresql.conf");
+        std::fs::write(&path, "# x\nWork_Mem = 4MB # each\nsearch_path 'a b'\n\n").unwrap();
+        let settings = conf_settings(&path).unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+        assert_eq!(settings, [pair("work_mem", "4MB"), pair("search_path", "a b")]);
+    }
+
+    #[test]
+    fn an_absent_file_is_named() {
+        let message = read(Path::new("/nowhere/postgresql.conf")).unwrap_err().to_string();
+        assert_eq!(message, "option file /nowhere/postgresql.conf: No such file or directory (os error 2)");
+    }
+}

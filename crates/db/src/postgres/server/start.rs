@@ -1,0 +1,128 @@
+//! Starts a PostgreSQL server, never as root.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::postgres::socket_path;
+use nix::sys::signal::Signal;
+
+use super::user::Runner;
+use super::{SUPERUSER, conf, data as data_dirs, ready};
+use crate::server::certificates::CertificateFiles;
+use crate::server::home::HomeTls;
+use crate::server::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
+use crate::server::started::{Server, ServerSpec, TLS_HOST, superuser_at};
+use crate::server::{Error, Home, datadir, launch};
+
+/// Part of the socket's name; without TLS the server listens on no port.
+const PORT: u16 = 5432;
+
+/// As [`Server::start_in`].
+pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+    let base = &spec.base;
+    let conf = spec.option_file.as_deref().map_or(Ok(String::new()), conf::read)?;
+    let tls = home.tls.clone();
+    let tls_port = tls.as_ref().map(|tls| tls.port.number);
+    let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
+    let (log, data_dir) = (absolute_log(&spec.log)?, absolute_itself(&spec.data_dir)?);
+    let template_dir = absolute(&spec.template_dir)?;
+    let program = base.program.as_path();
+    let runner = Runner::choose(&[program, &data_dir, &template_dir, home.path()])?;
+
+    match data {
+        Data::Fresh => {
+            let template =
+                data_dirs::template(base, &spec.initial_options, &runner, &template_dir, &spec.cancel)?;
+            data_dirs::make(&data_dir, &template, &conf, &runner, &spec.cancel)?;
+        }
+        Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
+    }
+    runner.own(home.path())?;
+
+    let mut options = start_options(&data_dir, home.path(), tls_port.unwrap_or(PORT));
+    if data == Data::Cold {
+        options.extend(settings([("pg_prewarm.autoprewarm", "off".to_owned())]));
+    }
+    let mut notes = runner.notes();
+    if let Some(tls) = &tls {
+        options.extend(tls_options(tls, home.path(), &runner)?);
+        notes.push(format!(
+            "it listens on {TLS_HOST} too, for TLS: PostgreSQL has none over unix sockets. Certificates are dbdyno's, made for this run"
+        ));
+    }
+    // A fast shutdown: sessions are ended and a checkpoint is written. On SIGTERM the server would
+    // wait for them.
+    // Killed, it would leave its shared memory.
+    let signals = launch::Signals { stop: Signal::SIGINT, orphaned: Signal::SIGINT };
+    let line = launch::line(runner.setpriv(), &runner.options(), signals, program, &options);
+    let start = Start {
+        title: base.title.clone(),
+        line,
+        cpus: spec.cpus.as_deref(),
+        home,
+        data_dir,
+        tmp_dir: None,
+        log,
+        login: superuser_at(base, &socket),
+        is_worth_asking: &|pid| base.release.0[0] < ready::SAYS_SO || ready::says_ready(&spec.data_dir, pid),
+        timeout: spec.start_timeout,
+        cancel: Arc::clone(&spec.cancel),
+        notes,
+    };
+    let running = Running::start(start)?;
+    Ok(Server { base: base.clone(), socket, tls_port, running })
+}
+
+/// Settings on the command line win over the file: dbdyno decides where the data, the socket and
+/// the log are.
+fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
+    let mut options = vec!["-D".to_owned(), data_dir.display().to_string()];
+    let folder = run_dir.display().to_string();
+    options.extend(settings([
+        ("unix_socket_directories", folder),
+        ("unix_socket_permissions", "0700".to_owned()),
+        ("listen_addresses", String::new()),
+        ("port", port.to_string()),
+        ("logging_collector", "off".to_owned()),
+        ("log_destination", "stderr".to_owned()),
+    ]));
+    options
+}
+
+fn settings<const N: usize>(named: [(&str, String); N]) -> impl Iterator<Item = String> {
+    named.map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).into_iter().flatten()
+}
+
+/// Over TCP only a client with its certificate is let in, and only over TLS: other users of this
+/// machine reach the port too.
+fn tls_options(tls: &HomeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<String>, Error> {
+    let hba = run_dir.join("tls/pg_hba.conf");
+    let text = format!("local all all trust\nhostssl all {SUPERUSER} {TLS_HOST}/32 cert\n");
+    fs::write(&hba, text).map_err(Error::io("cannot write", hba.clone()))?;
+    let CertificateFiles { authority, certificate, key } = &tls.files;
+    let folder = run_dir.join("tls");
+    for path in [&folder, authority, certificate, key, &hba] {
+        runner.own(path)?;
+    }
+    let named = [
+        ("listen_addresses", TLS_HOST.to_owned()),
+        ("ssl", "on".to_owned()),
+        ("ssl_ca_file", authority.display().to_string()),
+        ("ssl_cert_file", certificate.display().to_string()),
+        ("ssl_key_file", key.display().to_string()),
+        ("hba_file", hba.display().to_string()),
+    ];
+    Ok(settings(named).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_listens_on_its_private_socket_only() {
+        let options = start_options(Path::new("/d"), Path::new("/t"), PORT).join(" ");
+        insta::assert_snapshot!(options, @"-D /d -c unix_socket_directories=/t -c unix_socket_permissions=0700 -c listen_addresses= -c port=5432 -c logging_collector=off -c log_destination=stderr");
+    }
+}

@@ -1,0 +1,71 @@
+//! Server builds: unpacked or installed programs of a product and version.
+
+use std::path::{Path, PathBuf};
+
+use crate::Family;
+use crate::server::Error;
+use crate::server::release::{ConfigProduct, Release};
+
+/// An unpacked or installed server build.
+#[derive(Debug, Clone)]
+pub struct Base {
+    pub family: Family,
+    /// The folder that was opened, absolute.
+    pub path: PathBuf,
+    /// The folder or its `usr`, where programs and libraries lie.
+    pub prefix: PathBuf,
+    pub program: PathBuf,
+    pub product: ConfigProduct,
+    /// As the program prints it, which may end in words of its builder:
+    /// `10.11.19-MariaDB-0+deb12u1`, `19rc1`.
+    pub version: String,
+    pub release: Release,
+    /// Product and version for people: `MariaDB 10.11.19`, `PostgreSQL 15.19`.
+    pub title: String,
+    /// Folder of loadable plugins; builds with built-in plugins only have none.
+    pub plugin_dir: Option<PathBuf>,
+    /// The program that makes a data directory; some servers need none, some packages leave it out.
+    pub(crate) installer: Option<PathBuf>,
+    /// Folder of error messages, character sets and SQL scripts, for servers that get it as an
+    /// option.
+    pub(crate) share_dir: Option<PathBuf>,
+}
+
+impl Base {
+    /// Looks into `path` and asks the server program in it for its version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        if let Ok(absolute) = path.canonicalize() {
+            for family in Family::with_servers() {
+                if let Some(base) = family.open(&absolute)? {
+                    return Ok(base);
+                }
+            }
+        }
+        let looked_for: Vec<String> = Family::with_servers().map(Family::looked_for).collect();
+        Err(Error::NoServer { path: path.to_path_buf(), looked_for: looked_for.join(", ") })
+    }
+
+    /// Whether `path` holds a server, without running anything.
+    pub fn is_in(path: &Path) -> bool {
+        Self::program_in(path).is_some()
+    }
+
+    /// The server program in `path`, without running it.
+    pub fn program_in(path: &Path) -> Option<PathBuf> {
+        Family::with_servers().find_map(|family| family.program_in(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_server_is_refused_with_what_was_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = Base::open(folder.path()).unwrap_err().to_string();
+        let message = message.replace(folder.path().to_str().unwrap(), "FOLDER");
+        insta::assert_snapshot!(message, @"FOLDER holds no server that dbdyno knows: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into");
+    }
+}

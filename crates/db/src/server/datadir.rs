@@ -1,0 +1,406 @@
+//! Data directories: made, marked, wiped and filled; one without dbdyno's mark is never touched.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::OFlag;
+
+use crate::server::Error;
+use crate::server::copy::{Copied, copy_tree, keep_owner, sync};
+use crate::server::process::{has_ended, is_alive, own_mark, parent_of, processes, started};
+
+/// The file that says a data directory is dbdyno's to wipe.
+pub(crate) const MARK: &str = ".dbdyno-data";
+
+const MARK_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
+
+/// Beginnings of the line of a mark that notes a server: its process and the time of its start; or,
+/// before there is one, the dbdyno that starts it.
+const SERVER: &str = "server ";
+const STARTING: &str = "starting ";
+
+/// What the name of the folder for a server's temporary files has more than that of its data
+/// directory. It does not lie in there, where a server would take it for a database.
+const TEMPORARY: &str = ".tmp";
+
+/// How long a server whose dbdyno was killed may take to end before its data directory is refused.
+const LEAVING: Duration = Duration::from_secs(60);
+
+/// A folder that is held open and was reached through no link of its own: whatever takes the place
+/// of its path meanwhile, what is done inside is done to this one.
+struct Folder(File);
+
+impl Folder {
+    /// [`Error::NotOurs`] for a link and whatever else is no folder.
+    fn open(path: &Path) -> Result<Self, Error> {
+        let flags = OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY;
+        match File::options().read(true).custom_flags(flags.bits()).open(path) {
+            Ok(file) => Ok(Self(file)),
+            Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir()) => Err(not_ours(path)),
+            Err(error) => Err(Error::io("cannot open the data directory", path)(error)),
+        }
+    }
+
+    /// A path to it that the kernel resolves to what is open.
+    fn inside(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    fn has_mark(&self) -> bool {
+        fs::symlink_metadata(self.inside().join(MARK)).is_ok_and(|found| found.is_file())
+    }
+
+    fn is_empty(&self) -> bool {
+        entries(&self.inside()).is_ok_and(|entries| entries.is_empty())
+    }
+
+    fn write_mark(&self, text: &str) -> std::io::Result<()> {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+        options.open(self.inside().join(MARK))?.write_all(text.as_bytes())
+    }
+}
+
+fn not_ours(path: &Path) -> Error {
+    Error::NotOurs { path: path.to_path_buf(), mark: MARK }
+}
+
+/// Makes `path` an empty directory with the mark: new, empty before, or ours and wiped.
+pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let cannot = || Error::io("cannot make the data directory", path);
+            fs::create_dir_all(path.parent().unwrap_or(path)).map_err(cannot())?;
+            fs::create_dir(path).map_err(cannot())?;
+        }
+        Err(error) => return Err(Error::io("cannot look at the data directory", path)(error)),
+        Ok(_) => {
+            let folder = Folder::open(path)?;
+            if folder.has_mark() {
+                wait_for_leaving_server(path, cancel)?;
+                wipe(path, &folder)?;
+            } else if !folder.is_empty() {
+                return Err(not_ours(path));
+            }
+        }
+    }
+    mark(path)
+}
+
+/// Removes the data directory `path`, and what a server that was killed has left of temporary files
+/// next to it; a data directory that is not there is fine.
+pub fn remove_data(path: &Path) -> Result<(), Error> {
+    remove_marked(path)?;
+    let temporary = temporary_files(path);
+    match remove_marked(&temporary) {
+        // What is not dbdyno's stays: no server knows of it.
+        Err(Error::NotOurs { .. }) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Where the temporary files of the server on `data_dir` lie.
+pub(crate) fn temporary_files(data_dir: &Path) -> PathBuf {
+    let mut path = data_dir.as_os_str().to_owned();
+    path.push(TEMPORARY);
+    PathBuf::from(path)
+}
+
+/// Removes one folder that has the mark, or that is empty: a process that was killed has left it
+/// before the mark was made or after it was removed. One that is not there is fine.
+pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(());
+    }
+    let folder = Folder::open(path)?;
+    let cannot = || Error::io("cannot remove the data directory", path);
+    if folder.is_empty() {
+        return fs::remove_dir(path).map_err(cannot());
+    }
+    if !folder.has_mark() {
+        return Err(not_ours(path));
+    }
+    wait_for_leaving_server(path, &AtomicBool::new(false))?;
+    wipe(path, &folder)?;
+    // The mark goes last: what is left by a removal that is cut short is still known as ours.
+    let removed = fs::remove_file(folder.inside().join(MARK)).and_then(|()| fs::remove_dir(path));
+    removed.map_err(cannot())
+}
+
+pub(crate) fn mark(path: &Path) -> Result<(), Error> {
+    Folder::open(path)?.write_mark(MARK_TEXT).map_err(Error::io("cannot write the mark", path.join(MARK)))
+}
+
+/// Notes in the mark that this process is about to start a server on the data directory: if it is
+/// killed before it notes which, the server is looked for.
+pub(crate) fn note_start(path: &Path) -> Result<(), Error> {
+    note(path, &format!("{STARTING}{}", own_mark()))
+}
+
+/// Notes in the mark which process runs on the data directory, so that no one wipes it under a
+/// running server.
+pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
+    note(path, &format!("{SERVER}{pid} {}", started(pid).unwrap_or_default()))
+}
+
+fn note(path: &Path, line: &str) -> Result<(), Error> {
+    let text = format!("{MARK_TEXT}{line}\n");
+    Folder::open(path)?.write_mark(&text).map_err(Error::io("cannot write the mark", path.join(MARK)))
+}
+
+/// Fills the prepared `data_dir` from another, sharing blocks where the filesystem can, and lets
+/// the writes reach the disk, so that they are not charged to what is measured next.
+pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
+    let copied = copy_tree(from, data_dir, MARK, cancel)?;
+    let metadata = fs::metadata(from).map_err(Error::io("cannot look at", from))?;
+    keep_owner(data_dir, &metadata)?;
+    sync(data_dir)?;
+    Ok(copied)
+}
+
+/// Makes sure that `path` is a data directory that dbdyno made, and that nothing runs on it.
+pub(crate) fn check_at_rest(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    if !Folder::open(path)?.has_mark() {
+        return Err(not_ours(path));
+    }
+    wait_for_leaving_server(path, cancel)
+}
+
+fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let cannot = || Error::io("cannot read the data directory", path);
+    let entries = fs::read_dir(path).map_err(cannot())?;
+    entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(cannot())
+}
+
+/// Removes everything but the mark, which stays so that a wipe that is cut short can be taken up
+/// again.
+fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
+    for entry in entries(&folder.inside())?.into_iter().filter(|entry| !entry.ends_with(MARK)) {
+        let is_folder = fs::symlink_metadata(&entry).is_ok_and(|metadata| metadata.is_dir());
+        let removed = if is_folder { fs::remove_dir_all(&entry) } else { fs::remove_file(&entry) };
+        let place = || path.join(entry.file_name().unwrap_or_default());
+        removed.map_err(|error| Error::io("cannot remove", place())(error))?;
+    }
+    Ok(())
+}
+
+fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    let deadline = Instant::now() + LEAVING;
+    while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
+        // One that dbdyno still owns will not leave; one without its parent was asked to end when
+        // that died.
+        if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
+            return Err(Error::StillRunning { pid, path: path.to_path_buf() });
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled {
+                what: format!("waiting for process {pid} to leave {}", path.display()),
+            });
+        }
+        sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// The process noted in the mark, if it still runs. Numbers of processes are reused, so its time of
+/// start counts. Where a dbdyno was killed before it could note one, a process that was called with
+/// `path`.
+fn server_on(path: &Path) -> Option<u32> {
+    let mark = fs::read_to_string(path.join(MARK)).ok()?;
+    let noted = |begin: &str| mark.lines().find_map(|line| line.strip_prefix(begin));
+    if noted(STARTING).is_some_and(has_ended) {
+        return called_with(path);
+    }
+    let (pid, noted) = noted(SERVER)?.split_once(' ')?;
+    let pid = pid.parse().ok()?;
+    is_alive(pid, noted).then_some(pid)
+}
+
+/// A process that has `path` as an argument or as the value of an option.
+fn called_with(path: &Path) -> Option<u32> {
+    let path = std::path::absolute(path).ok()?;
+    let path = path.as_os_str().as_encoded_bytes();
+    let is_it = |word: &[u8]| word.strip_suffix(path).is_some_and(|before| matches!(before, [] | [.., b'=']));
+    let is_called = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(is_it)
+    };
+    processes().filter(|pid| *pid != std::process::id()).find(is_called)
+}
+
+/// A process of PostgreSQL that works in `path`: when the server's first process was killed, the
+/// others end a little later, and may still write.
+fn worker_in(path: &Path) -> Option<u32> {
+    let path = path.canonicalize().ok()?;
+    if !path.join("PG_VERSION").exists() {
+        return None;
+    }
+    let works_there = |pid: &u32| {
+        let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}")).ok();
+        let is_server = || link("exe").is_some_and(|program| program.ends_with("postgres"));
+        link("cwd").as_ref() == Some(&path) && is_server()
+    };
+    processes().find(works_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn a_directory_without_the_mark_is_refused_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("precious"), "x").unwrap();
+        assert!(matches!(prepare(&path, &GO_ON), Err(Error::NotOurs { .. })));
+        assert!(path.join("precious").exists());
+        assert!(matches!(prepare(&path.join("precious"), &GO_ON), Err(Error::NotOurs { .. })));
+    }
+
+    #[test]
+    fn a_marked_directory_is_wiped_and_keeps_its_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/data");
+        prepare(&path, &GO_ON).unwrap();
+        fs::create_dir(path.join("mysql")).unwrap();
+        fs::write(path.join("mysql/user"), "x").unwrap();
+        std::os::unix::fs::symlink(folder.path(), path.join("link")).unwrap();
+        prepare(&path, &GO_ON).unwrap();
+        assert_eq!(entries(&path).unwrap(), [path.join(MARK)]);
+        assert!(folder.path().exists());
+    }
+
+    #[test]
+    fn only_a_marked_directory_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        remove_data(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("precious"), "x").unwrap();
+        assert!(matches!(remove_data(&path), Err(Error::NotOurs { .. })));
+        mark(&path).unwrap();
+        fs::write(path.join("ibdata1"), "x").unwrap();
+        remove_data(&path).unwrap();
+        assert!(!path.exists());
+    }
+
+    /// As `kill -9` leaves it before the mark is made, and between its removal and the folder's.
+    #[test]
+    fn an_empty_directory_is_removed_and_so_are_temporary_files_next_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        for left in [&path, &temporary_files(&path)] {
+            fs::create_dir(left).unwrap();
+        }
+        remove_data(&path).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_written_or_removed_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (theirs, path) = (folder.path().join("theirs"), folder.path().join("data"));
+        // Marked: another run's, or made to look so.
+        prepare(&theirs, &GO_ON).unwrap();
+        fs::write(theirs.join("precious"), "x").unwrap();
+        std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        let refused = [prepare(&path, &GO_ON), remove_data(&path), check_at_rest(&path, &GO_ON), mark(&path)];
+        assert!(refused.iter().all(|refused| matches!(refused, Err(Error::NotOurs { .. }))), "{refused:?}");
+        assert_eq!(fs::read_to_string(theirs.join("precious")).unwrap(), "x");
+        // The folder that was looked at is the one that is emptied, whatever has its name by then.
+        fs::remove_file(&path).unwrap();
+        prepare(&path, &GO_ON).unwrap();
+        fs::write(path.join("old"), "x").unwrap();
+        let opened = Folder::open(&path).unwrap();
+        fs::rename(&path, folder.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        wipe(&path, &opened).unwrap();
+        assert!(theirs.join("precious").exists() && !folder.path().join("moved/old").exists());
+        // A mark that is a link marks nothing, and is not written through.
+        let (outside, linked) = (folder.path().join("outside"), folder.path().join("linked"));
+        fs::write(&outside, "x").unwrap();
+        fs::create_dir(&linked).unwrap();
+        std::os::unix::fs::symlink(&outside, linked.join(MARK)).unwrap();
+        assert!(matches!(remove_data(&linked), Err(Error::NotOurs { .. })));
+        assert!(mark(&linked).is_err());
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "x");
+    }
+
+    #[test]
+    fn a_directory_with_a_running_server_is_not_wiped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        prepare(&path, &GO_ON).unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        note_server(&path, child.id()).unwrap();
+        let refused = prepare(&path, &GO_ON);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
+        prepare(&path, &GO_ON).unwrap();
+    }
+
+    /// As `kill -9` leaves it between the start of a server and the note of its process.
+    #[test]
+    fn a_server_that_was_started_and_not_noted_is_found_by_how_it_was_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        prepare(&path, &GO_ON).unwrap();
+        note_start(&path).unwrap();
+        let option = format!("--datadir={}", path.display());
+        let mut child = Command::new("sh")
+            .args(["-c", "read -r _", "sh", &option])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // This process is about to note it.
+        assert_eq!(server_on(&path), None);
+        let ended = format!("{STARTING}{}-1-{}", std::process::id(), own_mark().rsplit_once('-').unwrap().1);
+        note(&path, &ended).unwrap();
+        let deadline = Instant::now() + LEAVING;
+        while server_on(&path).is_none() && Instant::now() < deadline {
+            // It has not become the shell yet.
+            sleep(Duration::from_millis(1));
+        }
+        let refused = prepare(&path, &GO_ON);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(
+            matches!(&refused, Err(Error::StillRunning { pid, .. }) if *pid == child.id()),
+            "{refused:?}"
+        );
+        prepare(&path, &GO_ON).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_got_the_number_of_an_ended_server_is_not_taken_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(MARK), format!("{MARK_TEXT}server {} 1\n", std::process::id())).unwrap();
+        assert_eq!(server_on(folder.path()), None);
+        note_server(folder.path(), std::process::id()).unwrap();
+        assert_eq!(server_on(folder.path()), Some(std::process::id()));
+    }
+
+    #[test]
+    fn filling_copies_the_template_with_its_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let (template, data) = (folder.path().join("template"), folder.path().join("data"));
+        fs::create_dir_all(template.join("mysql")).unwrap();
+        fs::write(template.join("mysql/user"), "x").unwrap();
+        prepare(&data, &GO_ON).unwrap();
+        fill(&template, &data, &GO_ON).unwrap();
+        assert_eq!(fs::read_to_string(data.join("mysql/user")).unwrap(), "x");
+        assert!(data.join(MARK).exists());
+    }
+}

@@ -1,0 +1,152 @@
+//! What can go wrong with servers, in sentences that name the thing and what to try.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::DbError;
+
+/// An error of this crate. No message ever holds a password.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "{path} holds no server that dbdyno knows: looked for {looked_for}; \
+         give the folder that the server was unpacked or installed into", path = .path.display()
+    )]
+    NoServer { path: PathBuf, looked_for: String },
+
+    #[error("{program} --version failed: {why}", program = .program.display())]
+    Version { program: PathBuf, why: String },
+
+    #[error("no server {name} in {folder} (there: {there})", folder = .folder.display())]
+    NotInFolder { name: String, folder: PathBuf, there: String },
+
+    #[error("option file {path}: {why}", path = .path.display())]
+    OptionFile { path: PathBuf, why: String },
+
+    /// Intents that a config cannot ask for, or that a server cannot do: a line each.
+    #[error("{why}")]
+    Config { why: String },
+
+    #[error("config file {path}: {why}", path = .path.display())]
+    ConfigFile { path: PathBuf, why: String },
+
+    #[error(
+        "{base} has no installer: looked for {looked_for}; \
+         use a base directory that was not stripped of its share folder", base = .base.display()
+    )]
+    NoInstaller { base: PathBuf, looked_for: String },
+
+    #[error(
+        "engine {engine} needs the plugin {plugin}, which is not in {base}; \
+         use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)", base = .base.display()
+    )]
+    NoPlugin { engine: String, plugin: String, base: PathBuf },
+
+    #[error("initialising a data directory for {server} failed: {why}\n{log_tail}")]
+    Initialise { server: String, why: String, log_tail: String },
+
+    #[error(
+        "{path} exists and is not a data directory that dbdyno made (no file {mark} in it): it is left as it is; \
+         name another folder or remove this one yourself", path = .path.display()
+    )]
+    NotOurs { path: PathBuf, mark: &'static str },
+
+    #[error("process {pid} still runs on the data directory {path}; stop it first", path = .path.display())]
+    StillRunning { pid: u32, path: PathBuf },
+
+    #[error("socket path {path} is longer than 107 bytes; set TMPDIR to a shorter folder", path = .path.display())]
+    SocketTooLong { path: PathBuf },
+
+    #[error(
+        "cannot make certificates for the server: {why}; leave tls out, or give the server certificates of its own"
+    )]
+    Certificates { why: String },
+
+    #[error(
+        "cannot limit the memory of a server: {why}; run as root, or where control groups may be made, or leave server_memory \
+         out"
+    )]
+    Cgroup { why: String },
+
+    #[error("the snapshot {path} has changed since it was taken: {what}; start a new run", path = .path.display())]
+    Snapshot { path: PathBuf, what: String },
+
+    #[error("PostgreSQL does not run as root, and this machine {why}")]
+    NoUser { why: String },
+
+    #[error("cannot run the server on CPUs {cpus}: {why}; this machine lets dbdyno use {usable}")]
+    Pin { cpus: String, why: String, usable: String },
+
+    #[error("{server} died at start ({status}); the end of its log {log}:\n{log_tail}", log = .log.display())]
+    DiedAtStart { server: String, status: String, log: PathBuf, log_tail: String },
+
+    #[error(
+        "{server} did not answer on its socket within {} and was stopped; \
+         the end of its log {log}:\n{log_tail}", seconds(.limit), log = .log.display()
+    )]
+    NoAnswer { server: String, limit: Duration, log: PathBuf, log_tail: String },
+
+    /// An address that is not understood. The text of the address is not repeated: it may hold a
+    /// password.
+    #[error(
+        "server address: {why}; write mysql://user@host:port/database or postgres://user@host:port/database"
+    )]
+    Address { why: String },
+
+    #[error("credentials: {why}")]
+    Credentials { why: String },
+
+    #[error("{name:?} cannot be a database's name: {why}")]
+    DatabaseName { name: String, why: &'static str },
+
+    #[error(
+        "database {name} belongs to the server itself; name one that does not exist, and dbdyno makes it"
+    )]
+    SystemDatabase { name: String },
+
+    #[error(
+        "database {database} exists and is not marked as dbdyno's, so it is left alone; name one that does not exist, \
+         or hand it over with: {statement}"
+    )]
+    DatabaseNotOurs { database: String, statement: String },
+
+    #[error(
+        "every name leads to the only database of this server, {database}, which holds tables and is not marked as \
+         dbdyno's, so it is left alone; hand it over with: {statement}"
+    )]
+    OnlyDatabaseNotOurs { database: String, statement: String },
+
+    #[error("{what}: {source}; make it yourself and hand it over with: {statement}")]
+    CannotMakeDatabase { what: String, source: DbError, statement: String },
+
+    #[error("{what}: {source}")]
+    Database { what: String, source: DbError },
+
+    #[error("{what}: stopped")]
+    Cancelled { what: String },
+
+    #[error(
+        "{server} did not end within {} and was killed, so that its data would need recovery; give it longer \
+         (host.stop_timeout)", seconds(.limit)
+    )]
+    Killed { server: String, limit: Duration },
+
+    #[error("{server} did not stop cleanly ({stopped}); the end of its log {log}:\n{log_tail}", log = .log.display())]
+    NotAtRest { server: String, stopped: String, log: PathBuf, log_tail: String },
+
+    #[error("{what} {path}: {source}", path = .path.display())]
+    Io { what: &'static str, path: PathBuf, source: std::io::Error },
+}
+
+/// `2 s`, `0.05 s`.
+fn seconds(limit: &Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
+}
+
+impl Error {
+    /// For `map_err`: an I/O error that says what was done to which path.
+    pub fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { what, path, source }
+    }
+}

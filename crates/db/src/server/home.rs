@@ -1,0 +1,198 @@
+//! A server's home: the private folder of its socket and certificates, and the control group that
+//! limits its memory. It outlives restarts, so that clients find the server again under the same
+//! path and port.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use crate::server::certificates::CertificateFiles;
+use crate::server::port::KeptPort;
+use crate::server::process::{has_ended, own_mark, started};
+use crate::server::{Certificates, Cgroup, Error};
+
+/// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
+const MAX_SOCKET_BYTES: usize = 107;
+
+/// The longest name of a socket in a home, with the longest port there is.
+const LONGEST_SOCKET: &str = ".s.PGSQL.65535";
+
+/// Beginning of the names of homes. The number of their dbdyno's process follows, by which a home is
+/// known that was left before it had an owner, or in the middle of its removal.
+const PREFIX: &str = "dbdyno-";
+
+/// The file that says whose home it is: the mark of its dbdyno.
+const OWNER: &str = "owner";
+
+/// A folder that only this user may enter, removed with its control group when dropped.
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+    cgroup: Option<Cgroup>,
+    pub(crate) tls: Option<HomeTls>,
+}
+
+/// What a server needs to be reached over TLS.
+#[derive(Debug, Clone)]
+pub(crate) struct HomeTls {
+    pub(crate) files: CertificateFiles,
+    /// For servers that have no TLS over unix sockets; kept for them at restarts too.
+    pub(crate) port: Arc<KeptPort>,
+}
+
+impl Home {
+    /// A new home in the folder for temporary files (`$TMPDIR`), without a limit.
+    pub fn new() -> Result<Self, Error> {
+        let parent = std::env::temp_dir();
+        let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(cannot())?;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).map_err(cannot())?;
+        let path = folder.path().join(LONGEST_SOCKET);
+        if path.as_os_str().len() > MAX_SOCKET_BYTES {
+            return Err(Error::SocketTooLong { path });
+        }
+        fs::write(folder.path().join(OWNER), own_mark()).map_err(cannot())?;
+        Ok(Self { folder, cgroup: None, tls: None })
+    }
+
+    /// The same home, whose server speaks TLS with these certificates. One that has some keeps
+    /// them.
+    pub fn with_certificates(mut self, certificates: &Certificates) -> Result<Self, Error> {
+        if self.tls.is_none() {
+            let files = certificates.write(&self.path().join("tls"))?;
+            let cannot = Error::io("cannot find a free port for the server in", self.path());
+            let port = KeptPort::any().map_err(|errno| cannot(errno.into()))?;
+            self.tls = Some(HomeTls { files, port: Arc::new(port) });
+        }
+        Ok(self)
+    }
+
+    /// The same home, whose server may use `bytes` of memory.
+    pub fn with_memory_limit(mut self, bytes: u64) -> Result<Self, Error> {
+        self.cgroup = Some(Cgroup::with_memory(bytes)?);
+        Ok(self)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The control group of the server, if it has one.
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// An empty folder for the temporary files of a server that cannot use one next to its data;
+    /// what an earlier start has left in it goes.
+    pub(crate) fn empty_tmp_dir(&self) -> Result<PathBuf, Error> {
+        let path = self.path().join("tmp");
+        if path.exists() {
+            fs::remove_dir_all(&path).map_err(Error::io("cannot remove", path.clone()))?;
+        }
+        fs::create_dir(&path).map_err(Error::io("cannot make", path.clone()))?;
+        Ok(path)
+    }
+}
+
+/// Removes homes whose dbdyno was killed, in the folder for temporary files, and returns their
+/// paths. One in which a server still answers stays.
+pub(crate) fn sweep() -> Vec<PathBuf> {
+    sweep_in(&std::env::temp_dir())
+}
+
+fn sweep_in(parent: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let is_named = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+    };
+    let homes = entries.flatten().map(|entry| entry.path()).filter(is_named);
+    // One that cannot be removed is tried again at the next start.
+    homes.filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
+}
+
+fn is_abandoned(home: &Path) -> bool {
+    let owner = fs::read_to_string(home.join(OWNER)).unwrap_or_default();
+    let is_left = if owner.is_empty() { is_ownerless(home) } else { has_ended(&owner) };
+    is_left && !has_answer(home)
+}
+
+/// Whether the process has ended whose number is in the home's name. It is asked of homes without an
+/// owner only: the number may be another process's by now, and such a home then stays for a while.
+fn is_ownerless(home: &Path) -> bool {
+    let name = home.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse().ok());
+    number.is_some_and(|pid| started(pid).is_none())
+}
+
+/// Whether anybody answers on a socket in this home.
+fn has_answer(home: &Path) -> bool {
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    let mut sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
+    sockets.any(|entry| UnixStream::connect(entry.path()).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_closed_to_others_and_goes_with_its_value() {
+        let home = Home::new().unwrap();
+        let path = home.path().to_path_buf();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::write(home.empty_tmp_dir().unwrap().join("left"), "x").unwrap();
+        assert_eq!(fs::read_dir(home.empty_tmp_dir().unwrap()).unwrap().count(), 0);
+        drop(home);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn only_homes_of_processes_that_have_ended_are_swept() {
+        let parent = tempfile::tempdir().unwrap();
+        let home = |name: &str, owner: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(OWNER), owner).unwrap();
+            path
+        };
+        let own = own_mark();
+        // No process has this number.
+        let ended = format!("{}-{}", u32::MAX, own.split_once('-').unwrap().1);
+        home("dbdyno-living", &own);
+        home("dbdyno-odd", "nonsense");
+        home("other", &ended);
+        let answering = home("dbdyno-answering", &ended);
+        let _listener = std::os::unix::net::UnixListener::bind(answering.join("s")).unwrap();
+        let dead = home("dbdyno-dead", &ended);
+        assert_eq!(sweep_in(parent.path()), [dead]);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 4);
+    }
+
+    /// As a kill leaves them before the owner is written, while it is, and while a home is removed.
+    #[test]
+    fn a_home_without_an_owner_goes_when_the_process_in_its_name_has_ended() {
+        let parent = tempfile::tempdir().unwrap();
+        let home = |name: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            path
+        };
+        let living = home(&format!("dbdyno-{}-aB3xYz", std::process::id()));
+        let others = ["dbdyno-play-aB3xYz", "dbdyno-aB3xYz", "dbdyno-run-7"].map(home);
+        let dead = ["a", "b", "c"].map(|end| home(&format!("dbdyno-{}-{end}", u32::MAX)));
+        fs::write(dead[1].join(OWNER), "").unwrap();
+        fs::create_dir(dead[2].join("tls")).unwrap();
+        let mut swept = sweep_in(parent.path());
+        swept.sort();
+        assert_eq!(swept, dead);
+        assert!(living.exists() && others.iter().all(|other| other.exists()));
+        let own = Home::new().unwrap();
+        fs::remove_file(own.path().join(OWNER)).unwrap();
+        assert!(!is_abandoned(own.path()), "{}", own.path().display());
+    }
+}

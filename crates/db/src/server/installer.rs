@@ -1,0 +1,111 @@
+//! Runs a program that makes a data directory: its input, its log, its time limit.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::server::guard::Guard;
+use crate::server::process::Process;
+use crate::server::{Error, launch, log};
+
+/// No server takes a minute on an idle machine; a busy one gets ten.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Installers say some pages; one that says so much fills the disk.
+const LOG_MAX_BYTES: u64 = 64 << 20;
+
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where an installer runs.
+pub(crate) struct Installer<'a> {
+    /// Product and version for people.
+    pub(crate) title: String,
+    /// Gets all output.
+    pub(crate) log: &'a Path,
+    /// The folder that it is called from.
+    pub(crate) folder: &'a Path,
+    pub(crate) tmp_dir: &'a Path,
+    pub(crate) cancel: &'a AtomicBool,
+}
+
+impl Installer<'_> {
+    /// Runs `line` to its end with `input` as its standard input. What it has started ends with it,
+    /// or with dbdyno.
+    pub(crate) fn run(&self, line: &[String], input: &str) -> Result<(), Error> {
+        let failed = |why: String| Error::Initialise {
+            server: self.title.clone(),
+            why: format!("{}: {why}", line.join(" ")),
+            log_tail: log::reason(&log::Part::whole(self.log)),
+        };
+        let mut command = launch::detached(line, self.log)?;
+        let guard = Guard::start().map_err(|error| failed(format!("sh: {error}")))?;
+        command.process_group(guard.group());
+        command.current_dir(self.folder).env("TMPDIR", self.tmp_dir).stdin(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            let input = input.to_owned();
+            // In a thread: a program that is frozen reads nothing. One that ended early closes the
+            // pipe; its exit status says more than the broken pipe.
+            std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+        }
+        let process = Process::new(child, Signal::SIGTERM);
+        let ended = self.wait(&process);
+        drop(guard);
+        match ended {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(failed(status.to_string())),
+            None => {}
+        }
+        // The guard has killed it.
+        let _ = process.wait(Duration::from_secs(5), &AtomicBool::new(false), Duration::ZERO);
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled { what: format!("initialising {}", self.title) });
+        }
+        if log::length(self.log) > LOG_MAX_BYTES {
+            return Err(failed(format!(
+                "it wrote more than {} MiB into its log and was killed",
+                LOG_MAX_BYTES >> 20
+            )));
+        }
+        Err(failed(format!("not done after {} s", LIMIT.as_secs())))
+    }
+
+    /// Waits for the end, until the time is over, the log is too long, or no one wants it any more.
+    fn wait(&self, process: &Process) -> Option<ExitStatus> {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let ended = process.wait(LOOK, self.cancel, Duration::ZERO);
+            let is_over = Instant::now() >= deadline || self.cancel.load(Ordering::Relaxed);
+            if ended.is_some() || is_over || log::length(self.log) > LOG_MAX_BYTES {
+                return ended;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installer_that_writes_for_ever_is_killed_before_it_has_filled_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, cancel) = (folder.path().join("log"), AtomicBool::new(false));
+        let installer = Installer {
+            title: "X 1".to_owned(),
+            log: &log,
+            folder: folder.path(),
+            tmp_dir: folder.path(),
+            cancel: &cancel,
+        };
+        let error = installer.run(&["yes".to_owned()], "").unwrap_err().to_string();
+        let said = "initialising a data directory for X 1 failed: yes: it wrote more than 64 MiB into its log and was killed\n";
+        assert!(error.starts_with(said), "{}", &error[..200.min(error.len())]);
+    }
+}

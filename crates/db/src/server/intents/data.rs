@@ -1,0 +1,208 @@
+//! The data of intents: what can be asked for, which options each product has in which versions,
+//! and their defaults.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use super::span::Span;
+use crate::Family;
+use crate::server::release::{ConfigProduct, Release};
+
+const INTENTS: [&str; 2] = [include_str!("innodb.toml"), include_str!("other.toml")];
+
+/// Names and values of options.
+pub(crate) type Settings = BTreeMap<String, String>;
+
+/// What an intent's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Bytes with a unit: `"1 GiB"`.
+    Size,
+    /// A whole number of 0 or more.
+    Number,
+    /// `true` or `false`.
+    Switch,
+    /// One of the words that its rules name.
+    Choice,
+    /// A time with a unit: `"30m"`.
+    Duration,
+    /// A number from 0 to 1.
+    Fraction,
+    /// A name, such as a character set's.
+    Word,
+}
+
+/// Something that can be asked of every server, and what each makes of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Intent {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    #[cfg_attr(not(test), expect(dead_code, reason = "only the reference page shows it"))]
+    pub(crate) about: String,
+    /// The first that fits is taken.
+    pub(crate) way: Vec<RenderRule>,
+    /// Each that fits is added.
+    #[serde(default)]
+    pub(crate) also: Vec<RenderRule>,
+    #[serde(default)]
+    pub(crate) absent: Vec<Absent>,
+    #[serde(default)]
+    pub(crate) limit: Vec<Limit>,
+}
+
+/// The options with which some products and versions do it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenderRule {
+    pub(crate) on: Vec<ConfigProduct>,
+    #[serde(flatten)]
+    pub(crate) span: Span,
+    /// Only when the benchmark's tables are of this engine.
+    #[serde(default)]
+    pub(crate) engine: Option<String>,
+    /// Plugin that it needs; it is loaded.
+    #[serde(default)]
+    pub(crate) plugin: Option<String>,
+    /// Options for any value.
+    #[serde(default)]
+    pub(crate) set: Option<Settings>,
+    /// Options for these values.
+    #[serde(default)]
+    pub(crate) values: BTreeMap<String, Settings>,
+}
+
+/// A value that servers without the thing fulfil by themselves.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Absent {
+    /// Every product when empty.
+    #[serde(default)]
+    pub(crate) on: Vec<ConfigProduct>,
+    #[serde(flatten)]
+    pub(crate) span: Span,
+    pub(crate) value: String,
+}
+
+/// What a version can take.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limit {
+    pub(crate) on: Vec<ConfigProduct>,
+    #[serde(flatten)]
+    pub(crate) span: Span,
+    #[serde(default)]
+    pub(crate) least: Option<String>,
+    #[serde(default)]
+    pub(crate) most: Option<String>,
+}
+
+/// Whether an option that exists still does something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptionState {
+    #[default]
+    Active,
+    /// It works; the server warns.
+    Deprecated,
+    /// It is accepted and does nothing.
+    Ignored,
+}
+
+/// Versions of a product in which an option exists with one default.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptionRange {
+    #[serde(flatten)]
+    pub(crate) span: Span,
+    /// What it is when nothing is said; `auto` when the server computes it at start.
+    pub default: String,
+    #[serde(default)]
+    pub state: OptionState,
+    /// File name of the plugin that it comes with.
+    #[serde(default)]
+    pub plugin: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IntentFile {
+    intent: Vec<Intent>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OptionFile {
+    checked: BTreeMap<ConfigProduct, Vec<String>>,
+    option: BTreeMap<String, BTreeMap<ConfigProduct, Vec<OptionRange>>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Data {
+    /// In the order in which they are rendered: of two that set the same option the later wins.
+    pub(crate) intents: Vec<Intent>,
+    options: BTreeMap<(ConfigProduct, String), Vec<OptionRange>>,
+    checked: BTreeMap<ConfigProduct, Vec<String>>,
+}
+
+impl Data {
+    pub(crate) fn get() -> &'static Self {
+        static DATA: OnceLock<Data> = OnceLock::new();
+        DATA.get_or_init(|| {
+            let intents = INTENTS.iter().flat_map(|text| parsed::<IntentFile>(text).intent).collect();
+            let (mut options, mut checked) = (BTreeMap::new(), BTreeMap::new());
+            let texts = Family::with_servers().chain([Family::EMBEDDED]).map(|family| family.facts().options);
+            for file in texts.map(parsed::<OptionFile>) {
+                checked.extend(file.checked);
+                for (name, products) in file.option {
+                    options.extend(
+                        products.into_iter().map(|(product, ranges)| ((product, name.clone()), ranges)),
+                    );
+                }
+            }
+            Self { intents, options, checked }
+        })
+    }
+
+    pub(crate) fn intent(&self, name: &str) -> Option<&Intent> {
+        self.intents.iter().find(|intent| intent.name == name)
+    }
+
+    /// In which versions of `product` the option exists. Percona Server has MySQL's where it has no
+    /// entry of its own.
+    pub(crate) fn ranges(&self, product: ConfigProduct, option: &str) -> &[OptionRange] {
+        let of = |product| self.options.get(&(product, option.to_owned())).map(Vec::as_slice);
+        of(product).or_else(|| of(product.0.base?)).unwrap_or_default()
+    }
+
+    /// The option in one version, if it exists there.
+    pub(crate) fn option(
+        &self,
+        product: ConfigProduct,
+        version: Release,
+        name: &str,
+    ) -> Option<&OptionRange> {
+        self.ranges(product, name).iter().find(|range| range.span.holds(version))
+    }
+
+    pub(crate) fn names(&self, product: ConfigProduct) -> Vec<&str> {
+        let of = |of: &ConfigProduct| of.covers(product);
+        let names = self.options.keys().filter(|(product, _)| of(product)).map(|(_, name)| name.as_str());
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Versions of `product` that the data was compared with.
+    pub(crate) fn checked(&self, product: ConfigProduct) -> &[String] {
+        self.checked.get(&product).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+fn parsed<T: for<'de> Deserialize<'de>>(text: &str) -> T {
+    toml::from_str(text).expect("the data is part of this crate and read by its tests")
+}

@@ -1,0 +1,60 @@
+//! Where an intent is possible: products and versions, in words, from the options that its rules
+//! need.
+
+use super::data::{Data, Intent, OptionState, RenderRule};
+use super::span::{Span, joined, words};
+use crate::server::release::ConfigProduct;
+
+/// Versions of `product` in which some rule of `intent` can render the value that `fits` picks.
+pub(crate) fn spans(
+    intent: &Intent,
+    product: ConfigProduct,
+    fits: impl Fn(&RenderRule) -> bool,
+) -> Vec<Span> {
+    let rules = intent.way.iter().filter(|rule| rule.on.iter().any(|on| on.covers(product)) && fits(rule));
+    joined(rules.flat_map(|rule| rule_spans(rule, product, None)).collect())
+}
+
+/// Versions of `product` in which `rule` can be rendered: where all of its options exist and do
+/// something. With a value only that value's options count.
+pub(crate) fn rule_spans(rule: &RenderRule, product: ConfigProduct, word: Option<&str>) -> Vec<Span> {
+    let of_values = rule.values.iter().filter(|(value, _)| word.is_none_or(|word| word == value.as_str()));
+    let sets: Vec<_> = rule.set.iter().chain(of_values.map(|(_, set)| set)).collect();
+    sets.iter()
+        .flat_map(|set| {
+            set.keys().fold(vec![rule.span], |spans, option| {
+                let exists = existing(product, option);
+                spans.iter().flat_map(|span| exists.iter().filter_map(|other| span.meet(*other))).collect()
+            })
+        })
+        .collect()
+}
+
+/// Where the option exists and does something. What is rendered as a bare word (`skip_log_bin`) is
+/// no variable of its own.
+fn existing(product: ConfigProduct, option: &str) -> Vec<Span> {
+    let option = option.strip_prefix("skip_").unwrap_or(option);
+    let ranges = Data::get().ranges(product, option).iter();
+    ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
+}
+
+/// `MySQL and Percona Server from 5.6.2; MariaDB before 11.0`: where rules that `fits` picks can be
+/// rendered.
+pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
+    let of = |product| spans(intent, product, &fits);
+    let as_base = |heir: &ConfigProduct| heir.0.base.is_some_and(|base| of(base) == of(*heir));
+    let mut parts = Vec::new();
+    for product in ConfigProduct::all().filter(|product| !as_base(product)) {
+        let found = of(product);
+        if found.is_empty() {
+            continue;
+        }
+        let is_alike =
+            |other: &ConfigProduct| *other == product || (other.0.base == Some(product) && as_base(other));
+        let names = ConfigProduct::all().filter(|other| is_alike(other)).map(|other| other.to_string());
+        let name = names.collect::<Vec<_>>().join(" and ");
+        let versions = words(&found);
+        parts.push(if versions.is_empty() { name } else { format!("{name} {versions}") });
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,296 @@
+//! The options that intents became for one server, and their option file.
+
+use super::ConfigProduct;
+use super::server::ConfigServer;
+use super::value::same_value;
+
+/// One option, and the intent that it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    pub name: String,
+    /// `None` for a bare option.
+    pub value: Option<String>,
+    /// `durability = commit`.
+    pub intent: String,
+}
+
+/// A config for one server: what its option file says and what its data directory is made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub product: ConfigProduct,
+    /// Product and version for people.
+    pub title: String,
+    /// In the order of the file; each option once. SQLite's are pragmas.
+    pub settings: Vec<Setting>,
+    /// Options of PostgreSQL's `initdb`.
+    pub initdb: Vec<Setting>,
+    /// Sentences about intents that became no option.
+    pub notes: Vec<String>,
+}
+
+impl Rendered {
+    pub(crate) fn of(server: &ConfigServer) -> Self {
+        let (product, title) = (server.product, server.title.clone());
+        Self { product, title, settings: Vec::new(), initdb: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Adds an option. One that an earlier intent has set, or its opposite, is replaced, and that
+    /// is said when it meant something else.
+    pub(crate) fn set(&mut self, mut setting: Setting) {
+        let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
+        let earlier = list
+            .iter()
+            .position(|other| same_option(&other.name, &setting.name))
+            .map(|index| list.remove(index));
+        // Each intent has switches of its own in it.
+        if let Some(switches) = earlier.as_ref().filter(|_| setting.name == "optimizer_switch") {
+            let both = [&switches.value, &setting.value].map(|value| value.clone().unwrap_or_default());
+            setting.value = Some(both.join(","));
+            setting.intent = format!("{}, {}", switches.intent, setting.intent);
+            return list.push(setting);
+        }
+        let differs = |earlier: &Setting| {
+            !means_the_same((&earlier.name, &earlier.value), (&setting.name, &setting.value))
+        };
+        if let Some(earlier) = earlier.filter(differs) {
+            let (name, value) = (&setting.name, setting.value.as_deref().unwrap_or("set"));
+            self.notes.push(format!("{name} is {value} by {}, not by {}", setting.intent, earlier.intent));
+        }
+        list.push(setting);
+    }
+
+    /// Loads a plugin at start.
+    pub(crate) fn add_plugin(&mut self, plugin: &str, intent: &str) {
+        let value = Some(plugin.to_owned());
+        let setting = Setting { name: "plugin_load_add".to_owned(), value, intent: intent.to_owned() };
+        // It may be in a file more than once, for a plugin each.
+        if !self.settings.contains(&setting) {
+            self.settings.push(setting);
+        }
+    }
+
+    /// Whether the server's files go past the page cache, so that its own cache alone holds their
+    /// pages.
+    pub fn bypasses_page_cache(&self) -> bool {
+        let methods =
+            self.settings.iter().filter_map(|setting| setting.intent.strip_prefix("flush_method = "));
+        methods.into_iter().any(|method| method.contains("o_direct"))
+    }
+
+    /// `initdb`'s options as words of its command line.
+    pub fn initdb_options(&self) -> Vec<String> {
+        let word = |setting: &Setting| match &setting.value {
+            Some(value) => format!("{}={value}", setting.name),
+            None => setting.name.clone(),
+        };
+        self.initdb.iter().map(word).collect()
+    }
+
+    /// Names and values of SQLite's pragmas.
+    pub fn pragmas(&self) -> Vec<(String, String)> {
+        self.settings.iter().map(|s| (s.name.clone(), s.value.clone().unwrap_or_default())).collect()
+    }
+
+    /// The option file, each option under the intent that it comes from; of SQLite its pragmas.
+    pub fn text(&self) -> String {
+        let mut text = format!("# For {}, from the config of the plan.\n", self.title);
+        text.push_str(self.product.0.file_form.0);
+        for setting in &self.initdb {
+            let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
+            text.push_str(&format!("# {} (initdb {}{value})\n", setting.intent, setting.name));
+        }
+        let mut intent = "";
+        for setting in &self.settings {
+            if setting.intent != intent {
+                intent = &setting.intent;
+                text.push_str(&format!("# {intent}\n"));
+            }
+            text.push_str(&self.line(setting));
+        }
+        text
+    }
+
+    fn line(&self, setting: &Setting) -> String {
+        let (statement, name) = (self.product.0.file_form.1, &setting.name);
+        match &setting.value {
+            Some(value) => format!("{statement}{name} = {value}\n"),
+            None => format!("{name}\n"),
+        }
+    }
+
+    /// The option file with the reader's own settings after it, which win.
+    pub fn text_with(&self, native: Option<&str>) -> String {
+        let head = "\n# The variant's own option file, which wins over the lines above.\n";
+        let native = native.map(|native| format!("{head}{native}")).unwrap_or_default();
+        self.text() + &native
+    }
+
+    /// A sentence for each option that the reader's own settings give another value than the
+    /// intents do. `native` are names with underscores, and values.
+    pub fn overridden(&self, native: &[(String, Option<String>)]) -> Vec<String> {
+        let own = |setting: &Setting| native.iter().rev().find(|(name, _)| same_option(name, &setting.name));
+        let say = |setting: &Setting| {
+            let (name, value) = own(setting)?;
+            if means_the_same((name, value), (&setting.name, &setting.value)) {
+                return None;
+            }
+            let (value, intent) = (value.as_deref().unwrap_or("set"), &setting.intent);
+            Some(format!("{name} is {value} by the variant's own option file, which wins over {intent}"))
+        };
+        self.settings.iter().filter_map(say).collect()
+    }
+
+    /// The intents whose options `log` names: what to look at when a server did not start.
+    pub fn blamed(&self, log: &str) -> Vec<String> {
+        // On a command line two dashes come before a name, in it they are underscores.
+        let log = log.replace("--", "  ").replace('-', "_");
+        let named = self.settings.iter().chain(&self.initdb);
+        let plain = |setting: &Setting| setting.name.trim_start_matches('-').replace('-', "_");
+        named
+            .filter(|setting| has_word(&log, &plain(setting)))
+            .map(|setting| format!("{} comes from the intent {}", setting.name, setting.intent))
+            .collect()
+    }
+}
+
+/// Options whose value is a name: with any, also `0` or `off`, they are on.
+const NAMES: &[&str] = &["log_bin"];
+
+/// `skip_log_bin` and `log_bin` are about one thing.
+fn same_option(left: &str, right: &str) -> bool {
+    positive(left).0 == positive(right).0
+}
+
+/// The name without the prefixes that the servers take off, and whether they make it its opposite.
+fn positive(name: &str) -> (&str, bool) {
+    let name = name.strip_prefix("loose_").unwrap_or(name);
+    let prefixes = [("skip_", true), ("disable_", true), ("enable_", false)];
+    let found = prefixes.iter().find_map(|(prefix, negates)| Some((name.strip_prefix(prefix)?, *negates)));
+    found.unwrap_or((name, false))
+}
+
+/// Whether two lines about one option come to the same: bare `skip_x` to `x = off`, and not to bare
+/// `x`.
+fn means_the_same(left: (&str, &Option<String>), right: (&str, &Option<String>)) -> bool {
+    let meant = |(name, value): (&str, &Option<String>)| match (positive(name), value.as_deref()) {
+        ((_, false), None) => "1".to_owned(),
+        ((_, true), None) => "0".to_owned(),
+        // skip_x = 0 is x.
+        ((_, true), Some(value)) => if same_value(value, "0") { "1" } else { "0" }.to_owned(),
+        ((name, false), Some(value)) if NAMES.contains(&name) => format!("the name {value}"),
+        ((_, false), Some(value)) => value.to_owned(),
+    };
+    let (left, right) = (meant(left), meant(right));
+    left == right || same_value(&left, &right)
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::intents::{Intents, render};
+
+    fn rendered() -> Rendered {
+        let server = ConfigServer::named("mariadb-10.11.5", "innodb").unwrap();
+        let mut rendered = Rendered::of(&server);
+        for (name, value, intent) in [
+            ("innodb_flush_log_at_trx_commit", Some("1"), "durability = commit"),
+            ("sync_binlog", Some("1"), "durability = commit"),
+            ("log_bin", None, "binlog_in_engine = true"),
+            ("sync_binlog", Some("0"), "sync_binlog = 0"),
+        ] {
+            rendered.set(Setting {
+                name: name.to_owned(),
+                value: value.map(str::to_owned),
+                intent: intent.to_owned(),
+            });
+        }
+        rendered
+    }
+
+    #[test]
+    fn the_file_says_which_intent_each_option_comes_from_and_the_native_file_comes_after() {
+        insta::assert_snapshot!(rendered().text_with(Some("[mysqld]\nsync_binlog = 7\n")), @r"
+        # For MariaDB 10.11.5, from the config of the plan.
+        [mysqld]
+        # durability = commit
+        innodb_flush_log_at_trx_commit = 1
+        # binlog_in_engine = true
+        log_bin
+        # sync_binlog = 0
+        sync_binlog = 0
+
+        # The variant's own option file, which wins over the lines above.
+        [mysqld]
+        sync_binlog = 7
+        ");
+        assert_eq!(rendered().notes, ["sync_binlog is 0 by sync_binlog = 0, not by durability = commit"]);
+    }
+
+    #[test]
+    fn what_the_native_file_changes_is_said() {
+        let native = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+        let said =
+            rendered().overridden(&[native("sync_binlog", Some("0")), native("skip_log_bin", Some("1"))]);
+        assert_eq!(
+            said,
+            ["skip_log_bin is 1 by the variant's own option file, which wins over binlog_in_engine = true"]
+        );
+    }
+
+    #[test]
+    fn an_option_and_its_opposite_are_distinguished_in_every_spelling() {
+        let setting = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+        let same = |left: (&str, Option<&str>), right: (&str, Option<&str>)| {
+            let (left, right) = (setting(left.0, left.1), setting(right.0, right.1));
+            assert!(same_option(&left.0, &right.0), "{left:?} {right:?}");
+            means_the_same((&left.0, &left.1), (&right.0, &right.1))
+        };
+        for right in [
+            ("log_bin", None),
+            ("log_bin", Some("binlog")),
+            ("log_bin", Some("0")),
+            ("skip_log_bin", Some("0")),
+        ] {
+            assert!(!same(("skip_log_bin", None), right), "{right:?}");
+        }
+        assert!(same(("skip_log_bin", None), ("loose_skip_log_bin", Some("1"))));
+        assert!(same(("log_bin", None), ("skip_log_bin", Some("0"))));
+        let off = ("performance_schema", Some("0"));
+        assert!(
+            same(off, ("skip_performance_schema", None)) && same(off, ("performance_schema", Some("off")))
+        );
+        assert!(same(("performance_schema", Some("ON")), ("performance_schema", None)));
+        assert!(!same(off, ("performance_schema", None)) && !same(off, ("enable_performance_schema", None)));
+    }
+
+    #[test]
+    fn a_binlog_that_the_plan_does_not_want_and_the_own_file_has_is_said_of_every_version() {
+        let asked = Intents::from_table(&toml::from_str("binlog = \"off\"").unwrap()).unwrap();
+        for server in ["mariadb-10.1.23", "mariadb-11.8.6", "mysql-5.5.34", "mysql-5.7.22", "mysql-8.0.31"] {
+            let rendered = render(&ConfigServer::named(server, "innodb").unwrap(), &asked).unwrap();
+            let said = |name: &str, value: Option<&str>| {
+                rendered.overridden(&[(name.to_owned(), value.map(str::to_owned))]).join("")
+            };
+            let reported = "log_bin is set by the variant's own option file, which wins over binlog = off";
+            assert_eq!(
+                (said("log_bin", None).as_str(), said("skip_log_bin", None).as_str()),
+                (reported, ""),
+                "{server}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_servers_complaint_leads_to_the_intent() {
+        let log = "mysqld --sync-binlog=0\n[ERROR] log_bin_index";
+        assert_eq!(rendered().blamed(log), ["sync_binlog comes from the intent sync_binlog = 0"]);
+    }
+}

@@ -1,0 +1,286 @@
+//! Starting programs with a clean environment, and servers: on given CPUs, in its own process
+//! group, ending with the thread that spawned it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::fcntl::OFlag;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use crate::server::Error;
+use crate::server::asked::ask;
+
+/// What every program gets of dbdyno's own environment, besides `LC_*`: where programs and
+/// libraries are, the language and the time zone. Anything else stays here: the passwords of
+/// servers, and what would add sockets or ports to a server's command line.
+const HANDED_ON: &[&str] =
+    &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
+
+/// A call of `program` with a clean environment. All programs that dbdyno starts are called so.
+pub fn calling(program: impl AsRef<OsStr>) -> Command {
+    let is_handed_on = |name: &str| HANDED_ON.contains(&name) || name.starts_with("LC_");
+    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
+    let mut command = Command::new(program);
+    command.env_clear().envs(handed_on);
+    command
+}
+
+/// What `parse` reads from what a server's `program` prints of its version.
+pub(crate) fn version_of<T>(
+    program: &Path,
+    arguments: &[&str],
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Error> {
+    let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
+    let output = ask(calling(program).args(arguments)).map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().next().unwrap_or("it printed nothing");
+        let hint = match said.contains("shared librar") {
+            true => "; install the library with the distribution's package manager (often libaio1, libnuma1)",
+            false => "",
+        };
+        return Err(failed(format!("{}: {said}{hint}", output.status)));
+    }
+    let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    parse(&printed).ok_or_else(|| failed(format!("it printed {printed:?}, in which no version is known")))
+}
+
+/// The calling thread, for the affinity calls.
+const THIS_THREAD: Pid = Pid::from_raw(0);
+
+/// Puts the thread back on its CPUs when the server has been spawned.
+struct Unpin(CpuSet);
+
+impl Drop for Unpin {
+    fn drop(&mut self) {
+        // The set was in force a moment ago; should it be refused now, the thread stays on the
+        // server's CPUs.
+        let _ = sched_setaffinity(THIS_THREAD, &self.0);
+    }
+}
+
+/// How a server is called, and how it is asked to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) words: Vec<String>,
+    /// The kernel sends the server a signal when the spawning thread ends, even by `kill -9`.
+    pub(crate) ends_with_us: bool,
+    pub(crate) stop_signal: Signal,
+}
+
+/// The signals by which a server is asked to end, and which it gets when dbdyno has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Signals {
+    pub(crate) stop: Signal,
+    pub(crate) orphaned: Signal,
+}
+
+/// The command line for a program that ends cleanly on SIGTERM, and gets `orphaned` when dbdyno has
+/// ended.
+pub(crate) fn command_line(program: &Path, options: &[String], orphaned: Signal) -> Line {
+    let signals = Signals { stop: Signal::SIGTERM, orphaned };
+    line(find_in_path("setpriv").as_deref(), &[], signals, program, options)
+}
+
+/// Ends where dbdyno has ended before `setpriv` had asked for a signal at its end, which then never
+/// comes; otherwise becomes the server. Its own parent is that of `setpriv`.
+const UNLESS_ORPHANED: &str = "test \"$PPID\" = \"$0\" && exec \"$@\"";
+
+/// The command line for `program`, through `setpriv` where there is one.
+pub(crate) fn line(
+    setpriv: Option<&Path>,
+    setpriv_options: &[String],
+    signals: Signals,
+    program: &Path,
+    options: &[String],
+) -> Line {
+    let mut words = Vec::with_capacity(setpriv_options.len() + options.len() + 5);
+    if let Some(setpriv) = setpriv {
+        words.push(setpriv.display().to_string());
+        words.extend_from_slice(setpriv_options);
+        // Last: a change of user takes it back.
+        let signal = signals.orphaned.as_str().trim_start_matches("SIG");
+        words.extend(["--pdeathsig", signal, "--", "sh", "-c", UNLESS_ORPHANED].map(str::to_owned));
+        words.push(std::process::id().to_string());
+    }
+    words.push(program.display().to_string());
+    words.extend_from_slice(options);
+    Line { words, ends_with_us: setpriv.is_some(), stop_signal: signals.stop }
+}
+
+/// A command with a clean environment, in a process group of its own, so that
+/// Ctrl-C in the terminal reaches dbdyno only. Output goes to the end of `log`.
+pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::process::CommandExt;
+
+    let cannot = || Error::io("cannot write the log", log);
+    if let Some(folder) = log.parent() {
+        std::fs::create_dir_all(folder).map_err(cannot())?;
+    }
+    let mut options = File::options();
+    // Made here: nothing is written through a link in its place.
+    options.create(true).append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+    let output = options.open(log).map_err(cannot())?;
+    let errors = output.try_clone().map_err(cannot())?;
+    let mut command = calling(&line[0]);
+    command.args(&line[1..]).process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
+    Ok(command)
+}
+
+/// Starts `words` as servers are started, with `variables` in addition: SIGTERM asks them to end
+/// when this thread ends. With `is_piped` this process speaks to them through their standard input
+/// and output, and only errors go to `log`.
+pub fn start_detached(
+    words: &[String],
+    variables: &[(OsString, OsString)],
+    log: &Path,
+    is_piped: bool,
+) -> Result<Child, Error> {
+    let line = command_line(Path::new(&words[0]), &words[1..], Signal::SIGTERM);
+    let mut command = detached(&line.words, log)?;
+    if is_piped {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    }
+    spawn(command.envs(variables.iter().cloned()), None)
+}
+
+/// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all
+/// threads of the server are on them from their first instruction.
+pub(crate) fn spawn(command: &mut Command, cpus: Option<&[u32]>) -> Result<Child, Error> {
+    let program = PathBuf::from(command.get_program());
+    let unpin = cpus.map(pin).transpose()?;
+    let child = command.spawn().map_err(Error::io("cannot run", program));
+    drop(unpin);
+    child
+}
+
+fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
+    let before =
+        sched_getaffinity(THIS_THREAD).map_err(|errno| pin_error(cpus, errno.desc(), &CpuSet::new()))?;
+    // The caller may have kept itself to other CPUs, so what counts is what this process could use,
+    // not what it does.
+    let unpin = Unpin(before);
+    let usable = usable().map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        let index = *cpu as usize;
+        // The kernel drops CPUs that do not exist as long as one does: a server on half of its CPUs
+        // is no result.
+        if !usable.is_set(index).unwrap_or(false) {
+            return Err(pin_error(cpus, &format!("CPU {cpu} is not among them"), &usable));
+        }
+        set.set(index).map_err(|errno| pin_error(cpus, errno.desc(), &usable))?;
+    }
+    sched_setaffinity(THIS_THREAD, &set).map_err(|errno| pin_error(cpus, errno.desc(), &usable))?;
+    Ok(unpin)
+}
+
+/// Every CPU that this process may use: the kernel cuts a request for all of them down to those.
+/// Leaves this thread on all of them.
+fn usable() -> Result<CpuSet, nix::errno::Errno> {
+    let mut all = CpuSet::new();
+    for cpu in 0..CpuSet::count() {
+        all.set(cpu)?;
+    }
+    sched_setaffinity(THIS_THREAD, &all)?;
+    sched_getaffinity(THIS_THREAD)
+}
+
+fn pin_error(cpus: &[u32], why: &str, usable: &CpuSet) -> Error {
+    let joined = |cpus: &mut dyn Iterator<Item = String>| cpus.collect::<Vec<_>>().join(",");
+    let usable = (0..CpuSet::count()).filter(|cpu| usable.is_set(*cpu).unwrap_or(false));
+    Error::Pin {
+        cpus: joined(&mut cpus.iter().map(u32::to_string)),
+        why: why.to_owned(),
+        usable: joined(&mut usable.map(|cpu| cpu.to_string())),
+    }
+}
+
+/// The first executable file `name` in the folders of `PATH`.
+pub fn find_in_path(name: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let executable = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(executable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The variables that `env` prints when it is started by `command`.
+    fn variables(mut command: Command) -> Vec<String> {
+        let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        output.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_program_gets_what_it_needs_and_nothing_else() {
+        // Cargo gives a test many variables, in place of the password that a user has set.
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let found = variables(calling("env"));
+        let is_known = |name: &String| HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_");
+        assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
+    }
+
+    /// As after `kill -9` of dbdyno between the start of `setpriv` and its first step.
+    #[test]
+    fn a_server_whose_dbdyno_ended_before_it_could_ask_for_a_signal_does_not_begin() {
+        let folder = tempfile::tempdir().unwrap();
+        let begun = folder.path().join("begun");
+        let mut words =
+            command_line(Path::new("touch"), &[begun.display().to_string()], Signal::SIGKILL).words;
+        let run = |words: &[String]| calling(&words[0]).args(&words[1..]).status().unwrap().success();
+        let own = std::process::id().to_string();
+        let parent = words.iter().position(|word| *word == own).unwrap();
+        words[parent] = "1".to_owned();
+        assert!(!run(&words) && !begun.exists());
+        words[parent] = own;
+        assert!(run(&words) && begun.exists());
+    }
+
+    #[test]
+    fn the_child_is_on_its_cpus_and_the_thread_is_back_on_its_own() {
+        let before = sched_getaffinity(THIS_THREAD).unwrap();
+        let last = (0..CpuSet::count()).rev().find(|cpu| before.is_set(*cpu).unwrap()).unwrap();
+        let mut command = Command::new("grep");
+        command.args(["Cpus_allowed_list", "/proc/self/status"]).stdout(Stdio::piped());
+        let output =
+            spawn(&mut command, Some(&[u32::try_from(last).unwrap()])).unwrap().wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("Cpus_allowed_list:\t{last}\n"));
+        assert_eq!(sched_getaffinity(THIS_THREAD).unwrap(), before);
+    }
+
+    #[test]
+    fn a_thread_that_keeps_to_one_cpu_can_start_a_server_on_another() {
+        let before = sched_getaffinity(THIS_THREAD).unwrap();
+        let cpus: Vec<usize> = (0..CpuSet::count()).filter(|cpu| before.is_set(*cpu).unwrap()).collect();
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        let mut own = CpuSet::new();
+        own.set(first).unwrap();
+        sched_setaffinity(THIS_THREAD, &own).unwrap();
+        let child = spawn(&mut Command::new("true"), Some(&[u32::try_from(last).unwrap()]));
+        let after = sched_getaffinity(THIS_THREAD).unwrap();
+        sched_setaffinity(THIS_THREAD, &before).unwrap();
+        assert!(child.unwrap().wait().unwrap().success());
+        assert_eq!(after, own);
+    }
+
+    #[test]
+    fn a_cpu_that_the_machine_lacks_is_an_error_that_names_those_it_has() {
+        let message = spawn(&mut Command::new("true"), Some(&[0, 1000])).unwrap_err().to_string();
+        assert!(
+            message.starts_with("cannot run the server on CPUs 0,1000: CPU 1000 is not among them"),
+            "{message}"
+        );
+        assert!(message.contains("lets dbdyno use 0"), "{message}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Configure, initialise, start, pin and stop servers; name and claim those that others run.
+//!
+//! A [`Base`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and
+//! runs it on a private unix socket. [`address`] and [`Family::claim`](crate::Family::claim) are for servers that dbdyno
+//! neither starts nor stops. [`intents`] turns what a plan says of configurations into the options
+//! of each product and version.
+
+pub(crate) mod abilities;
+mod asked;
+pub(crate) mod base;
+pub(crate) mod certificates;
+mod cgroup;
+pub(crate) mod claim;
+mod copy;
+pub(crate) mod datadir;
+mod error;
+pub(crate) mod family;
+mod folder;
+mod guard;
+pub(crate) mod home;
+pub(crate) mod installer;
+pub(crate) mod launch;
+mod leftovers;
+mod log;
+mod port;
+mod process;
+#[cfg(test)]
+#[path = "../../tests/support/program.rs"]
+mod program;
+mod ready;
+pub(crate) mod release;
+pub(crate) mod running;
+mod snapshot;
+pub(crate) mod started;
+pub(crate) mod template;
+pub(crate) mod tls_options;
+pub(crate) mod tmp_dir;
+
+pub mod address;
+pub mod intents;
+
+pub use abilities::{Abilities, Question, ThreadPool, TlsAbility};
+pub use address::{credentials, tls_settings};
+pub use asked::{Bounds, Unanswered, ask, output};
+pub use base::Base;
+pub use certificates::Certificates;
+pub use cgroup::Cgroup;
+pub use claim::{Claim, MARK_TABLE};
+pub use copy::Copied;
+pub use datadir::{prepare as prepare_data, remove_data};
+pub use error::Error;
+pub use family::{FamilyFacts, FileLogin, TlsOption};
+pub use folder::{find_named, list, servers_dir};
+pub use home::Home;
+pub use launch::{calling, find_in_path, start_detached};
+pub use leftovers::remove_leftovers;
+pub use process::Stopped;
+pub use running::{Data, Running};
+pub use snapshot::{Snapshot, SnapshotFile, SnapshotInfo};
+pub use started::{Server, ServerSpec};

@@ -1,0 +1,277 @@
+//! A server that dbdyno started, of any product: its process, its files, and how it ends.
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Target;
+
+use crate::server::launch::Line;
+use crate::server::log::Part;
+use crate::server::process::{Process, Stopped};
+use crate::server::ready::Probe;
+use crate::server::tmp_dir::TmpDir;
+use crate::server::{Cgroup, Error, Home, cgroup, datadir, launch, log};
+
+/// Time that [`Running::stop`] gives a server to end by itself.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// The same when the value is dropped, which happens on errors: no one waits long then.
+const DROP_LIMIT: Duration = Duration::from_secs(10);
+
+const POLL: Duration = Duration::from_millis(10);
+
+/// What a server begins on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Data {
+    /// A fresh data directory; one that is there is replaced if it is dbdyno's.
+    Fresh,
+    /// The data directory as it lies there, which dbdyno must have made.
+    AsItIs,
+    /// The same, and the server does not load again what its caches held when it was stopped.
+    Cold,
+}
+
+/// What is needed to start a server whose data directory is ready.
+pub(crate) struct Start<'a> {
+    /// Product and version for people.
+    pub(crate) title: String,
+    pub(crate) line: Line,
+    pub(crate) cpus: Option<&'a [u32]>,
+    pub(crate) home: Home,
+    pub(crate) data_dir: PathBuf,
+    /// Of its temporary files, where they do not lie in the data directory.
+    pub(crate) tmp_dir: Option<TmpDir>,
+    pub(crate) log: PathBuf,
+    /// The superuser's.
+    pub(crate) login: Target,
+    /// See [`Probe::is_worth_it`].
+    pub(crate) is_worth_asking: &'a (dyn Fn(u32) -> bool + Sync),
+    /// Time from spawning to the first answer.
+    pub(crate) timeout: Duration,
+    pub(crate) cancel: Arc<AtomicBool>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A running server. Dropping the value stops it.
+#[derive(Debug)]
+pub struct Running {
+    title: String,
+    process: Process,
+    /// Holds the socket. `None` only once the server has been stopped and its home taken.
+    home: Option<Home>,
+    /// The data directory, absolute.
+    pub data_dir: PathBuf,
+    /// Removed once the server has ended.
+    _tmp_dir: Option<TmpDir>,
+    /// The log file, absolute.
+    pub log: PathBuf,
+    /// Program and options as they were run; it holds no secret.
+    pub command_line: Vec<String>,
+    /// What a reader of the run should know about how the server was started.
+    pub notes: Vec<String>,
+    cancel: Arc<AtomicBool>,
+    /// Bytes of the log that belong to earlier starts.
+    log_start: u64,
+    /// Logins of ours that the server refused because it still started.
+    refused_probes: AtomicUsize,
+}
+
+impl Running {
+    /// Spawns the server and waits until it answers.
+    pub(crate) fn start(start: Start<'_>) -> Result<Self, Error> {
+        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, cancel, mut notes, .. } = start;
+        if !line.ends_with_us {
+            notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
+        }
+        if let Some(cgroup) = home.cgroup() {
+            line.words = [cgroup.entering(), line.words].concat();
+        }
+        let log_start = log::length(&log);
+        let mut command = launch::detached(&line.words, &log)?;
+        datadir::note_start(&data_dir)?;
+        let process = Process::new(launch::spawn(&mut command, cpus)?, line.stop_signal);
+        let home = Some(home);
+        let command_line = line.words;
+        let server = Self {
+            title,
+            process,
+            home,
+            data_dir,
+            _tmp_dir: tmp_dir,
+            log,
+            command_line,
+            notes,
+            cancel,
+            log_start,
+            refused_probes: AtomicUsize::new(0),
+        };
+        datadir::note_server(&server.data_dir, server.pid())?;
+        server.wait_for_answer(start.login, start.is_worth_asking, start.timeout)?;
+        Ok(server)
+    }
+
+    /// Has an event loop of its own, in a thread of its own: the caller may be in one.
+    fn wait_for_answer(
+        &self,
+        mut login: Target,
+        is_worth_it: &(dyn Fn(u32) -> bool + Sync),
+        limit: Duration,
+    ) -> Result<(), Error> {
+        if let Some(options) = login.login_mut() {
+            options.manner.limits.login = limit;
+        }
+        // The engine does not matter to a session that asks for nothing.
+        let endpoint = login.endpoint("", true);
+        let probe = Probe { endpoint, is_worth_it, refused: &self.refused_probes };
+        let cannot = || Error::io("cannot watch the server on", &self.data_dir);
+        let waits = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(cannot())?.block_on(self.until_answered(&probe, limit))
+        };
+        std::thread::scope(|scope| {
+            let waiting = std::thread::Builder::new().spawn_scoped(scope, waits).map_err(cannot())?;
+            waiting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    async fn until_answered(&self, probe: &Probe<'_>, limit: Duration) -> Result<(), Error> {
+        let spawned = Instant::now();
+        let mut answered = pin!(probe.answered(self.pid()));
+        while tokio::time::timeout(POLL, answered.as_mut()).await.is_err() {
+            let (server, log) = (self.title.clone(), self.log.clone());
+            if let Some(status) = self.exit_status() {
+                let log_tail = self.last_words();
+                return Err(Error::DiedAtStart { server, status: self.end_of(status), log, log_tail });
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled { what: format!("starting {server}") });
+            }
+            if spawned.elapsed() >= limit {
+                let log_tail = self.last_words();
+                return Err(Error::NoAnswer { server, limit, log, log_tail });
+            }
+        }
+        Ok(())
+    }
+
+    /// The server's first process. Of MariaDB and MySQL it is the only one, and all that the server
+    /// uses is charged there; PostgreSQL's others are its children.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The control group that limits its memory, if it has one.
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.home.as_ref().and_then(Home::cgroup)
+    }
+
+    /// Whether the process is there; a server that was killed or crashed is not.
+    pub fn is_running(&self) -> bool {
+        self.exit_status().is_none()
+    }
+
+    /// How the process ended; `None` while it runs.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        self.process.exit_status()
+    }
+
+    /// An exit status in words, with the kernel's reason for it where that is known.
+    pub fn end_of(&self, status: ExitStatus) -> String {
+        match self.cgroup().filter(|group| group.kills() > 0) {
+            Some(group) => format!(
+                "{status}: the kernel killed it, because it needed more than its memory limit of {}",
+                cgroup::size_text(group.memory_limit_bytes)
+            ),
+            None => status.to_string(),
+        }
+    }
+
+    /// The last lines that this start has logged.
+    pub fn log_tail(&self, lines: usize) -> String {
+        log::tail(&self.this_starts_log(), lines)
+    }
+
+    /// The end of what this start has logged, with the errors further above: servers that crash
+    /// write at length how they do.
+    pub fn last_words(&self) -> String {
+        log::reason(&self.this_starts_log())
+    }
+
+    /// The last errors of what this start has logged, if there are any.
+    pub fn logged_errors(&self) -> Option<String> {
+        log::errors(&self.this_starts_log())
+    }
+
+    fn this_starts_log(&self) -> Part<'_> {
+        let refused_probes = self.refused_probes.load(Ordering::Relaxed);
+        Part { path: &self.log, start: self.log_start, refused_probes }
+    }
+
+    /// Asks the server to end, kills it after 60 s, and says which.
+    pub fn stop(self) -> Result<Stopped, Error> {
+        self.stop_within(STOP_LIMIT)
+    }
+
+    /// [`Running::stop`] with another limit; a large buffer pool of dirty pages may need it.
+    pub fn stop_within(self, limit: Duration) -> Result<Stopped, Error> {
+        self.end(limit)
+    }
+
+    fn end(&self, limit: Duration) -> Result<Stopped, Error> {
+        self.process.stop(limit, &self.cancel).map_err(Error::io("cannot stop the server on", &self.data_dir))
+    }
+
+    /// Stops the server so that another start can go on with its data, in the same home, under the
+    /// same socket. An error when it ended in another way than by a clean stop.
+    pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
+        let stopped = self.end(limit)?;
+        let server = self.title.clone();
+        if stopped.killed {
+            return Err(Error::Killed { server, limit });
+        }
+        match self.home.take() {
+            Some(home) if stopped.code == Some(0) && !stopped.had_ended => Ok((stopped, home)),
+            _ => {
+                let (stopped, log, log_tail) = (stopped.to_string(), self.log.clone(), self.last_words());
+                Err(Error::NotAtRest { server, stopped, log, log_tail })
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // After `stop` this finds the process ended and does nothing. There is no one to report a
+        // failure to.
+        let _ = self.process.stop(DROP_LIMIT, &self.cancel);
+    }
+}
+
+/// Servers change into their data directory, so relative paths would mean others to them. Whatever
+/// exists of the path is resolved, so that the server's command line and the mark name the same
+/// folder.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
+    made.canonicalize().or_else(|_| absolute_itself(&made))
+}
+
+/// The same for a folder that dbdyno makes itself: what leads to it is resolved, and a link in its
+/// own place is not.
+pub(crate) fn absolute_itself(path: &Path) -> Result<PathBuf, Error> {
+    let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
+    match (made.parent(), made.file_name()) {
+        (Some(parent), Some(name)) => Ok(absolute(parent)?.join(name)),
+        _ => Ok(made),
+    }
+}
+
+/// The log's absolute path, with the extension `.log` if it has none.
+pub(crate) fn absolute_log(path: &Path) -> Result<PathBuf, Error> {
+    let path = absolute(path)?;
+    // MySQL would add `.err` to a name without extension and log where no one looks.
+    Ok(if path.extension().is_some() { path } else { path.with_extension("log") })
+}

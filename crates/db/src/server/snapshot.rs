@@ -1,0 +1,280 @@
+//! Snapshots: a data directory at rest, kept to be copied, so that whatever begins on a copy begins
+//! on the same bytes.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::server::copy::{Copied, files_below, forget_cached, sync};
+use crate::server::{Error, datadir};
+
+const DATA: &str = "data";
+
+/// What the data are. It is written last: a snapshot that has it is whole.
+const ABOUT: &str = "snapshot.json";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotInfo {
+    /// In order of their paths.
+    pub files: Vec<SnapshotFile>,
+    /// Lengths of all files, holes included.
+    pub bytes: u64,
+    /// SHA-256 over path, length and content of each file, in hexadecimal digits.
+    pub sha256: String,
+    /// What the maker of the data must know of them.
+    pub knowledge: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotFile {
+    /// Below the data directory.
+    pub path: PathBuf,
+    pub bytes: u64,
+}
+
+/// A data directory at rest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    folder: PathBuf,
+    pub info: SnapshotInfo,
+}
+
+impl Snapshot {
+    /// Makes the data directory `data_dir` a snapshot in `folder`: it is moved there, so that it
+    /// costs no copy, and read once for its checksum. Nothing may run on it. Both must lie in one
+    /// filesystem. A snapshot that is there is replaced.
+    pub fn take(
+        data_dir: &Path,
+        folder: &Path,
+        knowledge: Value,
+        cancel: &AtomicBool,
+    ) -> Result<Self, Error> {
+        if is_link(folder) {
+            return Err(Error::NotOurs { path: folder.to_path_buf(), mark: datadir::MARK });
+        }
+        datadir::check_at_rest(data_dir, cancel)?;
+        remove(folder)?;
+        fs::create_dir_all(folder).map_err(Error::io("cannot make the snapshot folder", folder))?;
+        let data = folder.join(DATA);
+        fs::rename(data_dir, &data).map_err(Error::io("cannot move the data directory to", data.clone()))?;
+        let (files, bytes, sha256) = summed(&data, cancel)?;
+        let snapshot =
+            Self { folder: folder.to_path_buf(), info: SnapshotInfo { files, bytes, sha256, knowledge } };
+        sync(folder)?;
+        forget_cached(&data)?;
+        write_about(&folder.join(ABOUT), &snapshot.info)?;
+        Ok(snapshot)
+    }
+
+    /// The snapshot in `folder`; `None` when there is none, or one that was cut short, or a link in
+    /// its place.
+    pub fn open(folder: &Path) -> Option<Self> {
+        if is_link(folder) {
+            return None;
+        }
+        let about = folder.join(ABOUT);
+        // Whatever else has its place was not put there by dbdyno, and might not end.
+        if !fs::symlink_metadata(&about).is_ok_and(|found| found.is_file()) {
+            return None;
+        }
+        let text = fs::read(about).ok()?;
+        let info: SnapshotInfo = serde_json::from_slice(&text).ok()?;
+        folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
+    }
+
+    /// Makes `data_dir` a copy; one that is there must be dbdyno's, and is replaced. The copy is on
+    /// the disk and not in the page cache when this returns, whether its blocks are shared or were
+    /// written.
+    pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
+        let data = self.folder.join(DATA);
+        // By names and lengths: what a failing disk or a stray hand does shows there most often,
+        // and reading all of the data before each copy would cost as much as the copy.
+        compare(&data, &self.info.files)?;
+        datadir::prepare(data_dir, cancel)?;
+        let copied = datadir::fill(&data, data_dir, cancel)?;
+        forget_cached(data_dir)?;
+        Ok(copied)
+    }
+}
+
+/// Writes what data are, whole and to the disk or not at all.
+pub(crate) fn write_about(path: &Path, about: &impl Serialize) -> Result<(), Error> {
+    let unfinished = path.with_added_extension("unfinished");
+    let write = || {
+        let mut file = File::create(&unfinished)?;
+        file.write_all(&serde_json::to_vec_pretty(about)?)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)
+    };
+    write().map_err(Error::io("cannot write", path))
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
+}
+
+/// Removes the snapshot in `folder`, whole or not; none there is fine.
+fn remove(folder: &Path) -> Result<(), Error> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    // First what makes it whole.
+    match fs::remove_file(folder.join(ABOUT)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("cannot remove", folder.join(ABOUT))(error));
+        }
+        _ => {}
+    }
+    datadir::remove_data(&folder.join(DATA))
+}
+
+/// Compares what lies in `data` with what lay there once, by names and lengths.
+pub(crate) fn compare(data: &Path, files: &[SnapshotFile]) -> Result<(), Error> {
+    let changed = |what: String| Error::Snapshot { path: data.to_path_buf(), what };
+    let there = listed(data)?;
+    if let Some((is, was)) = there.iter().zip(files).find(|(is, was)| is != was) {
+        return Err(changed(format!(
+            "{} with {} bytes in place of {} with {}",
+            is.path.display(),
+            is.bytes,
+            was.path.display(),
+            was.bytes
+        )));
+    }
+    match there.len() == files.len() {
+        true => Ok(()),
+        false => Err(changed(format!("{} files in place of {}", there.len(), files.len()))),
+    }
+}
+
+/// All files below `data` but the mark, in order of their paths.
+pub(crate) fn listed(data: &Path) -> Result<Vec<SnapshotFile>, Error> {
+    let mut files = Vec::new();
+    for path in files_below(data)? {
+        let below = path.strip_prefix(data).unwrap_or(&path).to_path_buf();
+        if below == Path::new(datadir::MARK) {
+            continue;
+        }
+        let bytes = fs::metadata(&path).map_err(Error::io("cannot look at", path.clone()))?.len();
+        files.push(SnapshotFile { path: below, bytes });
+    }
+    Ok(files)
+}
+
+/// Files, their bytes and the checksum over all of them.
+fn summed(data: &Path, cancel: &AtomicBool) -> Result<(Vec<SnapshotFile>, u64, String), Error> {
+    let files = listed(data)?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    for file in &files {
+        let path = data.join(&file.path);
+        digest.update(file.path.as_os_str().as_encoded_bytes());
+        digest.update(file.bytes.to_le_bytes());
+        let mut opened = File::open(&path).map_err(Error::io("cannot open", path.clone()))?;
+        loop {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled { what: format!("reading {}", path.display()) });
+            }
+            match opened.read(&mut buffer).map_err(Error::io("cannot read", path.clone()))? {
+                0 => break,
+                read => digest.update(&buffer[..read]),
+            }
+        }
+    }
+    let sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let bytes = files.iter().map(|file| file.bytes).sum();
+    Ok((files, bytes, sha256))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
+    /// A marked data directory with two files.
+    fn data_dir(folder: &Path) -> PathBuf {
+        let data_dir = folder.join("1-a");
+        datadir::prepare(&data_dir, &GO_ON).unwrap();
+        fs::create_dir(data_dir.join("ib")).unwrap();
+        fs::write(data_dir.join("ibdata1"), "system").unwrap();
+        fs::write(data_dir.join("ib/t.ibd"), "rows").unwrap();
+        data_dir
+    }
+
+    #[test]
+    fn each_copy_has_the_bytes_of_the_snapshot_whatever_was_done_to_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = data_dir(folder.path());
+        let taken =
+            Snapshot::take(&data_dir, &folder.path().join("s"), json!({ "rows": 3 }), &GO_ON).unwrap();
+        assert!(!data_dir.exists(), "moved, not copied");
+        for _ in 0..2 {
+            assert_eq!(taken.restore(&data_dir, &GO_ON).unwrap().files, 2);
+            assert_eq!(fs::read_to_string(data_dir.join("ib/t.ibd")).unwrap(), "rows");
+            assert!(!data_dir.join("ib/new").exists() && data_dir.join(datadir::MARK).exists());
+            fs::write(data_dir.join("ib/t.ibd"), "changed").unwrap();
+            fs::write(data_dir.join("ib/new"), "x").unwrap();
+        }
+        let found = Snapshot::open(&folder.path().join("s")).unwrap();
+        assert_eq!(found, taken);
+        assert_eq!((found.info.bytes, &found.info.knowledge), (10, &json!({ "rows": 3 })));
+    }
+
+    #[test]
+    fn a_snapshot_is_neither_put_nor_found_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (theirs, link) = (folder.path().join("theirs"), folder.path().join("s"));
+        Snapshot::take(&data_dir(folder.path()), &theirs, Value::Null, &GO_ON).unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        assert_eq!(Snapshot::open(&link), None);
+        let refused = Snapshot::take(&data_dir(folder.path()), &link, Value::Null, &GO_ON);
+        assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        assert!(Snapshot::open(&theirs).is_some());
+    }
+
+    #[test]
+    fn the_checksum_is_of_names_and_contents() {
+        let sum_of = |change: fn(&Path)| {
+            let folder = tempfile::tempdir().unwrap();
+            let data_dir = data_dir(folder.path());
+            change(&data_dir);
+            summed(&data_dir, &GO_ON).unwrap().2
+        };
+        let plain = sum_of(|_| {});
+        assert_eq!(plain, sum_of(|data| fs::write(data.join(datadir::MARK), "another mark").unwrap()));
+        assert_ne!(plain, sum_of(|data| fs::write(data.join("ibdata1"), "sYstem").unwrap()));
+        assert_ne!(plain, sum_of(|data| fs::rename(data.join("ibdata1"), data.join("ibdata2")).unwrap()));
+    }
+
+    #[test]
+    fn a_snapshot_that_has_changed_is_not_copied_and_one_that_was_cut_short_is_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = data_dir(folder.path());
+        let place = folder.path().join("s");
+        let taken = Snapshot::take(&data_dir, &place, Value::Null, &GO_ON).unwrap();
+        fs::write(place.join("data/ib/t.ibd"), "rowss").unwrap();
+        let message = taken.restore(&data_dir, &GO_ON).unwrap_err().to_string();
+        assert!(message.contains("ib/t.ibd with 5 bytes in place of ib/t.ibd with 4"), "{message}");
+        fs::remove_file(place.join(ABOUT)).unwrap();
+        assert_eq!(Snapshot::open(&place), None);
+    }
+
+    #[test]
+    fn a_directory_that_is_not_ours_does_not_become_a_snapshot() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = folder.path().join("theirs");
+        fs::create_dir(&data_dir).unwrap();
+        fs::write(data_dir.join("precious"), "x").unwrap();
+        let refused = Snapshot::take(&data_dir, &folder.path().join("s"), Value::Null, &GO_ON);
+        assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        assert!(data_dir.join("precious").exists());
+    }
+}

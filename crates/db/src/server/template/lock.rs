@@ -1,0 +1,105 @@
+//! Who may make a template: locks on folders, which the kernel takes back from a process that ends.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use tempfile::TempDir;
+
+use crate::server::Error;
+
+/// How names of folders begin in which templates are made. The hash of the template follows.
+pub(super) const PREFIX: &str = ".dbdyno-";
+
+/// How often a folder that others work in is tried.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a
+/// network).
+#[derive(Debug)]
+struct FolderLock {
+    _flock: Option<Flock<File>>,
+}
+
+/// Held to make one template, alone on this machine.
+#[derive(Debug)]
+pub(super) struct TemplateLock {
+    folder: PathBuf,
+    _lock: FolderLock,
+}
+
+/// The lock on `folder`. `None` when it is not there, when it was renamed or removed meanwhile, or
+/// when another process holds it.
+fn lock_of(folder: &Path) -> Option<FolderLock> {
+    let file = File::open(folder).ok()?;
+    let opened = file.metadata().ok()?.ino();
+    let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Some(lock),
+        Err((_, Errno::EWOULDBLOCK)) => return None,
+        Err(_) => None,
+    };
+    let named = fs::metadata(folder).ok()?.ino();
+    (named == opened).then_some(FolderLock { _flock: lock })
+}
+
+impl TemplateLock {
+    /// Waits until no other makes the template with this hash in `template_dir`, and removes what
+    /// makers that were killed have left there.
+    pub(super) fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
+        let folder = template_dir.join(format!("{PREFIX}{hash}"));
+        loop {
+            fs::create_dir_all(&folder).map_err(Error::io("cannot make", folder.clone()))?;
+            if let Some(lock) = lock_of(&folder) {
+                let template_lock = Self { folder, _lock: lock };
+                for left in entries(&template_lock.folder) {
+                    let _ = fs::remove_dir_all(left);
+                }
+                sweep(template_dir);
+                return Ok(template_lock);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled { what: format!("waiting for {}", folder.display()) });
+            }
+            sleep(POLL);
+        }
+    }
+
+    /// An empty folder that goes with its value. Short: old bootstraps put a socket into it, and
+    /// paths of sockets are limited. Its name is new: a server that a killed maker has left may
+    /// still write where it was asked to.
+    pub(super) fn workplace(&self) -> Result<TempDir, Error> {
+        tempfile::Builder::new()
+            .prefix("")
+            .tempdir_in(&self.folder)
+            .map_err(Error::io("cannot make a folder in", self.folder.clone()))
+    }
+}
+
+/// Removes what makers that were killed have left in `template_dir`: no one else's folder can be
+/// locked. What cannot be removed is tried again by the next who wants a template.
+pub(super) fn sweep(template_dir: &Path) {
+    let is_makers = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+    };
+    for folder in entries(template_dir).filter(is_makers) {
+        if let Some(FolderLock { _flock: Some(_) }) = lock_of(&folder).as_ref() {
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+impl Drop for TemplateLock {
+    fn drop(&mut self) {
+        // Those who wait for the lock see that the folder is gone, and look for the template again.
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}

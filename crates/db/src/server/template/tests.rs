@@ -1,0 +1,163 @@
+//! Tests of templates: made once, whole or not at all, by one at a time.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::server::Base;
+use crate::server::release::ConfigProduct;
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+/// A folder for templates, a base directory with a server program, and how often data were made.
+struct Desk {
+    folder: TempDir,
+    made: AtomicUsize,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self { folder: tempfile::tempdir().unwrap(), made: AtomicUsize::new(0) };
+        fs::create_dir_all(desk.base_dir().join("bin")).unwrap();
+        desk.rebuild("first");
+        desk
+    }
+
+    fn base_dir(&self) -> PathBuf {
+        self.folder.path().join("base")
+    }
+
+    fn rebuild(&self, text: &str) {
+        fs::write(self.base_dir().join("bin/mysqld"), text).unwrap();
+    }
+
+    fn templates(&self) -> PathBuf {
+        self.folder.path().join("templates")
+    }
+
+    fn key(&self, option: &str) -> Key {
+        let base = Base::sample_in(&self.base_dir(), ConfigProduct::MYSQL, (8, 0, 31));
+        Key::new(&base, "", &[option.to_owned()], None).unwrap()
+    }
+
+    fn ready(&self, option: &str) -> Template {
+        let make = |work: &Path| {
+            self.made.fetch_add(1, Ordering::Relaxed);
+            made_data(work)
+        };
+        Template::ready(&self.key(option), &self.templates(), &GO_ON, make).unwrap()
+    }
+
+    fn made(&self) -> usize {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Names in the folder of templates.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.templates()).unwrap().flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn made_data(work: &Path) -> Result<(), Error> {
+    let data = work.join(DATA);
+    fs::create_dir_all(data.join("mysql")).unwrap();
+    fs::write(data.join("mysql/user"), "root").unwrap();
+    fs::write(data.join("ibdata1"), "pages").unwrap();
+    Ok(())
+}
+
+#[test]
+fn a_template_is_made_once_and_copied_with_its_mark() {
+    let desk = Desk::new();
+    for name in ["a", "b"] {
+        let data_dir = desk.folder.path().join(name);
+        desk.ready("x").copy_to(&data_dir, &GO_ON).unwrap();
+        assert_eq!(fs::read_to_string(data_dir.join("mysql/user")).unwrap(), "root");
+        assert!(data_dir.join(datadir::MARK).is_file() && !data_dir.join(ABOUT).exists());
+        // What a server does with its copy is no matter of the template.
+        fs::write(data_dir.join("ibdata1"), "more pages").unwrap();
+    }
+    desk.ready("y");
+    assert_eq!((desk.made(), desk.names().len()), (2, 2));
+}
+
+#[test]
+fn who_wants_one_that_another_makes_waits_for_it() {
+    let desk = Desk::new();
+    let make = |work: &Path| {
+        desk.made.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(200));
+        made_data(work)
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| Template::ready(&desk.key("x"), &desk.templates(), &GO_ON, make).unwrap());
+        }
+    });
+    assert_eq!((desk.made(), desk.names()), (1, vec![desk.key("x").name()]));
+}
+
+#[test]
+fn one_that_could_not_be_made_leaves_nothing_and_is_made_by_the_next() {
+    let desk = Desk::new();
+    let failed = Template::ready(&desk.key("x"), &desk.templates(), &GO_ON, |work| {
+        let _ = made_data(work);
+        Err(Error::io("no space left for", work)(std::io::ErrorKind::StorageFull.into()))
+    });
+    assert!(failed.is_err());
+    assert_eq!(desk.names(), Vec::<String>::new());
+    desk.ready("x");
+    assert_eq!(desk.made(), 1);
+}
+
+/// The folder of a maker that was killed has no lock any more.
+#[test]
+fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again() {
+    let desk = Desk::new();
+    let hash = desk.key("x").hash.clone();
+    for hash in [hash.as_str(), "0123456789abcdef"] {
+        made_data(&desk.templates().join(format!("{}{hash}/abcdef", lock::PREFIX))).unwrap();
+    }
+    let strangers = desk.templates().join(".ssh");
+    fs::create_dir(&strangers).unwrap();
+    desk.ready("x");
+    let whole = vec![".ssh".to_owned(), desk.key("x").name()];
+    assert_eq!((desk.made(), desk.names()), (1, whole.clone()));
+    // This one had just made the template.
+    fs::create_dir(desk.templates().join(format!("{}{hash}", lock::PREFIX))).unwrap();
+    desk.ready("x");
+    assert_eq!((desk.made(), desk.names()), (1, whole));
+}
+
+#[test]
+fn one_that_was_cut_short_or_has_lost_something_is_made_anew() {
+    let desk = Desk::new();
+    let folder = desk.templates().join(desk.key("x").name());
+    let harm: [&dyn Fn(); 4] = [
+        &|| fs::remove_file(folder.join(ABOUT)).unwrap(),
+        &|| fs::remove_file(folder.join("data/mysql/user")).unwrap(),
+        &|| fs::write(folder.join("data/ibdata1"), "").unwrap(),
+        &|| fs::remove_file(folder.join("data").join(datadir::MARK)).unwrap(),
+    ];
+    desk.ready("x");
+    for (at, harm) in harm.iter().enumerate() {
+        harm();
+        desk.ready("x");
+        assert_eq!(desk.made(), at + 2, "harm {at}");
+    }
+    assert_eq!(desk.names(), [desk.key("x").name()]);
+}
+
+#[test]
+fn a_build_that_was_made_anew_gets_a_template_of_its_own() {
+    let desk = Desk::new();
+    desk.ready("x");
+    desk.rebuild("second build");
+    desk.ready("x");
+    assert_eq!((desk.made(), desk.names().len()), (2, 2));
+}

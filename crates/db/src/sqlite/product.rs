@@ -1,0 +1,204 @@
+//! SQLite as a [`Product`].
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::{Options, Sqlite, SqliteSession, capabilities, server};
+use crate::product::{
+    Connection, Debt, Description, LimitedSession, Product, Texts, Work, cell, permitted, version_numbers,
+};
+use crate::server::FamilyFacts;
+use crate::{Bounds, Capabilities, Endpoint, Result, Session};
+
+/// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and
+/// a number that moves when another connection commits.
+const COUNTERS: &[&str] = &["page_count", "freelist_count", "page_size", "data_version"];
+
+/// SQLite's settings that change what a benchmark measures.
+const SETTINGS: &[&str] = &[
+    "auto_vacuum",
+    "cache_size",
+    "cache_spill",
+    "encoding",
+    "foreign_keys",
+    "journal_mode",
+    "journal_size_limit",
+    "locking_mode",
+    "mmap_size",
+    "page_size",
+    "secure_delete",
+    "synchronous",
+    "temp_store",
+    "wal_autocheckpoint",
+];
+
+impl Connection for SqliteSession {
+    fn in_transaction(&self) -> bool {
+        self.in_transaction()
+    }
+
+    fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
+        let handle = self.interrupt_handle();
+        Some(Box::new(move || handle.interrupt()))
+    }
+}
+
+impl Product for Sqlite {
+    const NAME: &'static str = "sqlite";
+    const ABOUT: &'static str = "SQLite, embedded; no server needed";
+    const TABLES: &'static str =
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name";
+    const EXPLAIN: &'static [(&'static str, &'static str)] = &[("EXPLAIN QUERY PLAN", Self::NAME)];
+
+    const FACTS: &'static FamilyFacts = &server::FACTS;
+
+    type Options = Options;
+    type Session = SqliteSession;
+
+    fn capabilities(_engine: &str, _owned: bool) -> Capabilities {
+        capabilities()
+    }
+
+    async fn connect(options: &Options) -> Result<SqliteSession> {
+        SqliteSession::open(options)
+    }
+
+    fn open_file(folder: &Path, settings: &[(String, String)], is_fresh: bool) -> Result<Endpoint> {
+        server::open_file(folder, settings, is_fresh)
+    }
+
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description> {
+        let version_text = cell(session, "SELECT sqlite_version()").await?.unwrap_or_default();
+        let mut settings = pragmas(session, SETTINGS).await?;
+        let options = session.rows("PRAGMA compile_options").await?;
+        let options: Vec<String> = options.into_iter().flatten().flatten().collect();
+        settings.insert("compile_options".to_owned(), options.join(" "));
+        Ok(Description {
+            product: "SQLite".to_owned(),
+            version: version_numbers(&version_text),
+            version_text,
+            engine: "SQLite".to_owned(),
+            settings,
+            ..Description::default()
+        })
+    }
+
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
+        pragmas(session, COUNTERS).await
+    }
+
+    async fn debt(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<Debt> {
+        let mut debt = Debt::default();
+        let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
+        let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
+        debt.capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
+        // Looks and does nothing (SQLite 3.51). Answers busy, frames in the log, frames written
+        // back; -1 without a log.
+        let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
+        let column = |index: usize| number(answer.first()?.get(index)?.clone());
+        if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {
+            debt.level("wal_bytes", Some((frames - done) * bytes));
+        }
+        Ok(debt)
+    }
+
+    fn quiet_at(level: &str, debt: &Debt, _bounds: &Bounds) -> Option<i64> {
+        if level == "wal_bytes" { debt.capacities.get("autocheckpoint_bytes").copied() } else { None }
+    }
+
+    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
+        // Statistics, then a checkpoint where there is a write-ahead log.
+        for table in tables {
+            let part = Instant::now();
+            let sql = format!("ANALYZE \"{}\"", table.replace('"', "\"\""));
+            work.session.query(sql.as_bytes()).await?;
+            work.ended(&format!("analyze {table}"), part);
+        }
+        if cell(&mut work.session, "PRAGMA journal_mode").await?.as_deref() != Some("wal") {
+            return Ok(());
+        }
+        let part = Instant::now();
+        // Answers busy (0 or 1), frames in the log, frames written back; an emptied log has 0
+        // frames.
+        let answer = work.session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await?;
+        work.ended("checkpoint", part);
+        let number = |column: usize| answer.first()?.get(column)?.as_deref()?.parse::<i64>().ok();
+        work.fact("wal_frames_left", number(1));
+        if number(0) != Some(0) {
+            work.note("the checkpoint was not complete: another connection was reading");
+        }
+        Ok(())
+    }
+}
+
+async fn pragmas(session: &mut LimitedSession<'_, Sqlite>, names: &[&str]) -> Result<Texts> {
+    let mut values = Texts::new();
+    for &name in names {
+        if let Some(value) = cell(session, &format!("PRAGMA {name}")).await? {
+            values.insert(name.to_owned(), value);
+        }
+    }
+    Ok(values)
+}
+
+fn number(text: Option<String>) -> Option<i64> {
+    text?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::{self, testing};
+    use crate::{Endpoint, Target, debt, describe, status};
+
+    #[tokio::test]
+    async fn sqlite_reports_its_pages_and_settings() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "wal"), ("page_size", "8192")]);
+        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
+        let mut session = endpoint.connect().await.unwrap();
+        session.query(b"CREATE TABLE t (a)").await.unwrap();
+        let counters = status(&mut session).await.unwrap();
+        assert_eq!((counters["page_count"], counters["page_size"]), (2, 8192));
+        assert_eq!(counters["freelist_count"], 0);
+        assert!(counters.contains_key("data_version"));
+
+        let description = describe(&mut session).await.unwrap();
+        assert_eq!((description.product.as_str(), description.version[0]), ("SQLite", 3));
+        assert_eq!(description.settings["journal_mode"], "wal");
+        assert_eq!(description.settings["page_size"], "8192");
+        assert!(description.settings["compile_options"].contains("THREADSAFE"), "{description:?}");
+        for setting in SETTINGS {
+            assert!(description.settings.contains_key(*setting), "{setting}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_lies_in_the_log_is_owed_until_a_checkpoint() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "wal")]);
+        let capabilities = sqlite::capabilities();
+        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: capabilities.clone() };
+        let mut session = endpoint.connect().await.unwrap();
+        for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"] {
+            session.query(sql.as_bytes()).await.unwrap();
+        }
+        let owed = debt(&mut session, &capabilities).await.unwrap();
+        // The first page and the table's, then the table's twice more, each of 4096 bytes.
+        assert!(owed.levels["wal_bytes"] >= 4 * 4096, "{owed:?}");
+        assert_eq!(debt(&mut session, &capabilities).await.unwrap(), owed, "looking changes nothing");
+        session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();
+        assert_eq!(debt(&mut session, &capabilities).await.unwrap().levels["wal_bytes"], 0);
+    }
+
+    #[tokio::test]
+    async fn without_a_log_nothing_is_owed() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "delete")]);
+        let capabilities = sqlite::capabilities();
+        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: capabilities.clone() };
+        let mut session = endpoint.connect().await.unwrap();
+        session.query(b"CREATE TABLE t (a)").await.unwrap();
+        assert!(debt(&mut session, &capabilities).await.unwrap().levels.is_empty());
+    }
+}

@@ -1,0 +1,44 @@
+//! SQLite as what needs no server: its options, and the file that it works in.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Options, capabilities, create_marked};
+use crate::server::FamilyFacts;
+use crate::server::release::{ConfigProduct, ProductFacts};
+use crate::{Endpoint, Family, Result, Target};
+
+impl Family {
+    /// The one that works inside dbdyno.
+    pub const EMBEDDED: Self = Self::Sqlite;
+}
+
+impl ConfigProduct {
+    pub const EMBEDDED: Self = Self::SQLITE;
+
+    pub const SQLITE: Self = Self(&ProductFacts {
+        word: "sqlite",
+        name: "SQLite",
+        prefixes: &[],
+        base: None,
+        file_form: ("", "PRAGMA "),
+    });
+}
+
+pub(super) const FACTS: FamilyFacts = FamilyFacts {
+    products: &[ConfigProduct::SQLITE],
+    options: include_str!("options.toml"),
+    ..FamilyFacts::WITHOUT_SERVERS
+};
+
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// See [`Family::open_file`].
+pub(super) fn open_file(folder: &Path, pragmas: &[(String, String)], is_fresh: bool) -> Result<Endpoint> {
+    let path = folder.join("ib.db");
+    let options = Options { path, pragmas: pragmas.to_vec(), busy_timeout: BUSY_TIMEOUT };
+    if is_fresh {
+        create_marked(&options)?;
+    }
+    Ok(Endpoint { target: Target::Sqlite(options), capabilities: capabilities() })
+}

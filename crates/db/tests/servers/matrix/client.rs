@@ -1,0 +1,111 @@
+//! What the checks of both protocols share: sessions, and words that fail with the server's name.
+
+use std::time::{Duration, Instant};
+
+use dbdyno_db::{Answer, AnySession, Class, Endpoint, Session, Target, first_i64, mysql, postgres};
+
+/// A value that takes more than one packet of 16 MiB.
+pub(crate) const BIG: usize = (16 << 20) + 12_345;
+
+/// A value below the 8 MiB that are kept of an answer to a question of dbdyno's own.
+pub(crate) const KEPT: usize = (8 << 20) - 12_345;
+
+/// Longest time that a check waits for what a server does after its answer.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Sessions of one server, with its name for messages.
+#[derive(Clone)]
+pub(crate) struct TestServer {
+    pub(crate) name: String,
+    endpoint: Endpoint,
+}
+
+impl TestServer {
+    pub(crate) fn mysql(name: &str, options: mysql::Options) -> Self {
+        let capabilities = mysql::capabilities("InnoDB", true);
+        let endpoint = Endpoint { target: Target::Mysql(options), capabilities };
+        Self { name: name.to_owned(), endpoint }
+    }
+
+    pub(crate) fn postgres(name: &str, options: postgres::Options) -> Self {
+        let endpoint = Endpoint { target: Target::Postgres(options), capabilities: postgres::capabilities() };
+        Self { name: name.to_owned(), endpoint }
+    }
+
+    pub(crate) async fn connect(&self) -> TestClient {
+        let session = self.endpoint.connect().await.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        TestClient { name: self.name.clone(), session }
+    }
+
+    /// Class and code of the refusal to connect.
+    pub(crate) async fn refusal(&self) -> (Class, String) {
+        match self.endpoint.connect().await {
+            Ok(_) => panic!("{}: someone was let in who should not", self.name),
+            Err(error) => (error.class, error.code),
+        }
+    }
+}
+
+/// One session, whose failures name the server.
+pub(crate) struct TestClient {
+    pub(crate) name: String,
+    pub(crate) session: AnySession,
+}
+
+impl TestClient {
+    pub(crate) async fn run(&mut self, sql: &str) -> Answer {
+        self.session.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    pub(crate) async fn cells(&mut self, sql: &str) -> Vec<Vec<Option<String>>> {
+        self.session.rows(sql).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// The first row; NULL is `NULL`.
+    pub(crate) async fn row(&mut self, sql: &str) -> Vec<String> {
+        let cells = self.cells(sql).await;
+        let row = cells.first().unwrap_or_else(|| panic!("{}: {sql}: no row", self.name));
+        row.iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
+    }
+
+    pub(crate) async fn number(&mut self, sql: &str) -> i64 {
+        first_i64(&self.cells(sql).await).unwrap_or_else(|| panic!("{}: {sql}: no number", self.name))
+    }
+
+    pub(crate) async fn fails(&mut self, sql: &str, class: Class, code: &str) {
+        match self.session.query(sql.as_bytes()).await {
+            Ok(answer) => panic!("{}: {sql}: {answer:?}", self.name),
+            Err(error) => {
+                assert_eq!((error.class, error.code.as_str()), (class, code), "{}: {error}", self.name);
+            }
+        }
+    }
+
+    /// An answer too large to be kept is refused.
+    pub(crate) async fn keeps_no(&mut self, sql: &str) {
+        match self.session.rows(sql).await {
+            Ok(_) => panic!("{}: {sql}: the whole answer was kept", self.name),
+            Err(error) => {
+                assert_eq!(error.class, Class::Lost, "{}: {error}", self.name);
+                assert!(
+                    error.message.contains("the answer is larger than the 8 MiB"),
+                    "{}: {error}",
+                    self.name
+                );
+            }
+        }
+    }
+
+    /// Asks again until the number is `wanted`.
+    pub(crate) async fn comes_to(&mut self, sql: &str, wanted: i64) {
+        let begun = Instant::now();
+        loop {
+            let number = self.number(sql).await;
+            if number == wanted {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{}: {sql}: {number}, not {wanted}", self.name);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}

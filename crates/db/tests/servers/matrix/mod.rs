@@ -1,0 +1,17 @@
+//! Every version that dbdyno promises, started by it and spoken to.
+
+mod client;
+mod mysql;
+mod postgres;
+
+use dbdyno_db::server::find_named;
+
+every_version!(is_spoken, check);
+
+fn check(name: &str) {
+    let base = find_named(name).unwrap();
+    match base.family.facts().name {
+        "mysql" => mysql::check(name, &base),
+        _ => postgres::check(name, &base),
+    }
+}

@@ -1,0 +1,120 @@
+//! What a real server says of its options: those it accepts, and the values that it runs with.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use dbdyno_db::server::{Base, Server, ServerSpec};
+use dbdyno_db::{Cells, Manner, Session};
+
+use crate::support::{block_on, new_folder, spec, with_options};
+
+/// Names and values.
+pub(crate) type Values = BTreeMap<String, String>;
+
+/// How a server is started.
+#[derive(Debug, Default)]
+pub(crate) struct How {
+    /// Text of its option file.
+    pub(crate) file: Option<String>,
+    pub(crate) initdb: Vec<String>,
+}
+
+/// The engine that brings as many options along as the build has.
+pub(crate) fn engine(base: &Base) -> &'static str {
+    let has_it = base.plugin_dir.as_ref().is_some_and(|folder| folder.join("ha_rocksdb.so").is_file());
+    if has_it { "rocksdb" } else { "innodb" }
+}
+
+/// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that
+/// it would start with.
+pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
+    if base.family.facts().name == "mysql" {
+        return mysql_help(name, base).unwrap_or_else(|| of_variables(running));
+    }
+    let help = output(Command::new(base.program.with_file_name("initdb")).arg("--help"));
+    let words = help.split(|c: char| c.is_whitespace() || matches!(c, ',' | '=' | '['));
+    let long = words.filter(|word| word.starts_with("--") && word.len() > 2);
+    let initdb = long.map(|word| (word.to_owned(), String::new()));
+    running.clone().into_iter().chain(initdb).collect()
+}
+
+/// Options by the variables that they set, and two that are called otherwise.
+fn of_variables(running: &Values) -> Values {
+    let others = [("transaction_isolation", &running["tx_isolation"]), ("ssl", &running["have_ssl"])];
+    let others = others.map(|(name, value)| (name.to_owned(), value.replace("DISABLED", "OFF")));
+    running.clone().into_iter().chain(others).collect()
+}
+
+/// The table at the end of `mysqld --help --verbose`; `None` where that crashes, as in MariaDB
+/// 10.1.8.
+fn mysql_help(name: &str, base: &Base) -> Option<Values> {
+    let folder = new_folder();
+    let mut command = Command::new(&base.program);
+    command.arg("--no-defaults").arg(format!("--basedir={}", base.prefix.display()));
+    command.arg(format!("--datadir={}", folder.path().display())).arg("--user=root");
+    let shares = ["share", "share/mysql", "share/mariadb"].map(|name| base.prefix.join(name));
+    if let Some(share) = shares.iter().find(|share| share.join("english/errmsg.sys").exists()) {
+        command.arg(format!("--lc-messages-dir={}", share.display()));
+    }
+    if let Some(plugins) = &base.plugin_dir {
+        command.arg(format!("--plugin-dir={}", plugins.display()));
+        let there = |plugin: &&str| plugins.join(plugin).is_file();
+        for plugin in ["ha_rocksdb.so", "thread_pool.so"].iter().filter(|plugin| there(plugin)) {
+            command.arg(format!("--plugin-load-add={plugin}"));
+        }
+    }
+    let help = output(command.args(["--help", "--verbose"]));
+    if help.is_empty() {
+        return None;
+    }
+    let table =
+        help.rsplit_once("Variables (--variable-name=value)").unwrap_or_else(|| panic!("{name}: {help}")).1;
+    let lines = table.lines().skip(3).take_while(|line| !line.trim().is_empty());
+    let pair = |line: &str| {
+        let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let value = value.trim().replace("(No default value)", "");
+        (name.replace('-', "_"), value)
+    };
+    Some(lines.map(pair).collect())
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The values that a server of `base` runs with; sizes of PostgreSQL in bytes.
+pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
+    let folder = new_folder();
+    let spec = match &how.file {
+        Some(text) => with_options(base, folder.path(), text),
+        None => spec(base, folder.path()),
+    };
+    let initial_options = how.initdb.clone();
+    let spec = ServerSpec { engine: engine(base).to_owned(), initial_options, ..spec };
+    let server = Server::start(&spec).map_err(|error| error.to_string())?;
+    let sql = if base.family.facts().name == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
+    let values = block_on(async {
+        let endpoint = server.target(None, &Manner::default()).endpoint("innodb", true);
+        endpoint.connect().await.unwrap().rows(sql).await.unwrap()
+    });
+    server.stop().unwrap();
+    Ok(pairs(values))
+}
+
+const IN_BYTES: &str = "SELECT name, CASE WHEN setting LIKE '-%' THEN setting \
+    WHEN unit = 'kB' THEN (setting::bigint * 1024)::text \
+    WHEN unit = '8kB' THEN (setting::bigint * 8192)::text \
+    WHEN unit = 'MB' THEN (setting::bigint * 1048576)::text \
+    WHEN unit LIKE '%MB' THEN (setting::bigint * 1048576 * replace(unit, 'MB', '')::bigint)::text \
+    ELSE setting END FROM pg_settings";
+
+fn pairs(cells: Cells) -> Values {
+    cells
+        .into_iter()
+        .map(|row| {
+            let mut row = row.into_iter().map(Option::unwrap_or_default);
+            (row.next().unwrap_or_default().to_lowercase(), row.next().unwrap_or_default())
+        })
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! What becomes of statements on PostgreSQL that no one waits for any more, and of locks by
+//! connections.
+
+use dbdyno_db::postgres::capabilities;
+use dbdyno_db::{Endpoint, Target};
+
+use crate::mysql_server::bases::required;
+use crate::postgres_server::Server;
+use crate::shared;
+use crate::unwaited::{
+    ProductStatements, check_cancelled, check_forgotten, check_in_transaction, check_lock,
+};
+
+const STATEMENTS: ProductStatements = ProductStatements {
+    sleeps: "SELECT pg_sleep(600)",
+    at_work: "SELECT COUNT(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%'",
+    kill: |number| format!("SELECT pg_terminate_backend({number})"),
+    prepared: "SELECT COUNT(*) FROM pg_prepared_statements",
+};
+
+fn endpoint(server: &Server) -> Endpoint {
+    Endpoint { target: Target::Postgres(server.root()), capabilities: capabilities() }
+}
+
+#[tokio::test]
+async fn statements_are_cancelled_and_locks_are_kept() {
+    let server = shared::postgres().await;
+    check(&server).await;
+}
+
+#[tokio::test]
+#[ignore = "in cargo xtask test --all: every version"]
+async fn statements_are_cancelled_and_locks_are_kept_by_old_and_new() {
+    for base in ["pg-9.6.", "pg-15.", "pg-18."].into_iter().flat_map(required) {
+        check(&Server::start(&base).await).await;
+    }
+}
+
+async fn check(server: &Server) {
+    check_cancelled(&server.name, || endpoint(server), &STATEMENTS).await;
+    check_lock(&server.name, &endpoint(server), &STATEMENTS).await;
+    check_forgotten(&server.name, &endpoint(server), &STATEMENTS).await;
+    check_in_transaction(&server.name, &endpoint(server)).await;
+}

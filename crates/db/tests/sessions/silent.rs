@@ -1,0 +1,88 @@
+//! Servers that let a client in and then answer nothing: a statement outside of a step has an end.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use dbdyno_db::{Class, DbError, Endpoint, Param, Session, Statement, Target, mysql, postgres};
+
+/// Long compared with any limit of these tests.
+const FOREVER: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_millis(200);
+
+/// The greeting of a MySQL server without a password, then its OK.
+const MYSQL: [&[u8]; 2] = [
+    b"\x4a\0\0\0\x0a8.0.31\0\x07\0\0\0abcdefgh\0\xff\xf7\x21\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0mysql_native_password\0",
+    b"\x07\0\0\x02\0\0\0\x02\0\0\0",
+];
+
+/// PostgreSQL says nothing first; then: you are in, your number is 7, I am ready.
+const POSTGRES: [&[u8]; 2] = [
+    b"",
+    b"R\0\0\0\x08\0\0\0\0S\0\0\0\x18server_version\x0015.2\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x09Z\0\0\0\x05I",
+];
+
+/// A server that says the first of `script`, after a packet the second, and reads on in silence.
+fn silent(script: [&'static [u8]; 2]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut received = [0; 4096];
+                stream.write_all(script[0]).unwrap();
+                if stream.read(&mut received).is_ok_and(|read| read > 0) {
+                    stream.write_all(script[1]).unwrap();
+                }
+                while stream.read(&mut received).is_ok_and(|read| read > 0) {}
+            });
+        }
+    });
+    port
+}
+
+fn endpoints() -> [Endpoint; 2] {
+    let mut mysql_greeting = MYSQL;
+    let mut whole = mysql_greeting[0].to_vec();
+    // The length of the packet, of which the text above is the rest.
+    whole[0] = u8::try_from(whole.len() - 4).unwrap();
+    mysql_greeting[0] = whole.leak();
+    let mysql_options = mysql::Options::tcp("127.0.0.1", silent(mysql_greeting), "u");
+    let postgres_options = postgres::Options::tcp("127.0.0.1", silent(POSTGRES), "u").with_database("d");
+    [
+        Endpoint { target: Target::Mysql(mysql_options), capabilities: mysql::capabilities("InnoDB", false) },
+        Endpoint { target: Target::Postgres(postgres_options), capabilities: postgres::capabilities() },
+    ]
+}
+
+fn is_silence(error: &DbError) -> bool {
+    error.class == Class::Lost && error.message.contains("no answer within 200ms; see what the server does")
+}
+
+#[tokio::test]
+async fn a_statement_outside_of_a_step_has_an_end_on_a_server_that_answers_nothing() {
+    for endpoint in endpoints() {
+        let connect = async || {
+            let mut session = endpoint.connect().await.unwrap();
+            session.limit_statements(Some(LIMIT));
+            session
+        };
+        let asked = tokio::time::timeout(FOREVER, connect().await.query(b"SELECT 1")).await.unwrap();
+        let error = asked.unwrap_err();
+        assert!(is_silence(&error) && error.message.starts_with("SELECT 1 on 127.0.0.1:"), "{error}");
+        assert!(is_silence(&connect().await.rows("SELECT 1").await.unwrap_err()));
+        assert!(is_silence(&connect().await.prepare("SELECT 1").await.unwrap_err()));
+        assert!(is_silence(&connect().await.stay_while_idle().await.unwrap_err()));
+        // What was given up is not asked anything more: the answer could be that of the first
+        // question.
+        let mut given_up = connect().await;
+        assert!(given_up.rows("SELECT 1").await.is_err());
+        let again = given_up.rows("SELECT 2").await.unwrap_err();
+        assert!(again.message.contains("is not usable"), "{again}");
+        let unknown = Statement { id: 9, params: 1, columns: 0 };
+        assert!(connect().await.execute(unknown, &[Param::Int(1)]).await.is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! What every server must do with statements that no one waits for or needs any more, and with
+//! locks, in its own words.
+
+use std::time::Duration;
+
+use dbdyno_db::{AnySession, Endpoint, Held, Hold, Session, first_i64};
+
+/// A product's statements.
+pub(crate) struct ProductStatements {
+    /// A statement that goes on for longer than any test.
+    pub(crate) sleeps: &'static str,
+    /// Counts those of others that are at work.
+    pub(crate) at_work: &'static str,
+    /// Ends the connection of this number.
+    pub(crate) kill: fn(&str) -> String,
+    /// Says in its last cell how many statements are prepared.
+    pub(crate) prepared: &'static str,
+}
+
+async fn connected(endpoint: &Endpoint) -> AnySession {
+    endpoint.connect().await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn number(session: &mut AnySession, sql: &str) -> Option<i64> {
+    first_i64(&session.rows(sql).await.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// What was dropped before its answer came is ended; what goes on is left alone until all is to
+/// end. `endpoint` makes one that knows of no connection yet, to the server `name`.
+pub(crate) async fn check_cancelled(
+    name: &str,
+    endpoint: impl Fn() -> Endpoint,
+    statements: &ProductStatements,
+) {
+    let mut root = connected(&endpoint()).await;
+    let endpoint = endpoint();
+    let soon = Duration::from_millis(200);
+    let sleeps = statements.sleeps.as_bytes();
+    let mut kept = connected(&endpoint).await;
+    let mut dropped = connected(&endpoint).await;
+    assert!(tokio::time::timeout(soon, kept.query(sleeps)).await.is_err(), "{name}");
+    assert!(tokio::time::timeout(soon, dropped.query(sleeps)).await.is_err(), "{name}");
+    drop(dropped);
+    assert_eq!(number(&mut root, statements.at_work).await, Some(2), "{name}");
+    endpoint.cancel_abandoned(Duration::from_secs(20)).await.expect("cancelled");
+    assert_eq!(number(&mut root, statements.at_work).await, Some(1), "{name}");
+    endpoint.cancel_all(Duration::from_secs(20)).await.expect("cancelled");
+    assert_eq!(number(&mut root, statements.at_work).await, Some(0), "{name}");
+}
+
+/// A lock is one connection's until that gives it back or ends.
+pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, statements: &ProductStatements) {
+    let taken = |held| -> Box<Hold> {
+        match held {
+            Held::Taken(hold) => hold,
+            held => panic!("{name}: {held:?}"),
+        }
+    };
+    let mut first = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
+    let Held::By(holder) = endpoint.hold(Duration::ZERO).await.expect("a login") else {
+        panic!("{name}: twice")
+    };
+    assert!(holder.is(first.holder()) && holder.to_string().ends_with("@localhost"), "{holder}");
+    assert!(first.is_kept().await, "{name}");
+    assert_eq!(first.others_at_work().await, Vec::<String>::new(), "{name}");
+    first.release().await;
+    let mut second = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
+    let number = second.holder().to_string().replace("connection ", "");
+    let mut root = connected(endpoint).await;
+    root.query((statements.kill)(&number).as_bytes()).await.expect("ended");
+    assert!(!second.is_kept().await, "{name}");
+    drop(taken(endpoint.hold(Duration::from_secs(2)).await.expect("a login")));
+}
+
+/// A session knows from the last answer, of whatever form, whether a transaction is open.
+pub(crate) async fn check_in_transaction(name: &str, endpoint: &Endpoint) {
+    let mut session = connected(endpoint).await;
+    let one = session.prepare("SELECT 1").await.expect("a statement");
+    assert!(!session.in_transaction(), "{name}");
+    for end in ["COMMIT", "ROLLBACK"] {
+        session.query(b"BEGIN").await.expect("begun");
+        assert!(session.in_transaction(), "{name}");
+        session.rows("SELECT 1").await.expect("rows");
+        assert!(session.in_transaction(), "{name}: rows");
+        session.execute(one, &[]).await.expect("an answer");
+        assert!(session.in_transaction(), "{name}: an execution");
+        session.query(b"SELECT nothing FROM nowhere").await.expect_err("no such table");
+        assert!(session.in_transaction(), "{name}: an error");
+        session.query(end.as_bytes()).await.expect("ended");
+        assert!(!session.in_transaction(), "{name}: {end}");
+    }
+    session.execute(one, &[]).await.expect("an answer");
+    assert!(!session.in_transaction() && number(&mut session, "SELECT 1").await == Some(1), "{name}");
+    assert!(!session.in_transaction(), "{name}");
+}
+
+/// The server keeps nothing of a prepared statement that is forgotten, and the others stay what
+/// they are.
+pub(crate) async fn check_forgotten(name: &str, endpoint: &Endpoint, statements: &ProductStatements) {
+    async fn prepared(session: &mut AnySession, statements: &ProductStatements) -> i64 {
+        let rows = session.rows(statements.prepared).await.unwrap_or_else(|error| panic!("{error}"));
+        rows[0].last().and_then(Option::as_deref).expect("a number").parse().expect("a number")
+    }
+    let mut session = connected(endpoint).await;
+    let before = prepared(&mut session, statements).await;
+    let first = session.prepare("SELECT 1").await.expect("a statement");
+    let second = session.prepare("SELECT 2 UNION SELECT 3").await.expect("a statement");
+    assert_eq!(prepared(&mut session, statements).await, before + 2, "{name}");
+    session.forget(first).await.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(prepared(&mut session, statements).await, before + 1, "{name}");
+    assert!(session.execute(second, &[]).await.expect("rows").rows == 2, "{name}");
+    session.execute(first, &[]).await.expect_err("it is forgotten");
+    assert!(session.execute(second, &[]).await.expect("rows").rows == 2, "{name}: the session goes on");
+}
