@@ -26,7 +26,7 @@ mod port;
 mod process;
 #[cfg(test)]
 #[path = "../../tests/support/program.rs"]
-mod program;
+pub(crate) mod program;
 mod ready;
 pub(crate) mod release;
 pub(crate) mod running;

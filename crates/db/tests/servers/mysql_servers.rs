@@ -30,7 +30,7 @@ const HOLD: &str = "DBDYNO_TEST_HOLD";
 
 /// The base directory `name`; `None` for PostgreSQL, which has tests of its own.
 fn mysql_named(name: &str) -> Option<Base> {
-    Some(find_named(name).unwrap()).filter(|base| base.family.facts().name == "mysql")
+    Some(find_named(name).unwrap()).filter(|base| base.family.name() == "mysql")
 }
 
 /// For tests of initialising itself: a template of their own.

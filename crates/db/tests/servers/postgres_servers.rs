@@ -28,7 +28,7 @@ const HOLD: &str = "DBDYNO_TEST_HOLD";
 
 /// The base directory `name`; `None` for other products.
 fn postgres_named(name: &str) -> Option<Base> {
-    Some(find_named(name).unwrap()).filter(|base| base.family.facts().name == "postgres")
+    Some(find_named(name).unwrap()).filter(|base| base.family.name() == "postgres")
 }
 
 fn started(spec: &ServerSpec) -> Server {

@@ -10,7 +10,7 @@ every_version!(is_spoken, check);
 
 fn check(name: &str) {
     let base = find_named(name).unwrap();
-    match base.family.facts().name {
+    match base.family.name() {
         "mysql" => mysql::check(name, &base),
         _ => postgres::check(name, &base),
     }

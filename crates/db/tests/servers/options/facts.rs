@@ -28,7 +28,7 @@ pub(crate) fn engine(base: &Base) -> &'static str {
 /// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that
 /// it would start with.
 pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
-    if base.family.facts().name == "mysql" {
+    if base.family.name() == "mysql" {
         return mysql_help(name, base).unwrap_or_else(|| of_variables(running));
     }
     let help = output(Command::new(base.program.with_file_name("initdb")).arg("--help"));
@@ -93,7 +93,7 @@ pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
     let initial_options = how.initdb.clone();
     let spec = ServerSpec { engine: engine(base).to_owned(), initial_options, ..spec };
     let server = Server::start(&spec).map_err(|error| error.to_string())?;
-    let sql = if base.family.facts().name == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
+    let sql = if base.family.name() == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
     let values = block_on(async {
         let endpoint = server.target(None, &Manner::default()).endpoint("innodb", true);
         endpoint.connect().await.unwrap().rows(sql).await.unwrap()

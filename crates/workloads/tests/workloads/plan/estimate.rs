@@ -68,7 +68,7 @@ fn totals_are_the_sums_of_their_parts() {
     let cells: Duration = estimate.cells.iter().map(|cell| cell.duration).sum();
     assert_eq!(estimate.duration, cells * 3);
     for cell in &estimate.cells {
-        assert_eq!(cell.duration, cell.steps.iter().map(|step| step.duration).sum());
+        assert_eq!(cell.duration, cell.steps.iter().map(|step| step.duration).sum::<Duration>());
     }
 }
 
