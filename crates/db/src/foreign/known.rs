@@ -214,6 +214,7 @@ mod tests {
                 &["CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27, go1.19.10)", "13.0.0"],
                 &[],
             ),
+            postgres(&["PostgreSQL 16.3 compatible CedarDB v2025-08-20", "16.3"], &[]),
             postgres(&[yugabyte, "11.2-YB-2.20.1.0-b0"], &[]),
             postgres(&[aurora_pg, "15.4"], &[("aurora_version", "15.4.1")]),
             postgres(&[pglite, "18.3 (PGlite 0.5.8)"], &[]),
@@ -240,6 +241,7 @@ mod tests {
         MySQL 8.0.31 (own): 8.0.31
         unknown server that speaks MySQL's protocol 8.0.31 (foreign): 8.0.31
         CockroachDB 23.1.11 (foreign): CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27, go1.19.10)
+        CedarDB 2025.8.20 (foreign): PostgreSQL 16.3 compatible CedarDB v2025-08-20
         YugabyteDB 2.20.1 (foreign): PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu
         Aurora PostgreSQL 15.4.1 (foreign): 15.4.1
         PGlite 0.5.8 (foreign): PostgreSQL 18.3 (PGlite 0.5.8) on wasm32-unknown-emscripten
