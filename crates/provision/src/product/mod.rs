@@ -121,7 +121,8 @@ pub trait Family: fmt::Debug + Sync {
     /// of `base` reads it.
     fn native_settings(&self, base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error>;
 
-    /// See [`Server::start_in`].
+    /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has
+    /// left.
     fn start(&self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error>;
 
     /// Where in the data directory the tables of `database` lie, that have `engine`; `None` when
