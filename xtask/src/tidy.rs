@@ -22,7 +22,7 @@ words of sysbench and pgbench, which name products: cli/src/pgbench/invocation.r
     cli/src/sysbench/command_line.rs cli/src/sysbench/invocation.rs workloads/src/pgbench/mod.rs
     workloads/src/sysbench/host.rs workloads/src/sysbench/options.rs
 words of a message or a page: cli/src/commands/cards.rs cli/src/commands/init.rs
-    cli/src/commands/manual.rs cli/src/option_files.rs db/src/server/error.rs
+    cli/src/commands/manual.rs cli/src/conductor/start.rs db/src/server/error.rs
     workloads/src/insert_benchmark/check.rs workloads/src/oltp/option_words.rs
 ";
 

@@ -20,8 +20,8 @@ use crate::doctor::store::calibrated_host;
 use crate::engines::this_program;
 use crate::exit::ExitError;
 use crate::manifest::manifest;
+use crate::prepare::prepare;
 use crate::progress::Progress;
-use crate::variants::prepare;
 use crate::{forecast, host, limits, signals};
 
 /// Drivers, named as their protocols are.
