@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_db::server::{Abilities, Base, Error, Question};
+use dbdyno_db::server::{Abilities, Base, Error, Home, Question};
 use dbdyno_db::{DbError, Description, Family, Session, describe};
 
 use crate::card::fingerprint;
@@ -32,9 +32,10 @@ pub fn ask_embedded() -> Result<(String, String, BTreeMap<String, String>), Erro
     let failed =
         |source: DbError| Error::Database { what: format!("asking {}", Family::EMBEDDED.name()), source };
     let cannot = || Error::io("cannot make a folder in", std::env::temp_dir());
-    let folder = tempfile::tempdir().map_err(cannot())?;
+    // In a folder that is removed even if this process is killed.
+    let home = Home::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot())?;
-    let endpoint = Family::EMBEDDED.open_file(folder.path(), &[], true).map_err(failed)?;
+    let endpoint = Family::EMBEDDED.open_file(home.path(), &[], true).map_err(failed)?;
     let described = runtime.block_on(async { describe(&mut endpoint.connect().await?).await });
     let description = described.map_err(failed)?;
     let settings = settings(&description);
