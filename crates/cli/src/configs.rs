@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use dbdyno_db::Family;
 use dbdyno_db::server::Base;
 use dbdyno_db::server::intents::{ConfigServer, Intents, Rendered, render};
 use dbdyno_fetch::find_named;
-use dbdyno_model::{ConfigPart, Variant, VariantKind};
-use dbdyno_plan::{Plan, own_option_file};
+use dbdyno_model::{ConfigPart, Variant};
+use dbdyno_plan::Plan;
+use dbdyno_products::{VariantKind, engine_of};
 use serde_json::{Map, Value};
 
 /// Engine of the benchmark's tables when a plan does not say.
-pub(crate) const DEFAULT_ENGINE: &str = "innodb";
+const DEFAULT_ENGINE: &str = "innodb";
 
 #[derive(Debug, Clone)]
 pub(crate) struct VariantConfig {
@@ -45,10 +47,9 @@ pub(crate) struct OwnFile {
 
 /// The own option file of `variant`, whose server is `base`, if it names one.
 pub(crate) fn own_file(variant: &Variant, base: &Base) -> Result<Option<OwnFile>, String> {
-    let Some(path) = own_option_file(variant) else { return Ok(None) };
-    let (key, _) = base.family.facts().option_file;
+    let Some(path) = &variant.own_config else { return Ok(None) };
     let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read {key} {}: {error}", path.display()))?;
+        .map_err(|error| format!("cannot read own_config {}: {error}", path.display()))?;
     let settings = base.family.native_settings(base, path).map_err(|error| error.to_string())?;
     Ok(Some(OwnFile { text, settings }))
 }
@@ -60,7 +61,7 @@ pub(crate) fn for_base(
     own: Option<&OwnFile>,
 ) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
-    let rendered = rendered(&ConfigServer::of_base(base, engine(variant)), &intents)?;
+    let rendered = rendered(&ConfigServer::of_base(base, &engine(variant)), &intents)?;
     let overridden = own.map(|own| rendered.overridden(&own.settings)).unwrap_or_default();
     Ok(Some(config(intents, rendered, own.map(|own| own.text.as_str()), overridden)))
 }
@@ -69,8 +70,8 @@ pub(crate) fn for_base(
 pub(crate) fn for_embedded(variant: &Variant) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
     let rendered = rendered(&ConfigServer::embedded(), &intents)?;
-    let native: Vec<_> =
-        variant.pragmas.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+    let own = Family::EMBEDDED.own_settings(&variant.options).into_iter();
+    let native: Vec<_> = own.map(|(name, value)| (name, Some(value))).collect();
     let overridden = rendered.overridden(&native);
     Ok(Some(config(intents, rendered, None, overridden)))
 }
@@ -85,10 +86,10 @@ pub(crate) enum Predicted {
 /// The config of `variant` without starting anything, and without the server if only its name is
 /// there; `None` for a variant without one.
 pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> {
-    if variant.kind().is_embedded() {
+    if VariantKind::of(variant).is_embedded() {
         return Ok(for_embedded(variant)?.map(Predicted::Config));
     }
-    if !variant.kind().is_started() {
+    if !VariantKind::of(variant).is_started() {
         return Ok(None);
     }
     // Before the build is opened, which runs its program.
@@ -109,7 +110,7 @@ pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> 
 
 /// The build of a variant whose server dbdyno starts.
 fn base_of(variant: &Variant) -> Option<Result<Base, dbdyno_fetch::Error>> {
-    match variant.kind() {
+    match VariantKind::of(variant) {
         VariantKind::BaseDir(path) => Some(Base::open(path).map_err(dbdyno_fetch::Error::from)),
         VariantKind::Named(name) => Some(find_named(&name)),
         VariantKind::Embedded | VariantKind::Null | VariantKind::Address(_) => None,
@@ -118,7 +119,7 @@ fn base_of(variant: &Variant) -> Option<Result<Base, dbdyno_fetch::Error>> {
 
 /// What the name of a variant's server says of it.
 fn server_by_name(variant: &Variant) -> Option<ConfigServer> {
-    ConfigServer::named(variant.server.as_deref()?, engine(variant))
+    ConfigServer::named(variant.server.as_deref()?, &engine(variant))
 }
 
 /// By variant of the plan: the server's own cache of pages, where it is known to be the only one. A
@@ -128,7 +129,7 @@ pub(crate) fn only_cache_bytes(plan: &Plan) -> BTreeMap<String, u64> {
     let of = |variant: &Variant| {
         let intents = intents(variant).ok()??;
         let bytes = intents.bytes("buffer_pool")?;
-        let of_build = || Some(ConfigServer::of_base(&base_of(variant)?.ok()?, engine(variant)));
+        let of_build = || Some(ConfigServer::of_base(&base_of(variant)?.ok()?, &engine(variant)));
         let server = server_by_name(variant).or_else(of_build)?;
         let is_only = rendered(&server, &intents).ok()?.bypasses_page_cache();
         is_only.then(|| (variant.name.clone(), bytes))
@@ -142,8 +143,9 @@ fn config(intents: Intents, rendered: Rendered, native: Option<&str>, more: Vec<
     VariantConfig { intents, rendered, text, notes }
 }
 
-fn engine(variant: &Variant) -> &str {
-    variant.engine.as_deref().unwrap_or(DEFAULT_ENGINE)
+/// Engine of the benchmark's tables, in small letters.
+pub(crate) fn engine(variant: &Variant) -> String {
+    engine_of(variant).unwrap_or_else(|| DEFAULT_ENGINE.to_owned())
 }
 
 /// The parts of a variant's config over each other.

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use dbdyno_products::FamilyFacts;
 use dbdyno_record::small_text;
 
 const WRITABLE_BY_ALL: u32 = 0o002;
@@ -27,10 +28,13 @@ pub(crate) fn write(folder: &Path, variant: &str, ending: &str, text: &str) -> R
     let mode = write()
         .map_err(|error: io::Error| format!("cannot write the option file {}: {error}", path.display()))?;
     if mode & WRITABLE_BY_ALL != 0 {
+        let families = FamilyFacts::of_servers().filter(|family| family.distrusts_writable_files);
+        let distrusting: Vec<&str> = families.flat_map(FamilyFacts::product_names).collect();
         return Err(format!(
-            "the option file {} can be written by all users, and MariaDB and MySQL ignore such files: use a run directory on a \
+            "the option file {} can be written by all users, and {} ignore such files: use a run directory on a \
              filesystem that keeps permissions (--out)",
-            path.display()
+            path.display(),
+            distrusting.join(" and ")
         ));
     }
     Ok(path)

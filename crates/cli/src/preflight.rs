@@ -1,13 +1,14 @@
 //! What would fail in every cell of a server that dbdyno starts, seen before it is started: too few
 //! connections, an engine that its build lacks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dbdyno_db::server::intents::{ConfigServer, option_at};
 use dbdyno_db::server::{Base, servers_dir};
 use dbdyno_fetch::answer_of;
-use dbdyno_model::{Variant, VariantKind};
-use dbdyno_plan::{Plan, own_option_file};
+use dbdyno_model::Variant;
+use dbdyno_plan::Plan;
+use dbdyno_products::{VariantKind, engine_of};
 
 use crate::configs::VariantConfig;
 use crate::limits::OTHER_CONNECTIONS;
@@ -56,7 +57,7 @@ pub(crate) fn check_connections(
     let server = ConfigServer::of_base(base, "");
     let default =
         |option| option_at(server.product, server.version, option).map(|range| range.default.clone());
-    let file = own_option_file(variant).map(PathBuf::as_path);
+    let file = variant.own_config.as_deref();
     let option = "max_connections";
     let said = configured.value(option, file);
     let said = said.or_else(|| Some((default(option)?, format!("{option}, its default"))));
@@ -86,27 +87,26 @@ pub(crate) fn check_engine(
     base: &Base,
     configured: &Configured<'_>,
 ) -> Result<Option<String>, String> {
-    let (Some(engine), Some(built_in)) = (&variant.engine, base.family.built_in_engines(base)) else {
+    let (Some(engine), Some(built_in)) = (engine_of(variant), base.family.built_in_engines(base)) else {
         return Ok(None);
     };
-    let wanted = engine.to_lowercase();
-    if configured.brings_plugins(&wanted) {
+    if configured.brings_plugins(&engine) {
         return Ok(None);
     }
-    let answer = match variant.kind() {
+    let answer = match VariantKind::of(variant) {
         VariantKind::Named(name) => answer_of(&servers_dir(), &name),
         _ => None,
     };
     let title = &base.title;
     if let Some(answer) = answer {
         let engines = &answer.abilities.engines;
-        return match engines.iter().any(|known| known.to_lowercase() == wanted) {
+        return match engines.iter().any(|known| known.to_lowercase() == engine) {
             true => Ok(None),
             false => Err(format!("{title} has no engine {engine}; it has {}", engines.join(", "))),
         };
     }
-    let is_built_in = built_in.contains(&wanted.as_str());
-    let plugin = format!("ha_{wanted}.so");
+    let is_built_in = built_in.contains(&engine.as_str());
+    let plugin = format!("ha_{engine}.so");
     let is_plugin = base.plugin_dir.as_ref().is_some_and(|folder| folder.join(&plugin).exists());
     match is_built_in || is_plugin {
         true => Ok(None),

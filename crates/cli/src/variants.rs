@@ -3,18 +3,18 @@
 
 use std::time::Duration;
 
-use dbdyno_db::server::intents::ConfigProduct;
 use dbdyno_db::server::{Base, Certificates, address, credentials, tls_settings};
-use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, ServerKey, Session, TimeLimits, Tls};
+use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, Session, TimeLimits, Tls};
 use dbdyno_fetch::find_named;
 use dbdyno_model::{TlsMode, TlsSettings};
-use dbdyno_model::{Variant, VariantKind};
-use dbdyno_plan::{Plan, product_keys};
-use dbdyno_record::{VariantInfo, foreign_title};
+use dbdyno_model::{Variant, foreign_title};
+use dbdyno_plan::{Plan, options_problem};
+use dbdyno_products::{VariantKind, engine_of};
+use dbdyno_record::VariantInfo;
 use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
 
-use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
+use crate::configs::{self, VariantConfig, engine};
 use crate::exit::{ExitError, SERVER, USAGE};
 use crate::preflight::{self, Configured};
 use crate::{limits, terminal};
@@ -67,13 +67,12 @@ pub(crate) enum Source {
 
 /// Checks all variants of a plan. An address is connected to, and its database claimed.
 pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, ExitError> {
-    plan.variants.iter().try_for_each(check_known_keys)?;
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for variant in &plan.variants {
         match prepare_one(plan, variant, runtime) {
             Ok(prepared) => all.push(prepared),
             // Others may lack their servers too; what is wrong with the plan is mended first.
-            Err(ended) if ended.code == SERVER && !variant.kind().is_address() => wrong.push(ended),
+            Err(ended) if ended.code == SERVER && !VariantKind::of(variant).is_address() => wrong.push(ended),
             Err(ended) => return Err(ended),
         }
     }
@@ -112,17 +111,18 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
         factors: variant.factors.clone(),
         ..VariantInfo::default()
     };
-    match variant.kind() {
+    match VariantKind::of(variant) {
         VariantKind::Embedded => {
             let rendered = configs::for_embedded(variant).map_err(|error| of_variant(USAGE, error))?;
             let of_config = rendered.as_ref().map(|config| config.rendered.pragmas()).unwrap_or_default();
+            let own = Family::EMBEDDED.own_settings(&variant.options);
             let settings: Vec<_> = of_config
                 .into_iter()
-                .filter(|(name, _)| !variant.pragmas.contains_key(name))
-                .chain(variant.pragmas.clone())
+                .filter(|(name, _)| !own.iter().any(|(own, _)| own == name))
+                .chain(own.clone())
                 .collect();
             let config = settings.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
-            let title = format!("{} (embedded)", ConfigProduct::EMBEDDED);
+            let title = format!("{} (embedded)", Family::EMBEDDED.facts().products[0]);
             let mut info = info(Family::EMBEDDED.name(), title, config, false);
             info.embedded = true;
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
@@ -163,11 +163,11 @@ fn owned(
     let title = base.title.clone();
     // The plan's word for it; the folder after the name may be a link to one that is called
     // otherwise.
-    let folder = match variant.kind() {
+    let folder = match VariantKind::of(variant) {
         VariantKind::Named(name) => name,
         _ => base.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    check_keys(variant, base.family, &title)?;
+    check_options(variant, base.family)?;
     // What the server will be given is a copy; its faults are reported with the name of the user's
     // file.
     let own = configs::own_file(variant, &base).map_err(refuse)?;
@@ -184,38 +184,19 @@ fn owned(
     let (tls, certificates) = owned_tls(variant, &base, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
     let driver = base.family.name();
+    let manner = base.family.manner(&variant.options).map_err(refuse)?;
+    let manner = Manner { limits: limits(plan), tls, ..manner };
     let source = Source::Owned { base: Box::new(base), is_configured, config: rendered, engine };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
-    let manner = Manner { limits: limits(plan), ..manner(variant, tls, ServerKey::Unknown) };
     Ok(Prepared { source, info, manner, certificates })
 }
 
-/// Refuses keys that the family of the variant's server does not have; `who` is the server.
-fn check_keys(variant: &Variant, family: Family, who: &str) -> Result<(), ExitError> {
-    let (option_file, _) = family.facts().option_file;
-    let Some(key) = product_keys(variant).into_iter().find(|key| key.family != family.name()) else {
-        return Ok(());
-    };
-    let help = match Family::with_servers().any(|other| other.facts().option_file.0 == key.name) {
-        true => format!("use {option_file}"),
-        false => "leave it out".to_owned(),
-    };
-    Err(ExitError::usage(format!("variant {}: {} is not for {who}; {help}", variant.name, key.name)))
-}
-
-/// As [`check_keys`], as far as the plan alone says what the server is: by its address, or by the
-/// key of its option file.
-pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), ExitError> {
-    let by_file =
-        |family: &Family| product_keys(variant).iter().any(|key| key.name == family.facts().option_file.0);
-    let known = match variant.kind() {
-        VariantKind::Address(text) => address::family_of(&text)
-            .map(|family| (family, format!("{} addresses", family.facts().schemes[0]))),
-        _ => Family::with_servers()
-            .find(by_file)
-            .map(|family| (family, format!("a server with {}", family.facts().option_file.0))),
-    };
-    known.map_or(Ok(()), |(family, who)| check_keys(variant, family, &who))
+/// Refuses options that the family of the variant's server does not have.
+fn check_options(variant: &Variant, family: Family) -> Result<(), ExitError> {
+    match options_problem(variant, family.facts()) {
+        Some((_, message)) => Err(ExitError::usage(format!("variant `{}` {message}", variant.name))),
+        None => Ok(()),
+    }
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or
@@ -233,9 +214,8 @@ fn owned_tls(
     if family.facts().only_own_certificates && (names_files || option_file.lines().any(line_names)) {
         return Err(format!(
             "dbdyno makes the certificates of a {} that it starts, and checks them; leave ca, cert and key out of \
-             tls, and ssl_cert_file out of {}",
-            base.product,
-            family.facts().option_file.0
+             tls, and ssl_cert_file out of own_config",
+            base.product
         ));
     }
     if names_files || option_file.lines().any(line_names) {
@@ -244,22 +224,6 @@ fn owned_tls(
     let certificates = Certificates::new(family.facts().superuser).map_err(|error| error.to_string())?;
     let tls = Tls::of_pem(settings.mode, &certificates.for_client()).map_err(|error| error.to_string())?;
     Ok((tls, Some(certificates)))
-}
-
-/// The plan's words on connections in the driver's; `tls` and `server_key` are what became of those
-/// on TLS and keys.
-fn manner(variant: &Variant, tls: Option<Tls>, server_key: ServerKey) -> Manner {
-    let Variant { deprecate_eof, session_track, ref client_charset, .. } = *variant;
-    let client_charset = client_charset.clone();
-    Manner {
-        tls,
-        column_definitions: variant.column_definitions.unwrap_or_default(),
-        deprecate_eof,
-        session_track,
-        client_charset,
-        server_key,
-        ..Manner::default()
-    }
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
@@ -274,7 +238,7 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
         if is_ours {
             family.claim(&options, &database).await.map_err(ExitError::server)?;
         }
-        endpoint.identify(variant.engine.is_some(), is_ours).await.map_err(ExitError::server)?;
+        endpoint.identify(engine_of(variant).is_some(), is_ours).await.map_err(ExitError::server)?;
         check_room(plan, &endpoint).await
     })?;
     if let Some(warning) = foreign_warning(&variant.name, &endpoint) {
@@ -368,16 +332,8 @@ fn with_manner(
     let asked = tls_settings(family, text, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
         .map_err(ExitError::usage)?;
-    let server_key = match &variant.server_public_key {
-        Some(path) => ServerKey::load(path).map_err(ExitError::usage)?,
-        None if variant.allow_public_key_retrieval => ServerKey::Retrieved,
-        None => ServerKey::Unknown,
-    };
-    Ok(options.with_manner(manner(variant, tls, server_key)))
-}
-
-fn engine(variant: &Variant) -> String {
-    variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase()
+    let manner = family.manner(&variant.options).map_err(ExitError::usage)?;
+    Ok(options.with_manner(Manner { tls, ..manner }))
 }
 
 /// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends

@@ -272,7 +272,7 @@ fn option_file(
     place: &CellPaths,
 ) -> Result<Option<PathBuf>, String> {
     let info = &variant.info;
-    let (_, ending) = base.family.facts().option_file;
+    let ending = base.family.facts().option_file_ending;
     is_configured
         .then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config))
         .transpose()

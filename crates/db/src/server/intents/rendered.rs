@@ -1,8 +1,8 @@
 //! The options that intents became for one server, and their option file.
 
-use super::ConfigProduct;
 use super::server::ConfigServer;
 use super::value::same_value;
+use dbdyno_products::Product;
 
 /// One option, and the intent that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Setting {
 /// A config for one server: what its option file says and what its data directory is made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    pub product: ConfigProduct,
+    pub product: &'static Product,
     /// Product and version for people.
     pub title: String,
     /// In the order of the file; each option once. SQLite's are pragmas.
@@ -94,7 +94,7 @@ impl Rendered {
     /// The option file, each option under the intent that it comes from; of SQLite its pragmas.
     pub fn text(&self) -> String {
         let mut text = format!("# For {}, from the config of the plan.\n", self.title);
-        text.push_str(self.product.0.file_form.0);
+        text.push_str(self.product.family().option_file_form.0);
         for setting in &self.initdb {
             let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
             text.push_str(&format!("# {} (initdb {}{value})\n", setting.intent, setting.name));
@@ -111,7 +111,7 @@ impl Rendered {
     }
 
     fn line(&self, setting: &Setting) -> String {
-        let (statement, name) = (self.product.0.file_form.1, &setting.name);
+        let (statement, name) = (self.product.family().option_file_form.1, &setting.name);
         match &setting.value {
             Some(value) => format!("{statement}{name} = {value}\n"),
             None => format!("{name}\n"),
