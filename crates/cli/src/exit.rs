@@ -47,6 +47,11 @@ impl ExitError {
         Self::new(OURS, message)
     }
 
+    /// The same with the variant that it is about.
+    pub(crate) fn of_variant(self, name: &str) -> Self {
+        Self { message: self.message.map(|message| format!("variant {name}: {message}")), ..self }
+    }
+
     /// What went wrong is on the terminal already.
     pub(crate) fn silent(code: u8) -> Self {
         Self { code, message: None }

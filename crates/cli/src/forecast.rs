@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::ExitError;
 use crate::manifest::host_info;
-use crate::{cache_file, configs, host, terminal};
+use crate::{cache_file, host, prepare, terminal};
 
 /// Work that brings a server to rest.
 const SETTLE: &str = "cleanup";
@@ -48,7 +48,7 @@ fn basis(plan: &Plan, info: &HostInfo) -> Basis {
     Basis {
         cpus: host::usable_cpus().ok().and_then(|usable| u32::try_from(usable.0.len()).ok()),
         memory_bytes: Some(info.memory_bytes).filter(|bytes| *bytes > 0),
-        only_cache_bytes: configs::only_cache_bytes(plan),
+        only_cache_bytes: prepare::only_cache_bytes(plan),
         past: Vec::new(),
     }
 }

@@ -7,8 +7,8 @@ use dbdyno_record::{CellId, FORMAT_VERSION, HostInfo, Manifest, ToolInfo, Varian
 use dbdyno_workloads::{Surroundings, kind_of};
 
 use crate::exit::ExitError;
+use crate::prepare::Prepared;
 use crate::time;
-use crate::variants::Prepared;
 
 pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     let list = |cpus: &Option<dbdyno_model::CpuList>| cpus.as_ref().map(ToString::to_string);

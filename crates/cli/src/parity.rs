@@ -17,8 +17,9 @@ use dbdyno_report::parity_refusal;
 use tokio::runtime::Runtime;
 
 use crate::exit::{ExitError, USAGE};
+use crate::login::check_login;
 use crate::manifest::workloads;
-use crate::variants::{Prepared, check_login, prepare_one, refusal};
+use crate::prepare::{Prepared, prepare_one, refusal};
 use crate::{host, terminal};
 
 /// Refuses a plan whose `differs` names a class that there is not.
@@ -117,7 +118,7 @@ fn predicted(
     };
     // No one is connected to for a look at a plan.
     if VariantKind::of(variant).is_address() {
-        wrong.extend(check_login(variant).err());
+        wrong.extend(check_login(plan, variant).err());
         return Ok((bare(true), None));
     }
     let info = match prepare_one(plan, variant, runtime) {

@@ -4,16 +4,16 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_db::Endpoint;
-use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
+use dbdyno_db::{Endpoint, Target};
+use dbdyno_loadgen::{Observer, Step, StepEnd, Threads};
 use dbdyno_model::Load;
 use dbdyno_record::StepWriter;
 use dbdyno_workloads::{AnyWorkload, Context};
 use hdrhistogram::Histogram;
 
-use crate::clients::connections;
 use crate::exit::ExitError;
 use crate::host;
+use crate::load::LoadClient;
 
 /// Microseconds.
 #[derive(Debug, Clone)]
@@ -35,13 +35,14 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// The same server, whose sessions have the time to log in that the command line gives them.
-    pub(crate) fn limiting(&self, mut endpoint: Endpoint) -> Endpoint {
-        if let Some(login) = endpoint.target.login_mut() {
+    /// The server to log in to, whose sessions have the time for it that the command line gives
+    /// them.
+    pub(crate) fn endpoint(&self, mut target: Target, engine: &str) -> Endpoint {
+        if let Some(login) = target.login_mut() {
             let limits = &mut login.manner.limits;
             (limits.login, limits.login_key) = (self.load.login_timeout.0, self.login_key);
         }
-        endpoint
+        target.endpoint(engine, false)
     }
 }
 
@@ -65,17 +66,11 @@ pub(crate) fn step(
     std::fs::create_dir_all(&place)
         .map_err(|error| ExitError::machine(format!("cannot make {}: {error}", place.display())))?;
     let mut writer = StepWriter::open(place.clone())?;
-    let spec = workload.spec(0);
-    let cancel = AtomicBool::new(false);
-    let step = Step {
-        spec: &spec,
-        threads,
-        connections: Connections { open_key: opening.login_key, ..connections(&opening.load, seed) },
-        warmup: workload.warmup(0),
-        time_cap: [workload.time_cap(0), shortened].into_iter().flatten().min(),
-        cancel: &cancel,
-    };
-    let end = workload.run(0, step, &mut writer, observer);
+    let (spec, cancel) = (workload.spec(0), &AtomicBool::new(false));
+    let (load, login_key) = (&opening.load, Some(opening.login_key));
+    let step = LoadClient { load, login_key, seed, threads, cancel }.step(workload, 0, &spec);
+    let time_cap = [step.time_cap, shortened].into_iter().flatten().min();
+    let end = workload.run(0, Step { time_cap, ..step }, &mut writer, observer);
     let _ = std::fs::remove_dir_all(&place);
     end.map_err(ExitError::ours)
 }

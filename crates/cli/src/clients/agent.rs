@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dbdyno_db::Secret;
-use dbdyno_loadgen::{Step, StepCommand, Threads};
-use dbdyno_workloads::{Context, kind_of, plans};
+use dbdyno_loadgen::{Step, StepCommand};
+use dbdyno_workloads::{Context, plans};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -20,12 +20,12 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::connections;
 use super::usage::{Usage, Used, boot_id, clock_source};
 use super::wire::{Credentials, FromAgent, Task, ToAgent, converse};
 use crate::exit::ExitError;
+use crate::load::LoadClient;
 use crate::manifest::tool;
-use crate::{host, limits, terminal, variants};
+use crate::{host, limits, load, login, terminal};
 
 /// An agent that no conductor has come to ends after this time, and one handshake takes no longer
 /// than a part of it.
@@ -202,27 +202,20 @@ fn run(
     let variant = plan.variants.iter().find(|variant| variant.name == task.variant);
     let variant = variant.ok_or("the plan has no such variant")?;
     let password = Secret::new(task.password.as_str());
-    let mut endpoint = variants::endpoint_for(&plan, variant, &task.user, password).map_err(sentence)?;
+    let mut endpoint = login::endpoint_for(&plan, variant, &task.user, password).map_err(sentence)?;
     if let Some(login) = endpoint.target.login_mut() {
         login.manner.sets_autocommit = task.sets_autocommit;
     }
     task.missing.iter().for_each(|missing| endpoint.capabilities.do_without(missing));
     let context = Context { endpoint, owned: false, seed: plan.seed, draws: task.draws, device: None };
-    let options = plan.workload.get(&task.workload);
-    let workload =
-        options.zip(kind_of(&task.workload)).and_then(|(options, kind)| kind.open(options, context));
+    let workload = load::workload(&plan, &task.workload, context);
     let mut workload = workload.ok_or("the plan has no such workload")?;
     workload.take_lanes_state(&task.state);
     let spec = workload.spec(task.step);
-    let added_work = plan.host.client_work.map_or(Duration::ZERO, |work| work.0);
-    let step = Step {
-        spec: &spec,
-        threads: Threads { count: plan.host.client_threads, added_work, ..Threads::default() },
-        connections: connections(&plan.load, plan.seed),
-        warmup: task.warmup,
-        time_cap: None,
-        cancel: &AtomicBool::new(false),
-    };
+    let (threads, cancel) = (load::threads(&plan), &AtomicBool::new(false));
+    let client = LoadClient { load: &plan.load, login_key: None, seed: plan.seed, threads, cancel };
+    // The conductor ends a step that takes too long.
+    let step = Step { time_cap: None, ..client.step(&*workload, task.step, &spec) };
     let say = |message| {
         let _ = say.send(FromAgent::Said(message));
     };

@@ -13,10 +13,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Connections, Draws, Follower, FromHost, HostPart, HostShare, LaneSpec, LostConnections, Observer,
-    Reconnect, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts,
+    Follower, FromHost, HostPart, HostShare, LaneSpec, Observer, Step, StepCommand, StepEnd, can_be_shared,
+    run_on_hosts,
 };
-use dbdyno_model::{Clients, Load};
+use dbdyno_model::Clients;
 use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -39,9 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Round trips by which clocks are compared: the quickest one counts.
 const ROUND_TRIPS: usize = 50;
 const ROUND_TRIP: Duration = Duration::from_secs(2);
-
-/// Stream of the draws that spread reconnections; no workload uses it.
-const STREAM: u32 = 0x7265_636f;
 
 /// The client hosts of a run. Agents end with it.
 pub(crate) struct ClientHosts {
@@ -245,25 +242,4 @@ impl Host {
 
 fn failed(why: String) -> StepEnd {
     StepEnd { outcome: Outcome::Failed, message: Some(why), at_us: 0, lanes: Vec::new() }
-}
-
-/// How connections of a step are opened, what happens to lost ones and how long they may wait: the
-/// table `[load]` of a plan, or what a command line says of it.
-pub(crate) fn connections(load: &Load, seed: u64) -> Connections {
-    let lost = match load.lost_connections {
-        dbdyno_model::LostConnections::Fail => LostConnections::Fail,
-        dbdyno_model::LostConnections::Reconnect => LostConnections::Reconnect(Reconnect {
-            wait: load.reconnect_wait.0,
-            wait_max: load.reconnect_wait_max.0,
-            give_up_after: load.reconnect_for.0,
-            draws: Draws::new(seed, STREAM, 0),
-        }),
-    };
-    Connections {
-        rate_per_second: load.connect_rate_per_second,
-        open_within: load.login_timeout.0,
-        silence: load.silence_timeout.0,
-        lost,
-        ..Connections::default()
-    }
 }

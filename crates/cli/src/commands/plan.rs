@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use crate::args::{DEFAULT_OUT, PlanArgs};
 use crate::commands::run::warn_of_margins;
-use crate::configs::{self, Predicted, VariantConfig};
 use crate::exit::ExitError;
 use crate::manifest::manifest;
 use crate::parity;
 use crate::power::Power;
+use crate::prepare::{Predicted, predicted};
 use crate::{forecast, host, limits, plan_source, power, terminal, time};
 
 /// Version of the shape of the JSON. It rises when a key is removed or changes its meaning.
@@ -220,10 +220,10 @@ fn config_facts(plan: &Plan) -> Result<Vec<(String, String)>, ExitError> {
     for (variant, config) in predicted_configs(plan)? {
         match config {
             Predicted::UnknownServer(why) => facts.push((variant, format!("not rendered: {why}"))),
-            Predicted::Config(VariantConfig { rendered, notes, .. }) => {
-                let options = numbered(rendered.settings.len() + rendered.initdb.len(), "option");
-                facts.push((variant, format!("{options} for {}", rendered.title)));
-                facts.extend(notes.into_iter().map(|note| (String::new(), note)));
+            Predicted::Config(config) => {
+                let options = numbered(config.settings.len() + config.initdb.len(), "option");
+                facts.push((variant, format!("{options} for {}", config.title)));
+                facts.extend(config.notes.into_iter().map(|note| (String::new(), note)));
             }
         }
     }
@@ -234,9 +234,9 @@ fn config_facts(plan: &Plan) -> Result<Vec<(String, String)>, ExitError> {
 fn config_files(plan: &Plan) -> Result<String, ExitError> {
     let file = |(variant, config): (String, Predicted)| match config {
         Predicted::UnknownServer(why) => format!("{variant}: not rendered: {why}\n"),
-        Predicted::Config(VariantConfig { notes, text, .. }) => {
-            let notes: String = notes.iter().map(|note| format!("# note: {note}\n")).collect();
-            format!("\n## variant {variant}\n{notes}{text}")
+        Predicted::Config(config) => {
+            let notes: String = config.notes.iter().map(|note| format!("# note: {note}\n")).collect();
+            format!("\n## variant {variant}\n{notes}{}", config.text())
         }
     };
     Ok(predicted_configs(plan)?.into_iter().map(file).collect())
@@ -245,7 +245,7 @@ fn config_files(plan: &Plan) -> Result<String, ExitError> {
 fn predicted_configs(plan: &Plan) -> Result<Vec<(String, Predicted)>, ExitError> {
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for variant in &plan.variants {
-        match configs::predicted(variant) {
+        match predicted(variant) {
             Ok(found) => all.extend(found.map(|config| (variant.name.clone(), config))),
             Err(error) => wrong.push(format!("variant {}: {error}", variant.name)),
         }

@@ -17,16 +17,19 @@ use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
 use crate::clients::ClientHosts;
-use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, TEMPLATES, Tally, elsewhere};
+use crate::conductor::{
+    Conductor, Holds, Partial, RunClock, TEMPLATES, Tally, data_root, elsewhere, refuse_links,
+    remove_data_root,
+};
 use crate::doctor::{finding, fitness, store};
 use crate::engines::{Launcher, engine};
 use crate::exit::ExitError;
 use crate::fleet::{self, Fleet};
 use crate::manifest::{manifest, tool};
 use crate::metrics::{Metrics, serve};
+use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
-use crate::variants::{Prepared, prepare};
-use crate::{forecast, host, limits, parity, plan_source, power, signals, sizes, terminal, time, whole_file};
+use crate::{forecast, host, parity, plan_source, power, signals, sizes, terminal, time, whole_file};
 use resume::{own_option_files, resume};
 pub(crate) use task::task;
 
@@ -175,36 +178,6 @@ fn metrics(address: &str) -> Result<Metrics, ExitError> {
     Ok(metrics)
 }
 
-/// Refuses links in the place of the folders that a run makes for its data. The folders that the
-/// user names may be reached by links.
-fn refuse_links(data_root: &Path) -> Result<(), ExitError> {
-    let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
-    let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
-    let Some(link) = own.iter().find(|path| is_link(path)) else { return Ok(()) };
-    let advice = "remove the link, or name the folder that it leads to with host.data_dir";
-    let what =
-        format!("{} is a symbolic link, and a run does not follow it for its data; {advice}", link.display());
-    Err(ExitError::machine(what))
-}
-
-/// Removes what a run has kept next to the data of its cells, but not the folder of templates that
-/// the user names, and names what is left.
-fn remove_data_root(data_root: &Path, templates: Option<&Path>) {
-    if let Err(ExitError { message: Some(message), .. }) = refuse_links(data_root) {
-        return terminal::warning(&message);
-    }
-    let own = [TEMPLATES, SNAPSHOTS].map(|name| data_root.join(name));
-    for folder in own.iter().filter(|folder| Some(folder.as_path()) != templates) {
-        let _ = std::fs::remove_dir_all(folder);
-    }
-    match std::fs::remove_dir(data_root) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            terminal::warning(&format!("data are left in {}: {error}; remove them", data_root.display()));
-        }
-        _ => {}
-    }
-}
-
 /// Flags of a run that goes on begin no other run. `requires` of the command line lapses with a
 /// plan, which `--resume` excludes.
 fn needs_resume(args: &RunArgs) -> Result<(), ExitError> {
@@ -284,23 +257,18 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
 }
 
 fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
-    let mut plan = match &args.on {
-        None => plan_source::plan(&args.source, &args.changes.overrides())?,
+    let overrides = args.changes.overrides();
+    let plan = match &args.on {
+        None => plan_source::plan(&args.source, &overrides)?,
         // CPUs are for each machine to give.
-        Some(_) => plan_source::read(&args.source, &args.changes.overrides())?,
+        Some(_) => fleet::fitted(plan_source::read(&args.source, &overrides)?)?,
     };
-    if args.on.is_some() {
-        fleet::check(&plan)?;
-        fleet::resolve_links(&mut plan);
-    }
     super::servers::provide(&plan, args.get)?;
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
     host::check(&plan, &args.out, 0)?;
-    limits::check(&plan)?;
     leftovers::name(&args.out, plan.host.data_dir.as_deref());
-    host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
     terminal::note(&format!("the plan takes {}", sizes::in_all(&forecast::of(&plan))));
     let holds = held(args, &plan, &variants, runtime)?;
@@ -444,14 +412,6 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
     found
 }
 
-/// Data directories lie in the run directory unless the plan says where: its filesystem is part of
-/// what is measured.
-pub(super) fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
-    let name = run_dir.file_name().unwrap_or_default();
-    let root = plan.host.data_dir.as_ref().map_or_else(|| run_dir.join("data"), |folder| folder.join(name));
-    std::path::absolute(&root).unwrap_or(root)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -490,18 +450,5 @@ mod tests {
             .collect();
         left.sort();
         assert_eq!(left, ["", "-2", "-4"].map(|end| format!("20260101T000000Z-x{end}")), "no other is left");
-    }
-
-    #[test]
-    fn templates_of_the_run_go_with_it_and_kept_ones_stay() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (data_root, kept) = (folder.path().join("data"), folder.path().join("kept/below"));
-        let kept = host::kept_templates(Some(&kept)).expect("it can be made").expect("it is named");
-        let own = data_root.join(TEMPLATES);
-        std::fs::create_dir_all(&own).expect("a folder");
-        remove_data_root(&data_root, Some(&own));
-        assert!(own.exists(), "it is named");
-        remove_data_root(&data_root, Some(&kept));
-        assert!(!data_root.exists() && kept.exists());
     }
 }

@@ -1,21 +1,17 @@
 //! One cell: a variant with fresh data, through all steps of a workload.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use dbdyno_db::server::Snapshot;
 use dbdyno_db::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_report::notice_text;
-use dbdyno_workloads::{AnyWorkload, Context, Work, kind_of};
+use dbdyno_workloads::{AnyWorkload, Context, Work};
 
-use crate::conductor::database::{CellPaths, Database};
+use crate::conductor::start::Database;
 use crate::conductor::{Conductor, Ending, OpenCell, Stop, ending};
 use crate::exit::ExitError;
+use crate::prepare::Prepared;
 use crate::unrecorded::time_seed;
-use crate::variants::Prepared;
-use crate::{limits, option_files, time};
+use crate::{limits, load, time};
 
 /// A server that has said what it is, with a workload on it.
 pub(super) struct Described {
@@ -23,11 +19,6 @@ pub(super) struct Described {
     pub(super) session: AnySession,
     pub(super) workload: Box<dyn AnyWorkload>,
     pub(super) server: ServerInfo,
-}
-
-/// Where the data of a cell lie.
-pub(crate) fn data_dir(data_root: &Path, id: &CellId) -> PathBuf {
-    data_root.join(format!("{}-{}-{}", id.block, id.variant, id.workload))
 }
 
 impl Conductor<'_> {
@@ -39,7 +30,7 @@ impl Conductor<'_> {
         self.connections(cell.id);
         self.hold(cell)?;
         let snapshot = self.snapshot(cell.id);
-        let ended = match self.provided(cell, snapshot.as_ref()) {
+        let ended = match self.start(cell, snapshot.as_ref()) {
             Ok(mut database) => {
                 let walked = self
                     .described(cell, &database)
@@ -117,33 +108,6 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The database of the cell, on fresh data or on a copy of the snapshot.
-    fn provided(&mut self, cell: &mut OpenCell<'_>, snapshot: Option<&Snapshot>) -> Result<Database, Stop> {
-        self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
-        let provided = self.provide(cell, snapshot);
-        let has_waited = self.has_waited_for_stop()?;
-        if provided.is_err() && has_waited && !self.cancelled() {
-            // Two servers may have been too much for the machine.
-            return self.provide(cell, snapshot);
-        }
-        provided
-    }
-
-    /// Stops the cell's server and removes its data; while the next cell begins where both fit.
-    fn give_back(
-        &mut self,
-        cell: &mut OpenCell<'_>,
-        next: Option<&CellId>,
-        database: Database,
-    ) -> Result<(), ExitError> {
-        if database.can_turn() && self.overlaps(next) {
-            self.begin_to_stop(cell.id, database);
-            return Ok(());
-        }
-        self.progress.busy("stopping");
-        self.warn(&mut cell.writer, self.end_of(database))
-    }
-
     /// An ending with what the server says of it.
     pub(super) fn explained(
         &self,
@@ -170,37 +134,6 @@ impl Conductor<'_> {
         found.ok_or_else(|| {
             ExitError::ours(format!("the run names a variant {} that its plan lacks", id.variant))
         })
-    }
-
-    pub(super) fn data_dir(&self, id: &CellId) -> PathBuf {
-        data_dir(&self.data_root, id)
-    }
-
-    pub(super) fn place(&self, id: &CellId, log: PathBuf) -> CellPaths {
-        self.paths(self.data_dir(id), log)
-    }
-
-    pub(super) fn paths(&self, data_dir: PathBuf, log: PathBuf) -> CellPaths {
-        CellPaths {
-            data_dir,
-            template_dir: self.template_dir.clone(),
-            log,
-            config_dir: self.writer.dir().join(option_files::FOLDER),
-            server_cpus: self.server_cpus.clone(),
-            start_timeout: self.plan.host.start_timeout.0,
-            cancel: Arc::clone(&self.cancel),
-        }
-    }
-
-    /// A new log, as those of cells that run again are kept apart; else the last one.
-    pub(super) fn log_file(&self, id: &CellId, is_new: bool) -> PathBuf {
-        let stem = format!("{}-{}-{}", id.block, id.variant, id.workload);
-        let file = |attempt: usize| {
-            let ending = if attempt == 1 { "log".to_owned() } else { format!("{attempt}.log") };
-            self.writer.logs_dir().join(format!("{stem}.{ending}"))
-        };
-        let there = (1..).take_while(|attempt| file(*attempt).exists()).count();
-        file(if is_new { there + 1 } else { there.max(1) })
     }
 
     /// Asks the server what it is, and opens the workload on it.
@@ -235,15 +168,9 @@ impl Conductor<'_> {
             draws: self.draws(id),
             device: database.device_gauge(),
         };
-        let options = self.plan.workload.get(&id.workload);
-        let opened =
-            options.zip(kind_of(&id.workload)).and_then(|(options, kind)| kind.open(options, context));
-        let Some(workload) = opened else {
-            let name = &id.workload;
-            return Err(
-                ExitError::ours(format!("the run names a workload {name} that its plan lacks")).into()
-            );
-        };
+        let workload = load::workload(self.plan, &id.workload, context).ok_or_else(|| {
+            ExitError::ours(format!("the run names a workload {} that its plan lacks", id.workload))
+        })?;
         Ok(Described { session, workload, server })
     }
 

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::exit::ExitError;
 use crate::other_runs::OtherRuns;
-use crate::variants::{Prepared, Source};
+use crate::prepare::{Prepared, Source};
 
 /// Who holds a lock may be just about to end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -140,8 +140,8 @@ pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<Endpoint> {
 
 fn endpoint(variant: &Prepared) -> Option<Endpoint> {
     match &variant.source {
-        Source::External(endpoint) => Some((**endpoint).clone()),
-        Source::Embedded { .. } | Source::Null | Source::Owned { .. } => None,
+        Source::Address(endpoint) => Some((**endpoint).clone()),
+        Source::Embedded(_) | Source::Null | Source::Started { .. } => None,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::progress::Watcher;
 impl StepTask<'_, '_> {
     /// Loads and index builds are this process's; connections of other steps are shared out where
     /// there are client hosts.
-    pub(super) fn load(
+    pub(super) fn put_load_on(
         &self,
         workload: &mut dyn AnyWorkload,
         step: Step<'_>,

@@ -4,17 +4,17 @@
 mod budget;
 mod cell;
 mod clock;
-mod database;
 mod debt;
+mod end;
 mod holds;
 mod hosts;
 mod next_block;
 mod reset;
 mod rounds;
 mod settings_check;
+mod start;
 mod step;
 mod steps;
-mod stopping;
 mod waiting;
 
 use std::path::PathBuf;
@@ -28,18 +28,19 @@ use dbdyno_record::{CellEvent, CellId, CellWriter, Manifest, Outcome, RunEvent, 
 use tokio::runtime::Runtime;
 
 use crate::clients::ClientHosts;
+use crate::conductor::end::Stopping;
 use crate::conductor::rounds::Up;
-use crate::conductor::stopping::Stopping;
 use crate::exit::{ExitError, INTERRUPTED};
+use crate::prepare::Prepared;
 use crate::progress::Progress;
 use crate::time;
-use crate::variants::Prepared;
 
 pub(crate) use budget::{Partial, further_blocks, partial};
-pub(crate) use cell::data_dir;
 pub(crate) use clock::RunClock;
+pub(crate) use end::{refuse_links, remove_data_of, remove_data_root};
 pub(crate) use holds::{Holds, elsewhere};
-pub(crate) use reset::{SNAPSHOTS, TEMPLATES, snapshot_dir};
+pub(crate) use reset::{TEMPLATES, snapshot_dir};
+pub(crate) use start::{data_root, kept_option_file};
 
 pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
@@ -174,6 +175,15 @@ impl Conductor<'_> {
 
     fn cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Reports and records what belongs to no cell that goes on.
+    fn warn_of_run(&mut self, texts: impl IntoIterator<Item = String>) -> Result<(), ExitError> {
+        for text in texts {
+            self.progress.line(&format!("warning: {text}"));
+            self.writer.event(&RunEvent::Warning { at: time::now(), text })?;
+        }
+        Ok(())
     }
 }
 

@@ -4,20 +4,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use dbdyno_db::server::{Copied, Data, Home, Snapshot};
+use dbdyno_db::server::{Copied, Data, Snapshot};
 use dbdyno_db::{AnySession, Session};
-use dbdyno_model::{DataMode, NoLimit};
-use dbdyno_record::{CellEvent, CellId, CellWriter, ServerInfo};
+use dbdyno_model::DataMode;
+use dbdyno_record::{CellId, CellWriter, ServerInfo};
 use dbdyno_workloads::Work;
 use serde_json::{Map, Value, json};
 
-use crate::conductor::database::Database;
-use crate::conductor::{Conductor, OpenCell, Stop};
+use crate::conductor::start::Database;
+use crate::conductor::{Conductor, Stop};
 use crate::exit::Fault;
-use crate::{host, time};
-
-/// Why a start came to nothing that the user did not wait for.
-const STOPPED: &str = "interrupted by the user while the server was started";
+use crate::host;
 
 /// What is done before a measured step. The server is stopped for it and started after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,10 +72,6 @@ fn work(name: &str, began: Instant, details: Value) -> Work {
     Work::new(name, began.elapsed(), details)
 }
 
-fn copied(copied: Copied) -> Value {
-    json!({ "files": copied.files, "bytes": copied.bytes, "shared_files": copied.shared_files })
-}
-
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 /// Of the run's own templates of data directories.
 pub(crate) const TEMPLATES: &str = "templates";
@@ -96,59 +89,12 @@ impl Conductor<'_> {
         mode.uses_snapshot().then(|| Snapshot::open(&snapshot_dir(&self.data_root, id))).flatten()
     }
 
-    /// A home for the cell's server with the memory limit of its variant; `None` without a limit.
-    /// Where the limit cannot be set and the plan says to go on, the record warns of it.
-    fn limited_home(&self, cell: &mut OpenCell<'_>) -> Result<Option<Home>, Stop> {
-        let Some(limit) = self.plan.server_memory(&cell.id.variant) else { return Ok(None) };
-        match Home::new().and_then(|home| home.with_memory_limit(limit.0)) {
-            Ok(home) => Ok(Some(home)),
-            Err(error @ dbdyno_db::server::Error::Cgroup { .. })
-                if self.plan.host.no_memory_limit == NoLimit::Warn =>
-            {
-                let text = format!("the server ran without the memory limit that the plan asks for: {error}");
-                cell.writer.event(&CellEvent::Warning { at: time::now(), text })?;
-                Ok(None)
-            }
-            Err(error) => Err(Stop::failed(error)),
-        }
-    }
-
-    /// A database for the cell: on a copy of the snapshot where there is one, else on fresh data.
-    /// What a failed start leaves is removed.
-    pub(crate) fn provide(
-        &mut self,
-        cell: &mut OpenCell<'_>,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Database, Stop> {
-        let provided = self.fresh_or_copied(cell, snapshot);
-        if provided.is_err() && !self.plan.host.keep_data {
-            let left = match dbdyno_db::server::remove_data(&self.data_dir(cell.id)) {
-                // It stays; that the cell failed because of it is said already.
-                Ok(()) | Err(dbdyno_db::server::Error::NotOurs { .. }) => None,
-                Err(error) => Some(error.to_string()),
-            };
-            self.warn(&mut cell.writer, left)?;
-        }
-        provided
-    }
-
-    fn fresh_or_copied(
-        &mut self,
-        cell: &mut OpenCell<'_>,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<Database, Stop> {
-        let home = self.limited_home(cell)?;
-        let place = self.place(cell.id, self.log_file(cell.id, true));
-        let mut data = Data::Fresh;
-        if let Some(snapshot) = snapshot {
-            let began = Instant::now();
-            let figures = snapshot.restore(&place.data_dir, &self.cancel).map_err(Stop::failed)?;
-            self.write_works(&mut cell.writer, Ok(vec![work("restore", began, copied(figures))]))?;
-            data = Data::AsItIs;
-        }
-        let variant = self.prepared(cell.id)?;
-        let provided = self.unless_cancelled(Database::provide(variant, &place, home, data));
-        provided.ok_or_else(|| Stop::failed(STOPPED))?.map_err(Stop::failed)
+    /// Makes a data directory a copy of the snapshot.
+    pub(super) fn restored(&self, snapshot: &Snapshot, data_dir: &Path) -> Result<Work, Fault> {
+        let began = Instant::now();
+        let Copied { files, bytes, shared_files } = snapshot.restore(data_dir, &self.cancel)?;
+        let details = json!({ "files": files, "bytes": bytes, "shared_files": shared_files });
+        Ok(work("restore", began, details))
     }
 
     /// Stops the server, does what `reset` says, and starts it: each a piece of work in the record.
@@ -186,24 +132,23 @@ impl Conductor<'_> {
             works.push(work("stop", began, Value::Null));
         }
         self.change(id, reset, knowledge, works).map_err(Stop::failed)?;
-        // The log of the cell goes on.
-        let place = self.place(id, self.log_file(id, false));
         let data = match reset.data {
             DataChange::Anew => Data::Fresh,
             _ if reset.is_cold => Data::Cold,
             _ => Data::AsItIs,
         };
+        // The log of the cell goes on.
+        let (data_dir, log) = (self.data_dir(id), self.log_file(id, false));
         let began = Instant::now();
         let variant = self.prepared(id)?;
-        let started = self.unless_cancelled(async {
-            *database = Database::provide(variant, &place, home, data).await?;
-            Ok::<_, Fault>(database.connect().await?)
+        let started = self.started(async {
+            *database = self.database(variant, data_dir, log, home, data).await?;
+            Ok(database.connect().await?)
         });
-        let started = started.unwrap_or_else(|| Err(STOPPED.into()));
         if started.is_ok() && database.pid().is_some() {
             works.push(work("start", began, json!({ "pid": database.pid() })));
         }
-        started.map_err(Stop::failed)
+        started
     }
 
     /// Does to the data of a stopped server what `reset` says.
@@ -214,8 +159,7 @@ impl Conductor<'_> {
         knowledge: Value,
         works: &mut Vec<Work>,
     ) -> Result<(), Fault> {
-        let place = self.place(id, PathBuf::new());
-        let folder = snapshot_dir(&self.data_root, id);
+        let (data_dir, folder) = (self.data_dir(id), snapshot_dir(&self.data_root, id));
         let began = Instant::now();
         let snapshot = match reset.data {
             DataChange::AsItIs | DataChange::Anew => None,
@@ -223,7 +167,7 @@ impl Conductor<'_> {
                 Some(Snapshot::open(&folder).ok_or("the snapshot of the loaded data is gone")?)
             }
             DataChange::TakeAndRestore => {
-                let taken = Snapshot::take(&place.data_dir, &folder, knowledge, &self.cancel)?;
+                let taken = Snapshot::take(&data_dir, &folder, knowledge, &self.cancel)?;
                 let info = &taken.info;
                 let (files, bytes, sha256) = (info.files.len(), info.bytes, &info.sha256);
                 let details = json!({ "files": files, "bytes": bytes, "sha256": sha256 });
@@ -232,9 +176,7 @@ impl Conductor<'_> {
             }
         };
         if let Some(snapshot) = snapshot {
-            let began = Instant::now();
-            let figures = snapshot.restore(&place.data_dir, &self.cancel)?;
-            works.push(work("restore", began, copied(figures)));
+            works.push(self.restored(&snapshot, &data_dir)?);
         }
         if reset.is_cold {
             let began = Instant::now();

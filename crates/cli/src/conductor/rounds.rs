@@ -10,7 +10,7 @@ use dbdyno_record::{CellEvent, CellId, ServerInfo};
 use dbdyno_workloads::AnyWorkload;
 
 use crate::conductor::cell::Described;
-use crate::conductor::database::Database;
+use crate::conductor::start::Database;
 use crate::conductor::steps::CellSteps;
 use crate::conductor::{Conductor, OpenCell, Stop, Tally, ending};
 use crate::exit::ExitError;
@@ -91,8 +91,7 @@ impl Conductor<'_> {
     /// Starts the server of a cell and loads its data; `None` when that failed, which ends the
     /// cell.
     fn brought_up(&mut self, cell: &mut OpenCell<'_>) -> Result<Option<Server>, ExitError> {
-        self.progress.busy("starting on fresh data");
-        let database = match self.provide(cell, None) {
+        let database = match self.start(cell, None) {
             Ok(database) => database,
             Err(stop) => {
                 cell.ended = Some(ending(Err(stop))?);

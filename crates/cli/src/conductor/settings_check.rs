@@ -1,8 +1,6 @@
 //! A look at each variant before anything is measured: started once, read back, stopped.
 
 use dbdyno_analyse::parity::{compared, effective};
-use std::time::Duration;
-
 use dbdyno_db::server::Data;
 use dbdyno_db::{Session, describe};
 use dbdyno_record::{RunEvent, ServerInfo};
@@ -10,10 +8,8 @@ use dbdyno_report::parity_refusal;
 
 use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
-use crate::conductor::database::{CellPaths, Database};
-use crate::exit::Fault;
-use crate::exit::{ExitError, INTERRUPTED};
-use crate::variants::Prepared;
+use crate::exit::{ExitError, Fault, INTERRUPTED};
+use crate::prepare::Prepared;
 use crate::{parity, time};
 
 impl Conductor<'_> {
@@ -25,12 +21,7 @@ impl Conductor<'_> {
         for variant in self.variants {
             self.progress.busy("a look at the settings of each variant");
             let planned = parity::planned(self.plan, &variant.info.name);
-            let name = format!("look-{}", variant.info.name);
-            let log = self.writer.logs_dir().join(format!("{name}.log"));
-            let paths = self.paths(self.data_root.join(name), log);
-            let stop_limit = self.plan.host.stop_timeout.0;
-            let looked = self.unless_cancelled(read_back(variant, &paths, stop_limit));
-            let server = match looked {
+            let server = match self.unless_cancelled(self.read_back(variant)) {
                 Some(server) if !self.cancelled() => server,
                 _ => return Err(ExitError::silent(INTERRUPTED)),
             };
@@ -44,18 +35,21 @@ impl Conductor<'_> {
         self.writer.event(&RunEvent::Warning { at: time::now(), text: refusal.clone() })?;
         Err(ExitError::usage(refusal))
     }
-}
 
-async fn read_back(variant: &Prepared, place: &CellPaths, stop_limit: Duration) -> Result<ServerInfo, Fault> {
-    let database = Database::provide(variant, place, None, Data::Fresh).await?;
-    let described = async {
-        let mut session = database.connect_to_ask().await?;
-        let description = describe(&mut session).await;
-        session.close().await;
-        description
-    };
-    let server = described.await.map(|described| server_info(described, &database));
-    // What goes wrong at its end is reported when it is measured.
-    let _ = database.end(false, stop_limit, &place.cancel);
-    Ok(server?)
+    async fn read_back(&self, variant: &Prepared) -> Result<ServerInfo, Fault> {
+        let name = format!("look-{}", variant.info.name);
+        let (data_dir, log) =
+            (self.data_root.join(&name), self.writer.logs_dir().join(format!("{name}.log")));
+        let database = self.database(variant, data_dir, log, None, Data::Fresh).await?;
+        let described = async {
+            let mut session = database.connect_to_ask().await?;
+            let description = describe(&mut session).await;
+            session.close().await;
+            description
+        };
+        let server = described.await.map(|described| server_info(described, &database));
+        // What goes wrong at its end is reported when it is measured.
+        let _ = database.end(false, self.plan.host.stop_timeout.0, &self.cancel);
+        Ok(server?)
+    }
 }

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use dbdyno_analyse::{Notice, Validity, failed_check, headline_rate, step_validity};
 use dbdyno_db::{AnySession, Class, DbError, explain, explain_executed};
-use dbdyno_loadgen::{Step, StepEnd, Threads};
+use dbdyno_loadgen::{StepEnd, Threads};
 use dbdyno_model::{ClientWait, CpuList};
 use dbdyno_record::{CellId, CellWriter, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
 use dbdyno_report::{notice_text, reason_brief};
 use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
 
-use crate::clients::connections;
-use crate::conductor::database::Database;
 use crate::conductor::debt;
+use crate::conductor::start::Database;
 use crate::conductor::{Conductor, Ending};
 use crate::exit::ExitError;
+use crate::load::{self, LoadClient};
 use crate::progress::Watcher;
 use crate::stall_watch::{FIRST_WORD, StallWatch};
 use crate::time::{self, about};
@@ -60,14 +60,14 @@ impl StepTask<'_, '_> {
         let sampler = self.sampler(&mut writer, warmup, polled_ns.clone())?;
         let forecast = conductor.progress.forecast_of(self.name);
         conductor.progress.busy(self.name);
-        let step = Step {
-            spec: &spec,
+        let client = LoadClient {
+            load: &conductor.plan.load,
+            login_key: None,
+            seed: conductor.plan.seed,
             threads: self.threads(polled_ns),
-            connections: connections(&conductor.plan.load, conductor.plan.seed),
-            warmup,
-            time_cap: workload.time_cap(self.index),
             cancel: &conductor.cancel,
         };
+        let step = client.step(workload, self.index, &spec);
         let mut watcher = Watcher {
             progress: &conductor.progress,
             sampler: &sampler,
@@ -79,13 +79,14 @@ impl StepTask<'_, '_> {
             mark: Mark::default(),
             stall_watch: StallWatch::default(),
         };
-        let end = self.load(workload, step, &mut writer, &mut watcher).map_err(|error| match error {
-            dbdyno_loadgen::Error::Record(error) => ExitError::from(error),
-            dbdyno_loadgen::Error::Thread(_) => ExitError::machine(error),
-            dbdyno_loadgen::Error::Panicked(_) | dbdyno_loadgen::Error::MixedSchedules { .. } => {
-                ExitError::ours(error)
-            }
-        })?;
+        let end =
+            self.put_load_on(workload, step, &mut writer, &mut watcher).map_err(|error| match error {
+                dbdyno_loadgen::Error::Record(error) => ExitError::from(error),
+                dbdyno_loadgen::Error::Thread(_) => ExitError::machine(error),
+                dbdyno_loadgen::Error::Panicked(_) | dbdyno_loadgen::Error::MixedSchedules { .. } => {
+                    ExitError::ours(error)
+                }
+            })?;
         let (barrier, silence) = (watcher.barrier, watcher.stall_watch.lasts);
         self.end_sampling(sampler, &mut writer)?;
         if end.outcome != Outcome::Completed && silence >= FIRST_WORD {
@@ -305,14 +306,8 @@ impl StepTask<'_, '_> {
     }
 
     fn threads(&self, polled_ns: Option<Arc<[AtomicU64]>>) -> Threads {
-        let added_work = self.conductor.plan.host.client_work;
-        Threads {
-            cpus: self.client_cpus(),
-            count: self.conductor.plan.host.client_threads,
-            blocking: self.database.endpoint.capabilities.blocking,
-            polled_ns,
-            added_work: added_work.map_or(Duration::ZERO, |work| work.0),
-        }
+        let blocking = self.database.endpoint.capabilities.blocking;
+        Threads { cpus: self.client_cpus(), blocking, polled_ns, ..load::threads(self.conductor.plan) }
     }
 
     /// A counter for each load thread of a client that spins, and no more of them than it has CPUs.

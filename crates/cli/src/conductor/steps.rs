@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::conductor::cell::Described;
-use crate::conductor::database::Database;
 use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
+use crate::conductor::start::Database;
 use crate::conductor::step::{Ran, StepTask};
 use crate::conductor::{Conductor, OpenCell, Stop};
 

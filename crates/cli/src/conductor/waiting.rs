@@ -8,7 +8,7 @@ use dbdyno_db::AnySession;
 use dbdyno_record::RunEvent;
 
 use crate::conductor::Conductor;
-use crate::conductor::database::Database;
+use crate::conductor::start::Database;
 use crate::exit::ExitError;
 use crate::progress::Progress;
 use crate::stall_watch::FIRST_WORD;

@@ -21,8 +21,8 @@ use crate::doctor::store::calibrated_host;
 use crate::engines::this_program;
 use crate::exit::ExitError;
 use crate::manifest::manifest;
+use crate::prepare::prepare;
 use crate::progress::Progress;
-use crate::variants::prepare;
 use crate::{forecast, host, limits, signals};
 
 /// Share of its time from which a load thread, or the server on its CPUs, is called the limit.

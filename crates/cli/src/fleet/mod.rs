@@ -89,13 +89,16 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
     Err(ExitError::usage(format!("--on runs blocks independently, but {why}; use only one of the two")))
 }
 
-/// Names the plan's files by paths without links and `..`, which lead elsewhere where files travel.
-pub(crate) fn resolve_links(plan: &mut Plan) {
-    each_file(plan, |path| {
+/// A plan for a fleet, if it is fit for one. Its files have paths without links and `..`, which lead
+/// elsewhere where files travel.
+pub(crate) fn fitted(mut plan: Plan) -> Result<Plan, ExitError> {
+    check(&plan)?;
+    each_file(&mut plan, |path| {
         if let Ok(real) = path.canonicalize() {
             *path = real;
         }
     });
+    Ok(plan)
 }
 
 impl Fleet<'_> {
@@ -283,7 +286,7 @@ mod tests {
         let mut plan = plan("");
         plan.variants[0].own_config = Some(root.join("plans/../link"));
         plan.variants[0].basedir = Some(root.join("none/../none"));
-        resolve_links(&mut plan);
+        let plan = fitted(plan).unwrap();
         let variant = &plan.variants[0];
         assert_eq!(variant.own_config, Some(root.join("my.cnf")));
         assert_eq!(variant.basedir, Some(root.join("none/../none")));

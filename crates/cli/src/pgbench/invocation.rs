@@ -85,7 +85,7 @@ impl Invocation {
         }
         let opening = opening()?;
         Ok(Self {
-            endpoint: opening.limiting(endpoint(line)?),
+            endpoint: opening.endpoint(Target::Postgres(login(line)?), ""),
             opening,
             initializes,
             clients,
@@ -216,7 +216,7 @@ fn files(line: &CommandLine) -> Result<Vec<String>, String> {
 }
 
 /// Where and who, from the options and libpq's variables.
-fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
+fn login(line: &CommandLine) -> Result<Login, String> {
     const SOCKETS: &str = "/var/run/postgresql";
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let text = |name: &str, of: &str| line.text(name).map(str::to_owned).or_else(|| variable(of));
@@ -235,9 +235,8 @@ fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
         Login::tcp(&host, port, &user)
     };
     let login = login.with_database(&database);
-    let login = match variable("PGPASSWORD") {
+    Ok(match variable("PGPASSWORD") {
         Some(password) => login.with_password(dbdyno_db::Secret::new(password)),
         None => login,
-    };
-    Ok(Endpoint { target: Target::Postgres(login), capabilities: postgres::capabilities() })
+    })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_db::mysql::Options as Login;
-use dbdyno_db::{Endpoint, Target, mysql, null, postgres};
+use dbdyno_db::{Endpoint, Target, null};
 use dbdyno_model::{Load, PlanDuration};
 use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpPace};
 use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
@@ -70,8 +70,9 @@ impl Invocation {
         draws(line, &mut options)?;
         let shutdown = line.text("forced_shutdown").filter(|text| *text != "off");
         let opening = opening(line)?;
+        let engine = line.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
         Ok(Self {
-            endpoint: opening.limiting(endpoint(line)?),
+            endpoint: opening.endpoint(target(line)?, engine),
             opening,
             options,
             threads,
@@ -133,10 +134,9 @@ fn ignored_errors(line: &CommandLine) -> Option<Vec<ErrorCode>> {
     Some(codes.split(',').map(|code| ErrorCode(code.trim().to_owned())).collect())
 }
 
-fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
+fn target(line: &CommandLine) -> Result<Target, String> {
     if line.flag("mysql_dry_run")? {
-        let target = Target::Null(null::Options::default());
-        return Ok(Endpoint { target, capabilities: null::capabilities() });
+        return Ok(Target::Null(null::Options::default()));
     }
     let in_clear = |option: &str| {
         format!("--{option}: connections of this command are in clear; a plan's tls encrypts them")
@@ -147,8 +147,7 @@ fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
             if line.text("mysql_ssl").is_some_and(|mode| !matches!(mode, "off" | "disabled")) {
                 return Err(in_clear("mysql-ssl"));
             }
-            let engine = line.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
-            Ok(Endpoint { target: Target::Mysql(login), capabilities: mysql::capabilities(engine, false) })
+            Ok(Target::Mysql(login))
         }
         "pgsql" => {
             let socket = |host: &str| host.starts_with('/').then(|| format!("{host}/.s.PGSQL."));
@@ -157,7 +156,7 @@ fn endpoint(line: &CommandLine) -> Result<Endpoint, String> {
             if line.text("pgsql_sslmode").is_some_and(encrypts) {
                 return Err(in_clear("pgsql-sslmode"));
             }
-            Ok(Endpoint { target: Target::Postgres(login), capabilities: postgres::capabilities() })
+            Ok(Target::Postgres(login))
         }
         other => Err(format!("--db-driver is {other}, but must be mysql or pgsql")),
     }

@@ -282,7 +282,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
         without_servers()
     }
 
-    /// See [`Server::start_in`].
+    /// See [`Family::start`].
     fn start(_home: Home, _spec: &ServerSpec, _data: Data) -> Result<Server, Error> {
         without_servers()
     }

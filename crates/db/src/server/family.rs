@@ -95,7 +95,9 @@ impl Family {
         each_family!(self, P => P::native_settings(base, path))
     }
 
-    pub(crate) fn start(self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+    /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has
+    /// left.
+    pub fn start(self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
         each_family!(self, P => P::start(home, spec, data))
     }
 

@@ -61,13 +61,7 @@ impl Server {
     /// Blocks for seconds. Call it from a thread that lives as long as the server shall: the kernel
     /// stops the server when that *thread* ends, which is how a killed dbdyno leaves no server.
     pub fn start(spec: &ServerSpec) -> Result<Self, Error> {
-        Self::start_in(Home::new()?, spec, Data::Fresh)
-    }
-
-    /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has
-    /// left.
-    pub fn start_in(home: Home, spec: &ServerSpec, data: Data) -> Result<Self, Error> {
-        spec.base.family.start(home, spec, data)
+        spec.base.family.start(Home::new()?, spec, Data::Fresh)
     }
 
     /// The unix socket: the only way in, but for TLS.

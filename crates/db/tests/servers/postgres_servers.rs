@@ -288,8 +288,8 @@ fn lets_in_its_client_only(wanted: Wanted) {
     let folder = new_folder();
     let certificates = Certificates::new("postgres").unwrap();
     let home = Home::new().unwrap().with_certificates(&certificates).unwrap();
-    let server = Server::start_in(home, &spec(&base(wanted), folder.path()), Data::Fresh)
-        .unwrap_or_else(|error| panic!("{error}"));
+    let spec = spec(&base(wanted), folder.path());
+    let server = spec.base.family.start(home, &spec, Data::Fresh).unwrap_or_else(|error| panic!("{error}"));
     let come = |options: Options| {
         let session = block_on(PostgresSession::connect(&options));
         session.map(|_| ()).map_err(|error| error.to_string())

@@ -14,14 +14,16 @@ use dbdyno_record::{
 use dbdyno_report::host_class_words;
 use tokio::runtime::Runtime;
 
-use super::{Ready, data_root, finish, held, is_reported, record_warnings, refuse_links, remove_data_root};
+use super::{Ready, finish, held, is_reported, record_warnings};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
-use crate::conductor::{RunClock, Tally, data_dir, partial, snapshot_dir};
+use crate::conductor::{
+    RunClock, Tally, data_root, kept_option_file, partial, remove_data_of, remove_data_root, snapshot_dir,
+};
 use crate::exit::ExitError;
 use crate::manifest::{host_info, tool, workloads};
-use crate::variants::{Prepared, prepare};
-use crate::{fleet, host, limits, option_files, terminal, time};
+use crate::prepare::{Prepared, prepare};
+use crate::{fleet, host, terminal, time};
 
 /// Goes on with a run; `None` for one that is over, of which only a missing report is written. Cells
 /// that ended are left alone, what others left is set aside. With `repeats_failed` cells that failed
@@ -69,8 +71,6 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     if !cells.is_empty() || plan.budget.is_some() {
         host::check(&plan, dir, host::size_of(&data_root))?;
     }
-    limits::check(&plan)?;
-    host::check_life(&plan)?;
     own_option_files(&mut plan, dir, &manifest)?;
     let variants = prepare(&plan, runtime)?;
     other_variant(&variants, &manifest)?;
@@ -102,19 +102,6 @@ fn nothing_left(args: &RunArgs, plan: &Plan, data_root: &Path, cells: usize) -> 
     }
     terminal::note(&format!("nothing is left to run: {cells} of {cells} cells have ended"));
     Ok(())
-}
-
-/// Removes the data directories of cells that have ended: a process that was killed between a cell's
-/// end and the removal has left one.
-fn remove_data_of<'a>(ended: impl Iterator<Item = &'a CellId>, data_root: &Path) {
-    if let Err(ExitError { message: Some(message), .. }) = refuse_links(data_root) {
-        return terminal::warning(&message);
-    }
-    for cell in ended {
-        if let Err(error) = dbdyno_db::server::remove_data(&data_dir(data_root, cell)) {
-            terminal::warning(&error.to_string());
-        }
-    }
 }
 
 /// Refuses variants that are not what they were when the run began.
@@ -191,7 +178,7 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
         let Some(own) = &mut variant.own_config else { continue };
         let ending = FamilyFacts::named(&then.driver).option_file_ending;
-        let kept = option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
+        let kept = kept_option_file(dir, &then.name, ending, &then.config);
         *own = kept.map_err(ExitError::machine)?;
     }
     Ok(())

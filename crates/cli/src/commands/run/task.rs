@@ -12,8 +12,8 @@ use crate::conductor::{Holds, partial};
 use crate::cores::give_cpus;
 use crate::exit::ExitError;
 use crate::manifest::manifest;
-use crate::variants::prepare;
-use crate::{host, limits, signals};
+use crate::prepare::prepare;
+use crate::{host, signals};
 
 /// Runs the block. Its records are in a run directory in the end, which the fleet takes from there.
 pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
@@ -41,8 +41,6 @@ fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     }
     give_cpus(&mut plan);
     host::check(&plan, &args.out, 0)?;
-    limits::check(&plan)?;
-    host::check_life(&plan)?;
     own_option_files(&mut plan, &args.run, of_run)?;
     let variants = prepare(&plan, runtime)?;
     other_variant(&variants, of_run)?;

@@ -22,7 +22,7 @@ const SOCKET: &str = "s";
 /// An option that initialising obeys, and that leaves no trace in what it makes.
 const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 
-/// As [`Server::start_in`].
+/// As [`crate::Family::start`].
 pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
     let my_cnf = match &spec.option_file {

@@ -18,7 +18,7 @@ use crate::server::{Error, Home, datadir, launch};
 /// Part of the socket's name; without TLS the server listens on no port.
 const PORT: u16 = 5432;
 
-/// As [`Server::start_in`].
+/// As [`crate::Family::start`].
 pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
     let conf = spec.option_file.as_deref().map_or(Ok(String::new()), conf::read)?;

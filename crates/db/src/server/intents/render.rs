@@ -27,6 +27,7 @@ enum Outcome<'a> {
 /// The options that `intents` mean for `server`, in the order of the data.
 pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Error> {
     let mut rendered = Rendered::of(server);
+    rendered.asked = Some(intents.pairs());
     let mut wrong = Vec::new();
     for intent in &Data::get().intents {
         let Some(requested) = intents.get(&intent.name) else { continue };

@@ -256,11 +256,11 @@ fn every_way_of_the_data_can_be_rendered_somewhere() {
         for rule in intent.way.iter().chain(&intent.also) {
             for product in &rule.on {
                 for word in rule.values.keys() {
-                    let spans = possible::rule_spans(rule, *product, Some(word));
+                    let spans = possible::rule_spans(rule, product, Some(word));
                     assert!(!spans.is_empty(), "{} = {word} on {product}", intent.name);
                 }
                 assert!(
-                    !possible::rule_spans(rule, *product, None).is_empty(),
+                    !possible::rule_spans(rule, product, None).is_empty(),
                     "{} on {product}",
                     intent.name
                 );

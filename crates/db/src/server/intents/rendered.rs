@@ -1,4 +1,5 @@
-//! The options that intents became for one server, and their option file.
+//! How one server is set: the options that intents became, its own option file over them, and the
+//! file that both make.
 
 use super::server::ConfigServer;
 use super::value::same_value;
@@ -20,18 +21,36 @@ pub struct Rendered {
     pub product: &'static Product,
     /// Product and version for people.
     pub title: String,
+    /// Names and values of the intents, as a plan writes them; `None` where it asks for none.
+    pub asked: Option<Vec<(String, String)>>,
     /// In the order of the file; each option once. SQLite's are pragmas.
     pub settings: Vec<Setting>,
     /// Options of PostgreSQL's `initdb`.
     pub initdb: Vec<Setting>,
-    /// Sentences about intents that became no option.
+    /// Text of the variant's own option file, if it has one.
+    own_text: Option<String>,
+    /// What the variant itself sets, which wins over the intents: names with underscores and
+    /// values, as the server reads them.
+    own: Vec<(String, Option<String>)>,
+    /// Sentences about intents that became no option, or that the variant's own settings change.
     pub notes: Vec<String>,
 }
 
 impl Rendered {
-    pub(crate) fn of(server: &ConfigServer) -> Self {
+    /// A server that nothing is asked of.
+    pub fn of(server: &ConfigServer) -> Self {
         let (product, title) = (server.product, server.title.clone());
-        Self { product, title, settings: Vec::new(), initdb: Vec::new(), notes: Vec::new() }
+        let (settings, initdb, own, notes) = Default::default();
+        Self { product, title, asked: None, settings, initdb, own_text: None, own, notes }
+    }
+
+    /// The same with what the variant itself sets, which wins, and the text of the option file that
+    /// says so.
+    #[must_use]
+    pub fn with_own(mut self, own: Vec<(String, Option<String>)>, text: Option<String>) -> Self {
+        let changed = self.overridden(&own);
+        self.notes.extend(changed);
+        Self { own, own_text: text, ..self }
     }
 
     /// Adds an option. One that an earlier intent has set, or its opposite, is replaced, and that
@@ -86,13 +105,53 @@ impl Rendered {
         self.initdb.iter().map(word).collect()
     }
 
-    /// Names and values of SQLite's pragmas.
+    /// Names and values of SQLite's pragmas; those that the variant itself sets come last.
     pub fn pragmas(&self) -> Vec<(String, String)> {
-        self.settings.iter().map(|s| (s.name.clone(), s.value.clone().unwrap_or_default())).collect()
+        let is_own = |name: &String| self.own.iter().any(|(own, _)| own == name);
+        let of_intents = self.settings.iter().filter(|setting| !is_own(&setting.name));
+        let of_intents = of_intents.map(|setting| (setting.name.clone(), setting.value.clone()));
+        let all = of_intents.chain(self.own.iter().cloned());
+        all.map(|(name, value)| (name, value.unwrap_or_default())).collect()
     }
 
-    /// The option file, each option under the intent that it comes from; of SQLite its pragmas.
+    /// The value of an option, and the intent that it comes from: `None` for the variant's own.
+    pub fn value(&self, option: &str) -> Option<(&str, Option<&str>)> {
+        let own = self.own.iter().rev().find(|(name, _)| name == option);
+        let own = own.and_then(|(_, value)| Some((value.as_deref()?, None)));
+        let of_intents = || {
+            let setting = self.settings.iter().find(|setting| setting.name == option)?;
+            Some((setting.value.as_deref()?, Some(setting.intent.as_str())))
+        };
+        own.or_else(of_intents)
+    }
+
+    /// Whether a plugin with `word` in its name is loaded, or plugins lie elsewhere.
+    pub fn brings_plugins(&self, word: &str) -> bool {
+        let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));
+        let mut all = self.own.iter().map(|(name, value)| (name, value)).chain(of_intents);
+        all.any(|(name, value)| {
+            let names_it = value.as_ref().is_some_and(|value| value.to_lowercase().contains(word));
+            name == "plugin_dir" || (name.contains("plugin_load") && names_it)
+        })
+    }
+
+    /// Whether the server gets an option file.
+    pub fn has_file(&self) -> bool {
+        self.asked.is_some() || self.own_text.is_some()
+    }
+
+    /// The option file: each option under the intent that it comes from, then the variant's own
+    /// file, which wins. Of SQLite the pragmas of its intents.
     pub fn text(&self) -> String {
+        let head = "\n# The variant's own option file, which wins over the lines above.\n";
+        match (&self.asked, &self.own_text) {
+            (None, own) => own.clone().unwrap_or_default(),
+            (Some(_), None) => self.text_of_intents(),
+            (Some(_), Some(own)) => format!("{}{head}{own}", self.text_of_intents()),
+        }
+    }
+
+    fn text_of_intents(&self) -> String {
         let mut text = format!("# For {}, from the config of the plan.\n", self.title);
         text.push_str(self.product.family().option_file_form.0);
         for setting in &self.initdb {
@@ -118,17 +177,10 @@ impl Rendered {
         }
     }
 
-    /// The option file with the reader's own settings after it, which win.
-    pub fn text_with(&self, native: Option<&str>) -> String {
-        let head = "\n# The variant's own option file, which wins over the lines above.\n";
-        let native = native.map(|native| format!("{head}{native}")).unwrap_or_default();
-        self.text() + &native
-    }
-
-    /// A sentence for each option that the reader's own settings give another value than the
-    /// intents do. `native` are names with underscores, and values.
-    pub fn overridden(&self, native: &[(String, Option<String>)]) -> Vec<String> {
-        let own = |setting: &Setting| native.iter().rev().find(|(name, _)| same_option(name, &setting.name));
+    /// A sentence for each option that the variant's own settings give another value than the
+    /// intents do.
+    fn overridden(&self, own: &[(String, Option<String>)]) -> Vec<String> {
+        let own = |setting: &Setting| own.iter().rev().find(|(name, _)| same_option(name, &setting.name));
         let say = |setting: &Setting| {
             let (name, value) = own(setting)?;
             if means_the_same((name, value), (&setting.name, &setting.value)) {
@@ -199,7 +251,7 @@ mod tests {
 
     fn rendered() -> Rendered {
         let server = ConfigServer::named("mariadb-10.11.5", "innodb").unwrap();
-        let mut rendered = Rendered::of(&server);
+        let mut rendered = Rendered { asked: Some(Vec::new()), ..Rendered::of(&server) };
         for (name, value, intent) in [
             ("innodb_flush_log_at_trx_commit", Some("1"), "durability = commit"),
             ("sync_binlog", Some("1"), "durability = commit"),
@@ -217,7 +269,8 @@ mod tests {
 
     #[test]
     fn the_file_says_which_intent_each_option_comes_from_and_the_native_file_comes_after() {
-        insta::assert_snapshot!(rendered().text_with(Some("[mysqld]\nsync_binlog = 7\n")), @r"
+        let own = "[mysqld]\nsync_binlog = 7\n".to_owned();
+        insta::assert_snapshot!(rendered().with_own(Vec::new(), Some(own)).text(), @r"
         # For MariaDB 10.11.5, from the config of the plan.
         [mysqld]
         # durability = commit

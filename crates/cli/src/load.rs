@@ -1,0 +1,71 @@
+//! The load of a step, as every command begins it: a run, the agents of its client hosts, the tasks of
+//! a fleet, the command lines of other programs.
+
+use std::sync::atomic::AtomicBool;
+
+use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, Threads};
+use dbdyno_model::Load;
+use dbdyno_plan::Plan;
+use dbdyno_record::StepSpec;
+use dbdyno_workloads::{AnyWorkload, Context, kind_of};
+
+/// Stream of the draws that spread reconnections; no workload uses it.
+const STREAM: u32 = 0x7265_636f;
+
+/// This process, as far as it puts load on.
+pub(crate) struct LoadClient<'a> {
+    /// The table of a plan, or what a command line says of it.
+    pub(crate) load: &'a Load,
+    /// By which users set the longest time to log in, where it is no key of that table.
+    pub(crate) login_key: Option<&'static str>,
+    pub(crate) seed: u64,
+    pub(crate) threads: Threads,
+    pub(crate) cancel: &'a AtomicBool,
+}
+
+/// A workload of a plan by its name; `None` where the plan lacks it.
+pub(crate) fn workload(plan: &Plan, name: &str, context: Context) -> Option<Box<dyn AnyWorkload>> {
+    kind_of(name)?.open(plan.workload.get(name)?, context)
+}
+
+/// How many threads the client of a plan has, and what it does besides.
+pub(crate) fn threads(plan: &Plan) -> Threads {
+    let added_work = plan.host.client_work.map(|work| work.0).unwrap_or_default();
+    Threads { count: plan.host.client_threads, added_work, ..Threads::default() }
+}
+
+impl<'a> LoadClient<'a> {
+    /// Step `index` of `workload`, which `spec` describes, ready to be run.
+    pub(crate) fn step(self, workload: &dyn AnyWorkload, index: usize, spec: &'a StepSpec) -> Step<'a> {
+        Step {
+            spec,
+            connections: self.connections(),
+            warmup: workload.warmup(index),
+            time_cap: workload.time_cap(index),
+            threads: self.threads,
+            cancel: self.cancel,
+        }
+    }
+
+    /// How connections are opened, what happens to lost ones and how long they may wait.
+    fn connections(&self) -> Connections {
+        let (load, default) = (self.load, Connections::default());
+        let lost = match load.lost_connections {
+            dbdyno_model::LostConnections::Fail => LostConnections::Fail,
+            dbdyno_model::LostConnections::Reconnect => LostConnections::Reconnect(Reconnect {
+                wait: load.reconnect_wait.0,
+                wait_max: load.reconnect_wait_max.0,
+                give_up_after: load.reconnect_for.0,
+                draws: Draws::new(self.seed, STREAM, 0),
+            }),
+        };
+        Connections {
+            rate_per_second: load.connect_rate_per_second,
+            open_within: load.login_timeout.0,
+            open_key: self.login_key.unwrap_or(default.open_key),
+            silence: load.silence_timeout.0,
+            lost,
+            ..default
+        }
+    }
+}

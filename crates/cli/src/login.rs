@@ -1,0 +1,194 @@
+//! How connections to a variant's server are opened: where it is, who logs in, TLS and keys, and how
+//! long they wait.
+
+use std::time::Duration;
+
+use dbdyno_db::server::{Base, Certificates, address, credentials, tls_settings};
+use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, Session, TimeLimits, Tls};
+use dbdyno_model::{TlsMode, TlsSettings, Variant, foreign_title};
+use dbdyno_plan::Plan;
+use dbdyno_products::engine_of;
+use dbdyno_workloads::takes_streams;
+use tokio::runtime::Runtime;
+
+use crate::exit::ExitError;
+use crate::{limits, terminal};
+
+/// Engine of the benchmark's tables when a plan does not say.
+const DEFAULT_ENGINE: &str = "innodb";
+
+const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
+                          or set load_method = \"insert\" where the workload has that option";
+
+/// The engine of the benchmark's tables, in small letters.
+pub(crate) fn engine(variant: &Variant) -> String {
+    engine_of(variant).unwrap_or_else(|| DEFAULT_ENGINE.to_owned())
+}
+
+/// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
+/// be filled.
+pub(crate) fn reach(
+    plan: &Plan,
+    variant: &Variant,
+    text: &str,
+    runtime: &Runtime,
+) -> Result<Endpoint, ExitError> {
+    let (family, options, database) = login(plan, variant, text)?;
+    let mut endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
+    runtime.block_on(async {
+        // Existing tables must be there, in a database that stays whose it is.
+        let is_ours = !plan.workload.use_existing_tables();
+        if is_ours {
+            family.claim(&options, &database).await.map_err(ExitError::server)?;
+        }
+        endpoint.identify(engine_of(variant).is_some(), is_ours).await.map_err(ExitError::server)?;
+        check_room(plan, &endpoint).await
+    })?;
+    if let Some(warning) = foreign_warning(&variant.name, &endpoint) {
+        terminal::warning(&warning);
+    }
+    Ok(endpoint)
+}
+
+/// Refuses an address whose login is wrong or lacks files, without connecting to it.
+pub(crate) fn check_login(plan: &Plan, variant: &Variant) -> Result<(), ExitError> {
+    let text = variant.address.as_deref().unwrap_or_default();
+    login(plan, variant, text).map(drop).map_err(|ended| ended.of_variant(&variant.name))
+}
+
+/// The server at the address of a variant, for a login that another host has checked.
+///
+/// # Errors
+/// Files that the plan names and that this host does not have.
+pub(crate) fn endpoint_for(
+    plan: &Plan,
+    variant: &Variant,
+    user: &str,
+    password: Secret,
+) -> Result<Endpoint, ExitError> {
+    let text = variant.address.as_deref().unwrap_or_default();
+    let (family, options) = address::parse(text).map_err(ExitError::usage)?;
+    let options = Options { user: user.to_owned(), password, ..options };
+    let manner = manner_at_address(plan, variant, family, text)?;
+    Ok(family.target(options.with_manner(manner)).endpoint(&engine(variant), false))
+}
+
+/// The login at an address with its database, as far as the plan, its files and its variables say:
+/// no one is connected to.
+fn login(plan: &Plan, variant: &Variant, text: &str) -> Result<(Family, Options, String), ExitError> {
+    let (family, parsed) = address::parse(text).map_err(ExitError::usage)?;
+    let (options, warnings) =
+        credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
+            .map_err(ExitError::usage)?;
+    for warning in warnings {
+        terminal::warning(&warning);
+    }
+    let options = options.with_manner(manner_at_address(plan, variant, family, text)?);
+    match options.database.clone() {
+        Some(database) => Ok((family, options, database)),
+        None => Err(ExitError::usage(format!("{text} names no database: let it end in /DATABASE"))),
+    }
+}
+
+/// The variant's words on connections to its address; reads the files that they name.
+fn manner_at_address(
+    plan: &Plan,
+    variant: &Variant,
+    family: Family,
+    text: &str,
+) -> Result<Manner, ExitError> {
+    let said = variant.tls.clone();
+    let asked = tls_settings(family, text, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
+    let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
+        .map_err(ExitError::usage)?;
+    manner(plan, variant, family, tls).map_err(ExitError::usage)
+}
+
+/// The plan's words on connections in the driver's, with what became of those on TLS; reads the
+/// files that they name.
+pub(crate) fn manner(
+    plan: &Plan,
+    variant: &Variant,
+    family: Family,
+    tls: Option<Tls>,
+) -> Result<Manner, String> {
+    let manner = family.manner(&variant.options)?;
+    Ok(Manner { tls, limits: time_limits(plan), ..manner })
+}
+
+/// How long sessions wait for their server. Small questions have a minute at most, and a second at
+/// least: their time does not depend on the data.
+fn time_limits(plan: &Plan) -> TimeLimits {
+    let default = TimeLimits::default();
+    let least = Duration::from_secs(1);
+    TimeLimits {
+        login: plan.load.login_timeout.0,
+        answer: plan.host.statement_timeout.0.clamp(least, default.answer),
+        ..default
+    }
+}
+
+/// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or
+/// the server's option file names others.
+pub(crate) fn tls_of_started(
+    variant: &Variant,
+    base: &Base,
+    option_file: &str,
+) -> Result<(Option<Tls>, Option<Certificates>), String> {
+    let settings = variant.tls.clone().filter(|settings| settings.mode != TlsMode::Off);
+    let Some(settings) = settings else { return Ok((None, None)) };
+    let of_option_file = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
+    let is_named = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some())
+        || option_file.lines().any(of_option_file);
+    let facts = base.family.facts();
+    match is_named {
+        true if facts.only_own_certificates => Err(format!(
+            "dbdyno makes the certificates of a {} that it starts, and checks them; leave ca, cert and key out of \
+             tls, and ssl_cert_file out of own_config",
+            base.product
+        )),
+        true => Ok((Tls::load(settings).map_err(|error| error.to_string())?, None)),
+        false => {
+            let own = Certificates::new(facts.superuser).map_err(|error| error.to_string())?;
+            let tls = Tls::of_pem(settings.mode, &own.for_client()).map_err(|error| error.to_string())?;
+            Ok((tls, Some(own)))
+        }
+    }
+}
+
+/// What to know of a server that is none of the products: which it is, and what it cannot do.
+fn foreign_warning(variant: &str, endpoint: &Endpoint) -> Option<String> {
+    let foreign = endpoint.capabilities.foreign.as_ref().filter(|foreign| !foreign.is_programmed)?;
+    let mut text = format!(
+        "variant {variant}: {}; its settings are recorded, and no rule says what they mean",
+        foreign_title(&foreign.name, &foreign.speaks)
+    );
+    let missing: Vec<&str> = foreign.missing.iter().map(|(name, _)| name.as_str()).collect();
+    if !missing.is_empty() {
+        text.push_str(&format!("; asked, it has not: {}", missing.join(", ")));
+    }
+    Some(text)
+}
+
+/// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends
+/// them.
+async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), ExitError> {
+    if !endpoint.capabilities.prepares()
+        && let Some((workload, _)) = plan.workload.iter().find(|(_, options)| options.needs().prepares)
+    {
+        return Err(ExitError::usage(format!(
+            "the server has no prepared statements of each connection's own, which {workload} sends; set protocol = \"text\" \
+             there (pgbench: protocol = \"simple\", sysbench: db_ps_mode = \"disable\")"
+        )));
+    }
+    let mut session = endpoint.connect().await.map_err(ExitError::server)?;
+    let room = limits::check_server(&mut session, plan).await;
+    let takes = takes_streams(plan, endpoint.capabilities.row_stream, &mut session).await;
+    session.close().await;
+    room.map_err(ExitError::server)?;
+    match takes {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(ExitError::server(NO_STREAMS)),
+        Err(error) => Err(ExitError::server(error)),
+    }
+}

@@ -1,0 +1,391 @@
+//! Prepares the variants of a plan: builds opened, configs rendered, option files read, logins tried.
+//! What can be refused is refused here, before anything runs and not after an hour.
+
+use std::collections::BTreeMap;
+
+use dbdyno_db::server::intents::{ConfigServer, Intents, Rendered, option_at, render};
+use dbdyno_db::server::{Base, Certificates, servers_dir};
+use dbdyno_db::{Endpoint, Family, Manner};
+use dbdyno_fetch::{answer_of, find_named};
+use dbdyno_model::{Config, ConfigPart, Variant};
+use dbdyno_plan::{Plan, options_problem};
+use dbdyno_products::{VariantKind, engine_of};
+use dbdyno_record::VariantInfo;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::exit::{ExitError, SERVER, USAGE};
+use crate::limits::OTHER_CONNECTIONS;
+use crate::login::engine;
+use crate::{host, limits, login, terminal};
+
+/// A variant that can be started or reached.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    /// What the record keeps of it. Its `config` is the text of the option file.
+    pub(crate) info: VariantInfo,
+    /// How connections to it are opened.
+    pub(crate) manner: Manner,
+    /// What became of intents that are no setting, and what the variant's own settings change.
+    pub(crate) notes: Vec<String>,
+    pub(crate) source: Source,
+}
+
+/// Where its database comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// No database: it answers at once.
+    Null,
+    /// It works inside dbdyno, with these settings on every connection.
+    Embedded(Vec<(String, String)>),
+    /// dbdyno starts a server of this build.
+    Started {
+        base: Box<Base>,
+        config: Box<Rendered>,
+        engine: String,
+        /// For a server that has none of its own.
+        certificates: Option<Certificates>,
+    },
+    /// A server that others run.
+    Address(Box<Endpoint>),
+}
+
+impl Prepared {
+    fn new(variant: &Variant, driver: &str, server: String, source: Source) -> Self {
+        let info = VariantInfo {
+            name: variant.name.clone(),
+            driver: driver.to_owned(),
+            server,
+            factors: variant.factors.clone(),
+            ..VariantInfo::default()
+        };
+        Self { info, manner: Manner::default(), notes: Vec::new(), source }
+    }
+
+    fn configured(mut self, config: &Rendered, text: String) -> Self {
+        let asked = config.asked.clone().unwrap_or_default();
+        self.info.intents = asked.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+        self.info.config = text;
+        self.notes.clone_from(&config.notes);
+        self
+    }
+
+    /// The product of a started server that has TLS over TCP only, and all else on a unix socket,
+    /// as this one.
+    pub(crate) fn on_a_socket_for_lack_of_tls(&self) -> Option<String> {
+        let Source::Started { base, .. } = &self.source else { return None };
+        let is_so = base.family.facts().has_no_tls_on_sockets && self.manner.tls.is_none();
+        is_so.then(|| base.product.to_string())
+    }
+}
+
+/// Checks this machine's limits and all variants of a plan. An address is connected to, and its
+/// database claimed.
+pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, ExitError> {
+    limits::check(plan)?;
+    host::check_life(plan)?;
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    for variant in &plan.variants {
+        match prepare_one(plan, variant, runtime) {
+            Ok(prepared) => all.push(prepared),
+            // Others may lack their servers too; what is wrong with the plan is mended first.
+            Err(ended) if ended.code == SERVER && !VariantKind::of(variant).is_address() => wrong.push(ended),
+            Err(ended) => return Err(ended),
+        }
+    }
+    if wrong.is_empty() { Ok(all) } else { Err(refusal(wrong)) }
+}
+
+/// One error of those of several variants; each reason once, with the variants that have it.
+pub(crate) fn refusal(wrong: Vec<ExitError>) -> ExitError {
+    let code = wrong.first().map_or(USAGE, |first| first.code);
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for message in wrong.into_iter().filter_map(|ended| ended.message) {
+        let of_variant = message.strip_prefix("variant ").and_then(|rest| rest.split_once(": "));
+        let (variant, why) = of_variant.unwrap_or(("", &message));
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, variants)) => variants.push(variant.to_owned()),
+            None => reasons.push((why.to_owned(), vec![variant.to_owned()])),
+        }
+    }
+    let line = |(why, variants): (String, Vec<String>)| match &variants[..] {
+        [one] if one.is_empty() => why,
+        [one] => format!("variant {one}: {why}"),
+        several => format!("variants {}: {why}", several.join(", ")),
+    };
+    ExitError::new(code, reasons.into_iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, ExitError> {
+    let prepared = match VariantKind::of(variant) {
+        VariantKind::Null => Ok(Prepared::new(variant, "null", "null".to_owned(), Source::Null)),
+        VariantKind::Embedded => embedded(variant).map_err(ExitError::usage),
+        VariantKind::BaseDir(_) | VariantKind::Named(_) => build(variant)
+            .map_err(ExitError::server)
+            .and_then(|base| started(plan, variant, base).map_err(ExitError::usage)),
+        VariantKind::Address(text) => reached(plan, variant, text, runtime),
+    };
+    prepared.map_err(|ended| ended.of_variant(&variant.name))
+}
+
+fn embedded(variant: &Variant) -> Result<Prepared, String> {
+    let config = embedded_config(variant)?;
+    let settings = config.pragmas();
+    let text = settings.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
+    let title = format!("{} (embedded)", Family::EMBEDDED.facts().products[0]);
+    let mut prepared = Prepared::new(variant, Family::EMBEDDED.name(), title, Source::Embedded(settings));
+    prepared.info.embedded = true;
+    Ok(prepared.configured(&config, text))
+}
+
+/// A variant whose server dbdyno starts from the build `base`.
+fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, String> {
+    check_options(variant, base.family)?;
+    let config = config(variant, &base)?;
+    check_connections(plan, variant, &base, &config)?;
+    if let Some(doubt) = check_engine(variant, &base, &config)? {
+        terminal::warning(&format!("variant {}: {doubt}", variant.name));
+    }
+    let text = config.text();
+    let (tls, certificates) = login::tls_of_started(variant, &base, &text)?;
+    // The plan's word for it; the folder after the name may be a link to one that is called
+    // otherwise.
+    let folder = match VariantKind::of(variant) {
+        VariantKind::Named(name) => name,
+        _ => base.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    };
+    let (family, title) = (base.family, format!("{} ({folder})", base.title));
+    let engine = engine(variant);
+    let source =
+        Source::Started { base: Box::new(base), config: Box::new(config.clone()), engine, certificates };
+    let mut prepared = Prepared::new(variant, family.name(), title, source).configured(&config, text);
+    prepared.manner = login::manner(plan, variant, family, tls)?;
+    Ok(prepared)
+}
+
+/// A variant whose server others run at the address `text`.
+fn reached(plan: &Plan, variant: &Variant, text: String, runtime: &Runtime) -> Result<Prepared, ExitError> {
+    let endpoint = login::reach(plan, variant, &text, runtime)?;
+    let driver = endpoint.target.name();
+    let manner = endpoint.target.login().map(|login| login.manner.clone()).unwrap_or_default();
+    let mut prepared = Prepared::new(variant, driver, text, Source::Address(Box::new(endpoint)));
+    prepared.info.external = true;
+    Ok(Prepared { manner, ..prepared })
+}
+
+/// The build of a variant whose server dbdyno starts.
+fn build(variant: &Variant) -> Result<Base, dbdyno_fetch::Error> {
+    match &variant.basedir {
+        Some(path) => Ok(Base::open(path)?),
+        None => find_named(variant.server.as_deref().unwrap_or_default()),
+    }
+}
+
+/// How the server of a build is set: by the variant's intents, and by its own option file, which
+/// wins.
+fn config(variant: &Variant, base: &Base) -> Result<Rendered, String> {
+    let (mut own, mut text) = (Vec::new(), None);
+    // What the server will be given is a copy; faults are reported with the name of the user's file.
+    if let Some(path) = &variant.own_config {
+        let read = std::fs::read_to_string(path);
+        text = Some(read.map_err(|error| format!("cannot read own_config {}: {error}", path.display()))?);
+        own = base.family.native_settings(base, path).map_err(|error| error.to_string())?;
+    }
+    Ok(rendered(variant, &ConfigServer::of_base(base, &engine(variant)))?.with_own(own, text))
+}
+
+/// The same of a variant on the embedded product.
+fn embedded_config(variant: &Variant) -> Result<Rendered, String> {
+    let own = Family::EMBEDDED.own_settings(&variant.options).into_iter();
+    let own = own.map(|(name, value)| (name, Some(value)));
+    Ok(rendered(variant, &ConfigServer::embedded())?.with_own(own.collect(), None))
+}
+
+/// What the intents of a variant mean for `server`.
+fn rendered(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String> {
+    match &variant.config {
+        Some(config) => {
+            render(server, &intents(config)?).map_err(|error| indented("config", &error.to_string()))
+        }
+        None => Ok(Rendered::of(server)),
+    }
+}
+
+/// The parts of a config over each other.
+fn intents(config: &Config) -> Result<Intents, String> {
+    let mut all = Intents::default();
+    for part in config.parts() {
+        let read = match part {
+            ConfigPart::File(path) => Intents::read(path),
+            ConfigPart::Intents(table) => {
+                let table = toml::Table::try_from(table).map_err(|error| format!("config: {error}"))?;
+                Intents::from_table(&table)
+            }
+        };
+        all = all.overlaid(read.map_err(|error| match part {
+            ConfigPart::File(path) if !path.exists() => {
+                format!("{error}; `dbdyno plans show configs/small.toml` prints one that ships")
+            }
+            ConfigPart::File(_) => error.to_string(),
+            ConfigPart::Intents(_) => indented("config", &error.to_string()),
+        })?);
+    }
+    Ok(all)
+}
+
+/// One line after `title`, or several lines under it.
+fn indented(title: &str, text: &str) -> String {
+    match text.contains('\n') {
+        true => format!("{title}:\n  {}", text.replace('\n', "\n  ")),
+        false => format!("{title}: {text}"),
+    }
+}
+
+/// What is known of a variant's config before its server is asked.
+pub(crate) enum Predicted {
+    Config(Rendered),
+    /// Why nothing is known of its server, in a sentence.
+    UnknownServer(String),
+}
+
+/// The config of `variant` without starting anything, and without the server if only its name is
+/// there; `None` for a variant without intents.
+pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> {
+    let kind = VariantKind::of(variant);
+    let predicted = match &variant.config {
+        Some(_) if kind.is_embedded() => Predicted::Config(embedded_config(variant)?),
+        Some(asked) if kind.is_started() => {
+            // Before the build is opened, which runs its program.
+            intents(asked)?;
+            match (build(variant), server_by_name(variant)) {
+                (Ok(base), _) => Predicted::Config(config(variant, &base)?),
+                (Err(_), Some(server)) => Predicted::Config(by_name(variant, &server)?),
+                (Err(error), None) => Predicted::UnknownServer(error.to_string()),
+            }
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(predicted))
+}
+
+/// The config for a server that is not here.
+fn by_name(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String> {
+    let mut config = rendered(variant, server)?;
+    config.notes.push(format!("{} is not here: product and version are taken from its name", server.title));
+    Ok(config)
+}
+
+/// What the name of a variant's server says of it.
+fn server_by_name(variant: &Variant) -> Option<ConfigServer> {
+    ConfigServer::named(variant.server.as_deref()?, &engine(variant))
+}
+
+/// By variant of the plan: the server's own cache of pages, where it is known to be the only one. A
+/// forecast is made often, so that a server's program is run only where the name does not say what it
+/// is.
+pub(crate) fn only_cache_bytes(plan: &Plan) -> BTreeMap<String, u64> {
+    let of = |variant: &Variant| {
+        let bytes = intents(variant.config.as_ref()?).ok()?.bytes("buffer_pool")?;
+        let of_build = || Some(ConfigServer::of_base(&build(variant).ok()?, &engine(variant)));
+        let server = server_by_name(variant).or_else(of_build)?;
+        let is_only = rendered(variant, &server).ok()?.bypasses_page_cache();
+        is_only.then(|| (variant.name.clone(), bytes))
+    };
+    plan.variants.iter().filter(|variant| VariantKind::of(variant).is_started()).filter_map(of).collect()
+}
+
+/// Refuses options that the family of the variant's server does not have.
+fn check_options(variant: &Variant, family: Family) -> Result<(), String> {
+    let problem = options_problem(variant, family.facts());
+    problem.map_or(Ok(()), |(_, message)| Err(format!("it {message}")))
+}
+
+/// Refuses a server that would take fewer connections than the plan opens. Values that are no
+/// number are left to the server.
+fn check_connections(plan: &Plan, variant: &Variant, base: &Base, config: &Rendered) -> Result<(), String> {
+    const OPTION: &str = "max_connections";
+    let said = config.value(OPTION).map(|(value, intent)| {
+        let file = || variant.own_config.as_ref().map_or_else(String::new, |file| file.display().to_string());
+        let who = intent.map_or_else(
+            || format!("{OPTION} in {}", file()),
+            |intent| format!("{OPTION}, by {intent} of its config"),
+        );
+        (value.to_owned(), who)
+    });
+    let default = || {
+        let range = option_at(base.product, base.release, OPTION)?;
+        Some((range.default.clone(), format!("{OPTION}, its default")))
+    };
+    let reserved = match base.family.facts().reserved_connections {
+        None => Some(0),
+        Some((option, default)) => {
+            config.value(option).map_or(Some(default), |(value, _)| value.parse().ok())
+        }
+    };
+    let most = said.or_else(default).and_then(|(most, who)| Some((most.parse::<u64>().ok()?, who)));
+    let need = u64::from(plan.workload.most_connections()) + OTHER_CONNECTIONS;
+    match most.zip(reserved) {
+        Some(((most, who), reserved)) if need > most.saturating_sub(reserved) => {
+            let kept = match reserved {
+                0 => String::new(),
+                _ => format!(", {reserved} of them kept for superusers"),
+            };
+            Err(format!(
+                "the plan opens {need} connections, and the server would take {most}{kept} ({who}); raise it, or plan fewer connections"
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an engine that the build is known not to have, by what it answered when it was got or
+/// added, and gives a warning about one that it is not known to have.
+fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Option<String>, String> {
+    let (Some(engine), Some(built_in)) = (engine_of(variant), base.family.built_in_engines(base)) else {
+        return Ok(None);
+    };
+    let title = &base.title;
+    let plugin = format!("ha_{engine}.so");
+    let is_plugin = || base.plugin_dir.as_ref().is_some_and(|folder| folder.join(&plugin).exists());
+    let answer = match VariantKind::of(variant) {
+        VariantKind::Named(name) => answer_of(&servers_dir(), &name),
+        _ => None,
+    };
+    match answer.map(|answer| answer.abilities.engines) {
+        _ if config.brings_plugins(&engine) => Ok(None),
+        Some(engines) if engines.iter().any(|known| known.to_lowercase() == engine) => Ok(None),
+        Some(engines) => Err(format!("{title} has no engine {engine}; it has {}", engines.join(", "))),
+        None if built_in.contains(&engine.as_str()) || is_plugin() => Ok(None),
+        None => Ok(Some(format!(
+            "engine {engine} is none of those that {title} is built with, and {plugin} is not among its plugins: its cells will fail \
+             unless this build has it"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_pool_is_the_only_cache_where_the_files_bypass_the_page_cache() {
+        let variant = |name: &str, server: &str, config: &str| {
+            format!(
+                "[[variant]]\nname = \"{name}\"\nserver = \"{server}\"\nconfig = {{ buffer_pool = \"64 MiB\"{config} }}\n"
+            )
+        };
+        let direct = ", where_possible = { flush_method = \"o_direct\" }";
+        let text = ["name = \"p\"\n".to_owned()]
+            .into_iter()
+            .chain([
+                variant("direct", "mariadb-11.8.6", direct),
+                variant("cached", "mariadb-11.8.6", ", flush_method = \"fsync\""),
+                variant("postgres", "postgresql-18.1", direct),
+                variant("embedded", "sqlite", direct),
+            ])
+            .chain(["[workload.oltp]\n".to_owned()]);
+        let plan = dbdyno_workloads::plans::parse(&text.collect::<String>(), "p.toml")
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(only_cache_bytes(&plan), BTreeMap::from([("direct".to_owned(), 64 << 20)]));
+    }
+}
