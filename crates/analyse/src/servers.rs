@@ -1,20 +1,7 @@
-//! What servers said of themselves, and what storage engines are called.
+//! What servers said of themselves.
 
+use dbdyno_products::engine_name;
 use dbdyno_record::{CellEvent, CellRecord, Run, ServerInfo};
-
-/// The name of an engine for people, whatever its spelling in a plan or a server's answer:
-/// `rocksdb` is MyRocks.
-pub(crate) fn engine_name(word: &str) -> String {
-    let name = match word.to_ascii_lowercase().as_str() {
-        "innodb" => "InnoDB",
-        "rocksdb" => "MyRocks",
-        "myisam" => "MyISAM",
-        "aria" => "Aria",
-        "memory" => "MEMORY",
-        _ => word,
-    };
-    name.to_owned()
-}
 
 /// The engine of the workload's tables, with its version where the server reports one; the server's
 /// default engine where tables ask for none.

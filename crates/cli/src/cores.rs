@@ -2,6 +2,7 @@
 
 use dbdyno_model::{CpuList, Cpus};
 use dbdyno_plan::Plan;
+use dbdyno_products::VariantKind;
 
 use crate::host;
 use crate::host_files::HostFiles;
@@ -23,7 +24,7 @@ pub(crate) fn give_cpus(plan: &mut Plan) {
     let is_shared = std::env::var_os(CPUS_VARIABLE).is_some_and(|value| value == "shared");
     let asked = &plan.host;
     let is_named = asked.server_cpus.is_some() || asked.client_cpus.is_some();
-    let starts = plan.variants.iter().any(|variant| variant.kind().is_started());
+    let starts = plan.variants.iter().any(|variant| VariantKind::of(variant).is_started());
     if is_shared || is_named || asked.cpus == Cpus::Shared || !starts {
         return;
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use dbdyno_db::server::{Cgroup, Home};
 use dbdyno_model::{CpuList, NoLimit};
 use dbdyno_plan::{Basis, Plan, estimate};
+use dbdyno_products::VariantKind;
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::statvfs::statvfs;
@@ -97,7 +98,7 @@ fn check_disk(plan: &Plan, data_dir: &Path, held_bytes: u64) -> Result<(), ExitE
 /// Refuses what the plan asks of servers' lives and this machine cannot do: sockets, empty caches,
 /// limits on memory.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), ExitError> {
-    if plan.variants.iter().any(|variant| variant.kind().is_started()) {
+    if plan.variants.iter().any(|variant| VariantKind::of(variant).is_started()) {
         // Each server gets a folder like this one for its socket.
         Home::new().map_err(ExitError::machine)?;
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dbdyno_db::{AnySession, Room, Session, connection_room, prepared_room};
 use dbdyno_plan::Plan;
+use dbdyno_products::VariantKind;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Uid;
@@ -65,7 +66,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
 
 fn need(plan: &Plan, cpus: u64) -> Need {
     let connections = u64::from(plan.workload.most_connections());
-    let is_embedded = plan.variants.iter().any(|variant| variant.kind().is_embedded());
+    let is_embedded = plan.variants.iter().any(|variant| VariantKind::of(variant).is_embedded());
     let threads = match plan.host.client_threads {
         _ if is_embedded => connections,
         Some(threads) => u64::from(threads).min(connections),

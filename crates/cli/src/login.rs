@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use dbdyno_db::server::{Base, Certificates, address, credentials, tls_settings};
-use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, ServerKey, Session, TimeLimits, Tls};
-use dbdyno_model::{TlsMode, TlsSettings, Variant};
+use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, Session, TimeLimits, Tls};
+use dbdyno_model::{TlsMode, TlsSettings, Variant, foreign_title};
 use dbdyno_plan::Plan;
-use dbdyno_record::foreign_title;
+use dbdyno_products::engine_of;
 use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
 
@@ -22,7 +22,7 @@ const NO_STREAMS: &str = "the server's local_infile is off, so it takes no strea
 
 /// The engine of the benchmark's tables, in small letters.
 pub(crate) fn engine(variant: &Variant) -> String {
-    variant.engine.as_deref().unwrap_or(DEFAULT_ENGINE).to_lowercase()
+    engine_of(variant).unwrap_or_else(|| DEFAULT_ENGINE.to_owned())
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
@@ -41,7 +41,7 @@ pub(crate) fn reach(
         if is_ours {
             family.claim(&options, &database).await.map_err(ExitError::server)?;
         }
-        endpoint.identify(variant.engine.is_some(), is_ours).await.map_err(ExitError::server)?;
+        endpoint.identify(engine_of(variant).is_some(), is_ours).await.map_err(ExitError::server)?;
         check_room(plan, &endpoint).await
     })?;
     if let Some(warning) = foreign_warning(&variant.name, &endpoint) {
@@ -101,29 +101,19 @@ fn manner_at_address(
     let asked = tls_settings(family, text, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
         .map_err(ExitError::usage)?;
-    let server_key = match &variant.server_public_key {
-        Some(path) => ServerKey::load(path).map_err(ExitError::usage)?,
-        None if variant.allow_public_key_retrieval => ServerKey::Retrieved,
-        None => ServerKey::Unknown,
-    };
-    Ok(manner(plan, variant, tls, server_key))
+    manner(plan, variant, family, tls).map_err(ExitError::usage)
 }
 
-/// The plan's words on connections in the driver's; `tls` and `server_key` are what became of those
-/// on TLS and keys.
-pub(crate) fn manner(plan: &Plan, variant: &Variant, tls: Option<Tls>, server_key: ServerKey) -> Manner {
-    let Variant { deprecate_eof, session_track, ref client_charset, .. } = *variant;
-    let client_charset = client_charset.clone();
-    Manner {
-        tls,
-        limits: time_limits(plan),
-        column_definitions: variant.column_definitions.unwrap_or_default(),
-        deprecate_eof,
-        session_track,
-        client_charset,
-        server_key,
-        ..Manner::default()
-    }
+/// The plan's words on connections in the driver's, with what became of those on TLS; reads the
+/// files that they name.
+pub(crate) fn manner(
+    plan: &Plan,
+    variant: &Variant,
+    family: Family,
+    tls: Option<Tls>,
+) -> Result<Manner, String> {
+    let manner = family.manner(&variant.options)?;
+    Ok(Manner { tls, limits: time_limits(plan), ..manner })
 }
 
 /// How long sessions wait for their server. Small questions have a minute at most, and a second at
@@ -154,8 +144,8 @@ pub(crate) fn tls_of_started(
     match is_named {
         true if facts.only_own_certificates => Err(format!(
             "dbdyno makes the certificates of a {} that it starts, and checks them; leave ca, cert and key out of \
-             tls, and ssl_cert_file out of {}",
-            base.product, facts.option_file.0
+             tls, and ssl_cert_file out of own_config",
+            base.product
         )),
         true => Ok((Tls::load(settings).map_err(|error| error.to_string())?, None)),
         false => {

@@ -9,8 +9,9 @@ use dbdyno_analyse::parity::{
 };
 use dbdyno_db::server::servers_dir;
 use dbdyno_fetch::{answer_of, ask_embedded, by_name, find_named};
-use dbdyno_model::{Variant, VariantKind};
+use dbdyno_model::Variant;
 use dbdyno_plan::Plan;
+use dbdyno_products::VariantKind;
 use dbdyno_record::VariantInfo;
 use dbdyno_report::parity_refusal;
 use tokio::runtime::Runtime;
@@ -18,7 +19,7 @@ use tokio::runtime::Runtime;
 use crate::exit::{ExitError, USAGE};
 use crate::login::check_login;
 use crate::manifest::workloads;
-use crate::prepare::{Prepared, check_known_keys, prepare_one, refusal};
+use crate::prepare::{Prepared, prepare_one, refusal};
 use crate::{host, terminal};
 
 /// Refuses a plan whose `differs` names a class that there is not.
@@ -61,7 +62,9 @@ fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<O
     check_differs(plan)?;
     let subjects: Vec<Subject> = variants
         .iter()
-        .map(|(info, build)| Subject::predicted(info, build.as_ref(), &planned(plan, &info.name)))
+        .map(|(info, build)| {
+            dbdyno_analyse::parity::predicted(info, build.as_ref(), &planned(plan, &info.name))
+        })
         .collect();
     for ((info, _), subject) in variants.iter().zip(&subjects) {
         check_memory(plan, &info.name, buffer_pool_bytes(subject))?;
@@ -113,9 +116,8 @@ fn predicted(
         external,
         ..VariantInfo::default()
     };
-    check_known_keys(variant)?;
     // No one is connected to for a look at a plan.
-    if variant.kind().is_address() {
+    if VariantKind::of(variant).is_address() {
         wrong.extend(check_login(plan, variant).err());
         return Ok((bare(true), None));
     }
@@ -136,7 +138,7 @@ fn predicted(
 /// what is no build, and for servers at an address.
 fn build_of(variant: &Variant, info: &VariantInfo) -> Option<Build> {
     let by_hand = |name: &str, base: &Path| format!("dbdyno servers add {name} --basedir {}", base.display());
-    let (answer, ask) = match variant.kind() {
+    let (answer, ask) = match VariantKind::of(variant) {
         VariantKind::Null | VariantKind::Address(_) => return None,
         VariantKind::Embedded => (ask_embedded().ok(), String::new()),
         VariantKind::BaseDir(path) => (None, by_hand("NAME", &path)),

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!((&plan["blocks"], &plan["budget"]), (&5.into(), &"2h".into()));
         assert_eq!(plan["workload"]["w"]["sizes"], Value::Array(vec![1.into(), 2.into()]));
         assert_eq!(plan["host"]["rest"], "1s".into());
-        assert!(with_overrides(plan, &[set("variant.a.my_cnf", "x")]).is_err());
+        assert!(with_overrides(plan, &[set("variant.a.own_config", "x")]).is_err());
     }
 
     #[test]

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_db::server::intents::{ConfigProduct, ConfigServer, Intents, Rendered, option_at, render};
-use dbdyno_db::server::{Base, Certificates, address, servers_dir};
-use dbdyno_db::{Endpoint, Family, Manner, ServerKey};
+use dbdyno_db::server::intents::{ConfigServer, Intents, Rendered, option_at, render};
+use dbdyno_db::server::{Base, Certificates, servers_dir};
+use dbdyno_db::{Endpoint, Family, Manner};
 use dbdyno_fetch::{answer_of, find_named};
-use dbdyno_model::{Config, ConfigPart, Variant, VariantKind};
-use dbdyno_plan::{Plan, own_option_file, product_keys};
+use dbdyno_model::{Config, ConfigPart, Variant};
+use dbdyno_plan::{Plan, options_problem};
+use dbdyno_products::{VariantKind, engine_of};
 use dbdyno_record::VariantInfo;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -83,13 +84,12 @@ impl Prepared {
 pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, ExitError> {
     limits::check(plan)?;
     host::check_life(plan)?;
-    plan.variants.iter().try_for_each(check_known_keys)?;
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for variant in &plan.variants {
         match prepare_one(plan, variant, runtime) {
             Ok(prepared) => all.push(prepared),
             // Others may lack their servers too; what is wrong with the plan is mended first.
-            Err(ended) if ended.code == SERVER && !variant.kind().is_address() => wrong.push(ended),
+            Err(ended) if ended.code == SERVER && !VariantKind::of(variant).is_address() => wrong.push(ended),
             Err(ended) => return Err(ended),
         }
     }
@@ -117,7 +117,7 @@ pub(crate) fn refusal(wrong: Vec<ExitError>) -> ExitError {
 }
 
 pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, ExitError> {
-    let prepared = match variant.kind() {
+    let prepared = match VariantKind::of(variant) {
         VariantKind::Null => Ok(Prepared::new(variant, "null", "null".to_owned(), Source::Null)),
         VariantKind::Embedded => embedded(variant).map_err(ExitError::usage),
         VariantKind::BaseDir(_) | VariantKind::Named(_) => build(variant)
@@ -132,7 +132,7 @@ fn embedded(variant: &Variant) -> Result<Prepared, String> {
     let config = embedded_config(variant)?;
     let settings = config.pragmas();
     let text = settings.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
-    let title = format!("{} (embedded)", ConfigProduct::EMBEDDED);
+    let title = format!("{} (embedded)", Family::EMBEDDED.facts().products[0]);
     let mut prepared = Prepared::new(variant, Family::EMBEDDED.name(), title, Source::Embedded(settings));
     prepared.info.embedded = true;
     Ok(prepared.configured(&config, text))
@@ -140,7 +140,7 @@ fn embedded(variant: &Variant) -> Result<Prepared, String> {
 
 /// A variant whose server dbdyno starts from the build `base`.
 fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, String> {
-    check_keys(variant, base.family, &base.title)?;
+    check_options(variant, base.family)?;
     let config = config(variant, &base)?;
     check_connections(plan, variant, &base, &config)?;
     if let Some(doubt) = check_engine(variant, &base, &config)? {
@@ -150,16 +150,16 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
     let (tls, certificates) = login::tls_of_started(variant, &base, &text)?;
     // The plan's word for it; the folder after the name may be a link to one that is called
     // otherwise.
-    let folder = match variant.kind() {
+    let folder = match VariantKind::of(variant) {
         VariantKind::Named(name) => name,
         _ => base.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    let (driver, title) = (base.family.name(), format!("{} ({folder})", base.title));
+    let (family, title) = (base.family, format!("{} ({folder})", base.title));
     let engine = engine(variant);
     let source =
         Source::Started { base: Box::new(base), config: Box::new(config.clone()), engine, certificates };
-    let mut prepared = Prepared::new(variant, driver, title, source).configured(&config, text);
-    prepared.manner = login::manner(plan, variant, tls, ServerKey::Unknown);
+    let mut prepared = Prepared::new(variant, family.name(), title, source).configured(&config, text);
+    prepared.manner = login::manner(plan, variant, family, tls)?;
     Ok(prepared)
 }
 
@@ -186,10 +186,9 @@ fn build(variant: &Variant) -> Result<Base, dbdyno_fetch::Error> {
 fn config(variant: &Variant, base: &Base) -> Result<Rendered, String> {
     let (mut own, mut text) = (Vec::new(), None);
     // What the server will be given is a copy; faults are reported with the name of the user's file.
-    if let Some(path) = own_option_file(variant) {
-        let (key, _) = base.family.facts().option_file;
+    if let Some(path) = &variant.own_config {
         let read = std::fs::read_to_string(path);
-        text = Some(read.map_err(|error| format!("cannot read {key} {}: {error}", path.display()))?);
+        text = Some(read.map_err(|error| format!("cannot read own_config {}: {error}", path.display()))?);
         own = base.family.native_settings(base, path).map_err(|error| error.to_string())?;
     }
     Ok(rendered(variant, &ConfigServer::of_base(base, &engine(variant)))?.with_own(own, text))
@@ -197,7 +196,8 @@ fn config(variant: &Variant, base: &Base) -> Result<Rendered, String> {
 
 /// The same of a variant on the embedded product.
 fn embedded_config(variant: &Variant) -> Result<Rendered, String> {
-    let own = variant.pragmas.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+    let own = Family::EMBEDDED.own_settings(&variant.options).into_iter();
+    let own = own.map(|(name, value)| (name, Some(value)));
     Ok(rendered(variant, &ConfigServer::embedded())?.with_own(own.collect(), None))
 }
 
@@ -251,7 +251,7 @@ pub(crate) enum Predicted {
 /// The config of `variant` without starting anything, and without the server if only its name is
 /// there; `None` for a variant without intents.
 pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> {
-    let kind = variant.kind();
+    let kind = VariantKind::of(variant);
     let predicted = match &variant.config {
         Some(_) if kind.is_embedded() => Predicted::Config(embedded_config(variant)?),
         Some(asked) if kind.is_started() => {
@@ -291,34 +291,13 @@ pub(crate) fn only_cache_bytes(plan: &Plan) -> BTreeMap<String, u64> {
         let is_only = rendered(variant, &server).ok()?.bypasses_page_cache();
         is_only.then(|| (variant.name.clone(), bytes))
     };
-    plan.variants.iter().filter(|variant| variant.kind().is_started()).filter_map(of).collect()
+    plan.variants.iter().filter(|variant| VariantKind::of(variant).is_started()).filter_map(of).collect()
 }
 
-/// Refuses keys that the family of the variant's server does not have; `who` is the server.
-fn check_keys(variant: &Variant, family: Family, who: &str) -> Result<(), String> {
-    let (option_file, _) = family.facts().option_file;
-    let is_file = |name: &str| Family::with_servers().any(|other| other.facts().option_file.0 == name);
-    match product_keys(variant).into_iter().find(|key| key.family != family.name()) {
-        None => Ok(()),
-        Some(key) if is_file(key.name) => Err(format!("{} is not for {who}; use {option_file}", key.name)),
-        Some(key) => Err(format!("{} is not for {who}; leave it out", key.name)),
-    }
-}
-
-/// As [`check_keys`], as far as the plan alone says what the server is: by its address, or by the
-/// key of its option file.
-pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), ExitError> {
-    let by_file =
-        |family: &Family| product_keys(variant).iter().any(|key| key.name == family.facts().option_file.0);
-    let known = match variant.kind() {
-        VariantKind::Address(text) => address::family_of(&text)
-            .map(|family| (family, format!("{} addresses", family.facts().schemes[0]))),
-        _ => Family::with_servers()
-            .find(by_file)
-            .map(|family| (family, format!("a server with {}", family.facts().option_file.0))),
-    };
-    let checked = known.map_or(Ok(()), |(family, who)| check_keys(variant, family, &who));
-    checked.map_err(|why| ExitError::usage(why).of_variant(&variant.name))
+/// Refuses options that the family of the variant's server does not have.
+fn check_options(variant: &Variant, family: Family) -> Result<(), String> {
+    let problem = options_problem(variant, family.facts());
+    problem.map_or(Ok(()), |(_, message)| Err(format!("it {message}")))
 }
 
 /// Refuses a server that would take fewer connections than the plan opens. Values that are no
@@ -326,7 +305,7 @@ pub(crate) fn check_known_keys(variant: &Variant) -> Result<(), ExitError> {
 fn check_connections(plan: &Plan, variant: &Variant, base: &Base, config: &Rendered) -> Result<(), String> {
     const OPTION: &str = "max_connections";
     let said = config.value(OPTION).map(|(value, intent)| {
-        let file = || own_option_file(variant).map_or_else(String::new, |file| file.display().to_string());
+        let file = || variant.own_config.as_ref().map_or_else(String::new, |file| file.display().to_string());
         let who = intent.map_or_else(
             || format!("{OPTION} in {}", file()),
             |intent| format!("{OPTION}, by {intent} of its config"),
@@ -362,21 +341,21 @@ fn check_connections(plan: &Plan, variant: &Variant, base: &Base, config: &Rende
 /// Refuses an engine that the build is known not to have, by what it answered when it was got or
 /// added, and gives a warning about one that it is not known to have.
 fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Option<String>, String> {
-    let (Some(engine), Some(built_in)) = (&variant.engine, base.family.built_in_engines(base)) else {
+    let (Some(engine), Some(built_in)) = (engine_of(variant), base.family.built_in_engines(base)) else {
         return Ok(None);
     };
-    let (wanted, title) = (engine.to_lowercase(), &base.title);
-    let plugin = format!("ha_{wanted}.so");
+    let title = &base.title;
+    let plugin = format!("ha_{engine}.so");
     let is_plugin = || base.plugin_dir.as_ref().is_some_and(|folder| folder.join(&plugin).exists());
-    let answer = match variant.kind() {
+    let answer = match VariantKind::of(variant) {
         VariantKind::Named(name) => answer_of(&servers_dir(), &name),
         _ => None,
     };
     match answer.map(|answer| answer.abilities.engines) {
-        _ if config.brings_plugins(&wanted) => Ok(None),
-        Some(engines) if engines.iter().any(|known| known.to_lowercase() == wanted) => Ok(None),
+        _ if config.brings_plugins(&engine) => Ok(None),
+        Some(engines) if engines.iter().any(|known| known.to_lowercase() == engine) => Ok(None),
         Some(engines) => Err(format!("{title} has no engine {engine}; it has {}", engines.join(", "))),
-        None if built_in.contains(&wanted.as_str()) || is_plugin() => Ok(None),
+        None if built_in.contains(&engine.as_str()) || is_plugin() => Ok(None),
         None => Ok(Some(format!(
             "engine {engine} is none of those that {title} is built with, and {plugin} is not among its plugins: its cells will fail \
              unless this build has it"

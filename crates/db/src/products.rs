@@ -83,3 +83,6 @@ products! { $
     Postgres = postgres::PostgresSession,
     Null = null::NullSession,
 }
+
+/// The product whose statements a database gets that takes any.
+pub(crate) type Usual = crate::mysql::Mysql;

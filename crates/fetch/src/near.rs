@@ -1,6 +1,6 @@
 //! Names that look like the one that the user has typed.
 
-use dbdyno_db::server::intents::ConfigProduct;
+use dbdyno_products::Product;
 use strsim::levenshtein;
 
 /// Names that a message offers at most.
@@ -19,7 +19,7 @@ pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
 fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();
-    let name = ConfigProduct::name_in_catalogues(&name).unwrap_or(name);
+    let name = Product::name_in_catalogues(&name).unwrap_or(name);
     let is_of_version = |other: &&str| match other.strip_prefix(&name) {
         Some(rest) => rest.is_empty() || rest.starts_with(['.', '-']),
         None => false,

@@ -6,6 +6,7 @@ mod clients;
 mod config;
 mod data;
 mod defaults;
+mod foreign;
 mod load;
 mod named;
 mod on;
@@ -20,11 +21,12 @@ pub use client_wait::ClientWait;
 pub use clients::{ClientNames, Clients};
 pub use config::{Config, ConfigPart, IntentValue};
 pub use data::{Cold, DataMode};
+pub use foreign::foreign_title;
 pub use load::{Load, LostConnections, load_problem};
 pub use on::On;
 pub use plan::{
-    ColumnDefinitions, Cpus, Design, EMBEDDED, Host, NoLimit, Parity, Plan, RecordedWorkloads, Setup,
-    TlsMode, TlsSettings, Unlike, Variant, VariantKind,
+    ColumnDefinitions, Cpus, Design, Host, NoLimit, Parity, Plan, RecordedWorkloads, Setup, TlsMode,
+    TlsSettings, Unlike, Variant,
 };
 pub use report::{
     Colours, GroupFigures, PlanSize, Published, PublishedFigures, PublishedFinding, Quantity, Relation,

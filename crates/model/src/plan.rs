@@ -248,24 +248,19 @@ pub struct Variant {
     pub address: Option<String>,
     /// Config intents: the path of a file of them, relative to the plan, a table of them, or a list
     /// of these. They are rendered to the options of the server's product and version; only for
-    /// servers that dbdyno starts and SQLite. Own settings in `my_cnf`, `postgresql_conf` and
-    /// `pragmas` win over them.
+    /// servers that dbdyno starts and SQLite. What `own_config` and `options` set wins over them.
     pub config: Option<Config>,
     /// Name of this variant in published figures; its own when left out.
     pub published: Option<String>,
-    /// Option file of MariaDB or MySQL, relative to the plan; only for servers that dbdyno starts.
-    pub my_cnf: Option<PathBuf>,
-    /// Settings of PostgreSQL, relative to the plan; only for servers that dbdyno starts. They are
-    /// added to those that `initdb` writes.
-    pub postgresql_conf: Option<PathBuf>,
-    /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out. Not
-    /// for PostgreSQL.
-    pub engine: Option<String>,
+    /// The server's own option file, relative to the plan; only for servers that dbdyno starts. It
+    /// wins over `config`. Settings of PostgreSQL are added to those that `initdb` writes.
+    pub own_config: Option<PathBuf>,
+    /// What only the server's product has, checked by the product: `{ engine = "rocksdb" }`.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
     /// Memory of this variant's server; that of `[host]` when left out. Only for servers that
     /// dbdyno starts.
     pub server_memory: Option<PlanBytes>,
-    /// SQLite pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
-    pub pragmas: BTreeMap<String, String>,
     /// Environment variable that holds the password for `address`.
     pub password_env: Option<String>,
     /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user
@@ -274,30 +269,9 @@ pub struct Variant {
     /// What this variant is in a factorial design: `{ doublewrite = "off", binlog = "on" }`. When
     /// the variants that have factors are all combinations of their levels, the report shows the
     /// effect of each factor and of each two together.
-    pub factors: std::collections::BTreeMap<String, String>,
+    pub factors: BTreeMap<String, String>,
     /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
     pub tls: Option<TlsSettings>,
-    /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`,
-    /// as its own client library asks for and when left out, or with each answer (`always`), as all
-    /// other servers of the family do. Only for MariaDB and MySQL.
-    pub column_definitions: Option<ColumnDefinitions>,
-    /// Whether connections ask for results without EOF packets (`CLIENT_DEPRECATE_EOF`); as the
-    /// product's own client library does when left out: yes for MySQL from 5.7, no for MariaDB.
-    /// Only for MariaDB and MySQL.
-    pub deprecate_eof: Option<bool>,
-    /// Whether connections ask for reports of changes of the session's state
-    /// (`CLIENT_SESSION_TRACK`); yes when left out, as both products' own client libraries do where
-    /// the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
-    pub session_track: Option<bool>,
-    /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a
-    /// password is encrypted with that would otherwise go to no server over TCP without TLS.
-    pub server_public_key: Option<PathBuf>,
-    /// Such a password may be encrypted with the key that the MySQL server at `address` sends. A
-    /// server that poses as it sends a key of its own and reads the password.
-    pub allow_public_key_retrieval: bool,
-    /// Character set of the connections to MariaDB or MySQL, by the server's name for it
-    /// (`latin1`); `utf8mb4` when left out.
-    pub client_charset: Option<String>,
 }
 
 /// How often a MySQL or MariaDB server sends the column definitions of a prepared statement.
@@ -348,53 +322,6 @@ named! {
 impl TlsMode {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
-    }
-}
-
-/// The name of the server that works inside dbdyno.
-pub const EMBEDDED: &str = "sqlite";
-
-/// What a variant is, after checking.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum VariantKind {
-    /// The database works inside dbdyno: each connection has a thread and files of its own.
-    Embedded,
-    Null,
-    /// Base directory of a server that dbdyno starts.
-    BaseDir(PathBuf),
-    /// Name to be looked up in the servers folder.
-    Named(String),
-    /// Address of a server that others run.
-    Address(String),
-}
-
-impl VariantKind {
-    /// dbdyno starts a server for it.
-    pub fn is_started(&self) -> bool {
-        matches!(self, Self::BaseDir(_) | Self::Named(_))
-    }
-
-    pub fn is_embedded(&self) -> bool {
-        *self == Self::Embedded
-    }
-
-    /// Others run its server.
-    pub fn is_address(&self) -> bool {
-        matches!(self, Self::Address(_))
-    }
-}
-
-impl Variant {
-    /// What the variant is. A variant of a checked plan says exactly one of `server`, `basedir` and
-    /// `address`; of an unchecked one, `basedir` goes before `address` and that before `server`.
-    pub fn kind(&self) -> VariantKind {
-        match (&self.basedir, &self.address, self.server.as_deref().unwrap_or_default()) {
-            (Some(basedir), _, _) => VariantKind::BaseDir(basedir.clone()),
-            (None, Some(address), _) => VariantKind::Address(address.clone()),
-            (None, None, EMBEDDED) => VariantKind::Embedded,
-            (None, None, "null") => VariantKind::Null,
-            (None, None, name) => VariantKind::Named(name.to_owned()),
-        }
     }
 }
 

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use dbdyno_model::{DataMode, EMBEDDED, PlanBytes, TlsMode, Variant, load_problem};
+use dbdyno_model::{DataMode, PlanBytes, TlsMode, Variant, load_problem};
+use dbdyno_products::{EMBEDDED, FamilyFacts, VariantKind};
 
 use crate::check_address::address_problem;
 use crate::check_clients::clients_problem;
@@ -11,8 +12,7 @@ use crate::check_report::{published_problem, section_problem};
 use crate::client_wait::{shared_cpus, spin_problem};
 use crate::document::{Problem, Segment};
 use crate::experiment::experiment_problem;
-use crate::products::{FAMILIES, a_server, either};
-use crate::variant_keys::{STARTED, own_option_files, product_keys};
+use crate::variant_options::{any_server, either, options_problem};
 use crate::{Kinds, Mistake, Plan, Workloads};
 
 /// More blocks than this are a typing error: each takes minutes.
@@ -24,6 +24,8 @@ const MAX_VARIANTS: usize = 1_000;
 
 /// A name becomes the name of a directory.
 const MAX_NAME_BYTES: usize = 64;
+
+const STARTED: &str = "a server that dbdyno starts (server or basedir)";
 
 const NAME_HELP: &str = "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`";
 
@@ -115,7 +117,7 @@ fn host_problem(plan: &Plan) -> Option<Mistake> {
         return Some((key, format!("{key} must be longer than 0s")));
     }
     let message = memory_problem(host.server_memory?).or_else(|| {
-        let variant = plan.variants.iter().find(|variant| !variant.kind().is_started())?;
+        let variant = plan.variants.iter().find(|variant| !VariantKind::of(variant).is_started())?;
         Some(format!(
             "server_memory limits servers that dbdyno starts, and variant `{}` is not one: set it in the variants \
              that need it",
@@ -172,7 +174,7 @@ fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>>
 fn existing_problem(plan: &Plan) -> Option<(&str, Mistake)> {
     let all = || plan.workload.iter().map(|(name, options)| (name, options.needs().existing_tables));
     let (workload, _) = all().find(|(_, on_existing)| *on_existing)?;
-    if let Some(variant) = plan.variants.iter().find(|variant| !variant.kind().is_address()) {
+    if let Some(variant) = plan.variants.iter().find(|variant| !VariantKind::of(variant).is_address()) {
         let message = format!(
             "use_existing is for tables on an external server; variant {} has no address, so it begins with fresh data",
             variant.name
@@ -202,8 +204,14 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
         return at("name", format!("two variants are named `{name}`: give each its own name"));
     }
     let own_server = || data_needs_own_server(variant, &plan.workload).map(|message| ("address", message));
-    let (key, message) = server_problem(variant).or_else(|| option_problem(variant)).or_else(own_server)?;
-    at(key, format!("variant `{name}` {message}"))
+    let own = server_problem(variant).or_else(|| option_problem(variant));
+    if let Some((key, message)) = own.or_else(own_server) {
+        return at(key, format!("variant `{name}` {message}"));
+    }
+    // Whose server it is may be known only later.
+    let (key, message) = options_problem(variant, FamilyFacts::of_variant(variant)?)?;
+    let path = ["variant", "options", key].map(Segment::Key);
+    problem(&[path[0], Segment::Index(index), path[1], path[2]], format!("variant `{name}` {message}"))
 }
 
 /// A key of the variant and the rest of a sentence that begins with the variant's name.
@@ -226,7 +234,8 @@ fn server_problem(variant: &Variant) -> Option<Mistake> {
     }
     if variant.server.as_deref().is_some_and(|server| !is_name(server)) {
         let message = format!(
-            "has a server that is neither {EMBEDDED}, null nor a name in the servers folder; for a path set basedir"
+            "has a server that is neither {}, null nor a name in the servers folder; for a path set basedir",
+            EMBEDDED.name
         );
         return Some(("server", message));
     }
@@ -235,9 +244,8 @@ fn server_problem(variant: &Variant) -> Option<Mistake> {
 }
 
 /// Keys of a variant for which it is not the right kind of thing, or that contradict each other.
-/// Whose server it is may be known only later.
 fn option_problem(variant: &Variant) -> Option<Mistake> {
-    let kind = variant.kind();
+    let kind = VariantKind::of(variant);
     let is_started = kind.is_started();
     let is_address = kind.is_address();
     let is_embedded = kind.is_embedded();
@@ -248,27 +256,23 @@ fn option_problem(variant: &Variant) -> Option<Mistake> {
             "config",
             variant.config.is_some(),
             is_started || is_embedded,
-            format!("{STARTED} and for {EMBEDDED}"),
+            format!("{STARTED} and for {}", EMBEDDED.name),
         ),
         ("server_memory", variant.server_memory.is_some(), is_started, STARTED.to_owned()),
-        ("pragmas", !variant.pragmas.is_empty(), is_embedded, format!("server = \"{EMBEDDED}\"")),
+        ("own_config", variant.own_config.is_some(), is_started, STARTED.to_owned()),
+        (
+            "options",
+            !variant.options.is_empty(),
+            is_server || is_embedded,
+            format!("{} and for {}", any_server(), EMBEDDED.name),
+        ),
         ("password_env", variant.password_env.is_some(), is_address, address()),
         ("option_file", variant.option_file.is_some(), is_address, address()),
-        ("tls", variant.tls.is_some(), is_server, a_server(FAMILIES)),
+        ("tls", variant.tls.is_some(), is_server, any_server()),
     ];
-    let of_product = product_keys(variant).into_iter().map(|key| (key.name, true, key.fits, key.only_for));
-    let misplaced = of_product.chain(of_all).find(|(_, is_said, fits, _)| *is_said && !fits);
+    let misplaced = of_all.into_iter().find(|(_, is_said, fits, _)| *is_said && !fits);
     if let Some((key, _, _, only_for)) = misplaced {
         return Some((key, format!("has {key}, which is only for {only_for}")));
-    }
-    let files: Vec<&'static str> =
-        own_option_files(variant).map(|(family, _)| family.option_file_key).collect();
-    if let [first, second, ..] = files[..] {
-        return Some((second, format!("has {first} and {second} at once: a server reads only one of them")));
-    }
-    if variant.server_public_key.is_some() && variant.allow_public_key_retrieval {
-        let message = "has server_public_key and allow_public_key_retrieval at once: the given key is used; remove allow_public_key_retrieval";
-        return Some(("allow_public_key_retrieval", message.to_owned()));
     }
     if variant.password_env.is_some() && variant.option_file.is_some() {
         let message = "has password_env and option_file at once: the password comes from one of them";
@@ -277,7 +281,7 @@ fn option_problem(variant: &Variant) -> Option<Mistake> {
     if let Some(message) = variant.server_memory.and_then(memory_problem) {
         return Some(("server_memory", format!("has a limit that does not fit: {message}")));
     }
-    tls_problem(variant).or_else(|| text_problem(variant))
+    tls_problem(variant).or_else(|| password_problem(variant))
 }
 
 /// Files that would not be used are a misunderstanding.
@@ -293,27 +297,13 @@ fn tls_problem(variant: &Variant) -> Option<Mistake> {
     None
 }
 
-/// Texts that end up in SQL or in the environment hold nothing but word characters.
-fn text_problem(variant: &Variant) -> Option<Mistake> {
-    if variant.client_charset.as_deref().is_some_and(|charset| !is_word(charset)) {
-        let help = "write utf8mb4, latin1, or another of the server's SHOW CHARACTER SET";
-        let message = format!("has a client_charset that is no name of a character set: {help}");
-        return Some(("client_charset", message));
-    }
-    if variant.engine.as_deref().is_some_and(|engine| !is_word(engine)) {
-        return Some(("engine", "has an engine that is not a plain name such as innodb".to_owned()));
-    }
-    if variant.password_env.as_deref().is_some_and(|name| !is_word(name)) {
-        let help = "write the variable's name, never the password itself";
-        return Some((
-            "password_env",
-            format!("has a password_env that is no environment variable's name: {help}"),
-        ));
-    }
-    let is_value = |text: &str| !text.is_empty() && is_word(&text.replace(['-', '.'], "_"));
-    let bad = variant.pragmas.iter().find(|(pragma, value)| !is_word(pragma) || !is_value(value))?;
-    // The value is not shown: some builds of SQLite take their key by a pragma.
-    Some(("pragmas", format!("has a pragma that is not a name and a plain value: {}", bad.0)))
+/// Text that ends up in the environment's names holds nothing but word characters.
+fn password_problem(variant: &Variant) -> Option<Mistake> {
+    let is_wrong = variant.password_env.as_deref().is_some_and(|name| !is_word(name));
+    let help = "write the variable's name, never the password itself";
+    is_wrong.then(|| {
+        ("password_env", format!("has a password_env that is no environment variable's name: {help}"))
+    })
 }
 
 fn is_word(text: &str) -> bool {
@@ -334,7 +324,7 @@ fn is_name(text: &str) -> bool {
 /// variant cannot do: only a server that dbdyno starts, or an embedded database, can be stopped and
 /// given other data.
 fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<String> {
-    if !variant.kind().is_address() {
+    if !VariantKind::of(variant).is_address() {
         return None;
     }
     workloads.names().into_iter().find_map(|name| {

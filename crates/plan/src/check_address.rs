@@ -1,22 +1,21 @@
 //! Checks the address of a server that others run, above all that no password is in it.
 
-use crate::products::{FAMILIES, either};
+use dbdyno_products::FamilyFacts;
+
+use crate::variant_options::either;
 
 /// What is wrong with an address, as the end of a sentence "... has an address that". It never
 /// quotes the address.
 pub(crate) fn address_problem(address: &str) -> Option<String> {
     if holds_password(address) {
-        let files: Vec<&str> = FAMILIES.iter().map(|family| family.password_file).collect();
+        let files: Vec<&str> = FamilyFacts::of_servers().map(|family| family.password_file).collect();
         return Some(format!(
             "holds a password: take it out and set password_env = \"NAME\" (an environment variable) or \
              option_file = \"PATH\" ({})",
             files.join(", or ")
         ));
     }
-    let mut schemes = FAMILIES.iter().flat_map(|family| family.schemes);
-    let Some(rest) = schemes.find_map(|scheme| address.strip_prefix(scheme)) else {
-        return Some(wrong_form());
-    };
+    let Some((_, rest)) = FamilyFacts::of_address(address) else { return Some(wrong_form()) };
     let (location, _) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, database) = location.split_once('/').unwrap_or((location, ""));
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -37,7 +36,7 @@ pub(crate) fn address_problem(address: &str) -> Option<String> {
 }
 
 fn wrong_form() -> String {
-    let schemes: Vec<&str> = FAMILIES.iter().filter_map(|family| family.schemes.first().copied()).collect();
+    let schemes: Vec<&str> = FamilyFacts::of_servers().map(|family| family.schemes[0]).collect();
     let (first, others) = schemes.split_first().unwrap_or((&"", &[]));
     format!(
         "is not of the form {first}user@host:port/database or {first}user@localhost/database?socket=/path, or the \

@@ -1,6 +1,7 @@
 //! Checks the hosts that put the load on, and whether they can.
 
-use dbdyno_model::{ClientNames, Clients, VariantKind};
+use dbdyno_model::{ClientNames, Clients};
+use dbdyno_products::VariantKind;
 
 use crate::Plan;
 
@@ -15,7 +16,7 @@ pub(crate) fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
     }
     let is_reached =
         |kind: VariantKind| matches!(kind, VariantKind::Address(text) if !text.contains("socket="));
-    if let Some(variant) = plan.variants.iter().find(|variant| !is_reached(variant.kind())) {
+    if let Some(variant) = plan.variants.iter().find(|variant| !is_reached(VariantKind::of(variant))) {
         let name = &variant.name;
         let message = format!(
             "client hosts need servers that they reach: let variant `{name}` have an address with a host"

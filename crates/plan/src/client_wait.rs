@@ -1,7 +1,8 @@
 //! How the load client waits for answers: what a plan asks for, and what holds where it does not
 //! say.
 
-use dbdyno_model::{ClientWait, CpuList, Host, VariantKind};
+use dbdyno_model::{ClientWait, CpuList, Host};
+use dbdyno_products::VariantKind;
 
 use crate::Plan;
 
@@ -24,7 +25,7 @@ pub fn client_wait(plan: &Plan) -> WaitChoice {
         return sleep("threads of client hosts sleep (clients)");
     }
     let is_here = |kind: VariantKind| kind == VariantKind::Null || kind.is_embedded();
-    if plan.variants.iter().all(|variant| is_here(variant.kind())) {
+    if plan.variants.iter().all(|variant| is_here(VariantKind::of(variant))) {
         return sleep("the database works in its threads");
     }
     if plan.workload.iter().all(|(_, options)| options.needs().long_operations) {
@@ -82,7 +83,7 @@ pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
             "client_wait = \"spin\" is for a client on one host: leave it or [clients] out".to_owned(),
         );
     }
-    let is_elsewhere = plan.variants.iter().all(|variant| variant.kind().is_address());
+    let is_elsewhere = plan.variants.iter().all(|variant| VariantKind::of(variant).is_address());
     let why = match (&host.client_cpus, &host.server_cpus) {
         // On which CPUs another's server runs is for its owner to say.
         (Some(client), None) if is_elsewhere => enough_cpus(host, client).err()?,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use dbdyno_model::{DataMode, Design, PlanDuration};
+use dbdyno_products::VariantKind;
 
 use crate::Plan;
 
@@ -46,7 +47,7 @@ fn design_problem(plan: &Plan) -> Option<String> {
         return None;
     }
     let refused = |why: String| Some(format!("design = \"alternate\" does not fit: {why}; leave it out"));
-    if let Some(outside) = plan.variants.iter().find(|variant| variant.kind().is_address()) {
+    if let Some(outside) = plan.variants.iter().find(|variant| VariantKind::of(variant).is_address()) {
         return refused(format!("variant {} is an external server, and dbdyno must start all", outside.name));
     }
     let mut workloads = plan.workload.iter();
@@ -77,6 +78,8 @@ fn budget_problem(budget: PlanDuration, blocks: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_products::VariantKind;
+
     use crate::fake::{parse, parse_with};
 
     const PLAN: &str = "name = \"p\"\nbase = \"b\"\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[[variant]]\nname = \"b\"\n\
@@ -96,7 +99,7 @@ mod tests {
         assert_eq!((names(""), names("aa = true")), ("a b".to_owned(), "a b b~again".to_owned()));
         let overrides = [("aa".to_owned(), "true".to_owned())];
         let plan = parse_with(PLAN, "p.toml", &overrides).expect("a plan");
-        assert_eq!((plan.base_name(), plan.variants[2].kind()), ("b", plan.variants[1].kind()));
+        assert_eq!((plan.base_name(), VariantKind::of(&plan.variants[2])), ("b", VariantKind::Embedded));
         let again = parse(&toml::to_string(&plan).expect("a text"), "resolved").expect("a plan");
         assert_eq!(again, plan);
     }

@@ -82,7 +82,7 @@ fn missing_help(key: &str, kinds: Kinds<'_>) -> String {
 }
 
 /// ` (did you mean ...?)` when a known word is near.
-fn hint(word: &str, known: &[&str]) -> String {
+pub(crate) fn hint(word: &str, known: &[&str]) -> String {
     closest(word, known).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }
 

@@ -22,11 +22,10 @@ mod forecast;
 mod needed_steps;
 mod overrides;
 mod parse;
-mod products;
 mod setup;
 mod size;
 mod table;
-mod variant_keys;
+mod variant_options;
 mod workload;
 
 pub use check::warnings;
@@ -42,7 +41,7 @@ pub use needed_steps::needed_steps;
 pub use parse::{QUICKSTART, parse_with, read_with};
 pub use setup::name_parts;
 pub use table::{BuildPart, Table, TableError, TableValue, built_without};
-pub use variant_keys::{each_file, own_option_file, own_option_file_mut, product_keys};
+pub use variant_options::{each_file, options_problem};
 pub use workload::{
     Kinds, Mistake, Needs, StepOutline, Values, WorkloadKind, WorkloadOptions, Workloads, data_problem,
     json_schema, recorded,

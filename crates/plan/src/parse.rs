@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::experiment::add_again;
 use crate::explain::{explain, unknown_key};
 use crate::setup::{name_parts, take_workloads};
-use crate::variant_keys::each_file;
+use crate::variant_options::each_file;
 use crate::workload::Named;
 use crate::{Kinds, Plan, Table, TableError, Workloads, check};
 
@@ -21,9 +21,9 @@ use crate::{Kinds, Plan, Table, TableError, Workloads, check};
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
 /// Reads and checks the plan file at `path`, whose workloads are of `kinds`, with overrides, see
-/// [`parse_with`]. Relative paths in it and in overrides (`config`, `my_cnf`, `postgresql_conf`,
-/// `basedir`, `option_file`, `server_public_key`, `data_dir`, the files of `tls`) become absolute,
-/// counted from the plan's folder.
+/// [`parse_with`]. Relative paths in it and in overrides (`config`, `own_config`, `basedir`,
+/// `option_file`, `data_dir`, the files of `tls` and of `options`) become absolute, counted from the
+/// plan's folder.
 pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) -> Result<Plan, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(failed)?;
@@ -41,7 +41,7 @@ pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) 
 
 /// Parses and checks a plan's text, whose workloads are of `kinds`. `origin` names it in errors,
 /// usually the file's path. Paths stay as written. Overrides are pairs of a dotted path (`blocks`,
-/// `workload.NAME.KEY`, `variant.NAME.my_cnf`) and a value, which is TOML (`4`, `[100, 500]`) or,
+/// `workload.NAME.KEY`, `variant.NAME.own_config`) and a value, which is TOML (`4`, `[100, 500]`) or,
 /// when it is none, a text (`30s`).
 pub fn parse_with(
     text: &str,

@@ -152,7 +152,7 @@ config = "a.toml"
 [[variant]]
 name = "b"
 server = "mysql-8.0.36"
-my_cnf = "b.cnf"
+own_config = "b.cnf"
 [[variant]]
 name = "c"
 server = "null"
@@ -174,7 +174,7 @@ blocks = 3
 config = { redo = "1 MiB" }
 workload.fake = { deep = { one = 1 } }
 setup.big.workload.fake = { rows = 10 }
-variant.b = { server = "mysql-8.0.31", my_cnf = "" }
+variant.b = { server = "mysql-8.0.31", own_config = "" }
 "#;
 
     fn sized(name: &str) -> Result<crate::Plan, String> {
@@ -190,7 +190,7 @@ variant.b = { server = "mysql-8.0.31", my_cnf = "" }
         assert_eq!((names, plan.blocks, plan.base_name()), (vec!["a", "b"], 4, "a"));
         assert_eq!(plan.variants[0].config.as_ref().map(|config| config.parts().len()), Some(2));
         assert_eq!(plan.variants[1].server.as_deref(), Some("mysql-8.0.31"));
-        assert_eq!(plan.variants[1].my_cnf, None, "an empty text takes a key away");
+        assert_eq!(plan.variants[1].own_config, None, "an empty text takes a key away");
         let options = plan.workload.get("fake@big").map(|options| options.values());
         assert_eq!(options.map(|options| options["rows"].clone()), Some(10.into()));
         let titles: Vec<&str> = plan.sections.iter().map(|section| section.title.as_str()).collect();

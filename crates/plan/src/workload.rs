@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use dbdyno_model::{Cold, DataMode};
+use dbdyno_products::ALL;
 
 use crate::{Forecast, Plan, Size, Table, TableError};
 
@@ -279,8 +280,12 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
         (kind.name().to_owned(), json!({ "anyOf": [table, { "type": "null" }], "default": null }))
     });
     let tables: Map<String, Value> = tables.collect();
+    let options_of_products = ALL.iter().flat_map(|family| family.options.schemas(&mut generator)).collect();
     let mut all = generator.take_definitions(true);
     all["Workloads"]["properties"] = Value::Object(tables);
+    let options = &mut all["Variant"]["properties"]["options"];
+    options["additionalProperties"] = Value::Bool(false);
+    options["properties"] = Value::Object(options_of_products);
     schema.insert("$defs".to_owned(), Value::Object(all));
     // Where lines of comments end says nothing to the reader of a description; empty lines do.
     let mut unwrap_lines = RecursiveTransform(|schema: &mut Schema| {

@@ -45,7 +45,7 @@ pub use operation::{OperationClass, StatementClass};
 pub use reader::{CellRecord, Run, has_not_begun, is_written, last_event};
 pub use regular::small_text;
 pub use run_event::{RunEvent, is_load_kept, load_kept};
-pub use server_info::{ServerInfo, foreign_title};
+pub use server_info::ServerInfo;
 pub use settling::{SETTLING, Settling, SettlingSample};
 pub use step_reader::StepRecord;
 pub use step_writer::{CounterWriter, StepWriter};

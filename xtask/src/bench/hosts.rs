@@ -61,7 +61,7 @@ impl Host {
         let folder = setting.folder.join(prefix);
         std::fs::create_dir_all(&folder)?;
         let is_mysql = base.family.name() == "mysql";
-        let option_file = folder.join(base.family.facts().option_file.0);
+        let option_file = folder.join(format!("own.{}", base.family.facts().option_file_ending));
         std::fs::write(&option_file, settings[usize::from(!is_mysql)])?;
         let server = Server::start(&ServerSpec {
             base,

@@ -1,10 +1,10 @@
 //! Servers that were exchanged, or set otherwise, while their run went on, and the dbdyno that
 //! measured it: the blocks of one variant are then of two.
 
+use dbdyno_products::KNOWN;
 use dbdyno_record::{CellId, Run, ServerInfo};
 
 use crate::model::{Code, Notice, SettingChange};
-use crate::parity::KNOWN;
 use crate::servers::servers_of;
 
 /// One warning for each variant whose server or settings changed from one start to another.

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use dbdyno_products::{Reader, Subject, Value, number, size, switch};
 use serde::Deserialize;
 
 use super::entries;
-use super::subject::{Reader, Subject};
-use super::value::{Value, number, size, switch};
 
 static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| entries(include_str!("classes.toml")));
 
@@ -80,7 +79,7 @@ impl Class {
 
     /// The same of settings that may not be all there are.
     pub(super) fn of_what_is_there(&self, subject: &Subject) -> Option<ClassValue> {
-        let family = subject.product.family;
+        let family = subject.family.name;
         let absent = self.absent.get(family).map(String::as_str);
         read(subject, self.from.get(family).map_or("", String::as_str), |text| {
             let text = text.or(absent)?;
@@ -106,7 +105,7 @@ pub(super) fn read(
 ) -> Option<ClassValue> {
     let reader = Reader::new(subject);
     let value = match source.strip_suffix("()") {
-        Some(name) => subject.product.classes.iter().find(|(known, _)| *known == name)?.1(&reader)?,
+        Some(name) => subject.family.classes.iter().find(|(known, _)| *known == name)?.1(&reader)?,
         None if source.is_empty() => plain(None)?,
         None => plain(reader.text(source))?,
     };
@@ -119,9 +118,10 @@ pub(super) fn read(
 mod tests {
     use std::collections::BTreeSet;
 
+    use dbdyno_products::ALL;
+
     use super::*;
     use crate::parity::pitfalls::pitfalls;
-    use crate::parity::products::ALL;
     use crate::parity::testing::effective;
 
     fn mysql(version: &str, settings: &[(&str, &str)]) -> Subject {
@@ -152,13 +152,13 @@ mod tests {
                 assert!(!text.is_empty(), "{}", class.id);
             }
             for (family, source) in &class.from {
-                assert!(ALL.iter().any(|of| of[0].family == family), "{}", class.id);
+                assert!(ALL.iter().any(|known| known.name == family), "{}", class.id);
                 used.extend(source.strip_suffix("()").map(|name| (family.as_str(), name)));
             }
         }
         let settings = pitfalls().iter().filter_map(|pitfall| pitfall.setting.as_deref());
         used.extend(settings.filter_map(|name| Some(("mysql", name.strip_suffix("()")?))));
-        let known = ALL.iter().flat_map(|of| of[0].classes.iter().map(|(name, _)| (of[0].family, *name)));
+        let known = ALL.iter().flat_map(|family| family.classes.iter().map(|(name, _)| (family.name, *name)));
         assert_eq!(used, known.collect(), "functions of classes, and those that there are");
     }
 

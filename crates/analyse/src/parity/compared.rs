@@ -1,12 +1,13 @@
 //! Variants side by side: a row for each class, and the remarks that a reader must see.
 
+use dbdyno_products::{Knowledge, Subject};
+
 use super::classes::{Across, Class, ClassValue, Weight, classes};
 use super::pitfalls::{Circumstances, pitfalls};
 use super::remarks::{
     ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SharedValue, Standing,
     VariantKnowledge, What,
 };
-use super::subject::{Knowledge, Subject};
 
 /// Compares `subjects`. `declared` are the classes in which the plan wants them to differ.
 pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -> Parity {
@@ -69,7 +70,7 @@ fn standing(
     let known: Vec<(&str, &ClassValue)> = subjects
         .iter()
         .zip(found)
-        .filter_map(|(subject, found)| Some((subject.product.family, found.as_ref()?)))
+        .filter_map(|(subject, found)| Some((subject.family.name, found.as_ref()?)))
         .collect();
     let are_compared = |a: &str, b: &str| class.across == Across::All || a == b;
     let mut compared = false;
@@ -140,8 +141,8 @@ fn unknown(subject: &Subject) -> Option<Remark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::subject::Planned;
     use crate::parity::testing::{configured, server, variant};
+    use crate::parity::{Planned, effective};
 
     /// `Difference binlog: on* (a), off (b)`; a default has a star.
     fn shown(remark: &Remark) -> String {
@@ -247,7 +248,7 @@ mod tests {
         let settings = [("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "OFF")];
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut read_back = server("TiDB", "7.5.0", settings);
-        let of = |read_back: &_| Subject::effective(&variant("tidb", ""), read_back, &Planned::default());
+        let of = |read_back: &_| effective(&variant("tidb", ""), read_back, &Planned::default());
         let base = configured("my", "MySQL", "8.0.31", "");
         read_back.speaks = Some("MySQL".to_owned());
         let parity = compared(&[base.clone(), of(&read_back)], &[], Circumstances::default());

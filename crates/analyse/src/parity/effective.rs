@@ -1,12 +1,10 @@
 //! What became of each line of a variant's configuration: not read, given again, not taken, changed
 //! by the server.
 
+use dbdyno_products::{
+    ConfiguredLine, FamilyFacts, KNOWN, Subject, Value, number, says_the_same, size, switch,
+};
 use serde::Serialize;
-
-use super::configured::ConfiguredLine;
-use super::settings::KNOWN;
-use super::subject::{Product, Subject};
-use super::value::{Value, number, says_the_same, size, switch};
 
 /// A line of a configuration that did not mean what it says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -80,7 +78,7 @@ fn changed(subject: &Subject) -> Vec<FatedLine> {
     let changed = |(setting, (configured, line)): (String, (String, &ConfiguredLine))| {
         // What the server was configured with, not what a connection makes of it.
         let is = subject.settings.get(&setting)?;
-        is_changed(subject.product, &setting, &configured, is).then(|| FatedLine::Changed {
+        is_changed(subject.family, &setting, &configured, is).then(|| FatedLine::Changed {
             line: line.line,
             effective: size_or_words(is),
             setting,
@@ -91,11 +89,11 @@ fn changed(subject: &Subject) -> Vec<FatedLine> {
 }
 
 /// Only what can be compared: switches, numbers, words; not what the server expands.
-fn is_changed(product: &Product, name: &str, configured: &str, is: &str) -> bool {
+fn is_changed(family: &FamilyFacts, name: &str, configured: &str, is: &str) -> bool {
     let lower = |text: &str| text.to_ascii_lowercase();
     let is_number_for_word = number(configured).is_some() && number(is).is_none() && switch(is).is_none();
     let is_automatic = configured.trim().starts_with('-')
-        || (product.zero_is_automatic && configured.trim() == "0" && number(is).is_some());
+        || (family.zero_is_automatic && configured.trim() == "0" && number(is).is_some());
     let is_comparable = !KNOWN.not_compared.iter().any(|known| known == name)
         && !name.starts_with("plugin")
         && !configured.contains(['/', ','])

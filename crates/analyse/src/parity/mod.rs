@@ -1,33 +1,29 @@
 //! Parity: were the variants configured equally, did the servers take it, and in what do they
 //! differ all the same?
 //!
-//! Option files become lines (`configured`), lines and what a build answered become settings, or
-//! settings come from the record (`predicted`), settings become semantic classes (`classes`), and
-//! classes and pitfalls become remarks (`compared`, `pitfalls`). What is of one product is in `products`.
-//! The same code judges a run that was recorded and predicts one that was not. The data files are
-//! `classes.toml`, `pitfalls.toml` and `settings.toml`; docs/reference/parity.md is written from the
-//! first two.
+//! Lines of option files and what a build answered become settings, or settings come from the record
+//! (`predicted`), settings become semantic classes (`classes`), and classes and pitfalls become remarks
+//! (`compared`, `pitfalls`). How a product's option file reads and what its settings mean is in its
+//! folder of `dbdyno-products`. The same code judges a run that was recorded and predicts one that was
+//! not. docs/reference/parity.md is written from the data files, `classes.toml` and `pitfalls.toml`.
 
 mod classes;
 mod compared;
-mod configured;
 mod effective;
 mod pitfalls;
 mod predicted;
-mod products;
 #[cfg(test)]
 #[path = "tests/reference.rs"]
 mod reference;
 mod remarks;
-mod settings;
-mod subject;
 #[cfg(test)]
 #[path = "tests/subjects.rs"]
 mod testing;
-mod value;
 
 use std::collections::BTreeMap;
 
+use dbdyno_products::FamilyFacts;
+pub use dbdyno_products::{Foreign, Knowledge, Planned, Settings, Subject, Value, size_text};
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
 use serde::de::DeserializeOwned;
 
@@ -38,22 +34,17 @@ pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
 pub use effective::FatedLine;
 pub use pitfalls::Circumstances;
+pub use predicted::{Build, effective, predicted};
 pub use remarks::{
-    ClassCell, ClassDifference, ClassRow, Foreign, Parity, Remark, RemarkKind, SettingDifference,
-    SharedValue, Standing, VariantKnowledge, What,
+    ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SettingDifference, SharedValue,
+    Standing, VariantKnowledge, What,
 };
-pub(crate) use settings::KNOWN;
-pub use subject::Planned;
-pub use subject::{Build, Knowledge, Settings, Subject};
-pub use value::{Value, size_text};
 
-fn data<T: DeserializeOwned>(text: &str) -> T {
-    toml::from_str(text).expect("the data files are parts of the program and are tested")
-}
-
-/// The tables of a file, which all have one name.
+/// The tables of a data file, which all have one name.
 fn entries<T: DeserializeOwned>(text: &str) -> Vec<T> {
-    data::<BTreeMap<String, Vec<T>>>(text).into_values().flatten().collect()
+    let tables: BTreeMap<String, Vec<T>> =
+        toml::from_str(text).expect("the data files are parts of the program and are tested");
+    tables.into_values().flatten().collect()
 }
 
 /// How a run's variants were configured and what came of it; `None` when the plan does not want to
@@ -73,7 +64,7 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
 
 /// A query plan of this form, a text a node, without what differs from run to run.
 pub(crate) fn plan_nodes(form: &str, rows: &[Vec<Option<String>>]) -> Vec<String> {
-    (products::of_form(form).plan_nodes)(rows)
+    (FamilyFacts::named(form).plan_nodes)(rows)
 }
 
 /// Size of the cache of pages that a variant's tables are in, and whether it was configured; `None`
@@ -118,7 +109,7 @@ pub(crate) fn subject_of(run: &Run, name: &str) -> Option<Subject> {
     let server = servers(run, name).next()?;
     let planned = run.manifest.plan.variant(name).cloned().unwrap_or_default();
     let planned = Planned { variant: planned, sends_text_only: sends_text_only(run, name) };
-    Some(Subject::effective(variant, server, &planned))
+    Some(effective(variant, server, &planned))
 }
 
 /// Whether no step that the variant ran has prepared statements.

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use dbdyno_products::{Release, Subject, Value, says_the_same};
 use serde::Deserialize;
 
 use super::classes::{classes, read};
 use super::effective::{FATES, FatedLine};
 use super::entries;
-use super::predicted::parts;
 use super::remarks::{Remark, RemarkKind, What};
-use super::subject::Subject;
-use super::value::{Value, says_the_same};
 
 static PITFALLS: LazyLock<Vec<Pitfall>> = LazyLock::new(|| entries(include_str!("pitfalls.toml")));
 
@@ -105,11 +103,11 @@ impl Pitfall {
 
     fn is_about(&self, subject: &Subject) -> bool {
         let (from, below) = self.versions.split_once("..").unwrap_or_default();
-        let is_named = |name: &String| name == subject.product.name || name == subject.product.family;
+        let is_named = |name: &String| name == subject.product.name || name == subject.family.name;
         subject.knowledge.is_of_settings()
             && (self.product.is_empty() || self.product.iter().any(is_named))
-            && subject.version >= parts(from)
-            && (below.is_empty() || subject.version < parts(below))
+            && Release::parse(from).is_none_or(|from| subject.version >= from)
+            && Release::parse(below).is_none_or(|below| subject.version < below)
     }
 
     /// Whether the value misleads; `None` where there is none.

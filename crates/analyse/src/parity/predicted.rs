@@ -1,95 +1,95 @@
 //! How the settings of a variant come to be known: read back from its server, or predicted from what
 //! its build answered when it was got and what was configured.
 
+use dbdyno_products::{
+    ConfiguredLine, FamilyFacts, Foreign, KNOWN, Knowledge, Planned, Product, Release, Settings, Subject,
+    engine_of, size, switch,
+};
 use dbdyno_record::{ServerInfo, VariantInfo};
 
-use super::configured::ConfiguredLine;
-use super::products;
-use super::remarks::Foreign;
-use super::settings::KNOWN;
-use super::subject::{Build, Knowledge, Planned, Product, Settings, Subject};
-use super::value;
+/// What is known of a server before it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Build {
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`; empty where it is not known.
+    pub product: String,
+    /// `10.11.19`
+    pub version: String,
+    /// As it answered when it was started without an option file; empty where it was not asked.
+    pub settings: Settings,
+    /// The command that asks it.
+    pub ask: String,
+}
 
-impl Subject {
-    /// A variant whose server was read back.
-    pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) -> Self {
-        let mut subject = Self::bare(variant, &server.product, &server.version, planned);
-        let of_product = |speaks: &String| Foreign { name: server.product.clone(), speaks: speaks.clone() };
-        subject.foreign = server.speaks.as_ref().map(of_product);
-        subject.settings = in_words(subject.product, server.settings.clone());
-        subject.session = server.session.clone();
-        subject.knowledge = match (&subject.foreign, subject.settings.is_empty()) {
-            (Some(_), _) => Knowledge::Foreign,
-            (None, true) => Knowledge::Unknown,
-            (None, false) => Knowledge::Effective,
-        };
-        subject
+/// A variant whose server was read back.
+pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) -> Subject {
+    let mut subject = bare(variant, &server.product, &server.version, planned);
+    let of_product = |speaks: &String| Foreign { name: server.product.clone(), speaks: speaks.clone() };
+    subject.foreign = server.speaks.as_ref().map(of_product);
+    subject.settings = in_words(subject.family, server.settings.clone());
+    subject.session = server.session.clone();
+    subject.knowledge = match (&subject.foreign, subject.settings.is_empty()) {
+        (Some(_), _) => Knowledge::Foreign,
+        (None, true) => Knowledge::Unknown,
+        (None, false) => Knowledge::Effective,
+    };
+    subject
+}
+
+/// A variant that has not run: its settings are those that its build answered with, and over them
+/// those of its configuration. `config` of `variant` is the text of its configuration; an option
+/// file rendered from intents will do.
+///
+/// Of a build that was not asked only what is configured is there, which is enough for
+/// [`super::buffer_pool_bytes`] and for no comparison.
+pub fn predicted(variant: &VariantInfo, build: Option<&Build>, planned: &Planned) -> Subject {
+    let Some(build) = build else { return bare(variant, "", "", planned) };
+    let mut subject = bare(variant, &build.product, &build.version, planned);
+    subject.settings = in_words(subject.family, build.settings.clone());
+    if build.settings.is_empty() {
+        subject.ask.clone_from(&build.ask);
+        let read = subject.configured.iter().filter(|line| line.is_read);
+        subject.settings.extend(read.map(|line| (line.name.clone(), String::new())));
+    } else {
+        subject.knowledge = Knowledge::Predicted;
     }
+    overlay(&mut subject.settings, &subject.configured, subject.family);
+    subject
+}
 
-    /// A variant that has not run: its settings are those that its build answered with, and over them
-    /// those of its configuration. `config` of `variant` is the text of its configuration; an option
-    /// file rendered from intents will do.
-    ///
-    /// Of a build that was not asked only what is configured is there, which is enough for
-    /// [`super::buffer_pool_bytes`] and for no comparison.
-    pub fn predicted(variant: &VariantInfo, build: Option<&Build>, planned: &Planned) -> Self {
-        let Some(build) = build else { return Self::bare(variant, "", "", planned) };
-        let mut subject = Self::bare(variant, &build.product, &build.version, planned);
-        subject.settings = in_words(subject.product, build.settings.clone());
-        if build.settings.is_empty() {
-            subject.ask.clone_from(&build.ask);
-            let read = subject.configured.iter().filter(|line| line.is_read);
-            subject.settings.extend(read.map(|line| (line.name.clone(), String::new())));
-        } else {
-            subject.knowledge = Knowledge::Predicted;
-        }
-        overlay(&mut subject.settings, &subject.configured, subject.product);
-        subject
-    }
-
-    fn bare(variant: &VariantInfo, product: &str, version: &str, planned: &Planned) -> Self {
-        let product = products::of(product);
-        let version = parts(version);
-        let engine = |default| planned.variant.engine.as_deref().unwrap_or(default).to_ascii_lowercase();
-        Self {
-            name: variant.name.clone(),
-            product,
-            version,
-            engine: product.engine.map(engine),
-            settings: Settings::new(),
-            session: Settings::new(),
-            configured: (product.lines)(&variant.config, product, version),
-            knowledge: Knowledge::Unknown,
-            ask: String::new(),
-            tls: product.has_tls.then(|| planned.asks_for_tls()),
-            planned: planned.clone(),
-            is_external: variant.external,
-            foreign: None,
-        }
+fn bare(variant: &VariantInfo, product: &str, version: &str, planned: &Planned) -> Subject {
+    let product = Product::named(product);
+    let family = product.family();
+    let version = Release::parse(version).unwrap_or_default();
+    let engine = |default: &str| engine_of(&planned.variant).unwrap_or_else(|| default.to_owned());
+    Subject {
+        name: variant.name.clone(),
+        family,
+        product,
+        version,
+        engine: family.default_engine.map(engine),
+        settings: Settings::new(),
+        session: Settings::new(),
+        configured: (family.lines)(&variant.config, product, version),
+        knowledge: Knowledge::Unknown,
+        ask: String::new(),
+        tls: (!family.is_embedded()).then(|| planned.asks_for_tls()),
+        planned: planned.clone(),
+        is_external: variant.external,
+        foreign: None,
     }
 }
 
 /// Settings in the words of the product's configuration.
-fn in_words(product: &Product, mut settings: Settings) -> Settings {
-    if let Some(word) = product.word {
+fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
+    if let Some(word) = family.word {
         settings.iter_mut().for_each(|(name, value)| *value = word(name, value));
     }
     settings
 }
 
-/// `10.1.23` as three numbers; of `19rc1` the first.
-pub(super) fn parts(text: &str) -> [u32; 3] {
-    let mut parts = [0; 3];
-    for (part, number) in parts.iter_mut().zip(text.split('.')) {
-        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-        *part = number[..digits].parse().unwrap_or(0);
-    }
-    parts
-}
-
 /// Lays what was configured over the settings that a server answered with, as it would show it. What
 /// follows a configured setting in a way that differs from build to build is taken out.
-fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], product: &Product) {
+fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &FamilyFacts) {
     let asked = settings.clone();
     let mut names = Vec::new();
     for line in configured.iter().filter(|line| line.is_read) {
@@ -104,18 +104,18 @@ fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], product: &Pro
             settings.remove(follower);
         }
     }
-    (product.follow)(settings, &asked);
+    (family.follow)(settings, &asked);
 }
 
 /// Written as the server writes the value that it has now: switches as `ON`, sizes in bytes.
 fn as_shown(now: &str, wanted: &str) -> String {
-    let is_switch = value::switch(now).is_some() && now.parse::<f64>().is_err();
-    if let (true, Some(is_on)) = (is_switch, value::switch(wanted)) {
+    let is_switch = switch(now).is_some() && now.parse::<f64>().is_err();
+    if let (true, Some(is_on)) = (is_switch, switch(wanted)) {
         let word = if is_on { "ON" } else { "OFF" };
         let is_small = now.chars().all(char::is_lowercase);
         return if is_small { word.to_ascii_lowercase() } else { word.to_owned() };
     }
-    match (now.parse::<i64>(), value::size(wanted)) {
+    match (now.parse::<i64>(), size(wanted)) {
         (Ok(_), Some(bytes)) => bytes.to_string(),
         _ => wanted.to_owned(),
     }
@@ -144,7 +144,7 @@ mod tests {
     fn of_a_build_that_was_not_asked_only_what_is_configured_is_known() {
         let build = Build { product: "MySQL".to_owned(), version: "8.0.31".to_owned(), ..Build::default() };
         let variant = crate::parity::testing::variant("a", "[mysqld]\ninnodb_buffer_pool_size = 1G\n");
-        let subject = Subject::predicted(&variant, Some(&build), &Planned::default());
+        let subject = predicted(&variant, Some(&build), &Planned::default());
         assert_eq!((subject.knowledge.clone(), subject.settings.len()), (Knowledge::Unknown, 1));
         assert_eq!(crate::parity::buffer_pool_bytes(&subject), Some((1 << 30, true)));
         let pool = crate::parity::classes().iter().find(|class| class.id == "buffer-pool").unwrap();

@@ -1,11 +1,10 @@
 //! What parity says: the table of classes and the remarks. The words are in the report.
 
-use dbdyno_record::foreign_title;
+use dbdyno_products::{Foreign, Knowledge};
 use serde::Serialize;
 
 use super::classes::Weight;
 use super::effective::FatedLine;
-use super::subject::Knowledge;
 
 /// How the variants were configured, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,21 +89,6 @@ pub enum What {
     UnknownSettings,
     /// In words, which only a report adds, for readers of its JSON.
     Words(String),
-}
-
-/// A server that is none of the products.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Foreign {
-    /// As it names itself.
-    pub name: String,
-    /// The product whose protocol it speaks.
-    pub speaks: String,
-}
-
-impl Foreign {
-    pub fn title(&self) -> String {
-        foreign_title(&self.name, &self.speaks)
-    }
 }
 
 /// A class with its values, and which variants have each.

@@ -53,10 +53,13 @@ fn title(list: &Cards) -> String {
 }
 
 fn list(list: &Cards) -> Vec<Block> {
+    // Steps are those of the null database, which wants what the first family does.
+    let own = dbdyno_products::ALL[0].products.iter().filter(|product| product.base.is_none());
+    let products: Vec<&str> = own.map(|product| product.name).collect();
     let what = format!(
-        "{} steps with every test and part, other options at their defaults; statements as MySQL and \
-         MariaDB get them",
-        list.steps.len()
+        "{} steps with every test and part, other options at their defaults; statements as {} get them",
+        list.steps.len(),
+        products.join(" and ")
     );
     let mut blocks = vec![Block::heading(2, title(list)), Block::text(what)];
     blocks.extend(list.steps.iter().flat_map(card));

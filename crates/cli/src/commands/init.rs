@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dbdyno_model::PlanDuration;
+use dbdyno_products::{EMBEDDED, FamilyFacts};
 use dbdyno_workloads::ALL;
 use dbdyno_workloads::plans::{ASKED, marked};
 use toml::{Table, Value};
@@ -32,7 +33,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
         }
         None if terminal::can_ask() => asked(args.blocks)?,
         None => {
-            let example = "dbdyno init --server mysql-8.0.31 --server mariadb-11.4.5 --workload NAME";
+            let example = "dbdyno init --server A --server B --workload NAME";
             return Err(ExitError::usage(format!(
                 "name what to compare, for instance: {example}; on a terminal it asks"
             )));
@@ -57,10 +58,14 @@ fn asked(blocks: u32) -> Result<Table, ExitError> {
     };
     let here = dbdyno_db::server::list(&dbdyno_db::server::servers_dir());
     let here = if here.is_empty() { "none".to_owned() } else { here.join(", ") };
+    let embedded = EMBEDDED.name;
+    let addresses: Vec<String> =
+        FamilyFacts::of_servers().map(|family| format!("{}user@host/database", family.schemes[0])).collect();
     terminal::note(&format!(
-        "Servers here: {here}. More: dbdyno servers list. Also `sqlite`, and addresses: mysql://user@host/database"
+        "Servers here: {here}. More: dbdyno servers list. Also `{embedded}`, and addresses: {}",
+        addresses.join(", ")
     ));
-    let variants = ask("What to compare, the base first", "sqlite")?;
+    let variants = ask("What to compare, the base first", embedded)?;
     let (addresses, servers): (Vec<String>, Vec<String>) =
         words(&variants).into_iter().partition(|word| word.contains("://"));
     let variants = plan_source::variants(&servers, &[], &addresses);

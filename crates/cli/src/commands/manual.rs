@@ -3,15 +3,17 @@
 
 use clap::CommandFactory;
 use clap_mangen::Man;
+use dbdyno_products::EMBEDDED;
 
 use crate::args::Args;
 use crate::exit::ExitError;
 use crate::terminal;
 
+/// `EMBEDDED` is the database that needs no server.
 const OVERVIEW: &str = "\
 dbdyno runs the same work on database servers and says which is faster.
 
-  dbdyno run                SQLite in two modes: a minute, no server needed
+  dbdyno run                EMBEDDED in two modes: a minute, no server needed
   dbdyno run --server A --server B --workload NAME --get      two servers
   dbdyno init               a plan from a few questions; `plans` lists some
   dbdyno plan PLAN          what it would run, how long, with how much disk
@@ -24,7 +26,7 @@ dbdyno runs the same work on database servers and says which is faster.
 ";
 
 pub(crate) fn overview() -> Result<(), ExitError> {
-    terminal::out(OVERVIEW)
+    terminal::out(&OVERVIEW.replace("EMBEDDED", EMBEDDED.products[0].name))
 }
 
 pub(crate) fn man(command: Option<&str>) -> Result<(), ExitError> {

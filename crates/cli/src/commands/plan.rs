@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_db::server::intents::ConfigProduct;
-use dbdyno_model::{Variant, VariantKind};
+use dbdyno_model::Variant;
 use dbdyno_plan::{Cell, CellEstimate, Estimate, Plan, WaitChoice, cells, client_wait};
+use dbdyno_products::{EMBEDDED, VariantKind};
 use dbdyno_report::document::{Block, Column, Table};
 use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
@@ -106,7 +106,7 @@ fn describe(plan: &Plan, configs: Vec<(String, String)>, estimate: &Estimate) ->
     )];
     let fact = |variant: &Variant| {
         let base = if variant.name == plan.base_name() { "  (base)" } else { "" };
-        (variant.name.clone(), format!("{}{base}", server(&variant.kind())))
+        (variant.name.clone(), format!("{}{base}", server(&VariantKind::of(variant))))
     };
     blocks.push(Block::Facts(plan.variants.iter().map(fact).collect()));
     if !configs.is_empty() {
@@ -206,7 +206,7 @@ fn disk(estimate: &Estimate) -> String {
 
 fn server(kind: &VariantKind) -> String {
     match kind {
-        VariantKind::Embedded => format!("{}, embedded", ConfigProduct::EMBEDDED),
+        VariantKind::Embedded => format!("{}, embedded", EMBEDDED.products[0]),
         VariantKind::Null => "nothing (answers at once)".to_owned(),
         VariantKind::BaseDir(path) => format!("server in {}", path.display()),
         VariantKind::Named(name) => format!("server {name}"),

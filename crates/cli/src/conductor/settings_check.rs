@@ -1,6 +1,6 @@
 //! A look at each variant before anything is measured: started once, read back, stopped.
 
-use dbdyno_analyse::parity::{Subject, compared};
+use dbdyno_analyse::parity::{compared, effective};
 use dbdyno_db::server::Data;
 use dbdyno_db::{Session, describe};
 use dbdyno_record::{RunEvent, ServerInfo};
@@ -27,7 +27,7 @@ impl Conductor<'_> {
             };
             let server = server
                 .map_err(|error| ExitError::server(format!("variant {}: {error}", variant.info.name)))?;
-            subjects.push(Subject::effective(&variant.info, &server, &planned));
+            subjects.push(effective(&variant.info, &server, &planned));
         }
         let circumstances = parity::circumstances_of(self.plan);
         let parity = compared(&subjects, &self.plan.differs, circumstances);

@@ -14,6 +14,7 @@ use dbdyno_db::server::{
 use dbdyno_db::{AnySession, DbError, DeviceGauge, Endpoint, Family, Manner, Session, Target, null};
 use dbdyno_model::NoLimit;
 use dbdyno_plan::Plan;
+use dbdyno_products::FamilyFacts;
 use dbdyno_record::{CellEvent, CellId, small_text};
 use dbdyno_sample::device_of;
 
@@ -184,7 +185,7 @@ impl Conductor<'_> {
         base: &Base,
         config: &Rendered,
     ) -> Result<Option<PathBuf>, String> {
-        let (_, ending) = base.family.facts().option_file;
+        let ending = base.family.facts().option_file_ending;
         let write = || kept_option_file(self.writer.dir(), &variant.info.name, ending, &variant.info.config);
         config.has_file().then(write).transpose()
     }
@@ -348,10 +349,13 @@ pub(crate) fn kept_option_file(
     let mode = write()
         .map_err(|error: io::Error| format!("cannot write the option file {}: {error}", path.display()))?;
     if mode & WRITABLE_BY_ALL != 0 {
+        let families = FamilyFacts::of_servers().filter(|family| family.distrusts_writable_files);
+        let products: Vec<&str> = families.flat_map(FamilyFacts::product_names).collect();
         return Err(format!(
-            "the option file {} can be written by all users, and MariaDB and MySQL ignore such files: use a run directory on a \
+            "the option file {} can be written by all users, and {} ignore such files: use a run directory on a \
              filesystem that keeps permissions (--out)",
-            path.display()
+            path.display(),
+            products.join(" and ")
         ));
     }
     Ok(path)

@@ -11,6 +11,7 @@ use dbdyno_analyse::{Findings, StepRun, Validity};
 use dbdyno_db::server::{Home, calling};
 use dbdyno_model::CpuList;
 use dbdyno_plan::Plan;
+use dbdyno_products::FamilyFacts;
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, RunWriter};
 use dbdyno_workloads::plans::parse;
 
@@ -24,16 +25,14 @@ use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::{forecast, host, limits, signals};
 
-/// Drivers, named as their protocols are.
-const DRIVERS: [&str; 2] = ["mysql", "postgres"];
 /// Share of its time from which a load thread, or the server on its CPUs, is called the limit.
 const FULL: f64 = 0.90;
 const LEAST_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
-/// Where the server of a driver listens: a socket, or for PostgreSQL its folder.
-fn socket(home: &Home, driver: &str) -> PathBuf {
-    home.path().join(driver)
+/// Where the server that speaks the protocol of a family listens: a socket, or the folder of one.
+fn socket(home: &Home, family: &FamilyFacts) -> PathBuf {
+    home.path().join(family.name)
 }
 
 /// Calibrates the client as `args` say. Takes their time for each number of connections and
@@ -49,9 +48,12 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
     limits::check(&plan)?;
     let server_cpus = host::server_cpus(&plan);
     let listed = server_cpus.clone().map(CpuList);
-    std::fs::create_dir(socket(&home, "postgres")).map_err(ExitError::machine)?;
-    let servers = DRIVERS.map(|driver| Answering::start(driver, &socket(&home, driver), listed.as_ref()));
-    let servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for family in FamilyFacts::of_servers().filter(|family| family.socket_prefix.is_some()) {
+        std::fs::create_dir(socket(&home, family)).map_err(ExitError::machine)?;
+    }
+    let servers = FamilyFacts::of_servers()
+        .map(|family| Answering::start(family.name, &socket(&home, family), listed.as_ref()))
+        .collect::<Result<Vec<_>, _>>()?;
     let runtime = host::event_loop()?;
     let variants = prepare(&plan, &runtime)?;
     let manifest = manifest(&plan, &variants, home.path())?;
@@ -99,16 +101,14 @@ fn plan(args: &DoctorArgs, home: &Home) -> Result<Plan, ExitError> {
     let host =
         [cpus("client_cpus", &args.client_cpus), cpus("server_cpus", &args.server_cpus), threads, wait]
             .concat();
-    let variants = DRIVERS.map(|driver| {
-        let socket = escaped(&socket(home, driver));
-        format!(
-            "[[variant]]\nname = \"{driver}\"\naddress = \"{driver}://any@localhost/any?socket={socket}\"\n"
-        )
+    let variants = FamilyFacts::of_servers().map(|family| {
+        let (name, scheme, socket) = (family.name, family.schemes[0], escaped(&socket(home, family)));
+        format!("[[variant]]\nname = \"{name}\"\naddress = \"{scheme}any@localhost/any?socket={socket}\"\n")
     });
     let text = format!(
         include_str!("calibration_plan.txt"),
         host = host,
-        variants = variants.concat(),
+        variants = variants.collect::<String>(),
         TEST = TEST,
         connections = args.connections,
         time = args.time

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_model::Design;
 use dbdyno_plan::{Plan, each_file};
+use dbdyno_products::VariantKind;
 use dbdyno_record::{CellId, RunEvent, RunWriter};
 
 use crate::conductor::{Holds, Tally, further_blocks};
@@ -77,7 +78,7 @@ struct Blocks {
 
 /// Refuses plans whose blocks depend on each other.
 pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
-    let address = plan.variants.iter().find(|variant| variant.kind().is_address());
+    let address = plan.variants.iter().find(|variant| VariantKind::of(variant).is_address());
     let why = if let Some(variant) = address {
         format!("variant {} is at an address, and all machines would load that one server", variant.name)
     } else if plan.design == Design::Alternate {
@@ -283,11 +284,11 @@ mod tests {
         std::fs::write(root.join("my.cnf"), "").unwrap();
         std::os::unix::fs::symlink("my.cnf", root.join("link")).unwrap();
         let mut plan = plan("");
-        plan.variants[0].my_cnf = Some(root.join("plans/../link"));
+        plan.variants[0].own_config = Some(root.join("plans/../link"));
         plan.variants[0].basedir = Some(root.join("none/../none"));
         let plan = fitted(plan).unwrap();
         let variant = &plan.variants[0];
-        assert_eq!(variant.my_cnf, Some(root.join("my.cnf")));
+        assert_eq!(variant.own_config, Some(root.join("my.cnf")));
         assert_eq!(variant.basedir, Some(root.join("none/../none")));
     }
 

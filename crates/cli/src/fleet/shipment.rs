@@ -11,8 +11,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use dbdyno_db::server::{calling, servers_dir};
-use dbdyno_model::VariantKind;
 use dbdyno_plan::{Plan, each_file};
+use dbdyno_products::VariantKind;
 use dbdyno_record::Run;
 use sha2::{Digest, Sha256};
 
@@ -184,7 +184,7 @@ fn servers(plan: &Plan) -> BTreeSet<String> {
         VariantKind::Named(name) => Some(name),
         _ => None,
     };
-    plan.variants.iter().filter_map(|variant| name(variant.kind())).collect()
+    plan.variants.iter().filter_map(|variant| name(VariantKind::of(variant))).collect()
 }
 
 fn own_files(dir: &Path) -> io::Result<Archive> {

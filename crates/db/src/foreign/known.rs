@@ -187,6 +187,8 @@ mod tests {
         let old_pglite = "PostgreSQL 16.4 on x86_64-pc-linux-gnu, compiled by emcc (Emscripten gcc/clang-like replacement) 3.1.72 (437140d), 32-bit";
         let yugabyte =
             "PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu, compiled by clang version 16.0.6, 64-bit";
+        let redshift =
+            "PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc (GCC) 3.4.2, Redshift 1.0.12103";
         let all = [
             mysql(
                 &[
@@ -219,13 +221,7 @@ mod tests {
             postgres(&[aurora_pg, "15.4"], &[("aurora_version", "15.4.1")]),
             postgres(&[pglite, "18.3 (PGlite 0.5.8)"], &[]),
             postgres(&[old_pglite, "16.4"], &[]),
-            postgres(
-                &[
-                    "PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc (GCC) 3.4.2, Redshift 1.0.12103",
-                    "8.0.2",
-                ],
-                &[],
-            ),
+            postgres(&[redshift, "8.0.2"], &[]),
             postgres(&["15.19", "15.19"], &[]),
             named("postgres", &["", "14.0"], &[], false),
         ];

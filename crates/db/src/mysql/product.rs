@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use dbdyno_model::TlsSettings;
+use dbdyno_products::mysql::MysqlOptions;
+use dbdyno_products::{FamilyFacts, TypedOptions};
+use serde_json::{Map, Value};
 
 use super::status::{self, counters};
 use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, keys, locks, server, upkeep};
@@ -11,10 +14,10 @@ use crate::product::{
     Connection, Debt, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
 };
 use crate::roster::Ticket;
-use crate::server::{
-    Abilities, Base, Claim, Data, Error, FamilyFacts, FileLogin, Home, Question, Server, ServerSpec,
+use crate::server::{Abilities, Base, Claim, Data, Error, FileLogin, Home, Question, Server, ServerSpec};
+use crate::{
+    Answer, AnySession, Bounds, Capabilities, Encryption, Manner, Result, ServerKey, Session, Target,
 };
-use crate::{Answer, AnySession, Bounds, Capabilities, Encryption, Result, Session, Target};
 
 impl Connection for MysqlSession {
     fn exchange(&self) -> Option<&Exchange> {
@@ -69,7 +72,7 @@ impl Product for Mysql {
         Some(("SELECT @@max_prepared_stmt_count", "max_prepared_stmt_count"));
     const WRITTEN_WHEN_ASKED: &'static [&'static str] = &["dirty_bytes", "checkpoint_age_bytes"];
 
-    const FACTS: &'static FamilyFacts = &server::FACTS;
+    const FACTS: &'static FamilyFacts = &dbdyno_products::mysql::FACTS;
 
     type Options = Options;
     type Session = MysqlSession;
@@ -159,6 +162,23 @@ impl Product for Mysql {
         let rows = session.rows("SHOW PROCESSLIST").await?;
         let ours = rows.into_iter().filter(|row| is_ours(row, login));
         Ok(ours.filter_map(|row| row.into_iter().next()?).collect())
+    }
+
+    fn manner(options: &Map<String, Value>) -> Result<Manner, String> {
+        let options = MysqlOptions::read(options);
+        let server_key = match &options.server_public_key {
+            Some(path) => ServerKey::load(path)?,
+            None if options.allow_public_key_retrieval => ServerKey::Retrieved,
+            None => ServerKey::Unknown,
+        };
+        Ok(Manner {
+            column_definitions: options.column_definitions,
+            deprecate_eof: options.deprecate_eof,
+            session_track: options.session_track,
+            client_charset: options.client_charset,
+            server_key,
+            ..Manner::default()
+        })
     }
 
     fn login_of_file(path: &Path, _options: &Options) -> Result<FileLogin, Error> {

@@ -11,7 +11,9 @@ pub use journal::{Journal, Request};
 
 use affected::Affected;
 
-use crate::{Answer, Capabilities, Cells, Param, Result, Session, Statement, mysql};
+use crate::product::Product;
+use crate::products::Usual;
+use crate::{Answer, Capabilities, Cells, Param, Result, Session, Statement};
 
 #[derive(Debug)]
 pub(crate) struct Null;
@@ -32,14 +34,14 @@ pub struct NullSession {
     statements: Vec<(String, Affected)>,
 }
 
-/// A null database wants what MySQL wants, so that a workload builds the same text for it.
+/// A null database wants what the usual product wants, so that a workload builds the same text for it.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         engine: None,
         table_suffix: String::new(),
         stores_data: false,
         foreign: None,
-        ..mysql::capabilities("innodb", false)
+        ..Usual::capabilities("innodb", false)
     }
 }
 

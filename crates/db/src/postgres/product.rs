@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use dbdyno_products::FamilyFacts;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::fault::Fault;
@@ -9,9 +10,7 @@ use super::secure::connected;
 use super::{Options, Postgres, PostgresSession, capabilities, debt, server, status};
 use crate::product::{Debt, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column};
 use crate::roster::Ticket;
-use crate::server::{
-    Abilities, Base, Claim, Data, Error, FamilyFacts, FileLogin, Home, Question, Server, ServerSpec,
-};
+use crate::server::{Abilities, Base, Claim, Data, Error, FileLogin, Home, Question, Server, ServerSpec};
 use crate::{AnySession, Bounds, Capabilities, Result, Session, Target, first_i64};
 
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
@@ -46,7 +45,7 @@ impl Product for Postgres {
     ));
     const WRITTEN_WHEN_ASKED: &'static [&'static str] = &["wal_since_checkpoint_bytes"];
 
-    const FACTS: &'static FamilyFacts = &server::FACTS;
+    const FACTS: &'static FamilyFacts = &dbdyno_products::postgres::FACTS;
 
     type Options = Options;
     type Session = PostgresSession;

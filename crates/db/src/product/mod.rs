@@ -16,6 +16,8 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use dbdyno_model::TlsSettings;
+use dbdyno_products::FamilyFacts;
+use serde_json::{Map, Value};
 
 pub(crate) use answering::{Answering, answering};
 pub use debt::Debt;
@@ -34,12 +36,10 @@ use crate::Family;
 use crate::exchange::Exchange;
 use crate::options::Options as Login;
 use crate::roster::Ticket;
-use crate::server::{
-    Abilities, Base, Claim, Data, Error, FamilyFacts, FileLogin, Home, Question, Server, ServerSpec,
-};
+use crate::server::{Abilities, Base, Claim, Data, Error, FileLogin, Home, Question, Server, ServerSpec};
 use crate::{
-    Answer, AnySession, Capabilities, Class, DbError, Encryption, Endpoint, Result, Rows, Sent, Session,
-    Target,
+    Answer, AnySession, Capabilities, Class, DbError, Encryption, Endpoint, Manner, Result, Rows, Sent,
+    Session, Target,
 };
 
 /// A session with what is not asked of it in a step.
@@ -135,7 +135,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     const WRITTEN_WHEN_ASKED: &'static [&'static str] = &[];
 
     /// Names, addresses and options of its servers.
-    const FACTS: &'static FamilyFacts = &FamilyFacts::WITHOUT_SERVERS;
+    const FACTS: &'static FamilyFacts = FamilyFacts::UNKNOWN;
 
     type Options: Clone + Debug;
     type Session: Connection;
@@ -225,6 +225,16 @@ pub(crate) trait Product: Debug + Sized + 'static {
     /// Numbers of the connections with this login that the server works for.
     async fn at_work(_session: &mut LimitedSession<'_, Self>, _login: &Login) -> Result<Vec<String>> {
         Ok(Vec::new())
+    }
+
+    /// See [`Family::manner`].
+    fn manner(_options: &Map<String, Value>) -> Result<Manner, String> {
+        Ok(Manner::default())
+    }
+
+    /// See [`Family::own_settings`].
+    fn own_settings(_options: &Map<String, Value>) -> Vec<(String, String)> {
+        Vec::new()
     }
 
     /// What a file with logins says for `options`.

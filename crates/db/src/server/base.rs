@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Family;
 use crate::server::Error;
-use crate::server::release::{ConfigProduct, Release};
+use dbdyno_products::{Product, Release};
 
 /// An unpacked or installed server build.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub struct Base {
     /// The folder or its `usr`, where programs and libraries lie.
     pub prefix: PathBuf,
     pub program: PathBuf,
-    pub product: ConfigProduct,
+    pub product: &'static Product,
     /// As the program prints it, which may end in words of its builder:
     /// `10.11.19-MariaDB-0+deb12u1`, `19rc1`.
     pub version: String,

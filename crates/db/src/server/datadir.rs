@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use dbdyno_products::ALL;
 use nix::fcntl::OFlag;
 
 use crate::server::Error;
@@ -234,16 +235,15 @@ fn called_with(path: &Path) -> Option<u32> {
     processes().filter(|pid| *pid != std::process::id()).find(is_called)
 }
 
-/// A process of PostgreSQL that works in `path`: when the server's first process was killed, the
-/// others end a little later, and may still write.
+/// A process that works in `path`, of a server that is several: when its first process was killed,
+/// the others end a little later, and may still write.
 fn worker_in(path: &Path) -> Option<u32> {
     let path = path.canonicalize().ok()?;
-    if !path.join("PG_VERSION").exists() {
-        return None;
-    }
+    let mut all = ALL.iter().filter_map(|family| family.workers);
+    let (program, _) = all.find(|(_, file)| path.join(file).exists())?;
     let works_there = |pid: &u32| {
         let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}")).ok();
-        let is_server = || link("exe").is_some_and(|program| program.ends_with("postgres"));
+        let is_server = || link("exe").is_some_and(|exe| exe.ends_with(program));
         link("cwd").as_ref() == Some(&path) && is_server()
     };
     processes().find(works_there)

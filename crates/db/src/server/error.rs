@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dbdyno_products::FamilyFacts;
+
 use crate::DbError;
 
 /// An error of this crate. No message ever holds a password.
@@ -38,9 +40,9 @@ pub enum Error {
 
     #[error(
         "engine {engine} needs the plugin {plugin}, which is not in {base}; \
-         use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)", base = .base.display()
+         use a build that has it ({packaged})", base = .base.display()
     )]
-    NoPlugin { engine: String, plugin: String, base: PathBuf },
+    NoPlugin { engine: String, plugin: String, base: PathBuf, packaged: &'static str },
 
     #[error("initialising a data directory for {server} failed: {why}\n{log_tail}")]
     Initialise { server: String, why: String, log_tail: String },
@@ -71,8 +73,8 @@ pub enum Error {
     #[error("the snapshot {path} has changed since it was taken: {what}; start a new run", path = .path.display())]
     Snapshot { path: PathBuf, what: String },
 
-    #[error("PostgreSQL does not run as root, and this machine {why}")]
-    NoUser { why: String },
+    #[error("{product} does not run as root, and this machine {why}")]
+    NoUser { product: &'static str, why: String },
 
     #[error("cannot run the server on CPUs {cpus}: {why}; this machine lets dbdyno use {usable}")]
     Pin { cpus: String, why: String, usable: String },
@@ -88,9 +90,7 @@ pub enum Error {
 
     /// An address that is not understood. The text of the address is not repeated: it may hold a
     /// password.
-    #[error(
-        "server address: {why}; write mysql://user@host:port/database or postgres://user@host:port/database"
-    )]
+    #[error("server address: {why}; write {}", forms())]
     Address { why: String },
 
     #[error("credentials: {why}")]
@@ -141,6 +141,13 @@ pub enum Error {
 /// `2 s`, `0.05 s`.
 fn seconds(limit: &Duration) -> String {
     format!("{} s", limit.as_secs_f64())
+}
+
+/// `mysql://user@host:port/database`, and the same of the other families.
+fn forms() -> String {
+    let forms =
+        FamilyFacts::of_servers().map(|family| format!("{}user@host:port/database", family.schemes[0]));
+    forms.collect::<Vec<_>>().join(" or ")
 }
 
 impl Error {

@@ -1,83 +1,24 @@
-//! What a product is to those who start its servers or are given their addresses, in words and
-//! numbers, and what is asked of it.
+//! What is asked of a product by those who start its servers or are given their addresses.
 
 use std::path::{Path, PathBuf};
 
 use dbdyno_model::TlsSettings;
+use dbdyno_products::FamilyFacts;
+use serde_json::{Map, Value};
 
 use crate::product::Product;
 use crate::products::each_family;
 use crate::server::abilities::{Abilities, Question};
 use crate::server::claim::Claim;
-use crate::server::release::ConfigProduct;
 use crate::server::running::Data;
 use crate::server::{Base, Error, Home, Server, ServerSpec};
-use crate::{AnySession, DbError, Endpoint, Family, Options, Target};
-
-/// A TLS option of an address or an option file.
-#[derive(Debug, Clone, Copy)]
-pub enum TlsOption {
-    Mode,
-    Ca,
-    Cert,
-    Key,
-}
+use crate::{AnySession, DbError, Endpoint, Family, Manner, Options, Target};
 
 /// A login that a file of the user holds.
 #[derive(Default)]
 pub struct FileLogin {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<String>,
-}
-
-/// What is said of a family in a word or a number.
-#[derive(Debug)]
-pub struct FamilyFacts {
-    /// In the order of tables.
-    pub products: &'static [ConfigProduct],
-    /// The options of its products, as TOML.
-    pub options: &'static str,
-    /// How addresses begin: `mysql://`.
-    pub schemes: &'static [&'static str],
-    pub default_port: u16,
-    /// How the name of a socket begins, of servers whose port ends it. An address may then name the
-    /// folder.
-    pub socket_prefix: Option<&'static str>,
-    /// Its own names of TLS options in addresses.
-    pub tls_options: &'static [(&'static str, TlsOption)],
-    /// Where a user is named, if not in the address.
-    pub other_place_of_user: &'static str,
-    /// The key of a plan that names the server's own option file, and the ending of such files.
-    pub option_file: (&'static str, &'static str),
-    /// The superuser of the servers that dbdyno starts, who has no password.
-    pub superuser: &'static str,
-    /// The database that a superuser's session is in before there is another one.
-    pub first_database: Option<&'static str>,
-    /// A server that dbdyno starts takes no certificates but those that dbdyno makes.
-    pub only_own_certificates: bool,
-    /// A started server has TLS over TCP only.
-    pub has_no_tls_on_sockets: bool,
-    /// The option with the connections that are kept for superusers, and its default.
-    pub reserved_connections: Option<(&'static str, u64)>,
-}
-
-impl FamilyFacts {
-    /// Of a database that has no servers: nothing.
-    pub(crate) const WITHOUT_SERVERS: Self = Self {
-        products: &[],
-        options: "",
-        schemes: &[],
-        default_port: 0,
-        socket_prefix: None,
-        tls_options: &[],
-        other_place_of_user: "",
-        option_file: ("", ""),
-        superuser: "",
-        first_database: None,
-        only_own_certificates: false,
-        has_no_tls_on_sockets: false,
-        reserved_connections: None,
-    };
 }
 
 impl Family {
@@ -99,6 +40,17 @@ impl Family {
 
     pub fn facts(self) -> &'static FamilyFacts {
         each_family!(self, P => P::FACTS)
+    }
+
+    /// How sessions speak with their server, as the `options` of a checked variant say; reads the
+    /// files that they name.
+    pub fn manner(self, options: &Map<String, Value>) -> Result<Manner, String> {
+        each_family!(self, P => P::manner(options))
+    }
+
+    /// The settings of [`Family::open_file`] that the `options` of a checked variant hold.
+    pub fn own_settings(self, options: &Map<String, Value>) -> Vec<(String, String)> {
+        each_family!(self, P => P::own_settings(options))
     }
 
     pub(crate) fn login_of_file(self, path: &Path, options: &Options) -> Result<FileLogin, Error> {

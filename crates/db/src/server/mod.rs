@@ -28,7 +28,6 @@ mod process;
 #[path = "../../tests/support/program.rs"]
 pub(crate) mod program;
 mod ready;
-pub(crate) mod release;
 pub(crate) mod running;
 mod snapshot;
 pub(crate) mod started;
@@ -49,7 +48,7 @@ pub use claim::{Claim, MARK_TABLE};
 pub use copy::Copied;
 pub use datadir::{prepare as prepare_data, remove_data};
 pub use error::Error;
-pub use family::{FamilyFacts, FileLogin, TlsOption};
+pub use family::FileLogin;
 pub use folder::{find_named, list, servers_dir};
 pub use home::Home;
 pub use launch::{calling, find_in_path, start_detached};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use dbdyno_model::{TlsMode, TlsSettings};
 
-use crate::server::family::TlsOption;
+use dbdyno_products::TlsOption;
 
 /// libpq's name for the authorities that this machine trusts.
 pub(crate) const SYSTEM_ROOTS: &str = "system";

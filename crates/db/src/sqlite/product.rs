@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::time::Instant;
 
+use dbdyno_products::sqlite::SqliteOptions;
+use dbdyno_products::{FamilyFacts, TypedOptions};
+use serde_json::{Map, Value};
+
 use super::{Options, Sqlite, SqliteSession, capabilities, server};
 use crate::product::{
     Connection, Debt, Description, LimitedSession, Product, Texts, Work, cell, permitted, version_numbers,
 };
-use crate::server::FamilyFacts;
 use crate::{Bounds, Capabilities, Endpoint, Result, Session};
 
 /// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and
@@ -50,7 +53,7 @@ impl Product for Sqlite {
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name";
     const EXPLAIN: &'static [(&'static str, &'static str)] = &[("EXPLAIN QUERY PLAN", Self::NAME)];
 
-    const FACTS: &'static FamilyFacts = &server::FACTS;
+    const FACTS: &'static FamilyFacts = &dbdyno_products::sqlite::FACTS;
 
     type Options = Options;
     type Session = SqliteSession;
@@ -61,6 +64,10 @@ impl Product for Sqlite {
 
     async fn connect(options: &Options) -> Result<SqliteSession> {
         SqliteSession::open(options)
+    }
+
+    fn own_settings(options: &Map<String, Value>) -> Vec<(String, String)> {
+        SqliteOptions::read(options).pragmas.into_iter().collect()
     }
 
     fn open_file(folder: &Path, settings: &[(String, String)], is_fresh: bool) -> Result<Endpoint> {

@@ -4,32 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Options, capabilities, create_marked};
-use crate::server::FamilyFacts;
-use crate::server::release::{ConfigProduct, ProductFacts};
 use crate::{Endpoint, Family, Result, Target};
 
 impl Family {
     /// The one that works inside dbdyno.
     pub const EMBEDDED: Self = Self::Sqlite;
 }
-
-impl ConfigProduct {
-    pub const EMBEDDED: Self = Self::SQLITE;
-
-    pub const SQLITE: Self = Self(&ProductFacts {
-        word: "sqlite",
-        name: "SQLite",
-        prefixes: &[],
-        base: None,
-        file_form: ("", "PRAGMA "),
-    });
-}
-
-pub(super) const FACTS: FamilyFacts = FamilyFacts {
-    products: &[ConfigProduct::SQLITE],
-    options: include_str!("options.toml"),
-    ..FamilyFacts::WITHOUT_SERVERS
-};
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 

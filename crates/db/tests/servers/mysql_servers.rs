@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use dbdyno_db::Session;
 use dbdyno_db::mysql::MysqlSession;
-use dbdyno_db::server::intents::ConfigProduct;
 use dbdyno_db::server::{Base, Claim, Error, Server, ServerSpec, find_named, list, servers_dir};
+use dbdyno_products::mysql;
 use tempfile::TempDir;
 
 use crate::support::{
@@ -309,7 +309,7 @@ fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
         let has_it = base.plugin_dir.is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());
         match Server::start(&spec) {
             Ok(server) => {
-                assert!(has_it && base.product == ConfigProduct::MARIADB, "{name}");
+                assert!(has_it && base.product == mysql::MARIADB, "{name}");
                 let engines = "SELECT support FROM information_schema.engines WHERE engine='ROCKSDB'";
                 assert_eq!(ask(&server, engines), "YES", "{name}");
             }

@@ -73,7 +73,7 @@ pub(crate) fn spec(base: &Base, folder: &Path) -> ServerSpec {
 
 /// The same with an option file.
 pub(crate) fn with_options(base: &Base, folder: &Path, text: &str) -> ServerSpec {
-    let (_, ending) = base.family.facts().option_file;
+    let ending = base.family.facts().option_file_ending;
     let path = folder.join(format!("options.{ending}"));
     std::fs::write(&path, text).unwrap();
     ServerSpec { option_file: Some(path), ..spec(base, folder) }

@@ -1,14 +1,13 @@
 //! What an entry of a catalogue must keep to, beyond its form.
 
-use dbdyno_db::Family;
-use dbdyno_db::server::intents::ConfigProduct;
+use dbdyno_products::{EMBEDDED, Product};
 
 use super::entry::{Entry, Source};
 
 pub(crate) fn check(entry: &Entry) -> Result<(), String> {
     let Entry { name, product, version, source, .. } = entry;
     check_name(name)?;
-    let mut products: Vec<String> = ConfigProduct::servers().map(|product| product.to_string()).collect();
+    let mut products: Vec<String> = Product::servers().map(|product| product.to_string()).collect();
     products.sort();
     if !products.contains(product) {
         return Err(format!("{name}: no product {product:?}; there are {}", products.join(", ")));
@@ -47,10 +46,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     // Words that mean something else where a plan names a server.
-    if [Family::EMBEDDED.name(), "null"].contains(&name)
-        || name.contains(".partial")
-        || name.ends_with(".toml")
-    {
+    if [EMBEDDED.name, "null"].contains(&name) || name.contains(".partial") || name.ends_with(".toml") {
         return Err(format!("{name} means something else to dbdyno; choose another name"));
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use dbdyno_db::server::find_in_path;
+use dbdyno_products::Product;
 
 use super::entry::{Entry, Layout, Source};
 use super::run::{fetching, run};
@@ -24,9 +25,6 @@ const UNZIP: Tool = ("unzip", "unzip");
 const XZ: Tool = ("xz", "xz-utils");
 const ZSTD: Tool = ("zstd", "zstd");
 const BZIP2: Tool = ("bzip2", "bzip2");
-
-/// Libraries that the vendors' builds take from the machine.
-const LIBRARIES: &[Tool] = &[("libaio.so.1", "libaio1"), ("libnuma.so.1", "libnuma1")];
 
 const LIBRARY_DIRS: &[&str] = &["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
 
@@ -52,10 +50,10 @@ fn missing(
     has_library: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let programs = programs_for(&entry.source).into_iter().filter(|(program, _)| !has_program(program));
-    // Debian packages come with their libraries; PostgreSQL's builds use neither of these.
+    // Debian packages come with their libraries.
     let brings_all = matches!(entry.source, Source::Debian { .. } | Source::Basedir { .. });
-    let bare = !brings_all && entry.product != "PostgreSQL";
-    let libraries = LIBRARIES.iter().filter(|(library, _)| bare && !has_library(library));
+    let needed = Product::named(&entry.product).family().libraries;
+    let libraries = needed.iter().filter(|(library, _)| !brings_all && !has_library(library));
     programs.chain(libraries.copied()).map(|(_, package)| package.to_owned()).collect()
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use dbdyno_model::{Variant, VariantKind};
+use dbdyno_model::Variant;
+use dbdyno_products::{VariantKind, engine_of};
 use serde::Deserialize;
 
 use crate::{Size, StepEstimate, seconds};
@@ -47,14 +48,13 @@ pub(super) struct ServerFigures {
 
 impl ServerFigures {
     pub(super) fn new(variant: &Variant, cpus: u32) -> Self {
-        let (kind, cpus) = match variant.kind() {
+        let (kind, cpus) = match VariantKind::of(variant) {
             VariantKind::Embedded => (EMBEDDED, 1),
             VariantKind::Null => (NULL, cpus),
             VariantKind::BaseDir(_) | VariantKind::Named(_) => (SERVER, cpus),
             VariantKind::Address(_) => (ADDRESS, cpus),
         };
-        let engine = variant.engine.as_ref().map(|engine| engine.to_lowercase());
-        Self { kind, engine, cpus: cpus.max(1), beyond_memory: 0.0 }
+        Self { kind, engine: engine_of(variant), cpus: cpus.max(1), beyond_memory: 0.0 }
     }
 
     /// Of data of so many bytes with so much memory; all fit where that is not known.
@@ -133,7 +133,7 @@ mod tests {
     fn an_engine_goes_before_the_kind_and_that_before_any_server() {
         let row = |server: &str| millis(&of(server, 1), "dbt3 row loaded", 1000.0, 1);
         assert_eq!(row("server = \"mysql-5.6.24\""), 4.8);
-        assert_eq!(row("server = \"mysql-5.6.24\"\nengine = \"MyISAM\""), 1.5);
+        assert_eq!(row("server = \"mysql-5.6.24\"\noptions.engine = \"MyISAM\""), 1.5);
         assert_eq!((row("server = \"sqlite\""), row("server = \"null\"")), (3.6, 0.1));
         assert_eq!(row("address = \"mysql://u@h/d\""), 4.8);
         assert_eq!(millis(&of("server = \"null\"", 1), "dbt3 q1", 1.0, 1), 0.0);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use data_mode::by_data_mode;
 pub use data_mode::judged_steps;
 use dbdyno_model::{Design, Variant};
+use dbdyno_products::VariantKind;
 use figures::ServerFigures;
 pub use past::{MeasuredCell, PastCell};
 
@@ -103,7 +104,7 @@ pub fn estimate(plan: &Plan, basis: &Basis) -> Estimate {
     let once: Duration = cells.iter().map(CellEstimate::once_duration).sum();
     let is_address = |cell: &&CellEstimate| {
         let variant = plan.variants.iter().find(|variant| variant.name == cell.variant);
-        variant.is_some_and(|variant| variant.kind().is_address())
+        variant.is_some_and(|variant| VariantKind::of(variant).is_address())
     };
     let here: Vec<&CellEstimate> = cells.iter().filter(|cell| !is_address(cell)).collect();
     let address_disk_bytes = cells.iter().filter(is_address).map(|cell| cell.disk_bytes).max();

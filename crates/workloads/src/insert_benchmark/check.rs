@@ -2,6 +2,7 @@
 //! a forecast.
 
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
+use dbdyno_products::{EMBEDDED, VariantKind};
 
 use crate::insert_benchmark::estimate;
 use crate::insert_benchmark::options::InsertBenchmark;
@@ -95,10 +96,10 @@ fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
 /// The tables leave ids to the database, and SQLite's begin with 1.
 fn first_id_problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
     let first_id = benchmark.first_id;
-    let embedded = plan.variants.iter().find(|variant| variant.kind().is_embedded())?;
+    let embedded = plan.variants.iter().find(|variant| VariantKind::of(variant).is_embedded())?;
     let message = format!(
-        "first_id is {first_id}, but variant `{}` is SQLite, where ids begin with 1: leave it out",
-        embedded.name
+        "first_id is {first_id}, but variant `{}` is {}, where ids begin with 1: leave it out",
+        embedded.name, EMBEDDED.products[0]
     );
     first_problem([(first_id > 1, "first_id", &message)])
 }

@@ -131,7 +131,7 @@ impl JsonSchema for ErrorCode {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Code of an error: 1213 (MySQL, MariaDB), \"40P01\" (PostgreSQL), or \"all\".",
+            "description": "Code of an error: a number such as 1213, an SQLSTATE such as \"40P01\", or \"all\".",
             "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 65535 }, { "type": "string", "pattern": "^[0-9A-Za-z_]+$" }]
         })
     }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{ServerInfo, VariantInfo};
 
-use super::data;
-use super::subject::{Build, Planned, Settings, Subject};
+use super::{Build, Planned, Settings, Subject};
 
 pub(super) fn variant(name: &str, config: &str) -> VariantInfo {
     VariantInfo { name: name.to_owned(), config: config.to_owned(), ..VariantInfo::default() }
@@ -18,12 +17,13 @@ pub(super) fn server(product: &str, version: &str, settings: Settings) -> Server
 /// A variant `a` with these settings and nothing configured.
 pub(super) fn effective(product: &str, version: &str, settings: &[(&str, &str)]) -> Subject {
     let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Subject::effective(&variant("a", ""), &server(product, version, settings), &Planned::default())
+    super::effective(&variant("a", ""), &server(product, version, settings), &Planned::default())
 }
 
 /// A build of the product that was asked; its version says only which groups and rows are for it.
 pub(super) fn build(product: &str, version: &str) -> Build {
-    let mut answers: BTreeMap<String, Settings> = data(include_str!("answers.toml"));
+    let mut answers: BTreeMap<String, Settings> =
+        toml::from_str(include_str!("answers.toml")).expect("the answers");
     let settings = answers.remove(product).unwrap_or_else(|| panic!("no answers of {product}"));
     Build { product: product.to_owned(), version: version.to_owned(), settings, ..Build::default() }
 }
@@ -31,7 +31,7 @@ pub(super) fn build(product: &str, version: &str) -> Build {
 /// What a server of this build would be with this option file, read back.
 pub(super) fn configured(name: &str, product: &str, version: &str, config: &str) -> Subject {
     let build = build(product, version);
-    let mut subject = Subject::predicted(&variant(name, config), Some(&build), &Planned::default());
+    let mut subject = super::predicted(&variant(name, config), Some(&build), &Planned::default());
     subject.knowledge = super::Knowledge::Effective;
     subject
 }

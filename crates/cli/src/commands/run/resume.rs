@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use dbdyno_analyse::host_class;
-use dbdyno_db::Family;
 use dbdyno_db::server::Snapshot;
-use dbdyno_plan::{Plan, own_option_file_mut};
+use dbdyno_plan::Plan;
+use dbdyno_products::{FamilyFacts, VariantKind};
 use dbdyno_record::{
     CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, VariantInfo,
     load_kept,
@@ -172,15 +172,14 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
     for variant in &mut plan.variants {
         // With intents the text is rendered anew from all of its parts, and a change of one of them
         // is found below.
-        if !variant.kind().is_started() || variant.config.is_some() {
+        if !VariantKind::of(variant).is_started() || variant.config.is_some() {
             continue;
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
-        for (key, ending) in Family::with_servers().map(|family| family.facts().option_file) {
-            let Some(own) = own_option_file_mut(variant, key) else { continue };
-            let kept = kept_option_file(dir, &then.name, ending, &then.config);
-            *own = kept.map_err(ExitError::machine)?;
-        }
+        let Some(own) = &mut variant.own_config else { continue };
+        let ending = FamilyFacts::named(&then.driver).option_file_ending;
+        let kept = kept_option_file(dir, &then.name, ending, &then.config);
+        *own = kept.map_err(ExitError::machine)?;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use dbdyno_db::server::{Error as ServerError, list as names_in, servers_dir};
 use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
-use dbdyno_model::VariantKind;
 use dbdyno_plan::Plan;
+use dbdyno_products::VariantKind;
 use dbdyno_report::document::Block;
 
 pub(crate) use list::{here, here_json};
@@ -75,7 +75,7 @@ pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), ExitError> {
     let here = names_in(&servers_dir());
     let mut missing: Vec<String> = Vec::new();
     for variant in &plan.variants {
-        if let VariantKind::Named(name) = variant.kind()
+        if let VariantKind::Named(name) = VariantKind::of(variant)
             && !here.contains(&name)
             && !missing.contains(&name)
         {

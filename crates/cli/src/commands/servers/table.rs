@@ -2,6 +2,7 @@
 
 use dbdyno_db::server::{Abilities, ThreadPool, TlsAbility};
 use dbdyno_fetch::ListedServer;
+use dbdyno_products::{ALL, FamilyFacts};
 use dbdyno_report::document::{Column, Table};
 
 /// Engines that nearly every build has.
@@ -140,7 +141,8 @@ fn tls(tls: TlsAbility) -> &'static str {
 }
 
 fn short_login(login: &str) -> &str {
-    let login = login.strip_prefix("mysql_").unwrap_or(login);
+    let without = |family: &&FamilyFacts| login.strip_prefix(family.name)?.strip_prefix('_');
+    let login = ALL.iter().find_map(without).unwrap_or(login);
     login.strip_suffix("_password").unwrap_or(login)
 }
 

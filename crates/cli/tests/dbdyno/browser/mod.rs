@@ -14,7 +14,7 @@ fn plan() -> String {
     let variant = |name: &str, journal: &str, sync: &str| {
         format!(
             "[[variant]]\nname = \"{name}\"\nserver = \"sqlite\"\n\
-             pragmas = {{ journal_mode = \"{journal}\", synchronous = \"{sync}\" }}\n\
+             options.pragmas = {{ journal_mode = \"{journal}\", synchronous = \"{sync}\" }}\n\
              factors = {{ journal = \"{journal}\", sync = \"{sync}\" }}\n"
         )
     };

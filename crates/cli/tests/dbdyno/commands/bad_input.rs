@@ -109,8 +109,8 @@ fn an_option_file_that_is_not_there_is_named() {
         "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'",
     );
     let variant =
-        ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"server\"\nmy_cnf = \"missing.cnf\"");
-    insta::assert_snapshot!(refused(&desk, &plan(&variant, ""), &[]), @"exit 2: error: variant a: cannot read my_cnf FOLDER/missing.cnf: No such file or directory (os error 2)");
+        ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"server\"\nown_config = \"missing.cnf\"");
+    insta::assert_snapshot!(refused(&desk, &plan(&variant, ""), &[]), @"exit 2: error: variant a: cannot read own_config FOLDER/missing.cnf: No such file or directory (os error 2)");
 }
 
 #[test]

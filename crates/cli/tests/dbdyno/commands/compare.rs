@@ -61,7 +61,8 @@ fn what_cannot_be_compared_says_why(desk: &Desk, run: &str) {
 #[test]
 fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
     let desk = Desk::new();
-    let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    let variant =
+        "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
     let text = short_plan(variant);
     for (out, seed) in [("one", 1), ("two", 2)] {
         desk.write("p.toml", &text.replace("name = \"test\"", &format!("name = \"test\"\nseed = {seed}")));
@@ -91,7 +92,8 @@ fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
 #[test]
 fn runs_that_another_client_has_measured_are_not_alike() {
     let desk = Desk::new();
-    let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    let variant =
+        "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
     desk.write("p.toml", &short_plan(variant));
     let settle = "workload.oltp.settle_wait=1s";
     let runs = [

@@ -91,7 +91,7 @@ fn an_unknown_intent_and_a_missing_file_are_refused_before_a_run() {
 #[test]
 fn sqlite_runs_with_the_pragmas_of_its_intents_and_its_own_win() {
     let desk = Desk::new();
-    let config = "{ journal_mode = \"wal\", durability = \"off\", page_size = \"8 KiB\" }\npragmas = { synchronous = \"normal\" }";
+    let config = "{ journal_mode = \"wal\", durability = \"off\", page_size = \"8 KiB\" }\noptions.pragmas = { synchronous = \"normal\" }";
     desk.write("p.toml", &plan(&variant("a", "sqlite", config), "read_write_time = \"1s\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let run = dbdyno_record::Run::open(&desk.run_dir()).unwrap();

@@ -7,7 +7,8 @@ use crate::support::{Desk, faults, findings};
 
 /// A folder with one run of one variant.
 fn one_run(desk: &Desk) -> PathBuf {
-    let variant = "[[variant]]\nname = \"a\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }";
+    let variant =
+        "[[variant]]\nname = \"a\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }";
     desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     desk.run_dir()

@@ -13,7 +13,7 @@ use crate::support::{Desk, wait_until_in_step};
 fn oltp(options: &str) -> String {
     format!(
         "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
-         pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.oltp]\nsettle_wait = \"0s\"\n\
+         options.pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.oltp]\nsettle_wait = \"0s\"\n\
          tests = [\"insert\", \"delete\", \"update-index\"]\ntable_size = 2000\nevents = 300\n{options}\n"
     )
 }

@@ -6,7 +6,8 @@ use crate::support::Desk;
 #[test]
 fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
     let desk = Desk::new();
-    let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    let variant =
+        "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
     desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
     for _ in 0..2 {
         desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -115,7 +116,8 @@ fn what_is_no_history_says_why() {
 #[test]
 fn a_folder_with_runs_of_two_plans_is_asked_which_and_what_is_left_out_is_named() {
     let desk = Desk::new();
-    let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    let variant =
+        "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
     desk.write("p.toml", &short_plan(variant));
     for name in ["name=one", "name=two", "name=two"] {
         desk.dbdyno(&["run", "p.toml", "--set", name]).expect_ok();

@@ -14,7 +14,7 @@ use crate::commands::plan;
 use crate::support::{Desk, wait_for};
 
 const ONE_VARIANT: &str =
-    "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
 
 /// Prometheus, which asks `targets`, each a name and a port of this host, each second.
 struct Prometheus {

@@ -13,7 +13,7 @@ const STEPS: &str = "steps = [\"point-query.warm\", \"point-query.pre\", \"updat
 fn plan(options: &str) -> String {
     format!(
         "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
-         pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.microbenchmarks]\n\
+         options.pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.microbenchmarks]\n\
          tables = 2\ntable_size = 500\nsettle_wait = \"0s\"\nconnections = [2]\n{options}\n"
     )
 }

@@ -16,7 +16,7 @@ const FAULT: &str = "the tables were not loaded as they must be: table sbtest1: 
 /// record is `load` goes on.
 fn tampered(desk: &Desk, data: &str, load: &str) {
     let plan = "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
-         pragmas = { journal_mode = \"wal\", synchronous = \"off\" }\n[workload.oltp]\nsettle_wait = \"0s\"\n\
+         options.pragmas = { journal_mode = \"wal\", synchronous = \"off\" }\n[workload.oltp]\nsettle_wait = \"0s\"\n\
          tests = [\"point-select\", \"read-only\", \"update-non-index\"]\ntable_size = 100_000\nevents = 50\n";
     desk.write("p.toml", &format!("{plan}data = \"{data}\"\n"));
     let running = desk.start(&mut desk.command(&["run", "p.toml"]));

@@ -53,12 +53,12 @@ const TWO_VARIANTS: &str = "
 [[variant]]
 name = \"rollback\"
 server = \"sqlite\"
-pragmas = { journal_mode = \"delete\", synchronous = \"off\" }
+options.pragmas = { journal_mode = \"delete\", synchronous = \"off\" }
 
 [[variant]]
 name = \"wal\"
 server = \"sqlite\"
-pragmas = { journal_mode = \"wal\", synchronous = \"off\" }
+options.pragmas = { journal_mode = \"wal\", synchronous = \"off\" }
 ";
 
 /// A plan named `test` with these variants; every step is over in a second or less.

@@ -23,7 +23,7 @@ fn on_sqlite(options: &str) -> KindResult {
     let desk = Desk::new();
     let text = format!(
         "name = \"test\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
-         pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.oltp]\n\
+         options.pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.oltp]\n\
          table_size = 1000\nsettle_wait = \"0s\"\n{options}\n"
     );
     desk.write("p.toml", &text);

@@ -4,8 +4,8 @@ use crate::support::Desk;
 
 fn plan(top: &str) -> String {
     format!(
-        "name = \"p\"\n{top}\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\npragmas = {{ cache_size = \"-4000\" }}\n\
-         [[variant]]\nname = \"b\"\nserver = \"sqlite\"\npragmas = {{ cache_size = \"-4000\", page_size = \"8192\" }}\n\
+        "name = \"p\"\n{top}\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\noptions.pragmas = {{ cache_size = \"-4000\" }}\n\
+         [[variant]]\nname = \"b\"\nserver = \"sqlite\"\noptions.pragmas = {{ cache_size = \"-4000\", page_size = \"8192\" }}\n\
          [workload.oltp]\ntests = [\"point-select\"]\ntables = 1\ntable_size = 100\ntime = \"1s\"\nwarmup = \"0s\"\n\
          connections = [1]\nsettle_wait = \"0s\"\n"
     )

@@ -43,8 +43,8 @@ fn count(server: &Server, sql: &str) -> u64 {
 fn a_second_run_in_the_same_database_is_refused_until_the_first_has_ended() {
     let (desk, server, database) = (Desk::new(), &*MARIADB, &*shared::database());
     // Variants of one run share their database.
-    let variants =
-        at("one", server, database, "") + &at("two", server, database, "column_definitions = \"always\"");
+    let variants = at("one", server, database, "")
+        + &at("two", server, database, "options.column_definitions = \"always\"");
     desk.write("p.toml", &small_plan(&variants, "read_write_time = \"4s\""));
     let mut first = desk.start(&mut command(&desk, &["run", "p.toml"]));
     wait_until_in_step(&mut first, &desk.run_dir(), "1/one/insert-benchmark/qr100");
@@ -164,7 +164,7 @@ fn tables_of_another_engine_than_was_asked_for_fail_the_cell() {
     let server = external_server(&desk, MARIADB_10_11);
     ask(&server.options(None), &["SET GLOBAL sql_mode = ''"]);
     let variants = at("inno", &server, "bench", "engine = \"INNODB\"")
-        + &at("rocks", &server, "bench", "engine = \"rocksdb\"");
+        + &at("rocks", &server, "bench", "options.engine = \"rocksdb\"");
     for workload in [OLTP.to_owned(), small_plan("", "").split_once("\n\n").unwrap().1.to_owned()] {
         let ended = ran(&desk, &format!("name = \"p\"\n{variants}{workload}"));
         ended.expect_code(4);

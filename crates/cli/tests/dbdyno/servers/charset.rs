@@ -28,8 +28,8 @@ settle_wait = \"0s\"
 fn servers_with_utf16_as_default_load_every_workload() {
     let desk = Desk::new();
     desk.write("own.cnf", "[mysqld]\ncharacter_set_server = utf16\ncollation_server = utf16_unicode_ci\n");
-    let variants = variant("maria", MARIADB_10_11, "my_cnf = \"own.cnf\"")
-        + &variant("mysql", MYSQL_8_0, "my_cnf = \"own.cnf\"");
+    let variants = variant("maria", MARIADB_10_11, "own_config = \"own.cnf\"")
+        + &variant("mysql", MYSQL_8_0, "own_config = \"own.cnf\"");
     desk.write("p.toml", &format!("name = \"test\"\n{variants}{PLAN}"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());

@@ -91,7 +91,7 @@ fn postgres_18_has_what_the_intents_say() {
 fn an_own_option_file_wins_and_the_record_says_so() {
     let desk = Desk::new();
     desk.write("own.cnf", "[mysqld]\ninnodb-buffer-pool-size = 48M\n");
-    let config = "config = { buffer_pool = \"64 MiB\", redo = \"96 MiB\" }\nmy_cnf = \"own.cnf\"";
+    let config = "config = { buffer_pool = \"64 MiB\", redo = \"96 MiB\" }\nown_config = \"own.cnf\"";
     desk.write("p.toml", &small_plan(&variant("a", MARIADB_10_11, config), ""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let run = Run::open(&desk.run_dir()).unwrap();

@@ -24,16 +24,15 @@ fn plan(variants: &str, options: &str) -> String {
 /// A server that does not wait for its disk, which most of an index build would be. Data
 /// directories do not outlive a cell.
 fn quick(desk: &Desk, name: &str, prefix: &str, more: &str) -> String {
-    let (key, text) = match prefix {
-        POSTGRES_16 => ("postgresql_conf", "shared_buffers = 64MB\nfsync = off\n"),
-        _ => (
-            "my_cnf",
+    let text = match prefix {
+        POSTGRES_16 => "shared_buffers = 64MB\nfsync = off\n",
+        _ => {
             "[mysqld]\ninnodb_flush_method = nosync\ninnodb_doublewrite = 0\nsync_binlog = 0\n\
-             innodb_flush_log_at_trx_commit = 0\n",
-        ),
+             innodb_flush_log_at_trx_commit = 0\n"
+        }
     };
     desk.write(&format!("{name}.conf"), text);
-    variant(name, prefix, &format!("{key} = \"{name}.conf\"\n{more}"))
+    variant(name, prefix, &format!("own_config = \"{name}.conf\"\n{more}"))
 }
 
 /// One variant of each product.
@@ -75,7 +74,8 @@ fn every_product_gives_the_same_answers_to_queries() {
 fn every_product_gives_the_same_answers_to_all_queries_and_refresh_functions_leave_as_many_rows() {
     let desk = Desk::new();
     let options = "parts = [\"queries\", \"power\", \"throughput\"]\n";
-    let variants = every_product(&desk) + &quick(&desk, "myisam", MARIADB_10_11, "engine = \"myisam\"");
+    let variants =
+        every_product(&desk) + &quick(&desk, "myisam", MARIADB_10_11, "options.engine = \"myisam\"");
     desk.write("p.toml", &plan(&variants, options));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
@@ -133,8 +133,8 @@ fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
         "all.cnf",
         "[mysqld]\ninnodb_buffer_pool_dump_pct = 100\ninnodb_flush_log_at_trx_commit = 0\nsync_binlog = 0\n",
     );
-    let variants = variant("mysql", MYSQL_8_0, "my_cnf = \"all.cnf\"")
-        + &variant("maria", MARIADB_10_11, "my_cnf = \"all.cnf\"")
+    let variants = variant("mysql", MYSQL_8_0, "own_config = \"all.cnf\"")
+        + &variant("maria", MARIADB_10_11, "own_config = \"all.cnf\"")
         + &variant("pg", POSTGRES_16, "");
     desk.write("p.toml", &plan(&variants, "queries = [6, 1]\ncold = [\"q6\"]\nforeign_keys = true\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -196,8 +196,8 @@ fn a_planner_without_its_joins_has_another_plan_and_the_same_answers() {
     let desk = Desk::new();
     desk.write("with.conf", "fsync = off\n");
     desk.write("without.conf", "fsync = off\nenable_hashjoin = off\nenable_mergejoin = off\n");
-    let variants = variant("with", POSTGRES_16, "postgresql_conf = \"with.conf\"")
-        + &variant("without", POSTGRES_16, "postgresql_conf = \"without.conf\"");
+    let variants = variant("with", POSTGRES_16, "own_config = \"with.conf\"")
+        + &variant("without", POSTGRES_16, "own_config = \"without.conf\"");
     desk.write("p.toml", &plan(&variants, &format!("{VARIED}queries = [3, 15, 6]\n")));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
@@ -278,7 +278,7 @@ fn a_disk_that_is_full_in_a_load_fails_the_step_with_the_databases_words() {
     }
     let desk = Desk::new();
     let small = SQLITE.replace("name = \"sqlite\"", "name = \"small\"");
-    let variants = format!("{small}pragmas = {{ max_page_count = \"1000\" }}\n{SQLITE}");
+    let variants = format!("{small}options.pragmas = {{ max_page_count = \"1000\" }}\n{SQLITE}");
     desk.write("p.toml", &plan(&variants, "queries = [6]\nforeign_keys = true\n"));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_code(4);
@@ -299,7 +299,7 @@ fn a_disk_that_is_full_in_a_load_fails_the_step_with_the_databases_words() {
 fn queries_that_are_refused_fail_alone_and_those_after_them_run() {
     let desk = Desk::new();
     desk.write("capped.conf", "[mysqld]\nmax_execution_time = 20\n");
-    let capped = variant("capped", MYSQL_8_0, "my_cnf = \"capped.conf\"\n");
+    let capped = variant("capped", MYSQL_8_0, "own_config = \"capped.conf\"\n");
     // Each of the first and the last reads more rows than any server does in 20 ms.
     desk.write("p.toml", &plan(&capped, "verify = \"off\"\nqueries = [1, 6, 18]\n"));
     let failed = desk.dbdyno(&["run", "p.toml"]);

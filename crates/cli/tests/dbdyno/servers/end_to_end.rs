@@ -15,8 +15,8 @@ const STEPS: [&str; 6] = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100"];
 /// In what the products differ, as far as these tests look at it.
 struct Product {
     name: &'static str,
-    /// Key of the option file in a plan, its text, and the setting that it changes.
-    option_file: (&'static str, &'static str),
+    /// The text of its option file, and the setting that it changes.
+    option_file: &'static str,
     setting: (&'static str, &'static str),
     /// Parts of the check of a table: with ids where they are known.
     checked: usize,
@@ -30,7 +30,7 @@ struct Product {
 
 const MYSQL: Product = Product {
     name: "MySQL",
-    option_file: ("my_cnf", MY_CNF),
+    option_file: MY_CNF,
     setting: ("innodb_buffer_pool_size", "67108864"),
     checked: 8,
     // Not Innodb_buffer_pool_read_requests: MariaDB 10.11.5 leaves it at 0.
@@ -43,7 +43,7 @@ const MARIADB: Product = Product { name: "MariaDB", ..MYSQL };
 
 const POSTGRES: Product = Product {
     name: "PostgreSQL",
-    option_file: ("postgresql_conf", POSTGRESQL_CONF),
+    option_file: POSTGRESQL_CONF,
     setting: ("shared_buffers", "64MB"),
     checked: 5,
     reads: "pg_stat_database.tup_returned",
@@ -53,10 +53,9 @@ const POSTGRES: Product = Product {
 
 fn a_small_run_is_complete_and_valid(prefix: &str, product: &Product) {
     let desk = Desk::new();
-    let (key, text) = product.option_file;
-    desk.write("options.cnf", text);
+    desk.write("options.cnf", product.option_file);
     let options = format!("read_write_time = \"{}s\"", product.seconds);
-    desk.write("p.toml", &small_plan(&variant("a", prefix, &format!("{key} = \"options.cnf\"")), &options));
+    desk.write("p.toml", &small_plan(&variant("a", prefix, "own_config = \"options.cnf\""), &options));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
     let dir = desk.run_dir();
@@ -68,7 +67,7 @@ fn a_small_run_is_complete_and_valid(prefix: &str, product: &Product) {
     assert_eq!(server.product, product.name);
     assert!(server.version.starts_with(prefix.split_once('-').unwrap().1), "{}", server.version);
     assert_eq!(server.settings[product.setting.0], product.setting.1);
-    assert_eq!(run.manifest.variants[0].config, text);
+    assert_eq!(run.manifest.variants[0].config, product.option_file);
     assert_eq!(faults(&findings(&dir)), [""; 0]);
     cell.steps.iter().for_each(|step| tables_are_as_expected(step, product.checked));
     deletes_happened(cell, product.seconds);
@@ -204,7 +203,7 @@ fn the_size_of_a_database_on_myrocks_is_that_of_the_engines_own_files() {
     // the tables have nothing of it.
     let least = 6000.0 * (1e3_f64 * 1e4 * 1e5 * 5e2).log2() / 8.0;
     let desk = Desk::new();
-    desk.write("p.toml", &small_plan(&variant("a", MARIADB_11_8, "engine = \"rocksdb\""), ""));
+    desk.write("p.toml", &small_plan(&variant("a", MARIADB_11_8, "options.engine = \"rocksdb\""), ""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     assert_eq!(faults(&findings(&desk.run_dir())), [""; 0]);
     for step in &Run::open(&desk.run_dir()).unwrap().cells[0].steps {

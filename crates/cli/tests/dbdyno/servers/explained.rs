@@ -45,8 +45,8 @@ fn a_server_that_may_not_use_its_index_is_slower_and_the_report_names_statement_
     desk.write("with.conf", POSTGRESQL_CONF);
     let without = "enable_indexscan = off\nenable_indexonlyscan = off\nenable_bitmapscan = off\n";
     desk.write("without.conf", &format!("{POSTGRESQL_CONF}{without}"));
-    let variants = variant("with", POSTGRES_15, "postgresql_conf = \"with.conf\"")
-        + &variant("without", POSTGRES_15, "postgresql_conf = \"without.conf\"");
+    let variants = variant("with", POSTGRES_15, "own_config = \"with.conf\"")
+        + &variant("without", POSTGRES_15, "own_config = \"without.conf\"");
     let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 20_000\nconnections = [1]\ntime = \"1s\"\n";
     desk.write("p.toml", &format!("name = \"p\"\nblocks = 5\n{variants}{workload}"));
     let ended = desk.dbdyno(&["run", "p.toml"]);
@@ -76,8 +76,8 @@ fn a_switch_of_the_optimizer_shows_in_the_plans_of_the_statements_that_it_concer
     let desk = Desk::new();
     desk.write("on.cnf", MY_CNF);
     desk.write("off.cnf", &format!("{MY_CNF}optimizer_switch = index_condition_pushdown=off\n"));
-    let variants =
-        variant("on", MYSQL_8_0, "my_cnf = \"on.cnf\"") + &variant("off", MYSQL_8_0, "my_cnf = \"off.cnf\"");
+    let variants = variant("on", MYSQL_8_0, "own_config = \"on.cnf\"")
+        + &variant("off", MYSQL_8_0, "own_config = \"off.cnf\"");
     let workload = "[workload.microbenchmarks]\nsteps = [\"point-query\", \"range-notcovered-si\"]\ntable_size = 5_000\n\
         operations = 50\nsettle_wait = \"0s\"\n";
     desk.write("p.toml", &format!("name = \"p\"\n{variants}{workload}"));

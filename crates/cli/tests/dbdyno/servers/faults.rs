@@ -14,7 +14,7 @@ use crate::servers::{
 use crate::support::{Desk, faults, findings, texts, wait_for, wait_until_in_step};
 
 const SQLITE: &str =
-    "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
 
 /// Twice as long as the path of a socket may be.
 fn deep(desk: &Desk) -> std::path::PathBuf {
@@ -74,9 +74,9 @@ fn ports_that_are_taken_are_no_matter() {
     let desk = Desk::new();
     desk.write("my.cnf", "[mysqld]\nport = 3306\nbind_address = 127.0.0.1\n");
     desk.write("pg.conf", "port = 5432\nlisten_addresses = '127.0.0.1'\n");
-    let variants = variant("maria", MARIADB_10_11, "my_cnf = \"my.cnf\"")
-        + &variant("mysql", MYSQL_8_0, "my_cnf = \"my.cnf\"")
-        + &variant("pg", POSTGRES_18, "postgresql_conf = \"pg.conf\"");
+    let variants = variant("maria", MARIADB_10_11, "own_config = \"my.cnf\"")
+        + &variant("mysql", MYSQL_8_0, "own_config = \"my.cnf\"")
+        + &variant("pg", POSTGRES_18, "own_config = \"pg.conf\"");
     desk.write("p.toml", &small_plan(&variants, ""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
@@ -183,7 +183,7 @@ fn an_index_that_the_server_cannot_build_ends_the_cell() {
         std::fs::create_dir(&small).unwrap();
         let sorting = format!("innodb_tmpdir = {}\ninnodb_sort_buffer_size = 64K\n", small.display());
         desk.write("my.cnf", &format!("{MY_CNF}{sorting}"));
-        let more = "my_cnf = \"my.cnf\"";
+        let more = "own_config = \"my.cnf\"";
         let variants = variant("maria", MARIADB_10_11, more) + &variant("mysql", MYSQL_8_0, more);
         let load = "[load]\nlost_connections = \"reconnect\"\n";
         desk.write("p.toml", &format!("name = \"p\"\n{variants}{load}[workload.{workload}]\n{options}"));

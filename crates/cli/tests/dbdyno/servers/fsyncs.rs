@@ -70,7 +70,7 @@ fn expect(prefix: &str, more: &str, expected: &[Expected]) {
     let desk = Desk::new();
     let variants = expected.iter().map(|(name, options, ..)| {
         desk.write(&format!("{name}.cnf"), &format!("{MY_CNF}{options}"));
-        variant(name, prefix, &format!("my_cnf = \"{name}.cnf\"\n{more}"))
+        variant(name, prefix, &format!("own_config = \"{name}.cnf\"\n{more}"))
     });
     let variants: String = variants.collect();
     let mut faults = Vec::new();
@@ -123,8 +123,8 @@ fn syncs_of_a_binary_log_that_are_not_counted_leave_no_figure_and_are_reported()
         &format!("{MY_CNF}performance_schema = OFF\nlog_bin = binlog\nsync_binlog = 1\n"),
     );
     desk.write("none.cnf", &format!("{MY_CNF}performance_schema = OFF\nskip_log_bin\n"));
-    let variants = variant("blind", MYSQL_8_0, "my_cnf = \"blind.cnf\"")
-        + &variant("none", MYSQL_8_0, "my_cnf = \"none.cnf\"");
+    let variants = variant("blind", MYSQL_8_0, "own_config = \"blind.cnf\"")
+        + &variant("none", MYSQL_8_0, "own_config = \"none.cnf\"");
     let (found, warnings) = measured(&desk, &variants, 2);
     let [blind, none] = [0, 1].map(|at: usize| found[at].all);
     assert!(blind.is_none() && none.is_some(), "{blind:?} {none:?}");
@@ -136,16 +136,15 @@ fn syncs_of_a_binary_log_that_are_not_counted_leave_no_figure_and_are_reported()
 #[ignore = "in cargo xtask test --all: other versions, minutes"]
 fn myrocks_syncs_its_own_log_at_each_commit() {
     let options = "plugin_load_add = ha_rocksdb\nrocksdb_flush_log_at_trx_commit = 1\n".to_owned();
-    expect(MARIADB_11_8, "engine = \"rocksdb\"", &[("rocks", options, 1.0, 0.0)]);
+    expect(MARIADB_11_8, "options.engine = \"rocksdb\"", &[("rocks", options, 1.0, 0.0)]);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: other versions, minutes"]
 fn postgres_syncs_its_log_at_each_commit_and_less_often_where_commits_do_not_wait() {
     let of = |name: &str, prefix| {
-        ["wait", "later"].map(|conf| {
-            variant(&format!("{name}-{conf}"), prefix, &format!("postgresql_conf = \"{conf}.conf\""))
-        })
+        ["wait", "later"]
+            .map(|conf| variant(&format!("{name}-{conf}"), prefix, &format!("own_config = \"{conf}.conf\"")))
     };
     let variants = [of("pg-15", POSTGRES_15), of("pg-18", POSTGRES_18)].concat().concat();
     // Sessions report what they did once a second at most: in a step of a second hardly before they

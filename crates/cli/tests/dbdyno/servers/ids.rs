@@ -45,9 +45,9 @@ fn servers_that_count_in_steps_give_tables_ids_without_gaps_in_every_way_to_load
         desk.write("my.cnf", IN_STEPS);
         let variants = variant("maria", MARIADB_10_11, "")
             + &variant("mysql", MYSQL_8_0, "")
-            + &variant("maria-steps", MARIADB_10_11, "my_cnf = \"my.cnf\"")
-            + &variant("mysql-steps", MYSQL_8_0, "my_cnf = \"my.cnf\"")
-            + &variant("old-steps", MYSQL_5_5, "my_cnf = \"my.cnf\"");
+            + &variant("maria-steps", MARIADB_10_11, "own_config = \"my.cnf\"")
+            + &variant("mysql-steps", MYSQL_8_0, "own_config = \"my.cnf\"")
+            + &variant("old-steps", MYSQL_5_5, "own_config = \"my.cnf\"");
         ids_have_no_gaps(&desk, &variants, load_method);
     }
 }
@@ -90,8 +90,8 @@ fn the_insert_benchmark_finds_its_ids_where_the_server_counts_in_steps() {
     for protocol in ["text", "prepared"] {
         let desk = Desk::new();
         desk.write("my.cnf", IN_STEPS);
-        let variants = variant("maria", MARIADB_10_11, "my_cnf = \"my.cnf\"")
-            + &variant("mysql", MYSQL_8_0, "my_cnf = \"my.cnf\"");
+        let variants = variant("maria", MARIADB_10_11, "own_config = \"my.cnf\"")
+            + &variant("mysql", MYSQL_8_0, "own_config = \"my.cnf\"");
         desk.write("p.toml", &small_plan(&variants, &format!("protocol = \"{protocol}\"")));
         desk.dbdyno(&["run", "p.toml"]).expect_ok();
         let findings = findings(&desk.run_dir());

@@ -16,7 +16,7 @@ use crate::servers::{
 use crate::support::{Desk, findings, texts, wait_until_in_step};
 
 const SQLITE: &str =
-    "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\noptions.pragmas = { synchronous = \"off\" }\n";
 
 /// How each variant's cell ended, and the failed ones' reasons.
 fn outcomes(run: &Run) -> Vec<(String, Option<Outcome>)> {
@@ -121,7 +121,7 @@ fn a_signal_to_dbdyno_and_its_server_interrupts_the_cell_and_a_resumed_run_repea
 fn a_server_that_dies_at_start_shows_its_logs_last_lines_and_the_rest_goes_on() {
     let desk = Desk::new();
     desk.write("bad.cnf", "[mysqld]\nno_such_option = 1\n");
-    let variants = variant("victim", MARIADB_10_1, "my_cnf = \"bad.cnf\"") + SQLITE;
+    let variants = variant("victim", MARIADB_10_1, "own_config = \"bad.cnf\"") + SQLITE;
     desk.write("p.toml", &small_plan(&variants, ""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_code(4);
@@ -180,7 +180,7 @@ fn an_option_file_that_changes_during_a_run_changes_none_of_its_cells() {
         |capacity: u32| desk.write("my.cnf", &format!("[mysqld]\ninnodb_io_capacity = {capacity}\n"));
     configured(300);
     let text =
-        small_plan(&variant("victim", MARIADB_10_11, "my_cnf = \"my.cnf\""), "read_write_time = \"2s\"");
+        small_plan(&variant("victim", MARIADB_10_11, "own_config = \"my.cnf\""), "read_write_time = \"2s\"");
     desk.write("p.toml", &format!("blocks = 2\n{text}"));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();

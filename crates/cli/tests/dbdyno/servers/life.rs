@@ -28,8 +28,8 @@ fn cells_of<'a>(run: &'a Run, variant: &str) -> Vec<&'a CellRecord> {
 fn every_block_of_three_products_begins_on_a_copy_of_the_data_that_were_loaded_once() {
     let desk = Desk::new();
     desk.write("my.cnf", MY_CNF);
-    let variants = variant("ma", MARIADB_10_11, "my_cnf = \"my.cnf\"")
-        + &variant("my", MYSQL_8_0, "my_cnf = \"my.cnf\"")
+    let variants = variant("ma", MARIADB_10_11, "own_config = \"my.cnf\"")
+        + &variant("my", MYSQL_8_0, "own_config = \"my.cnf\"")
         + &variant("pg", POSTGRES_15, "");
     desk.write("p.toml", &oltp(&variants, "data = \"restore-each-step\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
@@ -56,8 +56,8 @@ fn a_memory_limit_is_recorded_sampled_and_gone_with_its_server() {
     let desk = Desk::new();
     desk.write("my.cnf", MY_CNF);
     let limits = "[host]\nserver_memory = \"1 GB\"\nserver_cpus = \"0\"\n";
-    let variants = variant("plain", MARIADB_10_11, "my_cnf = \"my.cnf\"")
-        + &variant("less", MARIADB_10_11, "my_cnf = \"my.cnf\"\nserver_memory = \"512 MiB\"");
+    let variants = variant("plain", MARIADB_10_11, "own_config = \"my.cnf\"")
+        + &variant("less", MARIADB_10_11, "own_config = \"my.cnf\"\nserver_memory = \"512 MiB\"");
     desk.write("p.toml", &format!("{}{limits}", oltp(&variants, "data = \"restart\"")));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let run = Run::open(&desk.run_dir()).unwrap();
@@ -105,7 +105,7 @@ fn group_of(dir: &Path) -> PathBuf {
 /// One cell, whose rows alone need many times what a disk that fills has left.
 fn larger(desk: &Desk, prefix: &str) -> String {
     desk.write("my.cnf", MY_CNF);
-    let text = oltp(&variant("a", prefix, "my_cnf = \"my.cnf\""), "").replace("blocks = 2", "blocks = 1");
+    let text = oltp(&variant("a", prefix, "own_config = \"my.cnf\""), "").replace("blocks = 2", "blocks = 1");
     text.replace("table_size = 2000", "table_size = 300000")
 }
 

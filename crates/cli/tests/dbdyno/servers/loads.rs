@@ -40,7 +40,7 @@ fn a_stream_fills_tables_of_every_product_and_new_ids_come_after_it() {
 fn a_stream_fills_tables_of_other_versions_and_engines() {
     let variants = variant("xtradb", MARIADB_10_1, "")
         + &variant("maria", MARIADB_10_11, "")
-        + &variant("myisam", MARIADB_10_11, "engine = \"myisam\"")
+        + &variant("myisam", MARIADB_10_11, "options.engine = \"myisam\"")
         + &variant("mysql-old", MYSQL_5_5, "")
         + &variant("mysql", MYSQL_8_0, "")
         + &variant("pg-old", POSTGRES_9_6, "")

@@ -21,7 +21,7 @@ fn each_step_of_each_block_finds_the_tables_of_mariadb_as_they_were_loaded() {
     desk.write("my.cnf", MY_CNF);
     let steps = "steps = [\"point-query.warm\", \"point-query.pre\", \"delete\", \"insert\"]";
     let text = plan(
-        &variant("ma", MARIADB_10_11, "my_cnf = \"my.cnf\""),
+        &variant("ma", MARIADB_10_11, "own_config = \"my.cnf\""),
         &format!("{steps}\ndata = \"restore-each-step\""),
     );
     let run = run_of(&desk, &format!("blocks = 2\n{text}"));

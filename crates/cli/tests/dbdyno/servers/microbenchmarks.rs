@@ -25,7 +25,7 @@ fn steps_of_every_kind_are_valid_on_every_product() {
 #[ignore = "in cargo xtask test --all: other versions, minutes"]
 fn all_steps_of_the_42_are_valid_on_every_product_and_on_myrocks() {
     let products = [
-        variant("myrocks", MARIADB_11_8, "engine = \"rocksdb\""),
+        variant("myrocks", MARIADB_11_8, "options.engine = \"rocksdb\""),
         variant("maria", MARIADB_10_11, ""),
         variant("mysql-old", MYSQL_5_5, "") + &variant("mysql", MYSQL_8_0, ""),
         variant("pg-old", POSTGRES_9_6, "") + &variant("pg", POSTGRES_18, ""),

@@ -62,7 +62,7 @@ fn all_tests_are_valid(protocol: &str, variants: &str, events: u32) {
 #[test]
 fn connections_speak_the_character_set_that_the_plan_names() {
     let desk = Desk::new();
-    let latin1 = "client_charset = \"latin1\"";
+    let latin1 = "options.client_charset = \"latin1\"";
     let variants = at("maria", &MARIADB, latin1) + &at("mysql", &MYSQL, latin1) + &at("default", &MYSQL, "");
     desk.write("p.toml", &plan(&variants, "load_method = \"stream\"\nevents = 100"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();

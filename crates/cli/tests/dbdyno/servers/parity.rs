@@ -1,6 +1,6 @@
 //! What is predicted of each server against what it says: without an option file and with one. And a plan that refuses variants that are not set alike.
 
-use dbdyno_analyse::parity::{Build, Circumstances, ClassRow, Planned, Subject, compared};
+use dbdyno_analyse::parity::{Build, Circumstances, ClassRow, Planned, compared, effective, predicted};
 use dbdyno_db::server::{list, servers_dir};
 use dbdyno_fetch::answer_of;
 use dbdyno_record::Run;
@@ -26,7 +26,7 @@ const WORKLOAD: &str = "[workload.oltp]\ntests = [\"point-select\"]\ntables = 1\
 
 /// Runs every server whose name begins with `prefix` with its defaults and with `config`, and
 /// compares.
-fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
+fn is_foreseen(prefix: &str, config: &str, least: usize) {
     let desk = Desk::new();
     desk.write("configured.cnf", config);
     let names: Vec<String> =
@@ -37,7 +37,7 @@ fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
         .map(|name| {
             format!(
                 "[[variant]]\nname = \"{name}\"\nserver = \"{name}\"\n[[variant]]\nname = \"{name}.configured\"\n\
-                 server = \"{name}\"\n{key} = \"configured.cnf\"\n"
+                 server = \"{name}\"\nown_config = \"configured.cnf\"\n"
             )
         })
         .collect();
@@ -52,9 +52,9 @@ fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
         let answer = answer_of(&servers_dir(), name).expect("`cargo xtask servers` asks it");
         let (product, version, settings) = (answer.product, answer.version, answer.settings);
         let build = Build { product, version, settings, ask: String::new() };
-        let predicted = Subject::predicted(info, Some(&build), &Planned::default());
-        let effective = Subject::effective(info, &server, &Planned::default());
-        let classes = compared(&[predicted, effective], &[], Circumstances::default()).classes;
+        let foreseen = predicted(info, Some(&build), &Planned::default());
+        let read_back = effective(info, &server, &Planned::default());
+        let classes = compared(&[foreseen, read_back], &[], Circumstances::default()).classes;
         let is_wrong = |row: &&ClassRow| row.cells[0].text != row.cells[1].text;
         wrong.extend(classes.iter().filter(is_wrong).map(|row| format!("{name}: {:?}", row.cells)));
     }
@@ -64,19 +64,19 @@ fn is_foreseen(prefix: &str, key: &str, config: &str, least: usize) {
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn what_each_mariadb_will_say_is_predicted() {
-    is_foreseen("mariadb-", "my_cnf", OPTION_FILE, 2);
+    is_foreseen("mariadb-", OPTION_FILE, 2);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn what_each_mysql_will_say_is_predicted() {
-    is_foreseen("mysql-", "my_cnf", OPTION_FILE, 2);
+    is_foreseen("mysql-", OPTION_FILE, 2);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn what_each_postgresql_will_say_is_predicted() {
-    is_foreseen("pg-", "postgresql_conf", POSTGRESQL_CONF, 2);
+    is_foreseen("pg-", POSTGRESQL_CONF, 2);
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn what_only_a_running_server_tells_is_refused_before_anything_is_measured() {
     desk.write("a.cnf", "[mysqld]\nskip_log_bin\n");
     let init = desk.write("init.sql", "SET GLOBAL innodb_flush_log_at_trx_commit = 2;\n");
     desk.write("b.cnf", &format!("[mysqld]\nskip_log_bin\ninit_file = {}\n", init.display()));
-    let variants =
-        variant("a", MYSQL_8_0, "my_cnf = \"a.cnf\"") + &variant("b", MYSQL_8_0, "my_cnf = \"b.cnf\"");
+    let variants = variant("a", MYSQL_8_0, "own_config = \"a.cnf\"")
+        + &variant("b", MYSQL_8_0, "own_config = \"b.cnf\"");
     desk.write("p.toml", &format!("name = \"p\"\nparity = \"refuse\"\n{variants}{WORKLOAD}"));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_code(2);
@@ -125,10 +125,10 @@ fn sessions_and_origins_of_settings_are_recorded() {
     let desk = Desk::new();
     desk.write("my.cnf", "[mysqld]\ntransaction-isolation = READ-COMMITTED\n");
     desk.write("pg.conf", "default_transaction_isolation = 'repeatable read'\n");
-    let variants = variant("xtradb", MARIADB_10_1, "my_cnf = \"my.cnf\"")
-        + &variant("old", MYSQL_5_6, "my_cnf = \"my.cnf\"")
-        + &variant("new", MYSQL_8_0, "my_cnf = \"my.cnf\"")
-        + &variant("pg15", POSTGRES_15, "postgresql_conf = \"pg.conf\"")
+    let variants = variant("xtradb", MARIADB_10_1, "own_config = \"my.cnf\"")
+        + &variant("old", MYSQL_5_6, "own_config = \"my.cnf\"")
+        + &variant("new", MYSQL_8_0, "own_config = \"my.cnf\"")
+        + &variant("pg15", POSTGRES_15, "own_config = \"pg.conf\"")
         + &variant("pg18", POSTGRES_18, "");
     desk.write("p.toml", &format!("name = \"p\"\n{variants}{WORKLOAD}"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();

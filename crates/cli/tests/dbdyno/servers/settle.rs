@@ -29,8 +29,8 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_debt() {
     let desk = Desk::new();
     desk.write("my.cnf", MY_CNF);
     desk.write("postgresql.conf", POSTGRESQL_CONF);
-    let maria = variant("maria", MARIADB_10_11, "my_cnf = \"my.cnf\"");
-    let postgres = variant("postgres", POSTGRES_15, "postgresql_conf = \"postgresql.conf\"");
+    let maria = variant("maria", MARIADB_10_11, "own_config = \"my.cnf\"");
+    let postgres = variant("postgres", POSTGRES_15, "own_config = \"postgresql.conf\"");
     desk.write("p.toml", &plan(&format!("{maria}{postgres}"), "cap = \"10m\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let dir = desk.run_dir();
@@ -71,7 +71,7 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_debt() {
 fn a_server_that_does_not_settle_in_time_is_measured_anyway_and_the_report_says_so() {
     let desk = Desk::new();
     desk.write("my.cnf", MY_CNF);
-    let maria = variant("maria", MARIADB_10_11, "my_cnf = \"my.cnf\"");
+    let maria = variant("maria", MARIADB_10_11, "own_config = \"my.cnf\"");
     // No pause at all: one look, which proves nothing.
     desk.write("p.toml", &plan(&maria, "cap = \"0s\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);

@@ -40,8 +40,8 @@ fn logged(product: Product, workload: &str) -> Vec<Session> {
     desk.write("maria.cnf", "[mysqld]\ngeneral_log = ON\ngeneral_log_file = general.log\n");
     desk.write("pg.conf", "log_statement = all\n");
     let variant = match product {
-        Product::Mariadb => variant("a", MARIADB_10_11, "my_cnf = \"maria.cnf\""),
-        Product::Postgres => variant("a", POSTGRES_15, "postgresql_conf = \"pg.conf\""),
+        Product::Mariadb => variant("a", MARIADB_10_11, "own_config = \"maria.cnf\""),
+        Product::Postgres => variant("a", POSTGRES_15, "own_config = \"pg.conf\""),
     };
     let text = format!(
         "name = \"test\"\n[host]\nkeep_data = true\n{variant}\n[workload.{workload}\ntables = {TABLES}\n\

@@ -115,7 +115,7 @@ fn what_cannot_be_encrypted_is_refused_with_what_to_do() {
         desk.write("p.toml", &small_plan(variant, ""));
         desk.refusal(&desk.dbdyno(&["run", "p.toml"]))
     };
-    insta::assert_snapshot!(refused(&variant("a", POSTGRES_15, "tls = { ca = \"ca.pem\" }")), @"exit 2: error: variant a: dbdyno makes the certificates of a PostgreSQL that it starts, and checks them; leave ca, cert and key out of tls, and ssl_cert_file out of postgresql_conf");
+    insta::assert_snapshot!(refused(&variant("a", POSTGRES_15, "tls = { ca = \"ca.pem\" }")), @"exit 2: error: variant a: dbdyno makes the certificates of a PostgreSQL that it starts, and checks them; leave ca, cert and key out of tls, and ssl_cert_file out of own_config");
     insta::assert_snapshot!(refused(&variant("a", MYSQL_8_0, "tls = { ca = \"absent.pem\" }")), @"exit 2: error: variant a: TLS: cannot read certificates from FOLDER/absent.pem: I/O error: No such file or directory (os error 2)");
     desk.write("p.toml", &small_plan(&variant("a", MYSQL_5_6, "tls = { mode = \"require\" }"), ""));
     let ended = desk.dbdyno(&["run", "p.toml"]);

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::Family;
 use crate::server::launch::version_of;
-use crate::server::release::{ConfigProduct as Product, Release};
 use crate::server::{Base, Error};
+use dbdyno_products::mysql::{MARIADB, MYSQL, PERCONA};
+use dbdyno_products::{Product, Release};
 
 /// Where a server program lies: the prefix that the server calls its base directory, then the
 /// program.
@@ -35,7 +36,7 @@ const INSTALLERS: &[&str] = &[
 
 impl Base {
     pub(in crate::mysql) fn is_mariadb(&self) -> bool {
-        self.product == Product::MARIADB
+        self.product == MARIADB
     }
 }
 
@@ -88,14 +89,14 @@ fn first_with(prefix: &Path, candidates: &[&str], inside: &str) -> Option<PathBu
 }
 
 /// Reads `mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)`.
-fn parse_version(line: &str) -> Option<(Product, Release, String)> {
+fn parse_version(line: &str) -> Option<(&'static Product, Release, String)> {
     let text = line.split_once("Ver ")?.1.split_whitespace().next()?;
     let product = if line.contains("MariaDB") {
-        Product::MARIADB
+        MARIADB
     } else if line.contains("Percona") {
-        Product::PERCONA
+        PERCONA
     } else {
-        Product::MYSQL
+        MYSQL
     };
     Some((product, Release::parse(text)?, text.to_owned()))
 }
@@ -103,12 +104,16 @@ fn parse_version(line: &str) -> Option<(Product, Release, String)> {
 #[cfg(test)]
 impl Base {
     /// A base directory that exists on no disk, for tests of pure parts.
-    pub(super) fn sample(product: Product, version: (u32, u32, u32)) -> Self {
+    pub(super) fn sample(product: &'static Product, version: (u32, u32, u32)) -> Self {
         Self::sample_in(Path::new("/s/base"), product, version)
     }
 
     /// The same for one that may exist.
-    pub(crate) fn sample_in(path: &Path, product: Product, (major, minor, patch): (u32, u32, u32)) -> Self {
+    pub(crate) fn sample_in(
+        path: &Path,
+        product: &'static Product,
+        (major, minor, patch): (u32, u32, u32),
+    ) -> Self {
         let path = path.to_path_buf();
         Self {
             family: Family::Mysql,

@@ -110,6 +110,9 @@ fn quiet_options(base: &Base, start: &mut StartOptions) {
     }
 }
 
+/// Where the plugins of engines come in packages of their own.
+const PACKAGED: &str = "MariaDB of Debian: package mariadb-plugin-rocksdb";
+
 /// MyRocks is a plugin that must be loaded at start: loaded later, MariaDB 10.11 and 11.8 abort.
 fn engine_option(base: &Base, my_cnf: &MyCnf, engine: &str) -> Result<Option<String>, Error> {
     if !engine.eq_ignore_ascii_case("rocksdb") || my_cnf.mentions("plugin_load", "rocksdb") {
@@ -119,7 +122,7 @@ fn engine_option(base: &Base, my_cnf: &MyCnf, engine: &str) -> Result<Option<Str
     let there = base.plugin_dir.as_deref().is_some_and(|folder| folder.join(plugin).exists());
     if !there && !my_cnf.sets("plugin_dir") {
         let (engine, plugin) = (engine.to_owned(), plugin.to_owned());
-        return Err(Error::NoPlugin { engine, plugin, base: base.path.clone() });
+        return Err(Error::NoPlugin { engine, plugin, base: base.path.clone(), packaged: PACKAGED });
     }
     Ok(Some(format!("--plugin-load-add={plugin}")))
 }
@@ -133,9 +136,10 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::server::release::ConfigProduct as Product;
+    use dbdyno_products::Product;
+    use dbdyno_products::mysql::{MARIADB, MYSQL};
 
-    fn options(product: Product, version: (u32, u32, u32), my_cnf: &MyCnf) -> String {
+    fn options(product: &'static Product, version: (u32, u32, u32), my_cnf: &MyCnf) -> String {
         let [data_dir, socket, tmp_dir, log] = ["/d", "/t/s", "/t/tmp", "/l/server.log"].map(Path::new);
         let places = Places { data_dir, socket, tmp_dir, log };
         let base = Base::sample(product, version);
@@ -156,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_old_server_gets_no_option_that_it_does_not_know() {
-        insta::assert_snapshot!(options(Product::MYSQL, (5, 6, 24), &MyCnf::default()), @r"
+        insta::assert_snapshot!(options(MYSQL, (5, 6, 24), &MyCnf::default()), @r"
         --no-defaults
         --basedir=/s/base
         --datadir=/d
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn mysql_8_opens_no_second_port_and_needs_no_folder_of_a_package() {
-        let text = options(Product::MYSQL, (8, 0, 31), &MyCnf::default());
+        let text = options(MYSQL, (8, 0, 31), &MyCnf::default());
         assert!(text.contains("--mysqlx=OFF") && text.contains("--secure-file-priv=NULL"), "{text}");
         assert!(!text.contains("ssl"), "{text}");
     }
@@ -182,7 +186,7 @@ mod tests {
     fn certificates_of_the_run_take_the_place_of_no_tls() {
         let [authority, certificate, key] = ["/t/ca", "/t/c", "/t/k"].map(PathBuf::from);
         let files = CertificateFiles { authority, certificate, key };
-        let base = Base::sample(Product::MARIADB, (10, 11, 5));
+        let base = Base::sample(MARIADB, (10, 11, 5));
         insta::assert_snapshot!(with_tls(&base, &MyCnf::default(), Some(&files), StartOptions::default()), @r"
         --loose-ssl-ca=/t/ca
         --loose-ssl-cert=/t/c
@@ -193,20 +197,20 @@ mod tests {
 
     #[test]
     fn mariadb_runs_without_tls_unless_the_option_file_speaks_of_it() {
-        let text = options(Product::MARIADB, (11, 8, 6), &MyCnf::default());
+        let text = options(MARIADB, (11, 8, 6), &MyCnf::default());
         assert!(text.contains("--skip-ssl\n# TLS is off"), "{text}");
         assert!(!text.contains("mysqlx") && !text.contains("secure"), "{text}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         std::fs::write(&path, "[mariadb]\nssl_cert = c.pem\n").unwrap();
-        let my_cnf = MyCnf::read(&path, &Base::sample(Product::MARIADB, (11, 8, 6))).unwrap();
-        let text = options(Product::MARIADB, (11, 8, 6), &my_cnf);
+        let my_cnf = MyCnf::read(&path, &Base::sample(MARIADB, (11, 8, 6))).unwrap();
+        let text = options(MARIADB, (11, 8, 6), &my_cnf);
         assert!(text.starts_with("--defaults-file=/") && !text.contains("skip-ssl"), "{text}");
     }
 
     #[test]
     fn an_engine_that_the_build_lacks_is_named_before_anything_starts() {
-        let base = Base::sample(Product::MARIADB, (10, 11, 5));
+        let base = Base::sample(MARIADB, (10, 11, 5));
         let error = engine_option(&base, &MyCnf::default(), "rocksdb").unwrap_err().to_string();
         insta::assert_snapshot!(error, @"engine rocksdb needs the plugin ha_rocksdb.so, which is not in /s/base; use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)");
     }

@@ -186,23 +186,23 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::release::ConfigProduct as Product;
+    use dbdyno_products::mysql::{MARIADB, MYSQL, PERCONA};
 
     #[test]
     fn new_mysql_initialises_itself_and_a_build_without_any_way_says_what_it_lacks() {
-        assert_eq!(method(&Base::sample(Product::MYSQL, (5, 7, 22))).unwrap(), InitMethod::Initialize);
-        assert_eq!(method(&Base::sample(Product::PERCONA, (8, 0, 35))).unwrap(), InitMethod::Initialize);
-        let message = method(&Base::sample(Product::MARIADB, (10, 1, 23))).unwrap_err().to_string();
+        assert_eq!(method(&Base::sample(MYSQL, (5, 7, 22))).unwrap(), InitMethod::Initialize);
+        assert_eq!(method(&Base::sample(PERCONA, (8, 0, 35))).unwrap(), InitMethod::Initialize);
+        let message = method(&Base::sample(MARIADB, (10, 1, 23))).unwrap_err().to_string();
         insta::assert_snapshot!(message, @"/s/base has no installer: looked for bin or scripts/mariadb-install-db, mysql_install_db, /s/base/share/mysql_system_tables.sql; use a base directory that was not stripped of its share folder");
     }
 
     #[test]
     fn installers_get_no_option_that_they_do_not_know() {
         let options = |product, version| installer_options(&Base::sample(product, version)).join(" ");
-        assert_eq!(options(Product::MYSQL, (5, 5, 34)), "--force");
-        assert_eq!(options(Product::MYSQL, (5, 6, 14)), "--force --skip-name-resolve");
-        assert_eq!(options(Product::MARIADB, (10, 1, 23)), "--force --skip-name-resolve");
+        assert_eq!(options(MYSQL, (5, 5, 34)), "--force");
+        assert_eq!(options(MYSQL, (5, 6, 14)), "--force --skip-name-resolve");
+        assert_eq!(options(MARIADB, (10, 1, 23)), "--force --skip-name-resolve");
         let new = "--force --skip-name-resolve --auth-root-authentication-method=normal --skip-test-db";
-        assert_eq!(options(Product::MARIADB, (10, 11, 5)), new);
+        assert_eq!(options(MARIADB, (10, 11, 5)), new);
     }
 }

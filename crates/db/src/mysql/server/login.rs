@@ -4,19 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dbdyno_model::{TlsMode, TlsSettings};
+use dbdyno_products::mysql::FACTS;
 
 use super::option_file::{self, Item};
 use crate::server::Error;
-use crate::server::family::{FileLogin, TlsOption};
+use crate::server::family::FileLogin;
 use crate::server::tls_options::TlsOptions;
-
-/// The words of MySQL's own tools; in option files with `_`.
-pub(super) const TLS_OPTIONS: &[(&str, TlsOption)] = &[
-    ("ssl-mode", TlsOption::Mode),
-    ("ssl-ca", TlsOption::Ca),
-    ("ssl-cert", TlsOption::Cert),
-    ("ssl-key", TlsOption::Key),
-];
 
 /// User and password of the `[client]` group of an option file.
 pub(in crate::mysql) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
@@ -51,7 +44,7 @@ pub(in crate::mysql) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, 
         if group == "client" {
             take_switch(&mut tls, &name, value.as_deref());
         }
-        let known = TLS_OPTIONS.iter().find(|(known, _)| known.replace('-', "_") == name);
+        let known = FACTS.tls_options.iter().find(|(known, _)| known.replace('-', "_") == name);
         if let (Some((_, option)), Some(value), "client") = (known, value, group.as_str()) {
             tls.take(*option, &value).map_err(wrong)?;
         }

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::option_file::{self, Item};
-use crate::server::release::{ConfigProduct as Product, Release};
 use crate::server::{Base, Error};
+use dbdyno_products::Release;
+use dbdyno_products::mysql::MARIADB;
 
 /// Settings that a data directory is made with and that a later start cannot change, or without
 /// which initialising may fail on this machine (native AIO).
@@ -88,7 +89,7 @@ impl MyCnf {
 
     /// The settings that the data directory must be made with, as command line options.
     pub(super) fn initial_options(&self, base: &Base) -> Vec<String> {
-        let old = base.product != Product::MARIADB && !base.release.at_least(5, 6);
+        let old = base.product != MARIADB && !base.release.at_least(5, 6);
         let wanted = |name: &str| {
             FIXED_AT_INITIALISATION.contains(&plain(name))
                 || (old && FIXED_IN_MYSQL_55.contains(&plain(name)))
@@ -181,9 +182,12 @@ fn option_files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_products::Product;
+    use dbdyno_products::mysql::MYSQL;
+
     use super::*;
 
-    fn read(text: &str, product: Product, version: (u32, u32, u32)) -> Result<MyCnf, Error> {
+    fn read(text: &str, product: &'static Product, version: (u32, u32, u32)) -> Result<MyCnf, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         std::fs::write(&path, text.replace("FOLDER", folder.path().to_str().unwrap())).unwrap();
@@ -196,8 +200,8 @@ mod tests {
         let text = "[client]\nuser=x\n[mysqld]\ninnodb-page-size=4k\ninnodb_buffer_pool_size=1G\n\
                     innodb_log_file_size=64M\n!include FOLDER/more.cnf\n[mysqld-5.5]\nlower_case_table_names=1\n";
         let options = |version| {
-            let base = Base::sample(Product::MYSQL, version);
-            read(text, Product::MYSQL, version).unwrap().initial_options(&base).join(" ")
+            let base = Base::sample(MYSQL, version);
+            read(text, MYSQL, version).unwrap().initial_options(&base).join(" ")
         };
         assert_eq!(options((5, 6, 24)), "--innodb_page_size=4k --innodb_undo_tablespaces=3");
         assert_eq!(
@@ -209,17 +213,17 @@ mod tests {
     #[test]
     fn groups_of_mariadb_are_read_by_mariadb_only() {
         let text = "[mariadb-10.11]\nssl-cert=x.pem\n";
-        assert!(read(text, Product::MARIADB, (10, 11, 5)).unwrap().sets("ssl"));
-        assert!(!read(text, Product::MARIADB, (10, 5, 5)).unwrap().sets("ssl"));
-        assert!(!read(text, Product::MYSQL, (8, 0, 31)).unwrap().sets("ssl"));
+        assert!(read(text, MARIADB, (10, 11, 5)).unwrap().sets("ssl"));
+        assert!(!read(text, MARIADB, (10, 5, 5)).unwrap().sets("ssl"));
+        assert!(!read(text, MYSQL, (8, 0, 31)).unwrap().sets("ssl"));
     }
 
     #[test]
     fn data_outside_the_data_directory_is_refused() {
         let text = "[mysqld]\nloose-innodb_log_group_home_dir = /mnt/redo\n";
-        let message = read(text, Product::MYSQL, (8, 0, 31)).unwrap_err().to_string();
+        let message = read(text, MYSQL, (8, 0, 31)).unwrap_err().to_string();
         assert!(message.contains("innodb_log_group_home_dir is an absolute path"), "{message}");
-        assert!(read("[mysqld]\nlog_bin = binlog\n", Product::MYSQL, (8, 0, 31)).is_ok());
+        assert!(read("[mysqld]\nlog_bin = binlog\n", MYSQL, (8, 0, 31)).is_ok());
     }
 
     #[test]
@@ -227,7 +231,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("options");
         std::fs::write(&path, "[mysqld]\n").unwrap();
-        let read = |version| MyCnf::read(&path, &Base::sample(Product::MYSQL, version));
+        let read = |version| MyCnf::read(&path, &Base::sample(MYSQL, version));
         let message = read((5, 5, 9)).unwrap_err().to_string();
         assert!(
             message.ends_with("MySQL 5.5.9 crashes on a name without ending; call the file my.cnf"),
@@ -238,7 +242,7 @@ mod tests {
 
     #[test]
     fn an_absent_file_is_named() {
-        let base = Base::sample(Product::MYSQL, (8, 0, 31));
+        let base = Base::sample(MYSQL, (8, 0, 31));
         let message = MyCnf::read(Path::new("/nowhere/my.cnf"), &base).unwrap_err().to_string();
         assert_eq!(message, "option file /nowhere/my.cnf: No such file or directory (os error 2)");
     }

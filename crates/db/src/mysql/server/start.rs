@@ -104,14 +104,14 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::server::release::ConfigProduct;
+    use dbdyno_products::mysql::MARIADB;
 
     #[test]
     fn how_files_are_written_makes_no_other_template() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
         fs::write(folder.path().join("bin/mysqld"), "1").unwrap();
-        let base = Base::sample_in(folder.path(), ConfigProduct::MARIADB, (10, 11, 5));
+        let base = Base::sample_in(folder.path(), MARIADB, (10, 11, 5));
         let hash = |options: &[&str]| {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             key(&base, &options).unwrap().hash

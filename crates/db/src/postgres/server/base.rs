@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::Family;
 use crate::server::launch::version_of;
-use crate::server::release::{ConfigProduct, Release};
 use crate::server::{Base, Error};
+use dbdyno_products::Release;
+use dbdyno_products::postgres::POSTGRESQL;
 
 /// Where the programs of distribution packages lie, in a folder for each major version.
 const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
@@ -23,9 +24,9 @@ pub(in crate::postgres) fn open(path: &Path) -> Result<Option<Base>, Error> {
         path: path.to_path_buf(),
         prefix: path.to_path_buf(),
         program,
-        product: ConfigProduct::POSTGRESQL,
+        product: POSTGRESQL,
         release: Release::parse(&version).unwrap_or_default(),
-        title: format!("{} {version}", ConfigProduct::POSTGRESQL),
+        title: format!("{} {version}", POSTGRESQL),
         version,
         plugin_dir: None,
         installer: Some(programs.join("initdb")),

@@ -8,6 +8,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use dbdyno_products::postgres::POSTGRESQL;
 use nix::unistd::{User, chown};
 
 use crate::server::Error;
@@ -38,7 +39,7 @@ impl Runner {
         if !nix::unistd::geteuid().is_root() {
             return Ok(Self { other: None, setpriv, closed: None });
         }
-        let no_user = |why: String| Error::NoUser { why };
+        let no_user = |why: String| Error::NoUser { product: POSTGRESQL.name, why };
         if setpriv.is_none() {
             return Err(no_user("needs setpriv (package util-linux), which is not there".to_owned()));
         }

@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use dbdyno_model::TlsSettings;
+use dbdyno_products::TlsOption;
 
 use super::{decoded, wrong};
 use crate::Family;
 use crate::server::Error;
-use crate::server::family::TlsOption;
 use crate::server::tls_options::{SYSTEM_ROOTS, TlsOptions};
 
 /// Words of an address that are known for servers of every kind.

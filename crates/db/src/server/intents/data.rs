@@ -7,8 +7,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use super::span::Span;
-use crate::Family;
-use crate::server::release::{ConfigProduct, Release};
+use dbdyno_products::{ALL, Product, Release};
 
 const INTENTS: [&str; 2] = [include_str!("innodb.toml"), include_str!("other.toml")];
 
@@ -58,7 +57,7 @@ pub(crate) struct Intent {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenderRule {
-    pub(crate) on: Vec<ConfigProduct>,
+    pub(crate) on: Vec<&'static Product>,
     #[serde(flatten)]
     pub(crate) span: Span,
     /// Only when the benchmark's tables are of this engine.
@@ -81,7 +80,7 @@ pub(crate) struct RenderRule {
 pub(crate) struct Absent {
     /// Every product when empty.
     #[serde(default)]
-    pub(crate) on: Vec<ConfigProduct>,
+    pub(crate) on: Vec<&'static Product>,
     #[serde(flatten)]
     pub(crate) span: Span,
     pub(crate) value: String,
@@ -91,7 +90,7 @@ pub(crate) struct Absent {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limit {
-    pub(crate) on: Vec<ConfigProduct>,
+    pub(crate) on: Vec<&'static Product>,
     #[serde(flatten)]
     pub(crate) span: Span,
     #[serde(default)]
@@ -136,16 +135,16 @@ struct IntentFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OptionFile {
-    checked: BTreeMap<ConfigProduct, Vec<String>>,
-    option: BTreeMap<String, BTreeMap<ConfigProduct, Vec<OptionRange>>>,
+    checked: BTreeMap<&'static Product, Vec<String>>,
+    option: BTreeMap<String, BTreeMap<&'static Product, Vec<OptionRange>>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Data {
     /// In the order in which they are rendered: of two that set the same option the later wins.
     pub(crate) intents: Vec<Intent>,
-    options: BTreeMap<(ConfigProduct, String), Vec<OptionRange>>,
-    checked: BTreeMap<ConfigProduct, Vec<String>>,
+    options: BTreeMap<(&'static Product, String), Vec<OptionRange>>,
+    checked: BTreeMap<&'static Product, Vec<String>>,
 }
 
 impl Data {
@@ -154,7 +153,7 @@ impl Data {
         DATA.get_or_init(|| {
             let intents = INTENTS.iter().flat_map(|text| parsed::<IntentFile>(text).intent).collect();
             let (mut options, mut checked) = (BTreeMap::new(), BTreeMap::new());
-            let texts = Family::with_servers().chain([Family::EMBEDDED]).map(|family| family.facts().options);
+            let texts = ALL.iter().map(|family| family.config_options);
             for file in texts.map(parsed::<OptionFile>) {
                 checked.extend(file.checked);
                 for (name, products) in file.option {
@@ -173,23 +172,23 @@ impl Data {
 
     /// In which versions of `product` the option exists. Percona Server has MySQL's where it has no
     /// entry of its own.
-    pub(crate) fn ranges(&self, product: ConfigProduct, option: &str) -> &[OptionRange] {
+    pub(crate) fn ranges(&self, product: &'static Product, option: &str) -> &[OptionRange] {
         let of = |product| self.options.get(&(product, option.to_owned())).map(Vec::as_slice);
-        of(product).or_else(|| of(product.0.base?)).unwrap_or_default()
+        of(product).or_else(|| of(product.base?)).unwrap_or_default()
     }
 
     /// The option in one version, if it exists there.
     pub(crate) fn option(
         &self,
-        product: ConfigProduct,
+        product: &'static Product,
         version: Release,
         name: &str,
     ) -> Option<&OptionRange> {
         self.ranges(product, name).iter().find(|range| range.span.holds(version))
     }
 
-    pub(crate) fn names(&self, product: ConfigProduct) -> Vec<&str> {
-        let of = |of: &ConfigProduct| of.covers(product);
+    pub(crate) fn names(&self, product: &'static Product) -> Vec<&str> {
+        let of = |of: &&'static Product| of.covers(product);
         let names = self.options.keys().filter(|(product, _)| of(product)).map(|(_, name)| name.as_str());
         let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
@@ -198,7 +197,7 @@ impl Data {
     }
 
     /// Versions of `product` that the data was compared with.
-    pub(crate) fn checked(&self, product: ConfigProduct) -> &[String] {
+    pub(crate) fn checked(&self, product: &'static Product) -> &[String] {
         self.checked.get(&product).map(Vec::as_slice).unwrap_or_default()
     }
 }

@@ -18,8 +18,8 @@ mod span;
 mod value;
 
 use data::Data;
+use dbdyno_products::{Product, Release};
 
-pub use crate::server::release::{ConfigProduct, Release};
 pub use config::{Intents, WHERE_POSSIBLE};
 pub use data::{OptionRange, OptionState};
 pub use render::render;
@@ -28,17 +28,17 @@ pub use server::{ConfigServer, Plugins};
 pub use value::same_value;
 
 /// Names of all options of `product` that the data knows, in alphabetical order.
-pub fn option_names(product: ConfigProduct) -> Vec<&'static str> {
+pub fn option_names(product: &'static Product) -> Vec<&'static str> {
     Data::get().names(product)
 }
 
 /// An option in one version of a product, with its default there; `None` where it does not exist or
 /// is not in the data.
-pub fn option_at(product: ConfigProduct, version: Release, option: &str) -> Option<&'static OptionRange> {
+pub fn option_at(product: &'static Product, version: Release, option: &str) -> Option<&'static OptionRange> {
     Data::get().option(product, version, option)
 }
 
 /// Versions of `product` that the data was compared with.
-pub fn checked(product: ConfigProduct) -> &'static [String] {
+pub fn checked(product: &'static Product) -> &'static [String] {
     Data::get().checked(product)
 }

@@ -3,12 +3,12 @@
 
 use super::data::{Data, Intent, OptionState, RenderRule};
 use super::span::{Span, joined, words};
-use crate::server::release::ConfigProduct;
+use dbdyno_products::Product;
 
 /// Versions of `product` in which some rule of `intent` can render the value that `fits` picks.
 pub(crate) fn spans(
     intent: &Intent,
-    product: ConfigProduct,
+    product: &'static Product,
     fits: impl Fn(&RenderRule) -> bool,
 ) -> Vec<Span> {
     let rules = intent.way.iter().filter(|rule| rule.on.iter().any(|on| on.covers(product)) && fits(rule));
@@ -17,7 +17,7 @@ pub(crate) fn spans(
 
 /// Versions of `product` in which `rule` can be rendered: where all of its options exist and do
 /// something. With a value only that value's options count.
-pub(crate) fn rule_spans(rule: &RenderRule, product: ConfigProduct, word: Option<&str>) -> Vec<Span> {
+pub(crate) fn rule_spans(rule: &RenderRule, product: &'static Product, word: Option<&str>) -> Vec<Span> {
     let of_values = rule.values.iter().filter(|(value, _)| word.is_none_or(|word| word == value.as_str()));
     let sets: Vec<_> = rule.set.iter().chain(of_values.map(|(_, set)| set)).collect();
     sets.iter()
@@ -32,7 +32,7 @@ pub(crate) fn rule_spans(rule: &RenderRule, product: ConfigProduct, word: Option
 
 /// Where the option exists and does something. What is rendered as a bare word (`skip_log_bin`) is
 /// no variable of its own.
-fn existing(product: ConfigProduct, option: &str) -> Vec<Span> {
+fn existing(product: &'static Product, option: &str) -> Vec<Span> {
     let option = option.strip_prefix("skip_").unwrap_or(option);
     let ranges = Data::get().ranges(product, option).iter();
     ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
@@ -42,16 +42,16 @@ fn existing(product: ConfigProduct, option: &str) -> Vec<Span> {
 /// rendered.
 pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
-    let as_base = |heir: &ConfigProduct| heir.0.base.is_some_and(|base| of(base) == of(*heir));
+    let as_base = |heir: &&'static Product| heir.base.is_some_and(|base| of(base) == of(*heir));
     let mut parts = Vec::new();
-    for product in ConfigProduct::all().filter(|product| !as_base(product)) {
+    for product in Product::all().filter(|product| !as_base(product)) {
         let found = of(product);
         if found.is_empty() {
             continue;
         }
         let is_alike =
-            |other: &ConfigProduct| *other == product || (other.0.base == Some(product) && as_base(other));
-        let names = ConfigProduct::all().filter(|other| is_alike(other)).map(|other| other.to_string());
+            |other: &&'static Product| *other == product || (other.base == Some(product) && as_base(other));
+        let names = Product::all().filter(|other| is_alike(other)).map(|other| other.to_string());
         let name = names.collect::<Vec<_>>().join(" and ");
         let versions = words(&found);
         parts.push(if versions.is_empty() { name } else { format!("{name} {versions}") });

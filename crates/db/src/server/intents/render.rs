@@ -114,7 +114,9 @@ fn works(server: &ConfigServer, option: &str) -> bool {
 /// The engine or plugin that `rule` needs and this variant or build does not have.
 fn lacks(server: &ConfigServer, rule: &RenderRule) -> Option<String> {
     if let Some(engine) = rule.engine.as_ref().filter(|engine| **engine != server.engine) {
-        return Some(format!("it applies only to {engine} tables: set engine = \"{engine}\" in the variant"));
+        return Some(format!(
+            "it applies only to {engine} tables: set options.engine = \"{engine}\" in the variant"
+        ));
     }
     let plugin = rule.plugin.as_ref().filter(|plugin| !server.has_plugin(plugin))?;
     Some(format!("it needs the plugin {plugin}, which this build of {} does not have", server.title))

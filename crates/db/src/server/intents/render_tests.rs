@@ -1,7 +1,9 @@
 //! Tests of rendering: the same intents on many versions, and what is refused.
 
 use super::*;
-use crate::server::intents::{ConfigProduct, Plugins};
+use dbdyno_products::Product;
+
+use crate::server::intents::Plugins;
 
 fn server(name: &str) -> ConfigServer {
     ConfigServer::named(name, "innodb").unwrap()
@@ -154,7 +156,7 @@ fn a_server_without_the_thing_fulfils_its_absence() {
 fn engines_and_plugins_that_an_intent_needs_are_named() {
     let said = refusal(&server("mariadb-11.8.6"), "rocksdb_block_cache = '1 GiB'");
     insta::assert_snapshot!(said, @r#"
-    rocksdb_block_cache = 1 GiB: it applies only to rocksdb tables: set engine = "rocksdb" in the variant
+    rocksdb_block_cache = 1 GiB: it applies only to rocksdb tables: set options.engine = "rocksdb" in the variant
     MariaDB 11.8.6 cannot do this: leave it out, or put it under [where_possible] to have it on the servers that can
     "#);
     let rocksdb = ConfigServer::named("mariadb-11.8.6", "rocksdb").unwrap();
@@ -254,11 +256,11 @@ fn every_way_of_the_data_can_be_rendered_somewhere() {
         for rule in intent.way.iter().chain(&intent.also) {
             for product in &rule.on {
                 for word in rule.values.keys() {
-                    let spans = possible::rule_spans(rule, *product, Some(word));
+                    let spans = possible::rule_spans(rule, product, Some(word));
                     assert!(!spans.is_empty(), "{} = {word} on {product}", intent.name);
                 }
                 assert!(
-                    !possible::rule_spans(rule, *product, None).is_empty(),
+                    !possible::rule_spans(rule, product, None).is_empty(),
                     "{} on {product}",
                     intent.name
                 );
@@ -275,7 +277,7 @@ fn every_way_of_the_data_can_be_rendered_somewhere() {
 /// Ranges that overlap would make a default ambiguous.
 #[test]
 fn ranges_of_an_option_do_not_overlap() {
-    for product in ConfigProduct::all() {
+    for product in Product::all() {
         for name in Data::get().names(product) {
             let spans: Vec<_> = Data::get().ranges(product, name).iter().map(|range| range.span).collect();
             for (index, span) in spans.iter().enumerate() {

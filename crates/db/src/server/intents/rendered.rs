@@ -1,9 +1,9 @@
 //! How one server is set: the options that intents became, its own option file over them, and the
 //! file that both make.
 
-use super::ConfigProduct;
 use super::server::ConfigServer;
 use super::value::same_value;
+use dbdyno_products::Product;
 
 /// One option, and the intent that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Setting {
 /// A config for one server: what its option file says and what its data directory is made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    pub product: ConfigProduct,
+    pub product: &'static Product,
     /// Product and version for people.
     pub title: String,
     /// Names and values of the intents, as a plan writes them; `None` where it asks for none.
@@ -153,7 +153,7 @@ impl Rendered {
 
     fn text_of_intents(&self) -> String {
         let mut text = format!("# For {}, from the config of the plan.\n", self.title);
-        text.push_str(self.product.0.file_form.0);
+        text.push_str(self.product.family().option_file_form.0);
         for setting in &self.initdb {
             let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
             text.push_str(&format!("# {} (initdb {}{value})\n", setting.intent, setting.name));
@@ -170,7 +170,7 @@ impl Rendered {
     }
 
     fn line(&self, setting: &Setting) -> String {
-        let (statement, name) = (self.product.0.file_form.1, &setting.name);
+        let (statement, name) = (self.product.family().option_file_form.1, &setting.name);
         match &setting.value {
             Some(value) => format!("{statement}{name} = {value}\n"),
             None => format!("{name}\n"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::server::Base;
-use crate::server::release::{ConfigProduct, Release};
+use dbdyno_products::{EMBEDDED, Product, Release};
 
 /// What is known of a build's loadable plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Plugins {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigServer {
-    pub product: ConfigProduct,
+    pub product: &'static Product,
     pub version: Release,
     /// Product and version for people.
     pub title: String,
@@ -36,7 +36,7 @@ impl ConfigServer {
     /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`;
     /// `mysql-9-sid` is the newest of 9. `None` when the name does not say.
     pub fn named(name: &str, engine: &str) -> Option<Self> {
-        let (product, rest) = ConfigProduct::named(name)?;
+        let (product, rest) = Product::of_build(name)?;
         let mut version = Release::parse(rest)?;
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let said = rest[..end].split('.').count();
@@ -47,9 +47,9 @@ impl ConfigServer {
 
     pub fn embedded() -> Self {
         Self {
-            product: ConfigProduct::EMBEDDED,
+            product: EMBEDDED.products[0],
             version: Release([3, 0, 0]),
-            title: ConfigProduct::EMBEDDED.to_string(),
+            title: EMBEDDED.products[0].to_string(),
             engine: String::new(),
             plugins: Plugins::In(None),
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::server::release::Release;
+use dbdyno_products::Release;
 
 /// Versions from `from` to before `until`; open where one is left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::server::Base;
-use crate::server::release::ConfigProduct;
+use dbdyno_products::mysql::MYSQL;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -38,7 +38,7 @@ impl Desk {
     }
 
     fn key(&self, option: &str) -> Key {
-        let base = Base::sample_in(&self.base_dir(), ConfigProduct::MYSQL, (8, 0, 31));
+        let base = Base::sample_in(&self.base_dir(), MYSQL, (8, 0, 31));
         Key::new(&base, "", &[option.to_owned()], None).unwrap()
     }
 

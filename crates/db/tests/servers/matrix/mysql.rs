@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use dbdyno_db::mysql::{Options, Secret};
-use dbdyno_db::server::intents::ConfigProduct;
 use dbdyno_db::server::{Base, Server};
 use dbdyno_db::{AnySession, Class, Param, Session};
+use dbdyno_products::mysql::MARIADB;
 
 use super::client::{BIG, KEPT, TestClient, TestServer};
 use crate::support::{block_on, new_folder, with_options};
@@ -42,7 +42,7 @@ async fn greeting(client: &mut TestClient, base: &Base) {
     let AnySession::Mysql(session) = &client.session else { panic!("another driver") };
     let (version, id) = (session.server_version().to_owned(), session.connection_id());
     assert!(version.starts_with(&base.release.to_string()), "{}: {version}", client.name);
-    assert_eq!(session.is_mariadb(), (base.product == ConfigProduct::MARIADB), "{}", client.name);
+    assert_eq!(session.is_mariadb(), (base.product == MARIADB), "{}", client.name);
     assert_eq!(client.number("SELECT CONNECTION_ID()").await, i64::from(id));
     let row = client.row("SELECT @@autocommit, @@character_set_client, @@character_set_results").await;
     assert_eq!(row, ["1", "utf8mb4", "utf8mb4"], "{}", client.name);
@@ -181,7 +181,7 @@ async fn statements_end_with_their_session(client: &mut TestClient, root: &TestS
 }
 
 async fn logins(client: &mut TestClient, server: &Server, base: &Base) {
-    let mysql = |major, minor| base.product != ConfigProduct::MARIADB && base.release.at_least(major, minor);
+    let mysql = |major, minor| base.product != MARIADB && base.release.at_least(major, minor);
     let native = match (mysql(9, 0), mysql(8, 0)) {
         (true, _) => None, // MySQL 9 has no mysql_native_password
         (false, true) => Some("IDENTIFIED WITH mysql_native_password BY"),
@@ -215,7 +215,7 @@ async fn logins(client: &mut TestClient, server: &Server, base: &Base) {
         }
     }
     // The format of before MySQL 4.1, which only MySQL 5.5 still takes when no one asks for it.
-    if base.product != ConfigProduct::MARIADB && !base.release.at_least(5, 6) {
+    if base.product != MARIADB && !base.release.at_least(5, 6) {
         client.run("CREATE USER 'old'@'localhost'").await;
         client.run("SET PASSWORD FOR 'old'@'localhost' = OLD_PASSWORD('old')").await;
         let options = Options::socket(server.socket(), "old").with_password(Secret::new("old"));

@@ -1,10 +1,11 @@
 //! Existence and defaults: the data against a server to which nothing is said.
 
 use dbdyno_db::server::Base;
-use dbdyno_db::server::intents::{
-    ConfigProduct, ConfigServer, Release, checked, option_at, option_names, same_value,
-};
+use dbdyno_db::server::intents::{ConfigServer, checked, option_at, option_names, same_value};
 use dbdyno_db::{AnySession, Endpoint, Session, Target, sqlite};
+use dbdyno_products::Release;
+use dbdyno_products::postgres::POSTGRESQL;
+use dbdyno_products::sqlite::SQLITE;
 
 use super::facts::{self, How, Values};
 use crate::support::{block_on, new_folder};
@@ -19,7 +20,7 @@ pub(crate) fn check(name: &str, base: &Base) {
     // What is said to be checked is what this test has seen. Builds of distributions move on within
     // their line.
     let line = |release: Release| match server.product {
-        ConfigProduct::POSTGRESQL => (release.0[0], 0),
+        POSTGRESQL => (release.0[0], 0),
         _ => (release.0[0], release.0[1]),
     };
     let known = checked(server.product).iter().filter_map(|text| Release::parse(text));
@@ -64,11 +65,11 @@ pub(crate) fn check_sqlite() {
     sqlite::create_marked(&options).unwrap();
     let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
     let mut session: AnySession = block_on(endpoint.connect()).unwrap();
-    for option in option_names(ConfigProduct::SQLITE) {
+    for option in option_names(SQLITE) {
         let rows = block_on(session.rows(&format!("PRAGMA {option}"))).unwrap();
         let value =
             rows.into_iter().flatten().next().flatten().unwrap_or_else(|| panic!("no pragma {option}"));
-        let range = option_at(ConfigProduct::SQLITE, Release([3, 0, 0]), option).unwrap();
+        let range = option_at(SQLITE, Release([3, 0, 0]), option).unwrap();
         assert!(same_value(&range.default, &value), "{option} is {value:?}, in the data {:?}", range.default);
     }
 }

@@ -1,7 +1,8 @@
 //! Effect: a server started with the options that intents are rendered to runs with them.
 
 use dbdyno_db::server::Base;
-use dbdyno_db::server::intents::{ConfigProduct, ConfigServer, Intents, render, same_value};
+use dbdyno_db::server::intents::{ConfigServer, Intents, render, same_value};
+use dbdyno_products::postgres::POSTGRESQL;
 
 use super::facts::{self, How, Values};
 
@@ -120,7 +121,7 @@ pub(crate) fn check(name: &str, base: &Base) {
     for text in [BUSY, PLAIN] {
         let server = ConfigServer::of_base(base, facts::engine(base));
         let text = match server.product {
-            ConfigProduct::POSTGRESQL => text.replace("page_size = '8 KiB'\n", ""),
+            POSTGRESQL => text.replace("page_size = '8 KiB'\n", ""),
             _ => text.to_owned(),
         };
         let intents = Intents::from_table(&text.parse().unwrap()).unwrap();

@@ -9,7 +9,7 @@ server = "sqlite"
 [[variant]]
 name = "b"
 server = "mariadb-10.11"
-my_cnf = "b.cnf"
+own_config = "b.cnf"
 [workload.insert-benchmark]
 clients = 2
 "#;
@@ -47,7 +47,7 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 #[test]
 fn an_unknown_key_names_the_one_that_is_near() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?)");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?)");
+    insta::assert_snapshot!(broken("own_config = ", "  ownconfig = "), @"plan.toml:8:3: unknown key `ownconfig` (did you mean `own_config`?)");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?)");
     insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?)");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?)");
@@ -65,7 +65,7 @@ fn a_wrong_type_says_what_is_wanted() {
     insta::assert_snapshot!(broken("clients = 2", "pacing = \"bursts\""), @"plan.toml:10:10: `bursts` is not a value of this key (did you mean `burst`?); it takes even, poisson, burst");
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nmargin = \"2%\""), @r#"plan.toml:2:10: found string "2%" where a number is wanted"#);
     insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2", "[workload]\ninsert-benchmark = 1"), @"plan.toml:10:20: found integer `1` where a table is wanted");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npragmas = { cache_size = -2000 }"), @"plan.toml:5:26: found integer `-2000` where a text in quotes is wanted");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\noptions.pragmas = { cache_size = -2000 }"), @"plan.toml:5:19: variant `a` has an options.pragmas that does not fit: found integer `-2000` where a text in quotes is wanted");
 }
 
 #[test]
@@ -91,14 +91,13 @@ fn missing_keys_are_named() {
 fn variants_say_exactly_one_server_and_nothing_that_does_not_go_with_it() {
     insta::assert_snapshot!(broken("server = \"sqlite\"", ""), @"plan.toml:3:8: variant `a` has no server: set exactly one of server, basedir and address");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\naddress = \"mysql://h/d\""), @"plan.toml:5:11: variant `a` has server and address at once: set exactly one of server, basedir and address");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\nmy_cnf = \"a.cnf\""), @"plan.toml:5:10: variant `a` has my_cnf, which is only for a server that dbdyno starts (server or basedir)");
-    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "pragmas = { journal_mode = \"wal\" }"), @r#"plan.toml:8:11: variant `b` has pragmas, which is only for server = "sqlite""#);
-    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "password_env = \"PW\""), @"plan.toml:8:16: variant `b` has password_env, which is only for an address");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\nown_config = \"a.cnf\""), @"plan.toml:5:14: variant `a` has own_config, which is only for a server that dbdyno starts (server or basedir)");
+    insta::assert_snapshot!(broken("own_config = \"b.cnf\"", "options.pragmas = { journal_mode = \"wal\" }"), @"plan.toml:8:19: variant `b` has options.pragmas, which a MariaDB or MySQL server does not have; its options: engine, client_charset, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval");
+    insta::assert_snapshot!(broken("own_config = \"b.cnf\"", "password_env = \"PW\""), @"plan.toml:8:16: variant `b` has password_env, which is only for an address");
     insta::assert_snapshot!(broken("\"sqlite\"", "\"../evil\""), @"plan.toml:4:10: variant `a` has a server that is neither sqlite, null nor a name in the servers folder; for a path set basedir");
-    let key = "server = \"sqlite\"\npragmas = { key = \"hunter2;\" }";
-    insta::assert_snapshot!(broken("server = \"sqlite\"", key), @"plan.toml:5:11: variant `a` has a pragma that is not a name and a plain value: key");
-    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "my_cnf = \"b.cnf\"\npostgresql_conf = \"b.conf\""), @"plan.toml:9:19: variant `b` has my_cnf and postgresql_conf at once: a server reads only one of them");
-    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "engine = \"innodb; drop\""), @"plan.toml:8:10: variant `b` has an engine that is not a plain name such as innodb");
+    let key = "server = \"sqlite\"\noptions.pragmas = { key = \"hunter2;\" }";
+    insta::assert_snapshot!(broken("server = \"sqlite\"", key), @"plan.toml:5:19: variant `a` has a pragma that is not a name and a plain value: key");
+    insta::assert_snapshot!(broken("own_config = \"b.cnf\"", "options.engine = \"innodb; drop\""), @"plan.toml:8:18: variant `b` has an engine that is not a plain name such as innodb");
 }
 
 #[test]
@@ -151,7 +150,7 @@ fn a_password_in_an_address_is_refused_and_not_repeated() {
 fn columns_count_characters_not_bytes() {
     insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"plan.toml:11:1: unknown key `ä`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, create_table_options, protocol, clock, settle, settle_wait, verify, data, cold, sla_share, first_id");
     insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"plan.toml:10:1: unknown key `äöü`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, create_table_options, protocol, clock, settle, settle_wait, verify, data, cold, sla_share, first_id");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "pragmas = { \"ä\" = \"ö\", x = 1 }"), @"plan.toml:4:28: found integer `1` where a text in quotes is wanted");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "factors = { \"ä\" = \"ö\", x = 1 }"), @"plan.toml:4:28: found integer `1` where a text in quotes is wanted");
 }
 
 #[test]
@@ -162,9 +161,9 @@ fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
     insta::assert_snapshot!(overridden("workload.insert-benchmark.read_write_time", "30"), @r#"--set workload.insert-benchmark.read_write_time: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
     insta::assert_snapshot!(overridden("workload.insert-benchmark.rates", "[100, 0]"), @"--set workload.insert-benchmark.rates: rates holds 0: a background rate is at least 1 row a second");
     insta::assert_snapshot!(overridden("workload.tpcc.clients", "3"), @"--set workload.tpcc.clients: unknown key `tpcc`; known keys here: insert-benchmark, microbenchmarks, oltp, sysbench, pgbench, dbt3");
-    insta::assert_snapshot!(overridden("variant.c.my_cnf", "x.cnf"), @"--set variant.c.my_cnf: write variant.NAME.KEY with the name of a variant of the plan; it has `a`, `b`");
+    insta::assert_snapshot!(overridden("variant.c.own_config", "x.cnf"), @"--set variant.c.own_config: write variant.NAME.KEY with the name of a variant of the plan; it has `a`, `b`");
     insta::assert_snapshot!(overridden("variant.a", "x"), @"--set variant.a: write variant.NAME.KEY with the name of a variant of the plan; it has `a`, `b`");
-    insta::assert_snapshot!(overridden("variant.a.my_cnf", "x"), @"--set variant.a.my_cnf: variant `a` has my_cnf, which is only for a server that dbdyno starts (server or basedir)");
+    insta::assert_snapshot!(overridden("variant.a.own_config", "x"), @"--set variant.a.own_config: variant `a` has own_config, which is only for a server that dbdyno starts (server or basedir)");
     insta::assert_snapshot!(overridden("name.x", "1"), @"--set name.x: `name` in the plan is not a table, so it has no keys to set");
     insta::assert_snapshot!(overridden("host..x", "1"), @"--set host..x: the key must be a dotted path such as blocks or workload.NAME.KEY");
     insta::assert_snapshot!(overridden("", "1"), @"--set : the key must be a dotted path such as blocks or workload.NAME.KEY");
@@ -172,24 +171,39 @@ fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
 
 #[test]
 fn a_character_set_of_connections_is_a_word_and_only_for_mysqls_family() {
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\nclient_charset = \"latin1\""), @"plan.toml:5:18: variant `a` has client_charset, which is only for a MariaDB or MySQL server");
-    let word = |text: &str| broken("my_cnf = \"b.cnf\"", &format!("client_charset = \"{text}\""));
-    insta::assert_snapshot!(word("latin1; DROP"), @"plan.toml:8:18: variant `b` has a client_charset that is no name of a character set: write utf8mb4, latin1, or another of the server's SHOW CHARACTER SET");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\noptions.client_charset = \"latin1\""), @"plan.toml:5:26: variant `a` has options.client_charset, which SQLite does not have; its options: pragmas");
+    let word = |text: &str| broken("own_config = \"b.cnf\"", &format!("options.client_charset = \"{text}\""));
+    insta::assert_snapshot!(word("latin1; DROP"), @"plan.toml:8:26: variant `b` has a client_charset that is no name of a character set: write utf8mb4, latin1, or another of the server's SHOW CHARACTER SET");
     assert_eq!(word(""), word("é"));
 }
 
 #[test]
 fn the_key_of_a_server_is_for_addresses_of_mysqls_family_and_said_once() {
-    let started = |key: &str| broken("my_cnf = \"b.cnf\"", key);
-    insta::assert_snapshot!(started("server_public_key = \"k.pem\""), @"plan.toml:8:21: variant `b` has server_public_key, which is only for the address of a MariaDB or MySQL server");
-    insta::assert_snapshot!(started("allow_public_key_retrieval = true"), @"plan.toml:8:30: variant `b` has allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
+    let started = |key: &str| broken("own_config = \"b.cnf\"", key);
+    insta::assert_snapshot!(started("options.server_public_key = \"k.pem\""), @"plan.toml:8:29: variant `b` has options.server_public_key, which is only for the address of a MariaDB or MySQL server");
+    insta::assert_snapshot!(started("options.allow_public_key_retrieval = true"), @"plan.toml:8:38: variant `b` has options.allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
     let at = |keys: &str| broken("server = \"sqlite\"", &format!("address = \"mysql://u@h/d\"\n{keys}"));
-    insta::assert_snapshot!(at("allow_public_key_retrieval = true\nserver_public_key = \"k.pem\""), @"plan.toml:5:30: variant `a` has server_public_key and allow_public_key_retrieval at once: the given key is used; remove allow_public_key_retrieval");
+    insta::assert_snapshot!(at("options.allow_public_key_retrieval = true\noptions.server_public_key = \"k.pem\""), @"plan.toml:5:38: variant `a` has server_public_key and allow_public_key_retrieval at once: the given key is used; remove allow_public_key_retrieval");
+}
+
+#[test]
+fn an_option_that_the_servers_product_does_not_have_is_refused_with_those_that_it_has() {
+    let of = |server: &str, options: &str| {
+        broken("server = \"sqlite\"", &format!("{server}\noptions = {{ {options} }}"))
+    };
+    insta::assert_snapshot!(of("server = \"mysql-8.0.31\"", "enigne = \"rocksdb\""), @"plan.toml:5:22: variant `a` has options.enigne, which a MariaDB or MySQL server does not have (did you mean `engine`?); its options: engine, client_charset, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval");
+    insta::assert_snapshot!(of("server = \"pg-18\"", "engine = \"innodb\""), @"plan.toml:5:22: variant `a` has options.engine, and a PostgreSQL server has no options");
+    insta::assert_snapshot!(of("address = \"postgres://u@h/d\"", "session_track = true"), @"plan.toml:5:29: variant `a` has options.session_track, and a PostgreSQL server has no options");
+    insta::assert_snapshot!(of("address = \"mysql://u@h/d\"", "session_track = \"no\""), @r#"plan.toml:5:29: variant `a` has an options.session_track that does not fit: found string "no" where true or false is wanted"#);
+    insta::assert_snapshot!(of("server = \"mysql-8.0.31\"", "column_definitions = \"twice\""), @"plan.toml:5:34: variant `a` has an options.column_definitions that does not fit: `twice` is not a value of this key; it takes once, always");
+    insta::assert_snapshot!(of("server = \"null\"", "engine = \"innodb\""), @"plan.toml:5:11: variant `a` has options, which is only for a MariaDB, MySQL or PostgreSQL server and for sqlite");
+    let of_folder = GOOD.replacen("server = \"sqlite\"", "basedir = \"b\"\noptions.enigne = 1", 1);
+    assert!(parse(&of_folder, "plan.toml").is_ok(), "its product is known when it is opened");
 }
 
 #[test]
 fn tls_that_cannot_be_meant_is_refused() {
-    let with = |tls: &str| broken("my_cnf = \"b.cnf\"", tls);
+    let with = |tls: &str| broken("own_config = \"b.cnf\"", tls);
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\ntls = {}"), @"plan.toml:5:7: variant `a` has tls, which is only for a MariaDB, MySQL or PostgreSQL server");
     insta::assert_snapshot!(with("tls = { mode = \"require\", ca = \"ca.pem\" }"), @r#"plan.toml:8:7: variant `b` has tls with a ca, which only mode = "verify" uses: set mode = "verify", or leave ca out"#);
     insta::assert_snapshot!(with("tls = { cert = \"c.pem\" }"), @"plan.toml:8:7: variant `b` has tls with one of cert and key: a client certificate needs both files");

@@ -18,6 +18,9 @@ server = "mariadb-10.11"
 [[variant]]
 name = "lite"
 server = "sqlite"
+[[variant]]
+name = "there"
+address = "mysql://u@h/d"
 [workload.insert-benchmark]
 clients = 2
 "#;
@@ -58,16 +61,16 @@ fn tables_that_are_absent_are_made() {
 #[test]
 fn a_variant_is_found_by_its_longest_name() {
     let plan = with(&[
-        ("variant.ma-10.my_cnf", "a.cnf"),
-        ("variant.ma-10.11.my_cnf", "b.cnf"),
-        ("variant.lite.pragmas.journal_mode", "wal"),
-        ("variant.lite.pragmas.cache_size", "\"-2000\""),
+        ("variant.ma-10.own_config", "a.cnf"),
+        ("variant.ma-10.11.own_config", "b.cnf"),
+        ("variant.lite.options.pragmas.journal_mode", "wal"),
+        ("variant.lite.options.pragmas.cache_size", "\"-2000\""),
     ]);
-    let my_cnf = |index: usize| plan.variants[index].my_cnf.as_deref();
-    assert_eq!(my_cnf(0), Some(Path::new("a.cnf")));
-    assert_eq!(my_cnf(1), Some(Path::new("b.cnf")));
-    assert_eq!(plan.variants[2].pragmas["journal_mode"], "wal");
-    assert_eq!(plan.variants[2].pragmas["cache_size"], "-2000");
+    let own_config = |index: usize| plan.variants[index].own_config.as_deref();
+    assert_eq!(own_config(0), Some(Path::new("a.cnf")));
+    assert_eq!(own_config(1), Some(Path::new("b.cnf")));
+    assert_eq!(plan.variants[2].options["pragmas"]["journal_mode"], "wal");
+    assert_eq!(plan.variants[2].options["pragmas"]["cache_size"], "-2000");
 }
 
 #[test]
@@ -88,13 +91,16 @@ fn relative_paths_of_overrides_count_from_the_plans_folder_too() {
     let path = folder.path().join("plan.toml");
     std::fs::write(&path, PLAN).expect("a temporary file");
     let overrides = [
-        ("variant.ma-10.my_cnf".to_owned(), "a.cnf".to_owned()),
-        ("variant.ma-10.11.my_cnf".to_owned(), "/etc/b.cnf".to_owned()),
+        ("variant.ma-10.own_config".to_owned(), "a.cnf".to_owned()),
+        ("variant.ma-10.11.own_config".to_owned(), "/etc/b.cnf".to_owned()),
+        ("variant.there.options.server_public_key".to_owned(), "key.pem".to_owned()),
         ("host.data_dir".to_owned(), "data".to_owned()),
     ];
     let plan = read_with(&path, &overrides).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(plan.variants[0].my_cnf, Some(folder.path().join("a.cnf")));
-    assert_eq!(plan.variants[1].my_cnf.as_deref(), Some(Path::new("/etc/b.cnf")));
+    assert_eq!(plan.variants[0].own_config, Some(folder.path().join("a.cnf")));
+    assert_eq!(plan.variants[1].own_config.as_deref(), Some(Path::new("/etc/b.cnf")));
+    let key = folder.path().join("key.pem");
+    assert_eq!(plan.variants[3].options["server_public_key"].as_str(), key.to_str());
     assert_eq!(plan.host.data_dir, Some(folder.path().join("data")));
 }
 

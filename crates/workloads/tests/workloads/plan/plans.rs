@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_model::{ConfigPart, Published, TlsMode, TlsSettings};
 use dbdyno_plan::{QUICKSTART, cells, variants_without_figures, warnings};
+use dbdyno_products::VariantKind;
 use dbdyno_workloads::plans::{json_schema, parse, read_with};
 
 fn crate_folder() -> &'static Path {
@@ -113,7 +114,7 @@ fn option_files_of_shipped_plans_exist() {
                 ConfigPart::File(file) => Some(file),
                 ConfigPart::Intents(_) => None,
             });
-            for file in configs.chain(&variant.my_cnf).chain(&variant.postgresql_conf) {
+            for file in configs.chain(&variant.own_config) {
                 assert!(file.is_file(), "{} names {}", path.display(), file.display());
             }
         }
@@ -123,7 +124,7 @@ fn option_files_of_shipped_plans_exist() {
 #[test]
 fn the_quickstart_is_two_sqlite_variants_and_obeys_the_schema() {
     let plan = parse(QUICKSTART, "quickstart").expect("the built-in plan");
-    assert!(plan.variants.iter().all(|variant| variant.kind().is_embedded()));
+    assert!(plan.variants.iter().all(|variant| VariantKind::of(variant).is_embedded()));
     assert_eq!(cells(&plan).len(), 2);
     assert_eq!(plan.base_name(), "rollback");
     assert_eq!(schema_errors(QUICKSTART), "");

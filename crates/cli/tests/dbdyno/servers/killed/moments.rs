@@ -76,13 +76,13 @@ fn nothing_is_lost_or_left_when_dbdyno_is_killed_at_random_moments() {
     say(&format!("{SEED}={seed}"));
     let sqlite = |name: &str, mode: &str| {
         format!(
-            "[[variant]]\nname = \"{name}\"\nserver = \"sqlite\"\npragmas = {{ journal_mode = \"{mode}\", synchronous = \"off\" }}\n"
+            "[[variant]]\nname = \"{name}\"\nserver = \"sqlite\"\noptions.pragmas = {{ journal_mode = \"{mode}\", synchronous = \"off\" }}\n"
         )
     };
     let servers = |prefix, more| [variant("a", prefix, more), variant("b", prefix, "")];
     let products = [
         ("sqlite", [sqlite("a", "delete"), sqlite("b", "wal")]),
-        ("mariadb", servers(MARIADB_11_8, "my_cnf = \"my.cnf\"")),
+        ("mariadb", servers(MARIADB_11_8, "own_config = \"my.cnf\"")),
         ("postgres", servers(POSTGRES_15, "")),
     ];
     std::thread::scope(|scope| {

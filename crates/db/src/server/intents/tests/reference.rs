@@ -1,12 +1,15 @@
 //! The data as a page for people: intents by product and version, and the options with their
 //! defaults.
 
-use super::ConfigProduct;
 use super::data::{Data, Intent, Kind, OptionRange, OptionState, RenderRule};
 use super::possible::rule_spans;
 use super::span::{Span, joined, subtracted};
 use super::value::words_of;
-use crate::server::release::Release;
+use dbdyno_products::Product;
+use dbdyno_products::Release;
+use dbdyno_products::mysql::{MARIADB, MYSQL, PERCONA};
+use dbdyno_products::postgres::POSTGRESQL;
+use dbdyno_products::sqlite::SQLITE;
 
 #[path = "../../../../../../xtask/src/filled.rs"]
 mod filled;
@@ -43,7 +46,7 @@ the `options.toml` of each product in [crates/db/src](../../crates/db/src).
 fn reference() -> String {
     let data = Data::get();
     let mut text = HEAD.to_owned();
-    for product in ConfigProduct::all() {
+    for product in Product::all() {
         let checked = data.checked(product);
         let versions = if checked.is_empty() { "none".to_owned() } else { checked.join(", ") };
         text.push_str(&format!("\n* {product}: {versions}"));
@@ -57,7 +60,7 @@ fn reference() -> String {
         }
     }
     text.push_str(OPTIONS);
-    ConfigProduct::all().for_each(|product| text.push_str(&options(data, product)));
+    Product::all().for_each(|product| text.push_str(&options(data, product)));
     filled::filled(&text)
 }
 
@@ -78,7 +81,7 @@ fn kind(intent: &Intent) -> String {
 /// What the products that have an intent make of it; those that make the same of it together.
 fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
     let mut cells: Vec<(Vec<String>, String)> = Vec::new();
-    for product in ConfigProduct::all() {
+    for product in Product::all() {
         let cell = cell(intent, product);
         if cell == "–" || cell.starts_with("as MySQL") {
             continue;
@@ -92,11 +95,11 @@ fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
 }
 
 /// Options and versions of one product; what Percona Server shares with MySQL is not said twice.
-fn cell(intent: &Intent, product: ConfigProduct) -> String {
+fn cell(intent: &Intent, product: &'static Product) -> String {
     let of = |product| (parts(intent, product), absences(intent, product));
     let (parts, absences) = of(product);
-    let is_inherited = product == ConfigProduct::PERCONA && !parts.is_empty();
-    if is_inherited && (&parts, &absences) == (&of(ConfigProduct::MYSQL).0, &of(ConfigProduct::MYSQL).1) {
+    let is_inherited = product == PERCONA && !parts.is_empty();
+    if is_inherited && (&parts, &absences) == (&of(MYSQL).0, &of(MYSQL).1) {
         return format!("as MySQL{UNCHECKED}");
     }
     let is_everywhere = parts.iter().any(|(_, spans)| spans.contains(&Span::default()));
@@ -112,7 +115,7 @@ fn cell(intent: &Intent, product: ConfigProduct) -> String {
 }
 
 /// What is set, and in which versions, in the order of the rules.
-fn parts(intent: &Intent, product: ConfigProduct) -> Vec<(String, Vec<Span>)> {
+fn parts(intent: &Intent, product: &'static Product) -> Vec<(String, Vec<Span>)> {
     let mut parts: Vec<(String, Vec<Span>)> = Vec::new();
     let mut served: Vec<(&RenderRule, Vec<Span>)> = Vec::new();
     let is_of = |rule: &&RenderRule| rule.on.iter().any(|on| on.covers(product));
@@ -133,8 +136,8 @@ fn parts(intent: &Intent, product: ConfigProduct) -> Vec<(String, Vec<Span>)> {
     parts
 }
 
-fn absences(intent: &Intent, product: ConfigProduct) -> Vec<String> {
-    let is_of = |on: &Vec<ConfigProduct>| on.is_empty() || on.iter().any(|on| on.covers(product));
+fn absences(intent: &Intent, product: &'static Product) -> Vec<String> {
+    let is_of = |on: &Vec<&'static Product>| on.is_empty() || on.iter().any(|on| on.covers(product));
     let absent = intent.absent.iter().filter(|absent| is_of(&absent.on));
     absent.map(|absent| format!("(`{}`)", absent.value)).collect()
 }
@@ -167,7 +170,7 @@ fn label(intent: &Intent, rule: &RenderRule) -> String {
     text
 }
 
-fn versions(product: ConfigProduct, spans: &[Span]) -> String {
+fn versions(product: &'static Product, spans: &[Span]) -> String {
     let words = words(spans);
     let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
     let is_unchecked = spans.iter().all(|span| !is_checked(product, *span));
@@ -184,19 +187,18 @@ fn words(spans: &[Span]) -> String {
     words.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-fn is_checked(product: ConfigProduct, span: Span) -> bool {
+fn is_checked(product: &'static Product, span: Span) -> bool {
     let checked = Data::get().checked(product).iter().filter_map(|text| Release::parse(text));
     checked.into_iter().any(|version| span.holds(version))
 }
 
 /// The options of one product whose defaults or states changed; what Percona Server has from MySQL
 /// is not listed twice.
-fn options(data: &Data, product: ConfigProduct) -> String {
+fn options(data: &Data, product: &'static Product) -> String {
     let mut text = String::new();
     for name in data.names(product) {
         let ranges = data.ranges(product, name);
-        let is_inherited = product == ConfigProduct::PERCONA
-            && std::ptr::eq(ranges, data.ranges(ConfigProduct::MYSQL, name));
+        let is_inherited = product == PERCONA && std::ptr::eq(ranges, data.ranges(MYSQL, name));
         if ranges.len() > 1 && !is_inherited {
             let each = ranges.iter().enumerate();
             let defaults: Vec<String> =
@@ -211,7 +213,7 @@ fn options(data: &Data, product: ConfigProduct) -> String {
 }
 
 /// A default, before it its versions where they are not all. Where `next` begins is not said twice.
-fn default_of(product: ConfigProduct, range: &OptionRange, next: Option<&OptionRange>) -> String {
+fn default_of(product: &'static Product, range: &OptionRange, next: Option<&OptionRange>) -> String {
     let state = match range.state {
         OptionState::Active => "",
         OptionState::Deprecated => " *deprecated*",
@@ -245,10 +247,10 @@ fn the_page_in_the_documents_is_the_datas_own() {
 #[test]
 fn a_cell_names_options_versions_and_what_is_unchecked() {
     let cell = |name: &str, product| cell(Data::get().intent(name).unwrap(), product);
-    insta::assert_snapshot!(cell("redo", ConfigProduct::MYSQL), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
-    insta::assert_snapshot!(cell("redo", ConfigProduct::MARIADB), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
-    insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MARIADB), @"`binlog_storage_engine`, `log_bin` for true (≥12.3) †<br>no option for false (≥12.3) †<br>(`false`)");
-    insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MARIADB), @"`innodb_change_buffering` (<11.0)<br>(`off`)");
-    insta::assert_snapshot!(cell("durability", ConfigProduct::SQLITE), @"`synchronous`");
-    insta::assert_snapshot!(cell("query_cache", ConfigProduct::POSTGRESQL), @"(`off`)");
+    insta::assert_snapshot!(cell("redo", MYSQL), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
+    insta::assert_snapshot!(cell("redo", MARIADB), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
+    insta::assert_snapshot!(cell("binlog_in_engine", MARIADB), @"`binlog_storage_engine`, `log_bin` for true (≥12.3) †<br>no option for false (≥12.3) †<br>(`false`)");
+    insta::assert_snapshot!(cell("change_buffer", MARIADB), @"`innodb_change_buffering` (<11.0)<br>(`off`)");
+    insta::assert_snapshot!(cell("durability", SQLITE), @"`synchronous`");
+    insta::assert_snapshot!(cell("query_cache", POSTGRESQL), @"(`off`)");
 }

@@ -1,19 +1,28 @@
 //! SQLite.
 
-use super::{NEVER, SYNCED, UNKNOWN};
-use crate::parity::configured::{ConfiguredLine, unquoted};
-use crate::parity::subject::{Product, Reader};
-use crate::parity::value::Value;
+mod options;
 
-pub(super) const ALL: &[Product] = &[Product {
-    name: "SQLite",
-    family: "sqlite",
+pub use options::SqliteOptions;
+
+use crate::configured::{ConfiguredLine, unquoted};
+use crate::options::VariantOptions;
+use crate::value::{NEVER, SYNCED, Value};
+use crate::{FamilyFacts, Product, Reader};
+
+pub const SQLITE: &Product = &Product { word: "sqlite", name: "SQLite", prefixes: &[], base: None };
+
+pub static FACTS: FamilyFacts = FamilyFacts {
+    name: "sqlite",
+    products: &[SQLITE],
+    config_options: include_str!("config-options.toml"),
+    option_file_form: ("", "PRAGMA "),
+    options: VariantOptions::of::<SqliteOptions>(),
     lines: |text, _, _| pragmas(text),
     word: Some(word),
     plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),
     classes: &[("buffer_pool", buffer_pool), ("commit", commit), ("redo", redo)],
-    ..UNKNOWN
-}];
+    ..FamilyFacts::DEFAULT
+};
 
 /// Lines `PRAGMA name = value`.
 fn pragmas(text: &str) -> Vec<ConfiguredLine> {
@@ -73,7 +82,7 @@ mod tests {
 
     #[test]
     fn query_plans_of_all_versions_say_the_same() {
-        let of = |detail: &str| (ALL[0].plan_nodes)(&[vec![Some("3".to_owned()), Some(detail.to_owned())]]);
+        let of = |detail: &str| (FACTS.plan_nodes)(&[vec![Some("3".to_owned()), Some(detail.to_owned())]]);
         let new = "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)";
         let old = "SEARCH TABLE t USING INTEGER PRIMARY KEY (rowid=?) (~1 rows)";
         assert_eq!((of(new), of(old)), (vec![new.to_owned()], vec![new.to_owned()]));

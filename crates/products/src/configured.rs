@@ -6,42 +6,41 @@
 
 use std::collections::BTreeMap;
 
-use super::settings::KNOWN;
+use crate::known::KNOWN;
+use crate::value::switch;
 
 /// One line that sets something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ConfiguredLine {
+pub struct ConfiguredLine {
     /// Counts from 1.
-    pub(super) line: usize,
+    pub line: usize,
     /// `mysqld`; empty where files have no groups.
-    pub(super) group: String,
+    pub group: String,
     /// In small letters with `_`, without `loose_`: `innodb_doublewrite`, `skip_log_bin`.
-    pub(super) name: String,
+    pub name: String,
     /// `None` for a bare name.
-    pub(super) value: Option<String>,
+    pub value: Option<String>,
     /// Marked `loose_`: the server passes over it when it does not know it.
-    pub(super) is_loose: bool,
+    pub is_loose: bool,
     /// The server reads the line's group.
-    pub(super) is_read: bool,
+    pub is_read: bool,
     /// It is meant for other programs or versions: that it is not read is no mistake.
-    pub(super) is_for_others: bool,
+    pub is_for_others: bool,
 }
 
 impl ConfiguredLine {
     /// The setting that the line means among those of a server, and its value there: `skip_log_bin`
     /// is `log_bin = OFF`, `log_bin = x` is `log_bin = ON`. `None` when the server has no such
     /// setting.
-    pub(super) fn setting(&self, settings: &BTreeMap<String, String>) -> Option<(String, String)> {
+    pub fn setting(&self, settings: &BTreeMap<String, String>) -> Option<(String, String)> {
         let (name, negated) = self.base_name();
         let known = known_name(&name, settings)?;
         let value = match (&self.value, negated) {
             (_, Some(is_on)) => if is_on { "ON" } else { "OFF" }.to_owned(),
             (None, None) => "ON".to_owned(),
-            (Some(value), None) if known == "log_bin" && super::value::switch(value).is_none() => {
-                "ON".to_owned()
-            }
+            (Some(value), None) if known == "log_bin" && switch(value).is_none() => "ON".to_owned(),
             (Some(value), None) if name == "innodb_checksums" && known != name => {
-                if super::value::switch(value) == Some(false) { "none" } else { "innodb" }.to_owned()
+                if switch(value) == Some(false) { "none" } else { "innodb" }.to_owned()
             }
             (Some(value), None) => value.clone(),
         };
@@ -79,7 +78,7 @@ fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String>
 }
 
 /// Cuts at the first `#` outside quotes.
-pub(super) fn without_comment(text: &str) -> &str {
+pub(crate) fn without_comment(text: &str) -> &str {
     let mut quote = None;
     for (at, c) in text.char_indices() {
         match (c, quote) {
@@ -92,6 +91,6 @@ pub(super) fn without_comment(text: &str) -> &str {
     text
 }
 
-pub(super) fn unquoted(value: &str) -> String {
+pub(crate) fn unquoted(value: &str) -> String {
     value.trim().trim_matches(['\'', '"']).to_owned()
 }

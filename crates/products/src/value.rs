@@ -5,10 +5,18 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::words::grouped;
-
 /// Sizes closer than this count as equal: servers round them to chunks, pages and files.
 const SIZE_TOLERANCE: f64 = 0.05;
+
+// Words for commits, which hold for every product.
+pub(crate) const SYNCED: &str = "synced";
+pub(crate) const LATER: &str = "synced within a second or so";
+pub(crate) const NEVER: &str = "never synced";
+
+/// The words for how files of tables are read and written.
+pub(crate) fn io_words(is_direct: bool) -> Value {
+    Value::words(if is_direct { "O_DIRECT" } else { "page cache" })
+}
 
 /// What a setting, or several together, come to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,12 +30,12 @@ pub enum Value {
 }
 
 impl Value {
-    pub(super) fn words(text: impl Into<String>) -> Self {
+    pub fn words(text: impl Into<String>) -> Self {
         Self::Words(text.into())
     }
 
     /// The same for a reader of results: sizes within 5 %, words in any case.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Size(a), Self::Size(b)) => {
                 let (a, b) = (*a as f64, *b as f64);
@@ -39,7 +47,7 @@ impl Value {
     }
 
     /// As a number, where it is one: bytes, a number, 1 or 0.
-    pub(super) fn number(&self) -> Option<f64> {
+    pub fn number(&self) -> Option<f64> {
         match self {
             Self::Size(bytes) => Some(*bytes as f64),
             Self::Number(number) => Some(*number),
@@ -61,7 +69,7 @@ impl fmt::Display for Value {
 }
 
 /// `on`, `1`, `true`, `yes`, `enabled` and their opposites, in any case.
-pub(super) fn switch(text: &str) -> Option<bool> {
+pub fn switch(text: &str) -> Option<bool> {
     let is = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     if is(&["on", "1", "true", "yes", "enabled"]) {
         return Some(true);
@@ -71,7 +79,7 @@ pub(super) fn switch(text: &str) -> Option<bool> {
 
 /// A number with or without the suffix of a size (`K`, `kB`, `M`, `MB`, `GiB`) or of a time (`ms`,
 /// `s`, `min`, `h`, `d`), in bytes or milliseconds. `None` for words.
-pub(super) fn number(text: &str) -> Option<f64> {
+pub fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (digits, suffix) = text.split_at(split);
@@ -80,7 +88,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
 }
 
 /// As [`number`], for what must be a whole number of bytes.
-pub(super) fn size(text: &str) -> Option<u64> {
+pub fn size(text: &str) -> Option<u64> {
     let bytes = number(text)?;
     (bytes >= 0.0).then_some(bytes as u64)
 }
@@ -104,7 +112,7 @@ fn factor(suffix: &str) -> Option<f64> {
 
 /// Whether two texts of one setting say the same: `1G` and `1073741824`, `ON` and `1`, `O_DIRECT`
 /// and `o_direct`.
-pub(super) fn says_the_same(a: &str, b: &str) -> bool {
+pub fn says_the_same(a: &str, b: &str) -> bool {
     let (a, b) = (plain(a), plain(b));
     if a.eq_ignore_ascii_case(b) {
         return true;
@@ -130,7 +138,10 @@ pub fn size_text(bytes: u64) -> String {
         .find(|(_, shift)| shift <= greatest && bytes.is_multiple_of(1 << shift))
         .filter(|(_, shift)| bytes >> shift < 10_000);
     match (whole, fits) {
-        (Some((unit, shift)), _) => format!("{} {unit}", grouped(&(bytes >> shift).to_string())),
+        (Some((unit, shift)), _) => match bytes >> shift {
+            count @ 1_000.. => format!("{},{:03} {unit}", count / 1_000, count % 1_000),
+            count => format!("{count} {unit}"),
+        },
         (None, Some((unit, shift))) => format!("{:.2} {unit}", bytes as f64 / (1_u64 << shift) as f64),
         (None, None) => format!("{bytes} B"),
     }

@@ -1,7 +1,6 @@
 //! What a query plan says, from EXPLAIN of all versions.
 
-use crate::parity::products::joined;
-use crate::parity::subject::PlanRow;
+use crate::facts::{PlanRow, joined};
 
 pub(super) fn nodes(rows: &[PlanRow]) -> Vec<String> {
     rows.iter().map(|row| node(row, rows.len() > 1)).collect()

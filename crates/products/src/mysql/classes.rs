@@ -3,11 +3,11 @@
 
 use dbdyno_model::ColumnDefinitions;
 
-use super::is_mariadb;
-use crate::parity::products::{LATER, NEVER, SYNCED, io_words};
-use crate::parity::subject::{Derive, Knowledge, Reader, Subject};
-use crate::parity::value::{Value, switch};
-use crate::servers::engine_name;
+use super::{MARIADB, MysqlOptions};
+use crate::engine::engine_name;
+use crate::options::TypedOptions;
+use crate::value::{LATER, NEVER, SYNCED, Value, io_words, switch};
+use crate::{Derive, Knowledge, Reader, Subject};
 
 /// Every function by the name that `classes.toml` or `pitfalls.toml` gives it.
 pub(super) const CLASSES: &[(&str, Derive)] = &[
@@ -170,7 +170,8 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
         return Some(Value::words("nothing is prepared"));
     }
     let is_once = reader.text("column_definitions")? == "once";
-    let is_asked = planned.variant.column_definitions != Some(ColumnDefinitions::Always);
+    let is_asked =
+        MysqlOptions::read(&planned.variant.options).column_definitions != ColumnDefinitions::Always;
     Some(Value::words(if is_once && is_asked { "once" } else { "with each answer" }))
 }
 
@@ -181,8 +182,8 @@ fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     if *knowledge == Knowledge::Effective {
         return Some(Value::words(agreed));
     }
-    let options =
-        [("DEPRECATE_EOF", planned.variant.deprecate_eof), ("SESSION_TRACK", planned.variant.session_track)];
+    let MysqlOptions { deprecate_eof, session_track, .. } = MysqlOptions::read(&planned.variant.options);
+    let options = [("DEPRECATE_EOF", deprecate_eof), ("SESSION_TRACK", session_track)];
     let is_used = |(name, asked): &(&str, Option<bool>)| asked.unwrap_or_else(|| agreed.contains(name));
     let names: Vec<&str> = options.iter().filter(|option| is_used(option)).map(|(name, _)| *name).collect();
     Some(Value::words(if names.is_empty() { "none".to_owned() } else { names.join(", ") }))
@@ -192,11 +193,14 @@ fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
 fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
     let charset = match subject.knowledge {
-        Knowledge::Effective => subject.session.get("character_set_client")?.as_str(),
-        _ => subject.planned.variant.client_charset.as_deref().unwrap_or("utf8mb4"),
+        Knowledge::Effective => subject.session.get("character_set_client")?.clone(),
+        _ => {
+            let asked = MysqlOptions::read(&subject.planned.variant.options).client_charset;
+            asked.unwrap_or_else(|| "utf8mb4".to_owned())
+        }
     };
     // What is asked for as utf8 is read back as utf8mb3 from later versions.
-    Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3" } else { charset }))
+    Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3".to_owned() } else { charset }))
 }
 
 /// What a database has that is created with the server's default, which is what can be configured.
@@ -273,7 +277,7 @@ fn sync_call(reader: &Reader<'_>) -> Option<Value> {
     of_innodb(reader)?;
     let uses_fdatasync = reader.is_on("innodb_use_fdatasync") == Some(true);
     let call = if uses_fdatasync { "fdatasync" } else { "fsync" };
-    (!is_mariadb(reader.subject.product)).then(|| Value::words(call))
+    (reader.subject.product != MARIADB).then(|| Value::words(call))
 }
 
 fn strictness(reader: &Reader<'_>) -> Option<Value> {

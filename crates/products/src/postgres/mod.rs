@@ -1,15 +1,45 @@
 //! PostgreSQL.
 
-use super::{LATER, NEVER, SYNCED, UNKNOWN, io_words};
-use crate::parity::configured::{ConfiguredLine, unquoted, without_comment};
-use crate::parity::settings::KNOWN;
-use crate::parity::subject::{Product, Reader};
-use crate::parity::value::Value;
+use crate::configured::{ConfiguredLine, unquoted, without_comment};
+use crate::known::KNOWN;
+use crate::value::{LATER, NEVER, SYNCED, Value, io_words};
+use crate::{FamilyFacts, Product, Reader, TlsOption};
 
-pub(super) const ALL: &[Product] = &[Product {
+pub const POSTGRESQL: &Product = &Product {
+    word: "postgresql",
     name: "PostgreSQL",
-    family: "postgres",
-    has_tls: true,
+    prefixes: &["pg", "postgresql", "postgres", "pgsql"],
+    base: None,
+};
+
+/// Superuser of the data directories that dbdyno makes.
+pub const SUPERUSER: &str = "postgres";
+
+/// The database in which others are made.
+pub const MAINTENANCE: &str = "postgres";
+
+pub static FACTS: FamilyFacts = FamilyFacts {
+    name: "postgres",
+    products: &[POSTGRESQL],
+    config_options: include_str!("config-options.toml"),
+    schemes: &["postgres://", "postgresql://"],
+    default_port: 5432,
+    socket_prefix: Some(".s.PGSQL."),
+    tls_options: &[
+        ("sslmode", TlsOption::Mode),
+        ("sslrootcert", TlsOption::Ca),
+        ("sslcert", TlsOption::Cert),
+        ("sslkey", TlsOption::Key),
+    ],
+    password_file: "a password file of PostgreSQL",
+    option_file_ending: "conf",
+    workers: Some(("postgres", "PG_VERSION")),
+    superuser: SUPERUSER,
+    first_database: Some(MAINTENANCE),
+    only_own_certificates: true,
+    has_no_tls_on_sockets: true,
+    // Not in the data of options: 3 since there is one.
+    reserved_connections: Some(("superuser_reserved_connections", 3)),
     lines: |text, _, _| postgresql_conf(text),
     plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),
     classes: &[
@@ -20,8 +50,8 @@ pub(super) const ALL: &[Product] = &[Product {
         ("statement_logging", statement_logging),
         ("tls", |reader| reader.subject.tls.map(Value::Switch)),
     ],
-    ..UNKNOWN
-}];
+    ..FamilyFacts::DEFAULT
+};
 
 /// Options of `initdb` that decide a setting.
 const INITDB: &[(&str, &str, &str)] = &[
@@ -103,7 +133,7 @@ mod tests {
         let lines =
             ["Limit", "  ->  Index Only Scan using pi1_pdc on pi1", "        Index Cond: (price >= 250)"];
         let rows = lines.map(|line| vec![Some(line.to_owned())]);
-        assert_eq!((ALL[0].plan_nodes)(&rows), ["Limit", "Index Only Scan using pi1_pdc on pi1"]);
+        assert_eq!((FACTS.plan_nodes)(&rows), ["Limit", "Index Only Scan using pi1_pdc on pi1"]);
     }
 
     #[test]

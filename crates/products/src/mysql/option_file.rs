@@ -1,12 +1,12 @@
 //! Lines of option files. Includes are not followed.
 
-use super::is_mariadb;
-use crate::parity::configured::{ConfiguredLine, unquoted, without_comment};
-use crate::parity::settings::KNOWN;
-use crate::parity::subject::Product;
+use super::MARIADB;
+use crate::configured::{ConfiguredLine, unquoted, without_comment};
+use crate::known::KNOWN;
+use crate::{Product, Release};
 
 /// As a server of this product and version reads them.
-pub(super) fn lines(text: &str, product: &Product, version: [u32; 3]) -> Vec<ConfiguredLine> {
+pub(super) fn lines(text: &str, product: &Product, version: Release) -> Vec<ConfiguredLine> {
     let mut group = String::new();
     let mut configured = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
@@ -40,9 +40,9 @@ pub(super) fn lines(text: &str, product: &Product, version: [u32; 3]) -> Vec<Con
 }
 
 /// Whether a server of this product and version reads a group.
-fn is_read(group: &str, product: &Product, [major, minor, _]: [u32; 3]) -> bool {
-    let is_mariadb = is_mariadb(product);
-    let programs: &[&str] = if is_mariadb { &["mysqld", "mariadb", "mariadbd"] } else { &["mysqld"] };
+fn is_read(group: &str, product: &Product, version: Release) -> bool {
+    let [major, minor, _] = version.0;
+    let programs: &[&str] = if product == MARIADB { &["mysqld", "mariadb", "mariadbd"] } else { &["mysqld"] };
     group == "server"
         || programs.iter().any(|program| group == *program || group == format!("{program}-{major}.{minor}"))
 }
@@ -59,10 +59,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::parity::products::of;
 
     fn lines_of(text: &str, product: &str, version: [u32; 3]) -> Vec<ConfiguredLine> {
-        lines(text, of(product), version)
+        lines(text, Product::named(product), Release(version))
     }
 
     fn settings(names: &[&str]) -> BTreeMap<String, String> {

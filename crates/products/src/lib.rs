@@ -1,0 +1,37 @@
+//! The database products as facts, without sessions and processes: one folder per family of
+//! products that are served alike, and one line in [`ALL`].
+//!
+//! A family is a [`FamilyFacts`]: its products' names, its addresses, the options that variants have for
+//! its servers, and what its settings and query plans mean. How its sessions and servers work is in
+//! other crates, which read these facts.
+
+mod configured;
+mod engine;
+mod facts;
+mod known;
+pub mod mysql;
+mod options;
+pub mod postgres;
+mod product;
+mod release;
+pub mod sqlite;
+mod subject;
+mod value;
+mod variant_kind;
+
+pub use configured::ConfiguredLine;
+pub use engine::{engine_name, engine_of};
+pub use facts::{FamilyFacts, PlanRow, TlsOption};
+pub use known::KNOWN;
+pub use options::{OptionProblem, TypedOptions, VariantOptions};
+pub use product::Product;
+pub use release::Release;
+pub use subject::{Derive, Foreign, Knowledge, Planned, Reader, Settings, Subject};
+pub use value::{Value, number, says_the_same, size, size_text, switch};
+pub use variant_kind::VariantKind;
+
+/// Every family, in the order in which base directories are looked into, and of tables.
+pub static ALL: &[&FamilyFacts] = &[&mysql::FACTS, &postgres::FACTS, &sqlite::FACTS];
+
+/// The family that works inside dbdyno.
+pub static EMBEDDED: &FamilyFacts = &sqlite::FACTS;

@@ -1,0 +1,154 @@
+//! The options that variants have for servers of one family: the table `options` of a variant, which
+//! its product types and checks.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// An option, and the rest of a sentence that begins with the variant's name.
+type Mistake = (&'static str, String);
+
+/// The options of a family, as a type that is read from the table.
+pub trait TypedOptions: Default + DeserializeOwned + JsonSchema {
+    /// Options that name a file.
+    const FILES: &'static [&'static str] = &[];
+    /// Options for servers at addresses only.
+    const OF_ADDRESSES: &'static [&'static str] = &[];
+
+    /// What is wrong beyond types.
+    fn problem(&self) -> Option<Mistake> {
+        None
+    }
+
+    /// Those of a checked plan.
+    fn read(options: &Map<String, Value>) -> Self {
+        serde_json::from_value(Value::Object(options.clone())).unwrap_or_default()
+    }
+}
+
+/// What `options` of a family's variants hold.
+#[derive(Debug, Clone, Copy)]
+pub struct VariantOptions {
+    /// Those that name a file.
+    pub files: &'static [&'static str],
+    of_addresses: &'static [&'static str],
+    check: fn(Map<String, Value>) -> Result<Option<Mistake>, String>,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+/// What is wrong with one option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OptionProblem {
+    /// The family has no such option.
+    Unknown { known: Vec<String> },
+    /// It is only for servers at addresses.
+    OfAddresses,
+    /// Its value is of another type, in serde's words.
+    Type(String),
+    /// The rest of a sentence that begins with the variant's name.
+    Value(String),
+}
+
+/// The options of a family that has none.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoOptions {}
+
+impl TypedOptions for NoOptions {}
+
+impl VariantOptions {
+    pub(crate) const fn of<T: TypedOptions>() -> Self {
+        Self {
+            files: T::FILES,
+            of_addresses: T::OF_ADDRESSES,
+            check: problem_of::<T>,
+            schema: T::json_schema,
+        }
+    }
+
+    /// The options by name, with the JSON Schema of each.
+    pub fn schemas(&self, generator: &mut SchemaGenerator) -> Map<String, Value> {
+        match (self.schema)(generator).remove("properties") {
+            Some(Value::Object(properties)) => properties,
+            _ => Map::new(),
+        }
+    }
+
+    /// The first mistake in `options`, and the option that it is about.
+    pub fn problem<'o>(
+        &self,
+        options: &'o Map<String, Value>,
+        is_address: bool,
+    ) -> Option<(&'o str, OptionProblem)> {
+        let known: Vec<String> =
+            self.schemas(&mut SchemaGenerator::default()).into_iter().map(|(name, _)| name).collect();
+        let of_one = |(name, value): (&'o String, &Value)| {
+            let problem = if !known.contains(name) {
+                OptionProblem::Unknown { known: known.clone() }
+            } else if !is_address && self.of_addresses.contains(&name.as_str()) {
+                OptionProblem::OfAddresses
+            } else {
+                // Alone, so that the words of a wrong type are about it.
+                let alone = Map::from_iter([(name.clone(), value.clone())]);
+                OptionProblem::Type((self.check)(alone).err()?)
+            };
+            Some((name.as_str(), problem))
+        };
+        if let Some(found) = options.iter().find_map(of_one) {
+            return Some(found);
+        }
+        let (name, message) = (self.check)(options.clone()).ok().flatten()?;
+        let (name, _) = options.get_key_value(name)?;
+        Some((name, OptionProblem::Value(message)))
+    }
+}
+
+fn problem_of<T: TypedOptions>(options: Map<String, Value>) -> Result<Option<Mistake>, String> {
+    let options: T = serde_json::from_value(Value::Object(options)).map_err(|error| error.to_string())?;
+    Ok(options.problem())
+}
+
+/// Whether a text holds nothing but word characters: it ends up in SQL.
+pub(crate) fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ALL;
+
+    /// What is wrong with options of the family, of a server at an address or not.
+    fn problem(family: &str, options: Value, is_address: bool) -> String {
+        let options = options.as_object().unwrap();
+        let family = crate::FamilyFacts::named(family);
+        family.options.problem(options, is_address).map_or("none".to_owned(), |found| format!("{found:?}"))
+    }
+
+    #[test]
+    fn every_mistake_is_about_one_option() {
+        let mysql = |options| problem("mysql", options, false);
+        assert_eq!(mysql(json!({ "engine": "rocksdb", "session_track": false })), "none");
+        insta::assert_snapshot!(mysql(json!({ "enigne": "x" })), @r#"("enigne", Unknown { known: ["engine", "client_charset", "column_definitions", "deprecate_eof", "session_track", "server_public_key", "allow_public_key_retrieval"] })"#);
+        insta::assert_snapshot!(mysql(json!({ "session_track": "no" })), @r#"("session_track", Type("invalid type: string \"no\", expected a boolean"))"#);
+        insta::assert_snapshot!(mysql(json!({ "server_public_key": "k.pem" })), @r#"("server_public_key", OfAddresses)"#);
+        insta::assert_snapshot!(mysql(json!({ "engine": "innodb; drop" })), @r#"("engine", Value("has an engine that is not a plain name such as innodb"))"#);
+        let both = json!({ "server_public_key": "k.pem", "allow_public_key_retrieval": true });
+        insta::assert_snapshot!(problem("mysql", both, true), @r#"("allow_public_key_retrieval", Value("has server_public_key and allow_public_key_retrieval at once: the given key is used; remove allow_public_key_retrieval"))"#);
+        insta::assert_snapshot!(problem("postgres", json!({ "engine": "heap" }), false), @r#"("engine", Unknown { known: [] })"#);
+        insta::assert_snapshot!(problem("sqlite", json!({ "pragmas": { "a": -1 } }), false), @r#"("pragmas", Type("invalid type: integer `-1`, expected a string"))"#);
+        insta::assert_snapshot!(problem("sqlite", json!({ "pragmas": { "a": "b;" } }), false), @r#"("pragmas", Value("has a pragma that is not a name and a plain value: a"))"#);
+    }
+
+    #[test]
+    fn files_and_options_of_addresses_are_options() {
+        for family in ALL {
+            let known = family.options.schemas(&mut SchemaGenerator::default());
+            let named = family.options.files.iter().chain(family.options.of_addresses);
+            assert!(named.into_iter().all(|name| known.contains_key(*name)), "{}", family.name);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A product by its names.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, de};
+
+use crate::{ALL, FamilyFacts};
+
+/// A product: a constant in the folder of its family.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Product {
+    /// Its word in the data of intents.
+    pub word: &'static str,
+    /// As servers and records name it; empty for one that is not known.
+    pub name: &'static str,
+    /// How the names of its servers begin, `mariadb-10.11.5`; those of catalogues first.
+    pub prefixes: &'static [&'static str],
+    /// The product whose options it has too, where the data have none of its own.
+    pub base: Option<&'static Product>,
+}
+
+impl Product {
+    /// A server that answers by program, or one of which nothing is known.
+    pub const UNKNOWN: &'static Self = &Self { word: "", name: "", prefixes: &[], base: None };
+
+    pub fn is_known(&self) -> bool {
+        !self.name.is_empty()
+    }
+
+    pub fn family(&self) -> &'static FamilyFacts {
+        ALL.iter().find(|family| family.products.contains(&self)).copied().unwrap_or(FamilyFacts::UNKNOWN)
+    }
+
+    /// Whether what is said of `self` holds for `other`: what applies to MySQL applies to Percona
+    /// Server.
+    pub fn covers(&self, other: &Self) -> bool {
+        self == other || other.base == Some(self)
+    }
+
+    /// All, in the order of tables.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        ALL.iter().flat_map(|family| family.products).copied()
+    }
+
+    /// The products that have servers.
+    pub fn servers() -> impl Iterator<Item = &'static Self> {
+        ALL.iter().filter(|family| !family.is_embedded()).flat_map(|family| family.products).copied()
+    }
+
+    /// The product of this name, as servers say it.
+    pub fn named(name: &str) -> &'static Self {
+        Self::all().find(|product| product.name == name).unwrap_or(Self::UNKNOWN)
+    }
+
+    /// Product and version of a server by the name of its build: `mariadb-10.11.5`.
+    pub fn of_build(name: &str) -> Option<(&'static Self, &str)> {
+        let (word, version) = name.split_once('-')?;
+        let product = Self::servers().find(|product| product.prefixes.contains(&word))?;
+        version.starts_with(|c: char| c.is_ascii_digit()).then_some((product, version))
+    }
+
+    /// The name that catalogues have for the build `name`: `pg-18` for `postgresql-18`.
+    pub fn name_in_catalogues(name: &str) -> Option<String> {
+        let (product, version) = Self::of_build(name)?;
+        Some(format!("{}-{version}", product.prefixes.first()?))
+    }
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// By its word.
+impl<'de> Deserialize<'de> for &'static Product {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let product = Product::all().find(|product| product.word == word);
+        product.ok_or_else(|| de::Error::custom(format!("{word:?} is not a product")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_build_says_product_and_version() {
+        let of = |name| Product::of_build(name).map(|(product, version)| (product.name, version));
+        assert_eq!(of("mariadb-10.11.5"), Some(("MariaDB", "10.11.5")));
+        assert_eq!(of("postgresql-18"), Some(("PostgreSQL", "18")));
+        assert_eq!([of("mariadb"), of("mariadb-nightly"), of("sqlite-3")], [None; 3]);
+        assert_eq!(Product::name_in_catalogues("postgresql-18").as_deref(), Some("pg-18"));
+    }
+
+    #[test]
+    fn every_product_is_of_one_family_and_found_by_its_names() {
+        for product in Product::all() {
+            assert!(product.family().products.contains(&product), "{product}");
+            assert_eq!(Product::named(product.name), product);
+            for prefix in product.prefixes {
+                assert_eq!(Product::of_build(&format!("{prefix}-1")), Some((product, "1")));
+            }
+        }
+        assert_eq!((Product::named("Oracle"), Product::UNKNOWN.family().name), (Product::UNKNOWN, ""));
+    }
+}

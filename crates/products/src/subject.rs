@@ -1,0 +1,154 @@
+//! One variant as parity sees it: which product and version, how it was configured, and how it is
+//! set or would be.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use dbdyno_model::{TlsMode, Variant, foreign_title};
+use serde::Serialize;
+
+use crate::configured::ConfiguredLine;
+use crate::value::{Value, size, switch};
+use crate::{FamilyFacts, Product, Release};
+
+/// Settings by name, as the server writes them.
+pub type Settings = BTreeMap<String, String>;
+
+/// How well the settings of a variant are known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Knowledge {
+    /// Read back from the running server.
+    Effective,
+    /// From what its build answered when it was got, and its configuration.
+    Predicted,
+    /// Its server was not read back, and its build was not asked.
+    Unknown,
+    /// The server is none of the products: its settings were read back, and no rule says what they
+    /// mean.
+    Foreign,
+}
+
+impl Knowledge {
+    /// Whether classes and pitfalls can be judged.
+    pub fn is_of_settings(&self) -> bool {
+        matches!(self, Self::Effective | Self::Predicted)
+    }
+}
+
+/// A server that is none of the products.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Foreign {
+    /// As it names itself.
+    pub name: String,
+    /// The product whose protocol it speaks.
+    pub speaks: String,
+}
+
+impl Foreign {
+    pub fn title(&self) -> String {
+        foreign_title(&self.name, &self.speaks)
+    }
+}
+
+/// What a plan says of a variant beyond its option file.
+#[derive(Debug, Clone, Default)]
+pub struct Planned {
+    pub variant: Variant,
+    /// The plan's workloads prepare no statement on MariaDB and MySQL.
+    pub sends_text_only: bool,
+}
+
+impl Planned {
+    pub fn asks_for_tls(&self) -> bool {
+        self.variant.tls.as_ref().is_some_and(|tls| tls.mode != TlsMode::Off)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Subject {
+    pub name: String,
+    pub family: &'static FamilyFacts,
+    pub product: &'static Product,
+    pub version: Release,
+    /// In small letters: `innodb`, `rocksdb`, `myisam`; `None` where tables have no engine.
+    pub engine: Option<String>,
+    pub settings: Settings,
+    /// Values of a connection of the load, which may differ from the server's own.
+    pub session: Settings,
+    pub configured: Vec<ConfiguredLine>,
+    pub knowledge: Knowledge,
+    /// The command that asks its build, where it was not asked.
+    pub ask: String,
+    /// Connections are encrypted; `None` where that is not known.
+    pub tls: Option<bool>,
+    pub planned: Planned,
+    pub is_external: bool,
+    /// The server that was read back, where it is none of the products.
+    pub foreign: Option<Foreign>,
+}
+
+impl Subject {
+    /// The value of a connection of the load where it has one of its own, else the server's.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.session.get(name).or_else(|| self.settings.get(name)).map(String::as_str)
+    }
+
+    /// Lines that count, with the setting that each means; of several for one setting the last.
+    pub fn configured_settings(&self) -> BTreeMap<String, (String, &ConfiguredLine)> {
+        let read = self.configured.iter().filter(|line| line.is_read);
+        read.filter_map(|line| {
+            let (name, value) = line.setting(&self.settings)?;
+            Some((name, (value, line)))
+        })
+        .collect()
+    }
+
+    pub fn is_configured(&self, setting: &str) -> bool {
+        let mut read = self.configured.iter().filter(|line| line.is_read);
+        read.any(|line| line.setting(&self.settings).is_some_and(|(name, _)| name == setting))
+    }
+
+    /// Whether its configuration is on record; of a server that others run it is not.
+    pub fn is_on_record(&self) -> bool {
+        !self.is_external
+    }
+}
+
+/// Reads settings of one variant and remembers which, so that a value can be called configured or
+/// left to a default.
+pub struct Reader<'a> {
+    pub subject: &'a Subject,
+    read: RefCell<Vec<String>>,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(subject: &'a Subject) -> Self {
+        Self { subject, read: RefCell::default() }
+    }
+
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.read.borrow_mut().push(name.to_owned());
+        self.subject.value(name)
+    }
+
+    pub fn is_on(&self, name: &str) -> Option<bool> {
+        self.text(name).and_then(switch)
+    }
+
+    pub fn size(&self, name: &str) -> Option<u64> {
+        self.text(name).and_then(size)
+    }
+
+    /// Names of the settings that were looked at.
+    pub fn names(self) -> Vec<String> {
+        self.read.into_inner()
+    }
+
+    pub fn engine(&self) -> Option<&'a str> {
+        self.subject.engine.as_deref()
+    }
+}
+
+/// What a class comes to that is more than one setting.
+pub type Derive = fn(&Reader<'_>) -> Option<Value>;
