@@ -30,9 +30,9 @@ fn more_connections_than_the_variants_own_config_lets_in_are_refused_with_who_sa
 #[test]
 fn an_option_that_is_not_for_the_server_is_refused_by_plan_too() {
     let desk = Desk::new();
-    insta::assert_snapshot!(refused(&desk, "options.pragmas.cache_size = \"1\"", 1), @"");
-    insta::assert_snapshot!(refused(&desk, "options.sesion_track = true", 1), @"");
-    insta::assert_snapshot!(refused(&desk, "options.allow_public_key_retrieval = true", 1), @"");
+    insta::assert_snapshot!(refused(&desk, "options.pragmas.cache_size = \"1\"", 1), @"exit 2: error: variant a: it has options.pragmas, which a MariaDB or MySQL server does not have; its options: engine, client_charset, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval");
+    insta::assert_snapshot!(refused(&desk, "options.sesion_track = true", 1), @"exit 2: error: variant a: it has options.sesion_track, which a MariaDB or MySQL server does not have (did you mean `session_track`?); its options: engine, client_charset, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval");
+    insta::assert_snapshot!(refused(&desk, "options.allow_public_key_retrieval = true", 1), @"exit 2: error: variant a: it has options.allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
 }
 
 #[test]
