@@ -20,7 +20,7 @@ pub enum Error {
     Substituted { table: String, asked: String, found: String },
     #[error(
         "table {table} has engine {found}, but the plan says {asked} (the default is innodb), so cleanup would treat the table as {asked}; \
-         set engine = \"{found}\" in the variant"
+         set options.engine = \"{found}\" in the variant"
     )]
     OtherEngine { table: String, asked: String, found: String },
     #[error("this product cannot force an index: leave out `indexes` or the variant")]

@@ -308,7 +308,7 @@ impl<'a> Login<'a> {
 fn no_key() -> Fault {
     Fault::Login(
         "the server asks for the password itself, which goes to no server over TCP without TLS; set tls = { mode = \
-         \"verify\" }, name the server's key with server_public_key = \"FILE\", or set allow_public_key_retrieval = true, with \
+         \"verify\" }, name the server's key with options.server_public_key = \"FILE\", or set options.allow_public_key_retrieval = true, with \
          which a server that poses as this one gets the password"
             .to_owned(),
     )

@@ -218,7 +218,7 @@ async fn full_authentication_sends_the_password_over_a_socket_only() {
     agreed.expect("a login");
     assert_eq!(received[1], b"secret\0");
     let (outcome, received) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
-    insta::assert_snapshot!(reported(outcome), @r#"Fatal: the server asks for the password itself, which goes to no server over TCP without TLS; set tls = { mode = "verify" }, name the server's key with server_public_key = "FILE", or set allow_public_key_retrieval = true, with which a server that poses as this one gets the password"#);
+    insta::assert_snapshot!(reported(outcome), @r#"Fatal: the server asks for the password itself, which goes to no server over TCP without TLS; set tls = { mode = "verify" }, name the server's key with options.server_public_key = "FILE", or set options.allow_public_key_retrieval = true, with which a server that poses as this one gets the password"#);
     assert_eq!(received.len(), 1, "nothing is said but the scramble");
 }
 

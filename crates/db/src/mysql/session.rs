@@ -102,7 +102,7 @@ fn hint(error: &ServerError, options: &Options) -> &'static str {
         1044 | 1045 | 1698 => "; check the user and where its password comes from",
         1049 => NO_DATABASE,
         1115 | 1231 if options.manner.client_charset.is_some() => {
-            "; client_charset must be a name from the server's SHOW CHARACTER SET that clients may use"
+            "; options.client_charset must be a name from the server's SHOW CHARACTER SET that clients may use"
         }
         3159 => "; set tls = { mode = \"require\" }",
         1040 | 1203 | 1226 => NO_ROOM,

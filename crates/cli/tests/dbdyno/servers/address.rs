@@ -163,7 +163,7 @@ fn tables_of_another_engine_than_was_asked_for_fail_the_cell() {
     let desk = Desk::new();
     let server = external_server(&desk, MARIADB_10_11);
     ask(&server.options(None), &["SET GLOBAL sql_mode = ''"]);
-    let variants = at("inno", &server, "bench", "engine = \"INNODB\"")
+    let variants = at("inno", &server, "bench", "options.engine = \"INNODB\"")
         + &at("rocks", &server, "bench", "options.engine = \"rocksdb\"");
     for workload in [OLTP.to_owned(), small_plan("", "").split_once("\n\n").unwrap().1.to_owned()] {
         let ended = ran(&desk, &format!("name = \"p\"\n{variants}{workload}"));
