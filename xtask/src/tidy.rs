@@ -15,12 +15,14 @@ const LISTS: [&str; 3] = ["db/src/products.rs", "fetch/src/files/maven.rs", "pro
 /// `db`.
 const OTHER_PROGRAMS: [&str; 4] = ["/pgbench/", "/sysbench/", "known-answer/", "known_answer.rs"];
 
-/// The folders of products, or of families that are served alike, each with all its names.
-const PRODUCTS: [(&str, &[&str]); 3] = [
-    ("mysql", &["mysql", "mariadb", "percona", "perconaserver"]),
-    ("postgres", &["postgres", "postgresql"]),
-    ("sqlite", &["sqlite"]),
-];
+/// The folder of each family of products, and all its names.
+fn names_of_products() -> impl Iterator<Item = (&'static str, Vec<String>)> {
+    dbdyno_products::ALL.iter().map(|family| {
+        let words = family.products.iter().flat_map(|product| [product.word, product.name]);
+        let plain = |name: &str| name.replace(' ', "").to_ascii_lowercase();
+        (family.name, words.chain([family.name]).map(plain).collect())
+    })
+}
 
 /// Path below `crates` and text of each file of product code.
 fn product_code() -> Vec<(String, String)> {
@@ -47,10 +49,10 @@ fn product_code() -> Vec<(String, String)> {
 /// The first line that names a product outside its folders, also as one of several words in a name
 /// (`is_mysql`). Comments, `mod postgres;` and what is for tests only do not count.
 fn names_product<'a>(path: &str, text: &'a str) -> Option<&'a str> {
-    let foreign = PRODUCTS.iter().filter(|(folder, _)| {
+    let foreign = names_of_products().filter(|(folder, _)| {
         !path.contains(&format!("/{folder}/")) && !path.ends_with(&format!("/{folder}.rs"))
     });
-    let names: Vec<&str> = foreign.flat_map(|(_, names)| *names).copied().collect();
+    let names: Vec<String> = foreign.flat_map(|(_, names)| names).collect();
     let product = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut is_test = false;
     product.lines().find(|line| {
@@ -58,7 +60,7 @@ fn names_product<'a>(path: &str, text: &'a str) -> Option<&'a str> {
         let was_test = std::mem::replace(&mut is_test, code.starts_with("#[cfg(test)]"));
         let mut words = code.split(|sign: char| !sign.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);
         let is_module = code.trim_start_matches("pub ").trim_start_matches("pub(crate) ").starts_with("mod ");
-        !is_module && !was_test && !code.starts_with("//") && words.any(|word| names.contains(&&*word))
+        !is_module && !was_test && !code.starts_with("//") && words.any(|word| names.contains(&word))
     })
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{Base, Certificates, address, credentials, tls_settings};
 use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, Session, TimeLimits, Tls};
 use dbdyno_model::{TlsMode, TlsSettings, Variant, foreign_title};
@@ -133,19 +134,18 @@ fn time_limits(plan: &Plan) -> TimeLimits {
 pub(crate) fn tls_of_started(
     variant: &Variant,
     base: &Base,
-    option_file: &str,
+    config: &Rendered,
 ) -> Result<(Option<Tls>, Option<Certificates>), String> {
     let settings = variant.tls.clone().filter(|settings| settings.mode != TlsMode::Off);
     let Some(settings) = settings else { return Ok((None, None)) };
-    let of_option_file = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
-    let is_named = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some())
-        || option_file.lines().any(of_option_file);
     let facts = base.family.facts();
+    let is_named = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some())
+        || config.sets_itself(facts.certificate_option);
     match is_named {
         true if facts.only_own_certificates => Err(format!(
             "dbdyno makes the certificates of a {} that it starts, and checks them; leave ca, cert and key out of \
-             tls, and ssl_cert_file out of own_config",
-            base.product
+             tls, and {} out of own_config",
+            base.product, facts.certificate_option
         )),
         true => Ok((Tls::load(settings).map_err(|error| error.to_string())?, None)),
         false => {

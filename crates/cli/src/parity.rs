@@ -145,10 +145,13 @@ fn build_of(variant: &Variant, info: &VariantInfo) -> Option<Build> {
         VariantKind::Named(name) => {
             let answer = answer_of(&servers_dir(), &name);
             let answer = answer.map(|answer| (answer.product, answer.version, answer.settings));
-            let ask = match (by_name(&name), find_named(&name)) {
-                (Err(_), Ok(base)) => by_hand(&name, &base.path),
-                _ => format!("dbdyno servers get {name}"),
+            let is_known = answer.as_ref().is_some_and(|(.., settings)| !settings.is_empty());
+            // To find a build runs its program, which is for nothing where it has answered.
+            let ask = match by_name(&name).is_err() && !is_known {
+                true => find_named(&name).ok().map(|base| by_hand(&name, &base.path)),
+                false => None,
             };
+            let ask = ask.unwrap_or_else(|| format!("dbdyno servers get {name}"));
             (answer, ask)
         }
     };

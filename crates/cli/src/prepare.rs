@@ -147,7 +147,7 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
         terminal::warning(&format!("variant {}: {doubt}", variant.name));
     }
     let text = config.text();
-    let (tls, certificates) = login::tls_of_started(variant, &base, &text)?;
+    let (tls, certificates) = login::tls_of_started(variant, &base, &config)?;
     // The plan's word for it; the folder after the name may be a link to one that is called
     // otherwise.
     let folder = match VariantKind::of(variant) {
@@ -345,6 +345,7 @@ fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Opt
         return Ok(None);
     };
     let title = &base.title;
+    let is_it = |known: &str| base.family.is_engine(&engine, known);
     let plugin = format!("ha_{engine}.so");
     let is_plugin = || base.plugin_dir.as_ref().is_some_and(|folder| folder.join(&plugin).exists());
     let answer = match VariantKind::of(variant) {
@@ -353,9 +354,9 @@ fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Opt
     };
     match answer.map(|answer| answer.abilities.engines) {
         _ if config.brings_plugins(&engine) => Ok(None),
-        Some(engines) if engines.iter().any(|known| known.to_lowercase() == engine) => Ok(None),
+        Some(engines) if engines.iter().any(|known| is_it(known)) => Ok(None),
         Some(engines) => Err(format!("{title} has no engine {engine}; it has {}", engines.join(", "))),
-        None if built_in.contains(&engine.as_str()) || is_plugin() => Ok(None),
+        None if built_in.iter().any(|known| is_it(known)) || is_plugin() => Ok(None),
         None => Ok(Some(format!(
             "engine {engine} is none of those that {title} is built with, and {plugin} is not among its plugins: its cells will fail \
              unless this build has it"

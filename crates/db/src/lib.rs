@@ -2,7 +2,8 @@
 //!
 //! A workload sees an [`Endpoint`] (where to connect and what the server can do) and [`Session`]s
 //! (one connection each). It never asks which product it talks to, only for [`Capabilities`]. One
-//! more product is one new folder and one line in the list of `products.rs`.
+//! more product is one new folder and one line in the list of `products.rs`; its facts are in the
+//! crate `products`.
 
 mod address;
 mod allowance;

@@ -16,10 +16,12 @@ pub(crate) fn address_problem(address: &str) -> Option<String> {
         ));
     }
     let Some((_, rest)) = FamilyFacts::of_address(address) else { return Some(wrong_form()) };
-    let (location, _) = rest.split_once('?').unwrap_or((rest, ""));
+    let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, database) = location.split_once('/').unwrap_or((location, ""));
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    if host_and_port.is_empty() || authority.starts_with('@') || host_and_port.starts_with(':') {
+    // A socket is on this machine, which needs no name.
+    let names_socket = query.split('&').any(|pair| pair.starts_with("socket="));
+    if (host_and_port.is_empty() && !names_socket) || authority.starts_with('@') || host_and_port.starts_with(':') {
         return Some(wrong_form());
     }
     if database.is_empty() || database.contains('/') {
@@ -78,6 +80,8 @@ mod tests {
             "mysql://root@127.0.0.1:3306/bench",
             "mysql://bench@localhost/bench?socket=/run/mysqld/mysqld.sock",
             "mysql://localhost/bench?socket=/tmp/a@b:c.sock",
+            "mysql:///bench?socket=/tmp/a.sock",
+            "mysql://root@/bench?socket=/tmp/a.sock",
             "mysql://db.example:3307/bench",
             "mariadb://db.example:3307/bench",
             "mysql://root@[::1]:3306/bench",

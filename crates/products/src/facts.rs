@@ -62,6 +62,8 @@ pub struct FamilyFacts {
     pub superuser: &'static str,
     /// The database that a superuser's session is in before there is another one.
     pub first_database: Option<&'static str>,
+    /// The option with the file of its certificate.
+    pub certificate_option: &'static str,
     /// A server that dbdyno starts takes no certificates but those that dbdyno makes.
     pub only_own_certificates: bool,
     /// A started server has TLS over TCP only.
@@ -105,6 +107,7 @@ impl FamilyFacts {
         workers: None,
         superuser: "",
         first_database: None,
+        certificate_option: "",
         only_own_certificates: false,
         has_no_tls_on_sockets: false,
         reserved_connections: None,

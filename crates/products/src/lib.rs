@@ -30,7 +30,7 @@ pub use subject::{Derive, Foreign, Knowledge, Planned, Reader, Settings, Subject
 pub use value::{Value, number, says_the_same, size, size_text, switch};
 pub use variant_kind::VariantKind;
 
-/// Every family, in the order in which base directories are looked into, and of tables.
+/// Every family, in the order of tables.
 pub static ALL: &[&FamilyFacts] = &[&mysql::FACTS, &postgres::FACTS, &sqlite::FACTS];
 
 /// The family that works inside dbdyno.

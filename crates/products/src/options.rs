@@ -143,6 +143,19 @@ mod tests {
         insta::assert_snapshot!(problem("sqlite", json!({ "pragmas": { "a": "b;" } }), false), @r#"("pragmas", Value("has a pragma that is not a name and a plain value: a"))"#);
     }
 
+    /// They share one table of a plan's schema.
+    #[test]
+    fn no_option_is_of_two_families() {
+        let names = |family: &&crate::FamilyFacts| {
+            family.options.schemas(&mut SchemaGenerator::default()).into_iter().map(|(name, _)| name)
+        };
+        let mut all: Vec<String> = ALL.iter().flat_map(names).collect();
+        let count = all.len();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), count, "{all:?}");
+    }
+
     #[test]
     fn files_and_options_of_addresses_are_options() {
         for family in ALL {

@@ -98,8 +98,8 @@ fn without_servers() -> ! {
     unreachable!("a product without servers has neither builds nor addresses")
 }
 
-/// See the module. Only [`Product::capabilities`], [`Product::connect`] and [`Product::describe`]
-/// have no default.
+/// See the module. Names, types, [`Product::capabilities`], [`Product::connect`] and
+/// [`Product::describe`] have no default.
 pub(crate) trait Product: Debug + Sized + 'static {
     /// In records, lists and forms of query plans.
     const NAME: &'static str;

@@ -17,11 +17,6 @@ fn split_scheme(address: &str) -> Option<(Family, &str)> {
     Family::with_servers().find_map(|family| Some((family, rest(family)?)))
 }
 
-/// The family of the server at `address`, whatever else is in it.
-pub fn family_of(address: &str) -> Option<Family> {
-    split_scheme(address).map(|(family, _)| family)
-}
-
 /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and
 /// the same with `postgres://`. There the socket may also be the folder that it is in; its port is
 /// then that of the address.

@@ -89,6 +89,11 @@ impl Family {
         each_family!(self, P => P::built_in_engines(base))
     }
 
+    /// Whether `found`, as a server spells it, is the engine that was asked for as `asked`.
+    pub fn is_engine(self, asked: &str, found: &str) -> bool {
+        each_family!(self, P => P::is_engine(asked, found))
+    }
+
     /// Names (with underscores) and values in the order of the option file at `path`, as a server
     /// of `base` reads it.
     pub fn native_settings(self, base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {

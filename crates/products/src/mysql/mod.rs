@@ -40,6 +40,7 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     distrusts_writable_files: true,
     libraries: &[("libaio.so.1", "libaio1"), ("libnuma.so.1", "libnuma1")],
     superuser: "root",
+    certificate_option: "ssl_cert",
     zero_is_automatic: true,
     lines: option_file::lines,
     follow,

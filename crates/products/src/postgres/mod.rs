@@ -36,6 +36,7 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     workers: Some(("postgres", "PG_VERSION")),
     superuser: SUPERUSER,
     first_database: Some(MAINTENANCE),
+    certificate_option: "ssl_cert_file",
     only_own_certificates: true,
     has_no_tls_on_sockets: true,
     // Not in the data of options: 3 since there is one.

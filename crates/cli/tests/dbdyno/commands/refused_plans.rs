@@ -65,7 +65,7 @@ fn an_engine_that_the_build_does_not_seem_to_have_is_warned_of() {
     assert!(warnings("tokudb").contains(doubt), "{}", warnings("tokudb"));
     assert_eq!(warnings("Aria"), "");
     let answer = "[answer]\nproduct = \"MariaDB\"\nversion = \"10.11.5\"\nprogram = \"PROGRAM\"\nstart_ms = 1\n\
-                  [answer.abilities]\nengines = [\"InnoDB\", \"MyISAM\"]\ndefault_engine = \"InnoDB\"\nthread_pool = \"none\"\nlogins = []\n\
+                  [answer.abilities]\nengines = [\"InnoDB\", \"MEMORY\"]\ndefault_engine = \"InnoDB\"\nthread_pool = \"none\"\nlogins = []\n\
                   default_login = \"\"\ntls = \"none\"\naio = []\njit = false\n[answer.settings]\nlog_bin = \"OFF\"\n";
     desk.fake_server("servers/mine", MARIADB);
     let program = std::fs::metadata(desk.path("servers/mine/bin/mysqld")).unwrap();
@@ -73,14 +73,16 @@ fn an_engine_that_the_build_does_not_seem_to_have_is_warned_of() {
     let program = format!("{} bytes, changed {}.{:09}", program.len(), program.mtime(), program.mtime_nsec());
     let card = format!("origin = \"added\"\nsource = \"x\"\n{answer}").replace("PROGRAM", &program);
     desk.write("servers/mine.toml", &card);
-    desk.write(
-        "p.toml",
-        &plan("[[variant]]\nname = \"a\"\nserver = \"mine\"\noptions.engine = \"aria\"\n", ""),
-    );
+    let on_mine = |engine: &str, command: &str| {
+        let variant =
+            format!("[[variant]]\nname = \"a\"\nserver = \"mine\"\noptions.engine = \"{engine}\"\n");
+        desk.write("p.toml", &plan(&variant, ""));
+        desk.ended(desk.command(&[command, "p.toml"]).env("DBDYNO_SERVERS", desk.path("servers")))
+    };
+    assert_eq!(on_mine("heap", "plan").expect_ok().err, "", "another word for MEMORY");
     for command in ["plan", "run"] {
-        let mut command = desk.command(&[command, "p.toml"]);
-        let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("servers")));
-        let said = "exit 2: error: variant a: MariaDB 10.11.5 has no engine aria; it has InnoDB, MyISAM";
+        let ended = on_mine("aria", command);
+        let said = "exit 2: error: variant a: MariaDB 10.11.5 has no engine aria; it has InnoDB, MEMORY";
         assert_eq!(desk.refusal(&ended), said);
     }
 }

@@ -110,8 +110,6 @@ impl MyCnf {
     }
 }
 
-/// MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was
-/// mended was not tried.
 /// See [`crate::Family::native_settings`].
 pub(in crate::mysql) fn native_settings(
     base: &Base,
@@ -120,6 +118,8 @@ pub(in crate::mysql) fn native_settings(
     Ok(MyCnf::read(path, base)?.settings)
 }
 
+/// MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was
+/// mended was not tried.
 fn crashes_without_extension(base: &Base) -> bool {
     !base.is_mariadb() && base.release.at_least(5, 5) && base.release < Release([5, 5, 34])
 }

@@ -203,5 +203,5 @@ impl Data {
 }
 
 fn parsed<T: for<'de> Deserialize<'de>>(text: &str) -> T {
-    toml::from_str(text).expect("the data is part of this crate and read by its tests")
+    toml::from_str(text).expect("the data is part of the program and read by tests")
 }

@@ -2,8 +2,8 @@
 //! data to the options of each version.
 //!
 //! [`Intents`] are what a plan asks for. [`render()`] makes of them the options of one
-//! [`ConfigServer`]; the data lies in `data/`, as TOML; docs/reference/config-intents.md is written
-//! from it.
+//! [`ConfigServer`]; the data lies here and with each product's facts, as TOML;
+//! docs/reference/config-intents.md is written from it.
 
 mod config;
 mod data;

@@ -125,6 +125,11 @@ impl Rendered {
         own.or_else(of_intents)
     }
 
+    /// Whether the variant's own settings have this option, also as one that a server may pass over.
+    pub fn sets_itself(&self, option: &str) -> bool {
+        self.own.iter().any(|(name, _)| name.strip_prefix("loose_").unwrap_or(name) == option)
+    }
+
     /// Whether a plugin with `word` in its name is loaded, or plugins lie elsewhere.
     pub fn brings_plugins(&self, word: &str) -> bool {
         let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));

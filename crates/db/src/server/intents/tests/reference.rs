@@ -20,7 +20,7 @@ const UNCHECKED: &str = " †";
 const HEAD: &str = "# Config intents
 
 What `config` of a variant can ask for ([how](../guides/configs.md)), and the options of each
-product and version. Generated from the data of each product in `crates/db/src`.
+product and version. Generated from the data of each product in `crates/products/src`.
 
 `≥8.0.30` is from 8.0.30 on, `<8.0.30` before it. Options and defaults were compared with these
 servers. † marks ranges of versions without one; they are as documented.
@@ -39,7 +39,7 @@ const OPTIONS: &str = "
 
 A default holds until the next one. `auto`: computed when the server starts. *Ignored* options are
 accepted and do nothing, so no intent uses them. Options with one default in all versions are in
-the `options.toml` of each product in [crates/db/src](../../crates/db/src).
+the `config-options.toml` of each product in [crates/products/src](../../crates/products/src).
 ";
 
 /// The page `docs/reference/config-intents.md`.
