@@ -102,7 +102,8 @@ fn shrink_variant(variant: &mut Table, servers: &[String], address: &str, replac
             one => vec![one],
         };
         let mut sizes = "buffer_pool = \"64 MiB\"\nredo = \"64 MiB\"\n".to_owned();
-        if variant.get("engine").and_then(Value::as_str) == Some("rocksdb") {
+        let engine = variant.get("options").and_then(|options| options.get("engine"));
+        if engine.and_then(Value::as_str) == Some("rocksdb") {
             sizes += "rocksdb_block_cache = \"64 MiB\"\n";
         }
         parts.push(Value::Table(sizes.parse().unwrap()));
