@@ -21,7 +21,10 @@ pub(crate) fn address_problem(address: &str) -> Option<String> {
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     // A socket is on this machine, which needs no name.
     let names_socket = query.split('&').any(|pair| pair.starts_with("socket="));
-    if (host_and_port.is_empty() && !names_socket) || authority.starts_with('@') || host_and_port.starts_with(':') {
+    if (host_and_port.is_empty() && !names_socket)
+        || authority.starts_with('@')
+        || host_and_port.starts_with(':')
+    {
         return Some(wrong_form());
     }
     if database.is_empty() || database.contains('/') {
