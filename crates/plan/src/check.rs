@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use dbdyno_model::{DataMode, PlanBytes, TlsMode, Variant, load_problem};
-use dbdyno_products::{EMBEDDED, FamilyFacts, VariantKind};
+use dbdyno_products::{EMBEDDED, FamilyFacts, VariantKind, is_word};
 
 use crate::check_address::address_problem;
 use crate::check_clients::clients_problem;
@@ -304,10 +304,6 @@ fn password_problem(variant: &Variant) -> Option<Mistake> {
     is_wrong.then(|| {
         ("password_env", format!("has a password_env that is no environment variable's name: {help}"))
     })
-}
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Whether a text can name a variant, a plan or a server: it is also safe as one component of a

@@ -23,7 +23,7 @@ pub use configured::ConfiguredLine;
 pub use engine::{engine_name, engine_of};
 pub use facts::{FamilyFacts, PlanRow, TlsOption};
 pub use known::KNOWN;
-pub use options::{OptionProblem, TypedOptions, VariantOptions};
+pub use options::{OptionProblem, TypedOptions, VariantOptions, is_word};
 pub use product::Product;
 pub use release::Release;
 pub use subject::{Derive, Foreign, Knowledge, Planned, Reader, Settings, Subject};

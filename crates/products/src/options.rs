@@ -109,8 +109,9 @@ fn problem_of<T: TypedOptions>(options: Map<String, Value>) -> Result<Option<Mis
     Ok(options.problem())
 }
 
-/// Whether a text holds nothing but word characters: it ends up in SQL.
-pub(crate) fn is_word(text: &str) -> bool {
+/// Whether a text holds nothing but word characters: it ends up in SQL, or names a variable of the
+/// environment.
+pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 

@@ -7,14 +7,17 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use dbdyno_products::FamilyFacts;
+
 use crate::server::Error;
 use crate::{Address, Family, Options, Secret};
 pub use tls::tls_settings;
 
 /// The family of the server that `address` is of, and the rest of it.
 fn split_scheme(address: &str) -> Option<(Family, &str)> {
-    let rest = |family: Family| family.facts().schemes.iter().find_map(|scheme| address.strip_prefix(scheme));
-    Family::with_servers().find_map(|family| Some((family, rest(family)?)))
+    let (facts, rest) = FamilyFacts::of_address(address)?;
+    let family = Family::with_servers().find(|family| family.name() == facts.name)?;
+    Some((family, rest))
 }
 
 /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and
