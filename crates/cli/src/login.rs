@@ -4,38 +4,25 @@
 use std::time::Duration;
 
 use dbdyno_db::server::intents::Rendered;
-use dbdyno_db::server::{Base, Certificates, address, credentials, tls_settings};
+use dbdyno_db::server::{Base, Certificates, credentials, login_at, tls_settings};
 use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, Session, TimeLimits, Tls};
 use dbdyno_model::{TlsMode, TlsSettings, Variant, foreign_title};
 use dbdyno_plan::Plan;
-use dbdyno_products::engine_of;
+use dbdyno_products::{ServerAddress, engine_of};
 use dbdyno_workloads::takes_streams;
 use tokio::runtime::Runtime;
 
 use crate::exit::ExitError;
 use crate::{limits, terminal};
 
-/// Engine of the benchmark's tables when a plan does not say.
-const DEFAULT_ENGINE: &str = "innodb";
-
 const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
                           or set load_method = \"insert\" where the workload has that option";
 
-/// The engine of the benchmark's tables, in small letters.
-pub(crate) fn engine(variant: &Variant) -> String {
-    engine_of(variant).unwrap_or_else(|| DEFAULT_ENGINE.to_owned())
-}
-
 /// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
 /// be filled.
-pub(crate) fn reach(
-    plan: &Plan,
-    variant: &Variant,
-    text: &str,
-    runtime: &Runtime,
-) -> Result<Endpoint, ExitError> {
-    let (family, options, database) = login(plan, variant, text)?;
-    let mut endpoint = family.target(options.clone()).endpoint(&engine(variant), false);
+pub(crate) fn reach(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Endpoint, ExitError> {
+    let (family, options, database) = login(plan, variant)?;
+    let mut endpoint = family.target(options.clone()).endpoint(&family.facts().engine_of(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, in a database that stays whose it is.
         let is_ours = !plan.workload.use_existing_tables();
@@ -53,8 +40,7 @@ pub(crate) fn reach(
 
 /// Refuses an address whose login is wrong or lacks files, without connecting to it.
 pub(crate) fn check_login(plan: &Plan, variant: &Variant) -> Result<(), ExitError> {
-    let text = variant.address.as_deref().unwrap_or_default();
-    login(plan, variant, text).map(drop).map_err(|ended| ended.of_variant(&variant.name))
+    login(plan, variant).map(drop).map_err(|ended| ended.of_variant(&variant.name))
 }
 
 /// The server at the address of a variant, for a login that another host has checked.
@@ -67,42 +53,40 @@ pub(crate) fn endpoint_for(
     user: &str,
     password: Secret,
 ) -> Result<Endpoint, ExitError> {
-    let text = variant.address.as_deref().unwrap_or_default();
-    let (family, options) = address::parse(text).map_err(ExitError::usage)?;
+    let address = address_of(variant)?;
+    let (family, options) = login_at(&address);
     let options = Options { user: user.to_owned(), password, ..options };
-    let manner = manner_at_address(plan, variant, family, text)?;
-    Ok(family.target(options.with_manner(manner)).endpoint(&engine(variant), false))
+    let manner = manner_at_address(plan, variant, &address)?;
+    Ok(family.target(options.with_manner(manner)).endpoint(&family.facts().engine_of(variant), false))
 }
 
 /// The login at an address with its database, as far as the plan, its files and its variables say:
 /// no one is connected to.
-fn login(plan: &Plan, variant: &Variant, text: &str) -> Result<(Family, Options, String), ExitError> {
-    let (family, parsed) = address::parse(text).map_err(ExitError::usage)?;
+fn login(plan: &Plan, variant: &Variant) -> Result<(Family, Options, String), ExitError> {
+    let address = address_of(variant)?;
+    let (family, options) = login_at(&address);
     let (options, warnings) =
-        credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
+        credentials(family, options, variant.password_env.as_deref(), variant.option_file.as_deref())
             .map_err(ExitError::usage)?;
     for warning in warnings {
         terminal::warning(&warning);
     }
-    let options = options.with_manner(manner_at_address(plan, variant, family, text)?);
-    match options.database.clone() {
-        Some(database) => Ok((family, options, database)),
-        None => Err(ExitError::usage(format!("{text} names no database: let it end in /DATABASE"))),
-    }
+    let options = options.with_manner(manner_at_address(plan, variant, &address)?);
+    Ok((family, options, address.database))
+}
+
+fn address_of(variant: &Variant) -> Result<ServerAddress, ExitError> {
+    let read = ServerAddress::parse(variant.address.as_deref().unwrap_or_default());
+    read.map_err(|why| ExitError::usage(format!("it has an address that {why}")))
 }
 
 /// The variant's words on connections to its address; reads the files that they name.
-fn manner_at_address(
-    plan: &Plan,
-    variant: &Variant,
-    family: Family,
-    text: &str,
-) -> Result<Manner, ExitError> {
+fn manner_at_address(plan: &Plan, variant: &Variant, address: &ServerAddress) -> Result<Manner, ExitError> {
     let said = variant.tls.clone();
-    let asked = tls_settings(family, text, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
+    let asked = tls_settings(address, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
         .map_err(ExitError::usage)?;
-    manner(plan, variant, family, tls).map_err(ExitError::usage)
+    manner(plan, variant, Family::of(address.family), tls).map_err(ExitError::usage)
 }
 
 /// The plan's words on connections in the driver's, with what became of those on TLS; reads the

@@ -7,8 +7,8 @@ use dbdyno_analyse::parity::{
     Build, Circumstances, Knowledge, Parity, Planned, Subject, buffer_pool_bytes, circumstances, classes,
     compared, size_text,
 };
-use dbdyno_db::server::servers_dir;
-use dbdyno_fetch::{answer_of, ask_embedded, by_name, find_named};
+use dbdyno_db::server::{Base, servers_dir};
+use dbdyno_fetch::{answer_of, ask_embedded, by_name};
 use dbdyno_model::Variant;
 use dbdyno_plan::Plan;
 use dbdyno_products::VariantKind;
@@ -121,22 +121,23 @@ fn predicted(
         wrong.extend(check_login(plan, variant).err());
         return Ok((bare(true), None));
     }
-    let info = match prepare_one(plan, variant, runtime) {
-        Ok(prepared) => prepared.info,
+    match prepare_one(plan, variant, runtime) {
+        Ok(prepared) => {
+            let build = build_of(variant, prepared.base());
+            Ok((prepared.info, build))
+        }
         // It would be refused wherever the plan is run.
-        Err(ended) if ended.code == USAGE => return Err(ended),
+        Err(ended) if ended.code == USAGE => Err(ended),
         Err(ended) => {
             wrong.push(ended);
-            bare(false)
+            Ok((bare(false), build_of(variant, None)))
         }
-    };
-    let build = build_of(variant, &info);
-    Ok((info, build))
+    }
 }
 
-/// What the build of a variant answered when it was got; how to ask it where it was not. `None` for
-/// what is no build, and for servers at an address.
-fn build_of(variant: &Variant, info: &VariantInfo) -> Option<Build> {
+/// What the build of a variant, `base` where it is here, answered when it was got; how to ask it where
+/// it was not. `None` for what is no build, and for servers at an address.
+fn build_of(variant: &Variant, base: Option<&Base>) -> Option<Build> {
     let by_hand = |name: &str, base: &Path| format!("dbdyno servers add {name} --basedir {}", base.display());
     let (answer, ask) = match VariantKind::of(variant) {
         VariantKind::Null | VariantKind::Address(_) => return None,
@@ -145,32 +146,26 @@ fn build_of(variant: &Variant, info: &VariantInfo) -> Option<Build> {
         VariantKind::Named(name) => {
             let answer = answer_of(&servers_dir(), &name);
             let answer = answer.map(|answer| (answer.product, answer.version, answer.settings));
-            let is_known = answer.as_ref().is_some_and(|(.., settings)| !settings.is_empty());
-            // To find a build runs its program, which is for nothing where it has answered.
-            let ask = match by_name(&name).is_err() && !is_known {
-                true => find_named(&name).ok().map(|base| by_hand(&name, &base.path)),
-                false => None,
-            };
-            let ask = ask.unwrap_or_else(|| format!("dbdyno servers get {name}"));
-            (answer, ask)
+            let base = base.filter(|_| by_name(&name).is_err());
+            let ask = base.map(|base| by_hand(&name, &base.path));
+            (answer, ask.unwrap_or_else(|| format!("dbdyno servers get {name}")))
         }
     };
     let (product, version, settings) = answer.unwrap_or_else(|| {
-        // `MariaDB 10.11.5 (mariadb-10.11.5)`, where it is here.
-        let title = info.server.split_once(" (").and_then(|(title, _)| title.rsplit_once(' '));
-        let (product, version) = title.unwrap_or_default();
-        (product.to_owned(), version.to_owned(), Default::default())
+        let known = base.map(|base| (base.product.to_string(), base.release.to_string()));
+        let (product, version) = known.unwrap_or_default();
+        (product, version, Default::default())
     });
     Some(Build { product, version, settings, ask })
 }
 
 /// Before a run: reports what is predicted, or refuses.
 pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), ExitError> {
-    let variants = plan.variants.iter().zip(variants).map(|(variant, prepared)| {
-        let info = prepared.info.clone();
-        let build = build_of(variant, &info);
-        (info, build)
-    });
+    let variants = plan
+        .variants
+        .iter()
+        .zip(variants)
+        .map(|(variant, prepared)| (prepared.info.clone(), build_of(variant, prepared.base())));
     let Some(parity) = predict(plan, variants.collect())? else { return Ok(()) };
     if is_refusing(plan, &parity) {
         return refuse(plan, &parity);

@@ -9,14 +9,13 @@ use dbdyno_db::{Endpoint, Family, Manner};
 use dbdyno_fetch::{answer_of, find_named};
 use dbdyno_model::{Config, ConfigPart, Variant};
 use dbdyno_plan::{Plan, options_problem};
-use dbdyno_products::{VariantKind, engine_of};
+use dbdyno_products::{FamilyFacts, VariantKind, engine_of};
 use dbdyno_record::VariantInfo;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use crate::exit::{ExitError, SERVER, USAGE};
 use crate::limits::OTHER_CONNECTIONS;
-use crate::login::engine;
 use crate::{host, limits, login, terminal};
 
 /// A variant that can be started or reached.
@@ -70,10 +69,18 @@ impl Prepared {
         self
     }
 
+    /// The build whose server dbdyno starts.
+    pub(crate) fn base(&self) -> Option<&Base> {
+        match &self.source {
+            Source::Started { base, .. } => Some(base),
+            _ => None,
+        }
+    }
+
     /// The product of a started server that has TLS over TCP only, and all else on a unix socket,
     /// as this one.
     pub(crate) fn on_a_socket_for_lack_of_tls(&self) -> Option<String> {
-        let Source::Started { base, .. } = &self.source else { return None };
+        let base = self.base()?;
         let is_so = base.family.facts().has_no_tls_on_sockets && self.manner.tls.is_none();
         is_so.then(|| base.product.to_string())
     }
@@ -155,7 +162,7 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
         _ => base.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
     let (family, title) = (base.family, format!("{} ({folder})", base.title));
-    let engine = engine(variant);
+    let engine = family.facts().engine_of(variant);
     let source =
         Source::Started { base: Box::new(base), config: Box::new(config.clone()), engine, certificates };
     let mut prepared = Prepared::new(variant, family.name(), title, source).configured(&config, text);
@@ -165,7 +172,7 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
 
 /// A variant whose server others run at the address `text`.
 fn reached(plan: &Plan, variant: &Variant, text: String, runtime: &Runtime) -> Result<Prepared, ExitError> {
-    let endpoint = login::reach(plan, variant, &text, runtime)?;
+    let endpoint = login::reach(plan, variant, runtime)?;
     let driver = endpoint.target.name();
     let manner = endpoint.target.login().map(|login| login.manner.clone()).unwrap_or_default();
     let mut prepared = Prepared::new(variant, driver, text, Source::Address(Box::new(endpoint)));
@@ -184,21 +191,21 @@ fn build(variant: &Variant) -> Result<Base, dbdyno_fetch::Error> {
 /// How the server of a build is set: by the variant's intents, and by its own option file, which
 /// wins.
 fn config(variant: &Variant, base: &Base) -> Result<Rendered, String> {
-    let (mut own, mut text) = (Vec::new(), None);
+    let family = base.family;
+    let config = rendered(variant, &ConfigServer::of_base(base, &family.facts().engine_of(variant)))?;
     // What the server will be given is a copy; faults are reported with the name of the user's file.
-    if let Some(path) = &variant.own_config {
-        let read = std::fs::read_to_string(path);
-        text = Some(read.map_err(|error| format!("cannot read own_config {}: {error}", path.display()))?);
-        own = base.family.native_settings(base, path).map_err(|error| error.to_string())?;
+    let own = variant.own_config.as_ref().map(|path| family.own_config(base, path)).transpose();
+    match own.map_err(|error| error.to_string())? {
+        Some(own) => Ok(config.with_own_config(own)),
+        None => Ok(config),
     }
-    Ok(rendered(variant, &ConfigServer::of_base(base, &engine(variant)))?.with_own(own, text))
 }
 
 /// The same of a variant on the embedded product.
 fn embedded_config(variant: &Variant) -> Result<Rendered, String> {
     let own = Family::EMBEDDED.own_settings(&variant.options).into_iter();
     let own = own.map(|(name, value)| (name, Some(value)));
-    Ok(rendered(variant, &ConfigServer::embedded())?.with_own(own.collect(), None))
+    Ok(rendered(variant, &ConfigServer::embedded())?.with_own(own.collect()))
 }
 
 /// What the intents of a variant mean for `server`.
@@ -277,7 +284,8 @@ fn by_name(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String>
 
 /// What the name of a variant's server says of it.
 fn server_by_name(variant: &Variant) -> Option<ConfigServer> {
-    ConfigServer::named(variant.server.as_deref()?, &engine(variant))
+    let family = FamilyFacts::of_variant(variant)?;
+    ConfigServer::named(variant.server.as_deref()?, &family.engine_of(variant))
 }
 
 /// By variant of the plan: the server's own cache of pages, where it is known to be the only one. A
@@ -286,7 +294,10 @@ fn server_by_name(variant: &Variant) -> Option<ConfigServer> {
 pub(crate) fn only_cache_bytes(plan: &Plan) -> BTreeMap<String, u64> {
     let of = |variant: &Variant| {
         let bytes = intents(variant.config.as_ref()?).ok()?.bytes("buffer_pool")?;
-        let of_build = || Some(ConfigServer::of_base(&build(variant).ok()?, &engine(variant)));
+        let of_build = || {
+            let base = build(variant).ok()?;
+            Some(ConfigServer::of_base(&base, &base.family.facts().engine_of(variant)))
+        };
         let server = server_by_name(variant).or_else(of_build)?;
         let is_only = rendered(variant, &server).ok()?.bypasses_page_cache();
         is_only.then(|| (variant.name.clone(), bytes))
@@ -346,17 +357,16 @@ fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Opt
     };
     let title = &base.title;
     let is_it = |known: &str| base.family.is_engine(&engine, known);
-    let plugin = format!("ha_{engine}.so");
-    let is_plugin = || base.plugin_dir.as_ref().is_some_and(|folder| folder.join(&plugin).exists());
+    let plugin = base.family.engine_plugin(&engine).unwrap_or_default();
     let answer = match VariantKind::of(variant) {
         VariantKind::Named(name) => answer_of(&servers_dir(), &name),
         _ => None,
     };
     match answer.map(|answer| answer.abilities.engines) {
-        _ if config.brings_plugins(&engine) => Ok(None),
+        _ if config.sets("plugin_dir") || config.loads_plugin(&engine) => Ok(None),
         Some(engines) if engines.iter().any(|known| is_it(known)) => Ok(None),
         Some(engines) => Err(format!("{title} has no engine {engine}; it has {}", engines.join(", "))),
-        None if built_in.iter().any(|known| is_it(known)) || is_plugin() => Ok(None),
+        None if built_in.iter().any(|known| is_it(known)) || base.has_plugin(&plugin) => Ok(None),
         None => Ok(Some(format!(
             "engine {engine} is none of those that {title} is built with, and {plugin} is not among its plugins: its cells will fail \
              unless this build has it"

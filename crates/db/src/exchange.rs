@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::address::Address;
+use dbdyno_products::Address;
+
 use crate::fault::{Fault, ServerFault};
 use crate::options::{Manner, Options, TimeLimits};
 use crate::roster::{Roster, Ticket};

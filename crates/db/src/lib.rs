@@ -5,7 +5,6 @@
 //! more product is one new folder and one line in the list of `products.rs`; its facts are in the
 //! crate `products`.
 
-mod address;
 mod allowance;
 mod any_session;
 mod cancel;
@@ -32,6 +31,7 @@ mod roster;
 #[cfg(test)]
 #[path = "tests/scripted.rs"]
 mod scripted;
+mod secret;
 mod session;
 mod stream;
 mod tls;
@@ -43,9 +43,9 @@ pub mod postgres;
 pub mod server;
 pub mod sqlite;
 
-pub use address::{Address, Secret};
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 pub use connections::{ConnectionClass, ConnectionLog, Encryption};
+pub use dbdyno_products::Address;
 pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
@@ -60,6 +60,7 @@ pub use questions::{
     settle, status, table_engines, tables, unreported,
 };
 pub use roster::Roster;
+pub use secret::Secret;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
 pub use tls::{Tls, TlsPem};
 

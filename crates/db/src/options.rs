@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use dbdyno_model::ColumnDefinitions;
 
-use crate::address::{Address, Secret};
+use dbdyno_products::Address;
+
 use crate::roster::Roster;
+use crate::secret::Secret;
 use crate::tls::Tls;
 
 /// How long a session waits for its server, outside of the statements that are measured.

@@ -11,7 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use crate::address::Address;
+use dbdyno_products::Address;
+
 use crate::connections::Encryption;
 use crate::unix_stream::UnixStream;
 

@@ -23,8 +23,10 @@ pub(crate) use explain::explain;
 
 use dbdyno_model::{TlsMode, TlsSettings};
 
-use crate::address::{Address, Secret};
+use dbdyno_products::Address;
+
 use crate::connections::ConnectionLog;
+use crate::secret::Secret;
 use crate::stream::Stream;
 
 /// What [`TlsSettings`] would read from files, in PEM.

@@ -55,25 +55,19 @@ impl Play {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).map_err(cannot())?;
         let lock = lock(folder.path())?;
         let begun = Instant::now();
-        let server = Server::start(&ServerSpec {
-            base: base.clone(),
-            option_file: options.config.clone(),
-            initial_options: Vec::new(),
-            cpus: None,
-            data_dir: folder.path().join("data"),
-            log: folder.path().join("server.log"),
-            template_dir: folder.path().join("templates"),
-            start_timeout: START_LIMIT,
-            cancel: Arc::clone(&options.cancel),
-            engine: options.engine.clone().unwrap_or_else(|| "innodb".to_owned()),
-        })?;
+        let templates = folder.path().join("templates");
+        let spec = ServerSpec::new(base, options.config.as_deref(), folder.path(), templates)?;
+        let engine = options.engine.clone().unwrap_or(spec.engine);
+        let cancel = Arc::clone(&options.cancel);
+        let server = Server::start(&ServerSpec { start_timeout: START_LIMIT, cancel, engine, ..spec })?;
         let start_time = begun.elapsed();
         Ok(Self { server, folder, _lock: lock, start_time })
     }
 
     /// How to log in, as the user who may do anything and has no password.
     pub fn endpoint(&self) -> Endpoint {
-        self.server.target(None, &Manner::default()).endpoint("innodb", true)
+        let engine = self.server.base.family.facts().default_engine.unwrap_or_default();
+        self.server.target(None, &Manner::default()).endpoint(engine, true)
     }
 
     pub fn socket(&self) -> &Path {

@@ -4,9 +4,8 @@
 use std::path::Path;
 
 use dbdyno_model::{DataMode, PlanBytes, TlsMode, Variant, load_problem};
-use dbdyno_products::{EMBEDDED, FamilyFacts, VariantKind, is_word};
+use dbdyno_products::{EMBEDDED, FamilyFacts, ServerAddress, VariantKind, is_word};
 
-use crate::check_address::address_problem;
 use crate::check_clients::clients_problem;
 use crate::check_report::{published_problem, section_problem};
 use crate::client_wait::{shared_cpus, spin_problem};
@@ -240,7 +239,8 @@ fn server_problem(variant: &Variant) -> Option<Mistake> {
         return Some(("server", message));
     }
     let address = variant.address.as_deref()?;
-    address_problem(address).map(|what| ("address", format!("has an address that {what}")))
+    let problem = ServerAddress::parse(address).err()?;
+    Some(("address", format!("has an address that {problem}")))
 }
 
 /// Keys of a variant for which it is not the right kind of thing, or that contradict each other.

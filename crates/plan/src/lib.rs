@@ -1,7 +1,6 @@
 //! The plan file: read, check, expand to cells and blocks, estimate time and disk.
 
 mod check;
-mod check_address;
 mod check_clients;
 mod check_report;
 mod client_wait;

@@ -77,20 +77,6 @@ fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String>
     }
 }
 
-/// Cuts at the first `#` outside quotes.
-pub(crate) fn without_comment(text: &str) -> &str {
-    let mut quote = None;
-    for (at, c) in text.char_indices() {
-        match (c, quote) {
-            ('\'' | '"', None) => quote = Some(c),
-            (_, Some(open)) if c == open => quote = None,
-            ('#', None) => return text[..at].trim_end(),
-            _ => {}
-        }
-    }
-    text
-}
-
 pub(crate) fn unquoted(value: &str) -> String {
     value.trim().trim_matches(['\'', '"']).to_owned()
 }

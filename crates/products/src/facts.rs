@@ -3,6 +3,7 @@
 use dbdyno_model::Variant;
 
 use crate::configured::ConfiguredLine;
+use crate::engine::engine_of;
 use crate::options::{NoOptions, VariantOptions};
 use crate::subject::{Derive, Settings};
 use crate::{ALL, EMBEDDED, Product, Release, VariantKind};
@@ -146,6 +147,12 @@ impl FamilyFacts {
             VariantKind::Named(name) => Product::of_build(&name).map(|(product, _)| product.family()),
             VariantKind::BaseDir(_) | VariantKind::Null => None,
         }
+    }
+
+    /// The engine of the tables of a variant on a server of this family, in small letters; empty
+    /// where tables have no engine.
+    pub fn engine_of(&self, variant: &Variant) -> String {
+        engine_of(variant).unwrap_or_else(|| self.default_engine.unwrap_or_default().to_owned())
     }
 
     /// It works inside dbdyno and has no servers.

@@ -14,8 +14,10 @@ mod options;
 pub mod postgres;
 mod product;
 mod release;
+mod server_address;
 pub mod sqlite;
 mod subject;
+mod tls_options;
 mod value;
 mod variant_kind;
 
@@ -26,7 +28,9 @@ pub use known::KNOWN;
 pub use options::{OptionProblem, TypedOptions, VariantOptions, is_word};
 pub use product::Product;
 pub use release::Release;
+pub use server_address::{Address, ServerAddress};
 pub use subject::{Derive, Foreign, Knowledge, Planned, Reader, Settings, Subject};
+pub use tls_options::TlsOptions;
 pub use value::{Value, number, says_the_same, size, size_text, switch};
 pub use variant_kind::VariantKind;
 

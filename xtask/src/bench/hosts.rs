@@ -63,18 +63,9 @@ impl Host {
         let is_mysql = base.family.name() == "mysql";
         let option_file = folder.join(format!("own.{}", base.family.facts().option_file_ending));
         std::fs::write(&option_file, settings[usize::from(!is_mysql)])?;
-        let server = Server::start(&ServerSpec {
-            base,
-            option_file: Some(option_file),
-            initial_options: Vec::new(),
-            cpus: machine::halves().0,
-            data_dir: folder.join("data"),
-            log: folder.join("server.log"),
-            template_dir: folder.join("template"),
-            start_timeout: START_TIMEOUT,
-            cancel: std::sync::Arc::default(),
-            engine: "innodb".to_owned(),
-        })?;
+        let spec = ServerSpec::new(&base, Some(&option_file), &folder, folder.join("template"))?;
+        let spec = ServerSpec { cpus: machine::halves().0, start_timeout: START_TIMEOUT, ..spec };
+        let server = Server::start(&spec)?;
         let family = server.base.family;
         let (scheme, user) = (family.facts().schemes[0], family.facts().superuser);
         let socket = family.socket_in_address(server.socket()).display().to_string();

@@ -142,7 +142,7 @@ impl Conductor<'_> {
                 let spec = ServerSpec {
                     base: (**base).clone(),
                     option_file: self.option_file(variant, base, config)?,
-                    initial_options: config.initdb_options(),
+                    config: (**config).clone(),
                     cpus: self.server_cpus.clone(),
                     data_dir,
                     log,

@@ -14,7 +14,9 @@ use crate::product::{
     Connection, Debt, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
 };
 use crate::roster::Ticket;
-use crate::server::{Abilities, Base, Claim, Data, Error, FileLogin, Home, Question, Server, ServerSpec};
+use crate::server::{
+    Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
+};
 use crate::{
     Answer, AnySession, Bounds, Capabilities, Encryption, Manner, Result, ServerKey, Session, Target,
 };
@@ -51,7 +53,6 @@ const BUILT_IN: &[&str] =
 const OF_MARIADB: usize = 2;
 
 impl Product for Mysql {
-    const NAME: &'static str = "mysql";
     const PROTOCOL: &'static str = "MySQL";
     const ABOUT: &'static str =
         "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP";
@@ -214,8 +215,12 @@ impl Product for Mysql {
         Some(&BUILT_IN[..BUILT_IN.len() - others])
     }
 
-    fn native_settings(base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
-        server::native_settings(base, path)
+    fn engine_plugin(engine: &str) -> Option<String> {
+        Some(server::engine_plugin(engine))
+    }
+
+    fn own_config(base: &Base, path: &Path) -> Result<OwnConfig, Error> {
+        server::own_config(base, path)
     }
 
     fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {

@@ -10,7 +10,9 @@ use super::secure::connected;
 use super::{Options, Postgres, PostgresSession, capabilities, debt, server, status};
 use crate::product::{Debt, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column};
 use crate::roster::Ticket;
-use crate::server::{Abilities, Base, Claim, Data, Error, FileLogin, Home, Question, Server, ServerSpec};
+use crate::server::{
+    Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
+};
 use crate::{AnySession, Bounds, Capabilities, Result, Session, Target, first_i64};
 
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
@@ -28,7 +30,6 @@ const KEY: [u32; 2] = [0x6462, 0x6479_6e6f];
 const CANCEL: u32 = 1234 << 16 | 5678;
 
 impl Product for Postgres {
-    const NAME: &'static str = "postgres";
     const PROTOCOL: &'static str = "PostgreSQL";
     const ABOUT: &'static str = "PostgreSQL 9.6 to 19, over unix socket or TCP";
     const TABLES: &'static str =
@@ -145,8 +146,8 @@ impl Product for Postgres {
         server::open(path)
     }
 
-    fn native_settings(_base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
-        server::conf_settings(path)
+    fn own_config(_base: &Base, path: &Path) -> Result<OwnConfig, Error> {
+        server::own_settings(path)
     }
 
     fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {

@@ -36,7 +36,9 @@ use crate::Family;
 use crate::exchange::Exchange;
 use crate::options::Options as Login;
 use crate::roster::Ticket;
-use crate::server::{Abilities, Base, Claim, Data, Error, FileLogin, Home, Question, Server, ServerSpec};
+use crate::server::{
+    Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
+};
 use crate::{
     Answer, AnySession, Capabilities, Class, DbError, Encryption, Endpoint, Manner, Result, Rows, Sent,
     Session, Target,
@@ -102,7 +104,7 @@ fn without_servers() -> ! {
 /// [`Product::describe`] have no default.
 pub(crate) trait Product: Debug + Sized + 'static {
     /// In records, lists and forms of query plans.
-    const NAME: &'static str;
+    const NAME: &'static str = Self::FACTS.name;
     /// The product whose protocol it is, for people; empty of what has none.
     const PROTOCOL: &'static str = "";
     /// What it is, in the list of drivers.
@@ -277,8 +279,13 @@ pub(crate) trait Product: Debug + Sized + 'static {
         None
     }
 
-    /// See [`Family::native_settings`].
-    fn native_settings(_base: &Base, _path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+    /// See [`Family::engine_plugin`].
+    fn engine_plugin(_engine: &str) -> Option<String> {
+        None
+    }
+
+    /// See [`Family::own_config`].
+    fn own_config(_base: &Base, _path: &Path) -> Result<OwnConfig, Error> {
         without_servers()
     }
 

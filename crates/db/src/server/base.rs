@@ -51,6 +51,11 @@ impl Base {
         Self::program_in(path).is_some()
     }
 
+    /// Whether `plugin`, a file's name, is among those that can be loaded.
+    pub fn has_plugin(&self, plugin: &str) -> bool {
+        self.plugin_dir.as_ref().is_some_and(|folder| folder.join(plugin).is_file())
+    }
+
     /// The server program in `path`, without running it.
     pub fn program_in(path: &Path) -> Option<PathBuf> {
         Family::with_servers().find_map(|family| family.program_in(path))

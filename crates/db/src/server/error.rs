@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dbdyno_products::FamilyFacts;
-
 use crate::DbError;
 
 /// An error of this crate. No message ever holds a password.
@@ -88,9 +86,7 @@ pub enum Error {
     )]
     NoAnswer { server: String, limit: Duration, log: PathBuf, log_tail: String },
 
-    /// An address that is not understood. The text of the address is not repeated: it may hold a
-    /// password.
-    #[error("server address: {why}; write {}", forms())]
+    #[error("server address: {why}")]
     Address { why: String },
 
     #[error("credentials: {why}")]
@@ -141,13 +137,6 @@ pub enum Error {
 /// `2 s`, `0.05 s`.
 fn seconds(limit: &Duration) -> String {
     format!("{} s", limit.as_secs_f64())
-}
-
-/// `mysql://user@host:port/database`, and the same of the other families.
-fn forms() -> String {
-    let forms =
-        FamilyFacts::of_servers().map(|family| format!("{}user@host:port/database", family.schemes[0]));
-    forms.collect::<Vec<_>>().join(" or ")
 }
 
 impl Error {

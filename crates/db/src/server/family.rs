@@ -11,7 +11,7 @@ use crate::products::each_family;
 use crate::server::abilities::{Abilities, Question};
 use crate::server::claim::Claim;
 use crate::server::running::Data;
-use crate::server::{Base, Error, Home, Server, ServerSpec};
+use crate::server::{Base, Error, Home, OwnConfig, Server, ServerSpec};
 use crate::{AnySession, DbError, Endpoint, Family, Manner, Options, Target};
 
 /// A login that a file of the user holds.
@@ -26,6 +26,11 @@ impl Family {
     /// directory is looked into, and of tables.
     pub fn with_servers() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|family| !family.facts().schemes.is_empty())
+    }
+
+    /// The family with these facts.
+    pub fn of(facts: &FamilyFacts) -> Self {
+        Self::with_servers().find(|family| std::ptr::eq(family.facts(), facts)).unwrap_or(Self::Null)
     }
 
     /// In records, lists and forms of query plans.
@@ -89,15 +94,20 @@ impl Family {
         each_family!(self, P => P::built_in_engines(base))
     }
 
+    /// The file of the plugin that has an engine which a build may lack.
+    pub fn engine_plugin(self, engine: &str) -> Option<String> {
+        each_family!(self, P => P::engine_plugin(engine))
+    }
+
     /// Whether `found`, as a server spells it, is the engine that was asked for as `asked`.
     pub fn is_engine(self, asked: &str, found: &str) -> bool {
         each_family!(self, P => P::is_engine(asked, found))
     }
 
-    /// Names (with underscores) and values in the order of the option file at `path`, as a server
-    /// of `base` reads it.
-    pub fn native_settings(self, base: &Base, path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
-        each_family!(self, P => P::native_settings(base, path))
+    /// Reads the option file of a user at `path` as a server of `base` does, and refuses what cannot
+    /// hold in a data directory of dbdyno's.
+    pub fn own_config(self, base: &Base, path: &Path) -> Result<OwnConfig, Error> {
+        each_family!(self, P => P::own_config(base, path))
     }
 
     /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has

@@ -1,11 +1,12 @@
 //! Configure, initialise, start, pin and stop servers; name and claim those that others run.
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and
-//! runs it on a private unix socket. [`address`] and [`Family::claim`](crate::Family::claim) are for servers that dbdyno
+//! runs it on a private unix socket. [`login_at`] and [`Family::claim`](crate::Family::claim) are for servers that dbdyno
 //! neither starts nor stops. [`intents`] turns what a plan says of configurations into the options
 //! of each product and version.
 
 pub(crate) mod abilities;
+mod address;
 mod asked;
 pub(crate) mod base;
 pub(crate) mod certificates;
@@ -32,14 +33,12 @@ pub(crate) mod running;
 mod snapshot;
 pub(crate) mod started;
 pub(crate) mod template;
-pub(crate) mod tls_options;
 pub(crate) mod tmp_dir;
 
-pub mod address;
 pub mod intents;
 
 pub use abilities::{Abilities, Question, ThreadPool, TlsAbility};
-pub use address::{credentials, tls_settings};
+pub use address::{credentials, login_at, tls_settings};
 pub use asked::{Bounds, Unanswered, ask, output};
 pub use base::Base;
 pub use certificates::Certificates;
@@ -51,6 +50,7 @@ pub use error::Error;
 pub use family::FileLogin;
 pub use folder::{find_named, list, servers_dir};
 pub use home::Home;
+pub use intents::OwnConfig;
 pub use launch::{calling, find_in_path, start_detached};
 pub use leftovers::remove_leftovers;
 pub use process::Stopped;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::{Manner, Options, Target};
 
+use crate::server::intents::Rendered;
 use crate::server::process::Stopped;
 use crate::server::running::{Data, Running};
 use crate::server::{Base, Error, Home};
@@ -16,12 +17,11 @@ use crate::server::{Base, Error, Home};
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
     pub base: Base,
-    /// The server's own option file; its settings hold, but its paths and network settings are
-    /// overridden.
+    /// Its settings hold, but its paths and network settings are overridden. A data directory is
+    /// made for each set of those that decide what is in one.
+    pub config: Rendered,
+    /// The file that holds the text of the config, if it has one.
     pub option_file: Option<PathBuf>,
-    /// Further options of the program that makes a data directory, such as `--data-checksums` of
-    /// `initdb`. A data directory is made for each set of them.
-    pub initial_options: Vec<String>,
     /// CPUs of all threads and processes of the server; those of the calling thread when `None`.
     pub cpus: Option<Vec<u32>>,
     /// Folder of the data: made, or wiped if it carries dbdyno's mark, else refused.
@@ -39,6 +39,30 @@ pub struct ServerSpec {
     pub cancel: Arc<AtomicBool>,
     /// Storage engine that must be there, where there are several: `innodb`, `rocksdb`, ...
     pub engine: String,
+}
+
+impl ServerSpec {
+    /// A server of `base` as it is by itself, or as the option file of a user says, with its data and
+    /// its log in `folder`. Its start may take ten minutes.
+    pub fn new(
+        base: &Base,
+        option_file: Option<&Path>,
+        folder: &Path,
+        template_dir: PathBuf,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            base: base.clone(),
+            config: Rendered::of_file(base, option_file)?,
+            option_file: option_file.map(Path::to_path_buf),
+            cpus: None,
+            data_dir: folder.join("data"),
+            log: folder.join("server.log"),
+            template_dir,
+            start_timeout: Duration::from_secs(600),
+            cancel: Arc::default(),
+            engine: base.family.facts().default_engine.unwrap_or_default().to_owned(),
+        })
+    }
 }
 
 /// A running server. Dropping the value stops it. What it has in common with other processes is in

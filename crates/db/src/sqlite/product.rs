@@ -47,7 +47,6 @@ impl Connection for SqliteSession {
 }
 
 impl Product for Sqlite {
-    const NAME: &'static str = "sqlite";
     const ABOUT: &'static str = "SQLite, embedded; no server needed";
     const TABLES: &'static str =
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name";

@@ -57,18 +57,7 @@ pub(crate) fn templates() -> PathBuf {
 
 /// A server of `base` whose files lie in `folder`.
 pub(crate) fn spec(base: &Base, folder: &Path) -> ServerSpec {
-    ServerSpec {
-        base: base.clone(),
-        option_file: None,
-        initial_options: Vec::new(),
-        cpus: None,
-        data_dir: folder.join("data"),
-        log: folder.join("server.log"),
-        template_dir: templates(),
-        start_timeout: Duration::from_secs(600),
-        cancel: std::sync::Arc::default(),
-        engine: "innodb".to_owned(),
-    }
+    ServerSpec::new(base, None, folder, templates()).unwrap()
 }
 
 /// The same with an option file.
@@ -76,7 +65,7 @@ pub(crate) fn with_options(base: &Base, folder: &Path, text: &str) -> ServerSpec
     let ending = base.family.facts().option_file_ending;
     let path = folder.join(format!("options.{ending}"));
     std::fs::write(&path, text).unwrap();
-    ServerSpec { option_file: Some(path), ..spec(base, folder) }
+    ServerSpec::new(base, Some(&path), folder, templates()).unwrap()
 }
 
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {

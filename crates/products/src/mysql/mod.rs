@@ -1,7 +1,7 @@
 //! MariaDB, MySQL and Percona Server.
 
 mod classes;
-mod option_file;
+pub mod option_file;
 mod options;
 mod query_plan;
 

@@ -1,46 +1,132 @@
-//! Lines of option files. Includes are not followed.
+//! The option files of MySQL and MariaDB: groups, settings, quotes, comments, includes.
 
 use super::MARIADB;
-use crate::configured::{ConfiguredLine, unquoted, without_comment};
+use crate::configured::ConfiguredLine;
 use crate::known::KNOWN;
 use crate::{Product, Release};
 
-/// As a server of this product and version reads them.
-pub(super) fn lines(text: &str, product: &Product, version: Release) -> Vec<ConfiguredLine> {
-    let mut group = String::new();
-    let mut configured = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
-        let text = text.trim();
-        if text.is_empty() || text.starts_with(['#', ';', '!']) {
-            continue;
+/// One meaningful line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// `name = value` or a bare `name`; `-` in the name is written `_`. Lines count from 1.
+    Setting { line: usize, group: String, name: String, value: Option<String> },
+    /// `!include FILE` or `!includedir FOLDER`.
+    Include { path: String, folder: bool },
+}
+
+/// Reads the lines of an option file. The error says which line is wrong, without its text: it may
+/// hold a password.
+pub fn items(text: &str) -> impl Iterator<Item = Result<Item, String>> {
+    let mut group: Option<String> = None;
+    (1..).zip(text.lines()).filter_map(move |(number, line)| {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return None;
         }
-        if let Some(header) = text.strip_prefix('[') {
-            header.split(']').next().unwrap_or_default().trim().clone_into(&mut group);
-            continue;
+        if let Some(directive) = line.strip_prefix('!') {
+            return Some(include(directive).ok_or_else(|| format!("line {number}: unknown directive")));
         }
-        let text = without_comment(text);
-        let (name, value) = match text.split_once('=') {
-            Some((name, value)) => (name, Some(unquoted(value))),
-            None => (text, None),
+        if let Some(header) = line.strip_prefix('[') {
+            let Some((name, _)) = header.split_once(']') else {
+                return Some(Err(format!("line {number}: group without ]")));
+            };
+            group = Some(name.trim().to_owned());
+            return None;
+        }
+        let Some(group) = group.clone() else {
+            return Some(Err(format!("line {number}: option before the first [group]")));
         };
-        let name = name.trim().to_ascii_lowercase().replace('-', "_");
+        let (name, value) = setting(line);
+        Some(Ok(Item::Setting { line: number, group, name, value }))
+    })
+}
+
+fn include(directive: &str) -> Option<Item> {
+    let (word, path) = directive.split_once(char::is_whitespace)?;
+    let folder = match word {
+        "include" => false,
+        "includedir" => true,
+        _ => return None,
+    };
+    Some(Item::Include { path: path.trim().to_owned(), folder })
+}
+
+fn setting(line: &str) -> (String, Option<String>) {
+    let line = without_comment(line);
+    let (name, value) = match line.split_once('=') {
+        Some((name, value)) => (name, Some(unquoted(value.trim()))),
+        None => (line, None),
+    };
+    (name.trim().replace('-', "_"), value)
+}
+
+/// Cuts at the first `#` that is outside quotes, as the servers do; a backslash keeps the next
+/// character from ending a quote.
+fn without_comment(line: &str) -> &str {
+    let (mut quote, mut escaped) = (None, false);
+    for (at, c) in line.char_indices() {
+        match (c, quote) {
+            _ if escaped => escaped = false,
+            ('\\', Some(_)) => escaped = true,
+            ('\'' | '"', None) => quote = Some(c),
+            (_, Some(open)) if c == open => quote = None,
+            ('#', None) => return line[..at].trim_end(),
+            _ => {}
+        }
+    }
+    line
+}
+
+fn unquoted(value: &str) -> String {
+    let inner = ['\'', '"']
+        .iter()
+        .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote))
+        .unwrap_or(value);
+    let mut out = String::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('b') => out.push('\u{8}'),
+            Some('s') => out.push(' '),
+            Some(quoted @ ('"' | '\'' | '\\')) => out.push(quoted),
+            Some(other) => out.extend(['\\', other]),
+            None => out.push('\\'),
+        }
+    }
+    out
+}
+
+/// As a server of this product and version reads them. Includes are not followed, and what cannot be
+/// read is passed over.
+pub(super) fn lines(text: &str, product: &Product, version: Release) -> Vec<ConfiguredLine> {
+    let configured = |item| {
+        let Item::Setting { line, group, name, value } = item else { return None };
+        let name = name.to_ascii_lowercase();
         let loose = name.strip_prefix("loose_");
         let plain = loose.unwrap_or(&name);
-        configured.push(ConfiguredLine {
+        Some(ConfiguredLine {
             line,
-            group: group.clone(),
             name: plain.to_owned(),
             value,
             is_loose: loose.is_some(),
             is_read: is_read(&group, product, version),
             is_for_others: is_for_others(&group, plain),
-        });
-    }
-    configured
+            group,
+        })
+    };
+    items(text).flatten().filter_map(configured).collect()
 }
 
-/// Whether a server of this product and version reads a group.
-fn is_read(group: &str, product: &Product, version: Release) -> bool {
+/// Whether a server of this product and version reads a group: `mysqld`, `server`, `mysqld-8.0`,
+/// `mariadb`, ...
+pub fn is_read(group: &str, product: &Product, version: Release) -> bool {
     let [major, minor, _] = version.0;
     let programs: &[&str] = if product == MARIADB { &["mysqld", "mariadb", "mariadbd"] } else { &["mysqld"] };
     group == "server"
@@ -109,5 +195,40 @@ mod tests {
         assert_eq!(meant("innodb_doublew = 0"), "innodb_doublewrite = 0");
         assert_eq!(meant("key_buffer = 8M"), "key_buffer_size = 8M");
         assert_eq!(meant("no_such_thing = 1"), "");
+    }
+
+    #[test]
+    fn settings_comments_quotes_and_includes_are_read_as_the_servers_read_them() {
+        let text = r#"
+# a comment
+; another
+[client]
+user = 'ann'          # who
+password="a#b\"c d"
+[mysqld]
+skip-name-resolve
+innodb-page-size=4k # small
+init_connect=SET NAMES 'utf8'
+tmpdir = C:\\temp\sx
+!includedir /etc/mysql/conf.d
+"#;
+        let items: Vec<String> = items(text).map(|item| format!("{:?}", item.unwrap())).collect();
+        insta::assert_snapshot!(items.join("\n"), @r#"
+        Setting { line: 5, group: "client", name: "user", value: Some("ann") }
+        Setting { line: 6, group: "client", name: "password", value: Some("a#b\"c d") }
+        Setting { line: 8, group: "mysqld", name: "skip_name_resolve", value: None }
+        Setting { line: 9, group: "mysqld", name: "innodb_page_size", value: Some("4k") }
+        Setting { line: 10, group: "mysqld", name: "init_connect", value: Some("SET NAMES 'utf8'") }
+        Setting { line: 11, group: "mysqld", name: "tmpdir", value: Some("C:\\temp x") }
+        Include { path: "/etc/mysql/conf.d", folder: true }
+        "#);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_by_number_and_never_repeated() {
+        let wrong = |text: &str| items(text).find_map(Result::err).unwrap();
+        assert_eq!(wrong("\npassword=secret"), "line 2: option before the first [group]");
+        assert_eq!(wrong("[client\nx=1"), "line 1: group without ]");
+        assert_eq!(wrong("[client]\n!read /x"), "line 2: unknown directive");
     }
 }

@@ -1,6 +1,6 @@
 //! PostgreSQL.
 
-use crate::configured::{ConfiguredLine, unquoted, without_comment};
+use crate::configured::ConfiguredLine;
 use crate::known::KNOWN;
 use crate::value::{LATER, NEVER, SYNCED, Value, io_words};
 use crate::{FamilyFacts, Product, Reader, TlsOption};
@@ -63,22 +63,28 @@ const INITDB: &[(&str, &str, &str)] = &[
 /// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the
 /// server shows. What intents made of the data directory is in comments.
 fn postgresql_conf(text: &str) -> Vec<ConfiguredLine> {
-    let mut configured = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
+    let configured = |(line, text): (usize, &str)| {
         let by_initdb = INITDB.iter().find(|(words, ..)| text.starts_with('#') && text.ends_with(words));
-        let line_of = by_initdb.map(|(_, name, value)| format!("{name} = {value}"));
-        let text = line_of.as_deref().unwrap_or_else(|| without_comment(text.trim()).trim());
-        let end = text.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(text.len());
-        let name = text[..end].to_ascii_lowercase();
-        if name.is_empty() {
-            continue;
-        }
-        let value = unquoted(text[end..].trim_start().trim_start_matches('='));
-        let value = with_unit(&name, value);
-        let line = ConfiguredLine { line, name, value: Some(value), is_read: true, ..Default::default() };
-        configured.push(line);
-    }
-    configured
+        let by_initdb = by_initdb.map(|(_, name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let (name, value) = by_initdb.or_else(|| setting(text))?;
+        let value = Some(with_unit(&name, value));
+        Some(ConfiguredLine { line, name, value, is_read: true, ..Default::default() })
+    };
+    (1..).zip(text.lines()).filter_map(configured).collect()
+}
+
+/// Name, in small letters, and value of a line of a `postgresql.conf`, without quotes and comment;
+/// `None` for a line that sets nothing.
+pub fn setting(line: &str) -> Option<(String, String)> {
+    let line = line.trim_start();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
+    let (name, rest) = line.split_at(line.find(|c| !is_part(c)).unwrap_or(line.len()));
+    let rest = rest.trim_start_matches([' ', '\t', '=']);
+    let value = match rest.strip_prefix('\'') {
+        Some(quoted) => quoted.split('\'').next().unwrap_or_default(),
+        None => rest.split('#').next().unwrap_or_default().trim(),
+    };
+    (!name.is_empty()).then(|| (name.to_ascii_lowercase(), value.to_owned()))
 }
 
 fn with_unit(name: &str, value: String) -> String {

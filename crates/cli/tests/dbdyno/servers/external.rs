@@ -16,18 +16,7 @@ const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
 /// Someone's server with a user `bench` who has a password and may make databases.
 pub(crate) fn external_server(desk: &Desk, prefix: &str) -> Server {
     let base = find_named(&require(prefix)).unwrap();
-    let spec = ServerSpec {
-        base,
-        option_file: None,
-        initial_options: Vec::new(),
-        cpus: None,
-        data_dir: desk.path("theirs/data"),
-        log: desk.path("theirs/server.log"),
-        template_dir: templates(),
-        start_timeout: std::time::Duration::from_secs(600),
-        cancel: std::sync::Arc::default(),
-        engine: "innodb".to_owned(),
-    };
+    let spec = ServerSpec::new(&base, None, &desk.path("theirs"), templates()).unwrap();
     let server = Server::start(&spec).unwrap();
     add_user(&server);
     server

@@ -23,19 +23,9 @@ const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\ninnodb_flush_log_
 fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
     desk.write("my.cnf", MY_CNF);
     let base = find_named(&require(MARIADB_10_11)).unwrap();
-    let server = Server::start(&ServerSpec {
-        base,
-        option_file: Some(desk.path("my.cnf")),
-        initial_options: Vec::new(),
-        cpus: None,
-        data_dir: desk.path("theirs/data"),
-        log: desk.path("theirs/server.log"),
-        template_dir: templates(),
-        start_timeout: Duration::from_secs(600),
-        cancel: std::sync::Arc::default(),
-        engine: "innodb".to_owned(),
-    })
-    .unwrap();
+    let (my_cnf, folder) = (desk.path("my.cnf"), desk.path("theirs"));
+    let spec = ServerSpec::new(&base, Some(&my_cnf), &folder, templates()).unwrap();
+    let server = Server::start(&spec).unwrap();
     ask(&server.options(None), &["CREATE USER bench@localhost", "GRANT ALL ON *.* TO bench@localhost"]);
     let address = format!("mysql://bench@localhost/bench?socket={}", server.socket().display());
     let variant = format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n");

@@ -79,19 +79,10 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
 fn start(name: &str, prefix: &str, options: &str, add_user: fn(&Server)) -> Server {
     let folder = FOLDER.join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("options"), options).unwrap();
-    let spec = ServerSpec {
-        base: find_named(&require(prefix)).unwrap(),
-        option_file: Some(folder.join("options")),
-        initial_options: Vec::new(),
-        cpus: None,
-        data_dir: folder.join("data"),
-        log: folder.join("server.log"),
-        template_dir: templates(),
-        start_timeout: std::time::Duration::from_secs(600),
-        cancel: std::sync::Arc::default(),
-        engine: "innodb".to_owned(),
-    };
+    let option_file = folder.join("options");
+    std::fs::write(&option_file, options).unwrap();
+    let base = find_named(&require(prefix)).unwrap();
+    let spec = ServerSpec::new(&base, Some(&option_file), &folder, templates()).unwrap();
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         sender.send(Server::start(&spec)).unwrap();

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::my_cnf::MyCnf;
 use crate::server::certificates::CertificateFiles;
-use crate::server::{Base, Error};
+use crate::server::intents::Rendered;
+use crate::server::{Base, Error, ServerSpec};
 
 /// Where one server's files are; all absolute.
 #[derive(Debug, Clone, Copy)]
@@ -27,14 +27,14 @@ pub(super) struct StartOptions {
 /// Options of a measured server. The option file goes first, so that what follows overrides its
 /// paths and nothing else.
 pub(super) fn start_options(
-    base: &Base,
-    my_cnf: &MyCnf,
-    engine: &str,
+    spec: &ServerSpec,
+    option_file: Option<&Path>,
     places: Places<'_>,
     as_root: bool,
 ) -> Result<StartOptions, Error> {
+    let (base, config) = (&spec.base, &spec.config);
     let mut start = StartOptions::default();
-    start.options.push(match &my_cnf.path {
+    start.options.push(match option_file {
         Some(path) => format!("--defaults-file={}", path.display()),
         None => "--no-defaults".to_owned(),
     });
@@ -46,30 +46,31 @@ pub(super) fn start_options(
         path_option("log-error", places.log),
         "--skip-networking=1".to_owned(),
     ]);
-    if !my_cnf.sets("tmpdir") {
+    if !config.sets("tmpdir") {
         start.options.push(path_option("tmpdir", places.tmp_dir));
     }
-    start.options.extend(part_options(base, my_cnf));
+    start.options.extend(part_options(base, Some(config)));
     if as_root {
         start.options.push("--user=root".to_owned());
     }
-    start.options.extend(engine_option(base, my_cnf, engine)?);
+    start.options.extend(engine_option(base, config, &spec.engine)?);
     quiet_options(base, &mut start);
     Ok(start)
 }
 
 /// Where the server finds its own parts. A build gets them as options, because the paths compiled
 /// into a distribution's program are those of the distribution.
-pub(super) fn part_options(base: &Base, my_cnf: &MyCnf) -> Vec<String> {
+pub(super) fn part_options(base: &Base, config: Option<&Rendered>) -> Vec<String> {
+    let is_set = |name| config.is_some_and(|config| config.sets(name));
     let mut options = Vec::new();
-    if let Some(plugin_dir) = base.plugin_dir.as_deref().filter(|_| !my_cnf.sets("plugin_dir")) {
+    if let Some(plugin_dir) = base.plugin_dir.as_deref().filter(|_| !is_set("plugin_dir")) {
         options.push(path_option("plugin-dir", plugin_dir));
     }
     if let Some(share_dir) = base.share_dir.as_deref() {
         options.push(path_option("lc-messages-dir", share_dir));
         options.push(path_option("character-sets-dir", &share_dir.join("charsets")));
     }
-    if !base.is_mariadb() && base.release.at_least(8, 0) && !my_cnf.sets("secure_file_priv") {
+    if !base.is_mariadb() && base.release.at_least(8, 0) && !is_set("secure_file_priv") {
         // Distributions compile in a folder that only their package's installation makes; without
         // it the server ends.
         options.push("--secure-file-priv=NULL".to_owned());
@@ -81,7 +82,7 @@ pub(super) fn part_options(base: &Base, my_cnf: &MyCnf) -> Vec<String> {
 /// for it.
 pub(super) fn tls_options(
     base: &Base,
-    my_cnf: &MyCnf,
+    config: &Rendered,
     certificates: Option<&CertificateFiles>,
     start: &mut StartOptions,
 ) {
@@ -94,7 +95,7 @@ pub(super) fn tls_options(
         start.notes.push("TLS with a certificate that dbdyno has made for this run".to_owned());
         return;
     }
-    let asked_for = ["ssl", "tls", "require_secure_transport"].iter().any(|name| my_cnf.sets(name));
+    let asked_for = ["ssl", "tls", "require_secure_transport"].iter().any(|name| config.sets(name));
     if base.is_mariadb() && base.release.at_least(10, 5) && !asked_for {
         // From 11.4 it would make an RSA key at each start, which takes up to 19 s.
         start.options.push("--skip-ssl".to_owned());
@@ -110,18 +111,22 @@ fn quiet_options(base: &Base, start: &mut StartOptions) {
     }
 }
 
+/// The plugin of an engine that is a plugin: `ha_rocksdb.so`.
+pub(in crate::mysql) fn engine_plugin(engine: &str) -> String {
+    format!("ha_{}.so", engine.to_lowercase())
+}
+
 /// Where the plugins of engines come in packages of their own.
 const PACKAGED: &str = "MariaDB of Debian: package mariadb-plugin-rocksdb";
 
 /// MyRocks is a plugin that must be loaded at start: loaded later, MariaDB 10.11 and 11.8 abort.
-fn engine_option(base: &Base, my_cnf: &MyCnf, engine: &str) -> Result<Option<String>, Error> {
-    if !engine.eq_ignore_ascii_case("rocksdb") || my_cnf.mentions("plugin_load", "rocksdb") {
+fn engine_option(base: &Base, config: &Rendered, engine: &str) -> Result<Option<String>, Error> {
+    if !engine.eq_ignore_ascii_case("rocksdb") || config.loads_plugin("rocksdb") {
         return Ok(None);
     }
-    let plugin = "ha_rocksdb.so";
-    let there = base.plugin_dir.as_deref().is_some_and(|folder| folder.join(plugin).exists());
-    if !there && !my_cnf.sets("plugin_dir") {
-        let (engine, plugin) = (engine.to_owned(), plugin.to_owned());
+    let plugin = engine_plugin(engine);
+    if !base.has_plugin(&plugin) && !config.sets("plugin_dir") {
+        let engine = engine.to_owned();
         return Err(Error::NoPlugin { engine, plugin, base: base.path.clone(), packaged: PACKAGED });
     }
     Ok(Some(format!("--plugin-load-add={plugin}")))
@@ -139,28 +144,33 @@ mod tests {
     use dbdyno_products::Product;
     use dbdyno_products::mysql::{MARIADB, MYSQL};
 
-    fn options(product: &'static Product, version: (u32, u32, u32), my_cnf: &MyCnf) -> String {
+    fn options(product: &'static Product, version: (u32, u32, u32), my_cnf: Option<&Path>) -> String {
         let [data_dir, socket, tmp_dir, log] = ["/d", "/t/s", "/t/tmp", "/l/server.log"].map(Path::new);
         let places = Places { data_dir, socket, tmp_dir, log };
         let base = Base::sample(product, version);
-        let start = start_options(&base, my_cnf, "innodb", places, true).unwrap();
-        with_tls(&base, my_cnf, None, start)
+        let spec = ServerSpec::new(&base, my_cnf, Path::new("/f"), PathBuf::new()).unwrap();
+        let start = start_options(&spec, my_cnf, places, true).unwrap();
+        with_tls(&base, &spec.config, None, start)
+    }
+
+    fn default(base: &Base) -> Rendered {
+        Rendered::of_file(base, None).unwrap()
     }
 
     fn with_tls(
         base: &Base,
-        my_cnf: &MyCnf,
+        config: &Rendered,
         certificates: Option<&CertificateFiles>,
         mut start: StartOptions,
     ) -> String {
-        tls_options(base, my_cnf, certificates, &mut start);
+        tls_options(base, config, certificates, &mut start);
         let notes = start.notes.iter().map(|note| format!("# {note}"));
         start.options.into_iter().chain(notes).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
     fn an_old_server_gets_no_option_that_it_does_not_know() {
-        insta::assert_snapshot!(options(MYSQL, (5, 6, 24), &MyCnf::default()), @r"
+        insta::assert_snapshot!(options(MYSQL, (5, 6, 24), None), @r"
         --no-defaults
         --basedir=/s/base
         --datadir=/d
@@ -177,7 +187,7 @@ mod tests {
 
     #[test]
     fn mysql_8_opens_no_second_port_and_needs_no_folder_of_a_package() {
-        let text = options(MYSQL, (8, 0, 31), &MyCnf::default());
+        let text = options(MYSQL, (8, 0, 31), None);
         assert!(text.contains("--mysqlx=OFF") && text.contains("--secure-file-priv=NULL"), "{text}");
         assert!(!text.contains("ssl"), "{text}");
     }
@@ -187,7 +197,7 @@ mod tests {
         let [authority, certificate, key] = ["/t/ca", "/t/c", "/t/k"].map(PathBuf::from);
         let files = CertificateFiles { authority, certificate, key };
         let base = Base::sample(MARIADB, (10, 11, 5));
-        insta::assert_snapshot!(with_tls(&base, &MyCnf::default(), Some(&files), StartOptions::default()), @r"
+        insta::assert_snapshot!(with_tls(&base, &default(&base), Some(&files), StartOptions::default()), @r"
         --loose-ssl-ca=/t/ca
         --loose-ssl-cert=/t/c
         --loose-ssl-key=/t/k
@@ -197,21 +207,20 @@ mod tests {
 
     #[test]
     fn mariadb_runs_without_tls_unless_the_option_file_speaks_of_it() {
-        let text = options(MARIADB, (11, 8, 6), &MyCnf::default());
+        let text = options(MARIADB, (11, 8, 6), None);
         assert!(text.contains("--skip-ssl\n# TLS is off"), "{text}");
         assert!(!text.contains("mysqlx") && !text.contains("secure"), "{text}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         std::fs::write(&path, "[mariadb]\nssl_cert = c.pem\n").unwrap();
-        let my_cnf = MyCnf::read(&path, &Base::sample(MARIADB, (11, 8, 6))).unwrap();
-        let text = options(MARIADB, (11, 8, 6), &my_cnf);
+        let text = options(MARIADB, (11, 8, 6), Some(&path));
         assert!(text.starts_with("--defaults-file=/") && !text.contains("skip-ssl"), "{text}");
     }
 
     #[test]
     fn an_engine_that_the_build_lacks_is_named_before_anything_starts() {
         let base = Base::sample(MARIADB, (10, 11, 5));
-        let error = engine_option(&base, &MyCnf::default(), "rocksdb").unwrap_err().to_string();
+        let error = engine_option(&base, &default(&base), "rocksdb").unwrap_err().to_string();
         insta::assert_snapshot!(error, @"engine rocksdb needs the plugin ha_rocksdb.so, which is not in /s/base; use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)");
     }
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::command::part_options;
-use super::my_cnf::MyCnf;
+use super::my_cnf::initial_options;
 use crate::server::installer::Installer;
+use crate::server::intents::Rendered;
 use crate::server::{Base, Error};
 
 /// Scripts of the share folder that make the system tables, in their order; builds have the first
@@ -42,10 +43,15 @@ struct Making<'a> {
 
 /// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users,
 /// whose root@localhost has no password. The log lies next to it.
-pub(super) fn initialise(base: &Base, my_cnf: &MyCnf, work: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+pub(super) fn initialise(
+    base: &Base,
+    config: &Rendered,
+    work: &Path,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
     let making = Making {
         base,
-        settings: my_cnf.initial_options(base),
+        settings: initial_options(config, base),
         data_dir: work.join("data"),
         tmp_dir: work.join("tmp"),
         log: work.join("initialise.log"),
@@ -72,7 +78,7 @@ pub(super) fn initialise(base: &Base, my_cnf: &MyCnf, work: &Path, cancel: &Atom
 
 impl Making<'_> {
     fn by_itself(&self) -> Result<(), Error> {
-        let mut options = part_options(self.base, &MyCnf::default());
+        let mut options = part_options(self.base, None);
         options.push("--initialize-insecure".to_owned());
         self.run(&self.base.program, &options, "")
     }

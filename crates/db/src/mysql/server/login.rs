@@ -4,26 +4,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dbdyno_model::{TlsMode, TlsSettings};
+use dbdyno_products::TlsOptions;
 use dbdyno_products::mysql::FACTS;
+use dbdyno_products::mysql::option_file::{Item, items};
 
-use super::option_file::{self, Item};
 use crate::server::Error;
 use crate::server::family::FileLogin;
-use crate::server::tls_options::TlsOptions;
 
 /// User and password of the `[client]` group of an option file.
 pub(in crate::mysql) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let mut client = FileLogin::default();
-    for item in option_file::parse(&text).map_err(wrong)? {
-        match item {
+    for item in items(&text) {
+        match item.map_err(wrong)? {
             Item::Include { .. } => {
                 return Err(wrong(
                     "it includes another file; name the file that has the [client] group".to_owned(),
                 ));
             }
-            Item::Setting { group, name, value } if group == "client" => match name.as_str() {
+            Item::Setting { group, name, value, .. } if group == "client" => match name.as_str() {
                 "user" => client.user = value,
                 "password" => client.password = value,
                 _ => {}
@@ -39,8 +39,8 @@ pub(in crate::mysql) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, 
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let mut tls = TlsOptions::default();
-    for item in option_file::parse(&text).map_err(wrong)? {
-        let Item::Setting { group, name, value } = item else { continue };
+    for item in items(&text) {
+        let Item::Setting { group, name, value, .. } = item.map_err(wrong)? else { continue };
         if group == "client" {
             take_switch(&mut tls, &name, value.as_deref());
         }

@@ -1,15 +1,17 @@
 //! Starts a MariaDB or MySQL server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use dbdyno_products::Release;
 use nix::sys::signal::Signal;
 
 use super::command::{Places, start_options, tls_options};
 use super::initialise::initialise;
-use super::my_cnf::MyCnf;
+use super::my_cnf::initial_options;
 use crate::server::base::Base;
+use crate::server::intents::Rendered;
 use crate::server::running::{Data, Running, Start, absolute_itself, absolute_log};
 use crate::server::started::{Server, ServerSpec, superuser_at};
 use crate::server::template::{Key, Template};
@@ -25,20 +27,17 @@ const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 /// As [`crate::Family::start`].
 pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
-    let my_cnf = match &spec.option_file {
-        Some(path) => MyCnf::read(path, base)?,
-        None => MyCnf::default(),
-    };
+    let option_file = spec.option_file.as_deref().map(|path| option_file(path, base)).transpose()?;
     let socket = home.path().join(SOCKET);
     let log = absolute_log(&spec.log)?;
     let data_dir = absolute_itself(&spec.data_dir)?;
-    let has_own_tmp_dir = my_cnf.sets("tmpdir");
+    let has_own_tmp_dir = spec.config.sets("tmpdir");
     let is_next_to_data = can_be_named(&datadir::temporary_files(&data_dir));
     let tmp_dir = if is_next_to_data { datadir::temporary_files(&data_dir) } else { home.empty_tmp_dir()? };
     let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
     let as_root = nix::unistd::geteuid().is_root();
-    let mut options = start_options(base, &my_cnf, &spec.engine, places, as_root)?;
-    tls_options(base, &my_cnf, home.tls.as_ref().map(|tls| &tls.files), &mut options);
+    let mut options = start_options(spec, option_file.as_deref(), places, as_root)?;
+    tls_options(base, &spec.config, home.tls.as_ref().map(|tls| &tls.files), &mut options);
     if data == Data::Cold {
         // Loose: MySQL 5.5 does not know it.
         options.options.push("--loose-innodb-buffer-pool-load-at-startup=OFF".to_owned());
@@ -55,7 +54,7 @@ pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Resu
     match data {
         Data::Fresh => {
             let cancel = &*spec.cancel;
-            template(base, &my_cnf, &spec.template_dir, cancel)?.copy_to(&data_dir, cancel)?;
+            template(base, &spec.config, &spec.template_dir, cancel)?.copy_to(&data_dir, cancel)?;
         }
         Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
     }
@@ -82,14 +81,31 @@ pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Resu
     Ok(Server { base: base.clone(), socket, tls_port: None, running })
 }
 
+/// The absolute path of an option file.
+fn option_file(path: &Path, base: &Base) -> Result<PathBuf, Error> {
+    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+    let absolute = path.canonicalize().map_err(|error| wrong(error.to_string()))?;
+    // MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was
+    // mended was not tried.
+    let crashes_without_ending =
+        !base.is_mariadb() && base.release.at_least(5, 5) && base.release < Release([5, 5, 34]);
+    match absolute.extension() {
+        None if crashes_without_ending => {
+            let title = &base.title;
+            Err(wrong(format!("{title} crashes on a name without ending; call the file my.cnf")))
+        }
+        _ => Ok(absolute),
+    }
+}
+
 fn template(
     base: &Base,
-    my_cnf: &MyCnf,
+    config: &Rendered,
     template_dir: &Path,
     cancel: &AtomicBool,
 ) -> Result<Template, Error> {
-    Template::ready(&key(base, &my_cnf.initial_options(base))?, template_dir, cancel, |work| {
-        initialise(base, my_cnf, work, cancel)
+    Template::ready(&key(base, &initial_options(config, base))?, template_dir, cancel, |work| {
+        initialise(base, config, work, cancel)
     })
 }
 
@@ -104,7 +120,21 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use dbdyno_products::mysql::MARIADB;
+    use dbdyno_products::mysql::{MARIADB, MYSQL};
+
+    #[test]
+    fn a_name_without_ending_is_refused_where_the_server_would_crash_on_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("options");
+        fs::write(&path, "[mysqld]\n").unwrap();
+        let absolute = |version| option_file(&path, &Base::sample(MYSQL, version));
+        let message = absolute((5, 5, 9)).unwrap_err().to_string();
+        assert!(
+            message.ends_with("MySQL 5.5.9 crashes on a name without ending; call the file my.cnf"),
+            "{message}"
+        );
+        assert!(absolute((5, 5, 34)).is_ok() && absolute((5, 6, 24)).is_ok());
+    }
 
     #[test]
     fn how_files_are_written_makes_no_other_template() {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::server::Error;
+use dbdyno_products::postgres::setting;
+
+use crate::server::{Error, OwnConfig};
 
 /// Settings that name files outside of the data directory, or another data directory.
 const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file", "hba_file", "ident_file"];
@@ -13,7 +15,7 @@ const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
 
 /// The text of a configuration file, fit to be added to the end of the one that `initdb` makes,
 /// where it wins.
-pub(super) fn read(path: &Path) -> Result<String, Error> {
+fn read(path: &Path) -> Result<String, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     match problem(&text) {
@@ -22,25 +24,17 @@ pub(super) fn read(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Names and values that the file at `path` sets, in its order; quotes and comments are taken off.
-pub(in crate::postgres) fn conf_settings(path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+/// Names and values that the file at `path` sets, in its order, and its text.
+pub(in crate::postgres) fn own_settings(path: &Path) -> Result<OwnConfig, Error> {
     let text = read(path)?;
-    let setting = |line: &str| {
-        let name = name_of(line);
-        let rest = line.trim_start()[name.len()..].trim_start_matches([' ', '\t', '=']);
-        let value = match rest.strip_prefix('\'') {
-            Some(quoted) => quoted.split('\'').next().unwrap_or_default(),
-            None => rest.split('#').next().unwrap_or_default().trim(),
-        };
-        (!name.is_empty()).then(|| (name.to_ascii_lowercase(), Some(value.to_owned())))
-    };
-    Ok(text.lines().filter_map(setting).collect())
+    let settings = text.lines().filter_map(setting).map(|(name, value)| (name, Some(value))).collect();
+    Ok(OwnConfig { settings, text })
 }
 
 /// The first line that cannot stay. Its value is not repeated: it may hold a password.
 fn problem(text: &str) -> Option<String> {
     for (number, line) in (1..).zip(text.lines()) {
-        let name = name_of(line).to_ascii_lowercase();
+        let Some((name, _)) = setting(line) else { continue };
         if INCLUDES.contains(&name.as_str()) {
             return Some(format!("line {number}: {name} is not followed; put all settings into one file"));
         }
@@ -52,13 +46,6 @@ fn problem(text: &str) -> Option<String> {
         }
     }
     None
-}
-
-/// The name that a line sets; empty for a blank line or a comment.
-fn name_of(line: &str) -> &str {
-    let line = line.trim_start();
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
-    &line[..line.find(|c| !is_part(c)).unwrap_or(line.len())]
 }
 
 #[cfg(test)]
@@ -97,7 +84,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postgresql.conf");
         std::fs::write(&path, "# x\nWork_Mem = 4MB # each\nsearch_path 'a b'\n\n").unwrap();
-        let settings = conf_settings(&path).unwrap();
+        let settings = own_settings(&path).unwrap().settings;
         let pair = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
         assert_eq!(settings, [pair("work_mem", "4MB"), pair("search_path", "a b")]);
     }

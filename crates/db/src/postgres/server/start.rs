@@ -8,7 +8,7 @@ use crate::postgres::socket_path;
 use nix::sys::signal::Signal;
 
 use super::user::Runner;
-use super::{SUPERUSER, conf, data as data_dirs, ready};
+use super::{SUPERUSER, data as data_dirs, ready};
 use crate::server::certificates::CertificateFiles;
 use crate::server::home::HomeTls;
 use crate::server::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
@@ -21,7 +21,7 @@ const PORT: u16 = 5432;
 /// As [`crate::Family::start`].
 pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
-    let conf = spec.option_file.as_deref().map_or(Ok(String::new()), conf::read)?;
+    let conf = spec.config.text();
     let tls = home.tls.clone();
     let tls_port = tls.as_ref().map(|tls| tls.port.number);
     let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
@@ -32,8 +32,13 @@ pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> R
 
     match data {
         Data::Fresh => {
-            let template =
-                data_dirs::template(base, &spec.initial_options, &runner, &template_dir, &spec.cancel)?;
+            let template = data_dirs::template(
+                base,
+                &spec.config.initdb_options(),
+                &runner,
+                &template_dir,
+                &spec.cancel,
+            )?;
             data_dirs::make(&data_dir, &template, &conf, &runner, &spec.cancel)?;
         }
         Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,

@@ -206,9 +206,8 @@ fn xtradb_of_5_5_has_a_name_of_its_own_for_neighbours() {
 #[test]
 fn an_own_option_is_found_also_where_the_server_may_pass_over_it() {
     let own = |name: &str| vec![(name.to_owned(), Some("x".to_owned()))];
-    let sets = |name: &str| {
-        Rendered::of(&server("mariadb-11.8.6")).with_own(own(name), None).sets_itself("ssl_cert")
-    };
+    let sets =
+        |name: &str| Rendered::of(&server("mariadb-11.8.6")).with_own(own(name)).sets_itself("ssl_cert");
     assert!(sets("ssl_cert") && sets("loose_ssl_cert") && !sets("ssl_certificates"));
 }
 

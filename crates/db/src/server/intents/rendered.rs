@@ -1,9 +1,13 @@
 //! How one server is set: the options that intents became, its own option file over them, and the
 //! file that both make.
 
+use std::path::Path;
+
+use dbdyno_products::Product;
+
 use super::server::ConfigServer;
 use super::value::same_value;
-use dbdyno_products::Product;
+use crate::server::{Base, Error};
 
 /// One option, and the intent that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +17,14 @@ pub struct Setting {
     pub value: Option<String>,
     /// `durability = commit`.
     pub intent: String,
+}
+
+/// A user's own option file, as a server reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnConfig {
+    /// Names with underscores, and values; in the order of the file, with those of included files.
+    pub settings: Vec<(String, Option<String>)>,
+    pub text: String,
 }
 
 /// A config for one server: what its option file says and what its data directory is made with.
@@ -44,13 +56,39 @@ impl Rendered {
         Self { product, title, asked: None, settings, initdb, own_text: None, own, notes }
     }
 
-    /// The same with what the variant itself sets, which wins, and the text of the option file that
-    /// says so.
+    /// How a server of `base` is set that only its own option file configures, if there is one.
+    pub fn of_file(base: &Base, path: Option<&Path>) -> Result<Self, Error> {
+        let default = Self::of(&ConfigServer::of_base(base, ""));
+        path.map_or(Ok(default.clone()), |path| {
+            Ok(default.with_own_config(base.family.own_config(base, path)?))
+        })
+    }
+
+    /// The same with the variant's own option file, which wins.
     #[must_use]
-    pub fn with_own(mut self, own: Vec<(String, Option<String>)>, text: Option<String>) -> Self {
+    pub fn with_own_config(self, own: OwnConfig) -> Self {
+        Self { own_text: Some(own.text), ..self.with_own(own.settings) }
+    }
+
+    /// The same with what the variant itself sets, which wins.
+    #[must_use]
+    pub fn with_own(mut self, own: Vec<(String, Option<String>)>) -> Self {
         let changed = self.overridden(&own);
         self.notes.extend(changed);
-        Self { own, own_text: text, ..self }
+        Self { own, ..self }
+    }
+
+    /// Names and values in the order of the file: those of intents, then the variant's own.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));
+        let own = self.own.iter().map(|(name, value)| (name, value));
+        of_intents.chain(own).map(|(name, value)| (name.as_str(), value.as_deref()))
+    }
+
+    /// Whether an option whose name starts with `prefix` is set. `loose_` and `skip_` are passed
+    /// over.
+    pub fn sets(&self, prefix: &str) -> bool {
+        self.all().any(|(name, _)| plain_name(name).starts_with(prefix))
     }
 
     /// Adds an option. One that an earlier intent has set, or its opposite, is replaced, and that
@@ -130,14 +168,10 @@ impl Rendered {
         self.own.iter().any(|(name, _)| name.strip_prefix("loose_").unwrap_or(name) == option)
     }
 
-    /// Whether a plugin with `word` in its name is loaded, or plugins lie elsewhere.
-    pub fn brings_plugins(&self, word: &str) -> bool {
-        let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));
-        let mut all = self.own.iter().map(|(name, value)| (name, value)).chain(of_intents);
-        all.any(|(name, value)| {
-            let names_it = value.as_ref().is_some_and(|value| value.to_lowercase().contains(word));
-            name == "plugin_dir" || (name.contains("plugin_load") && names_it)
-        })
+    /// Whether a plugin with `word` in its name is loaded.
+    pub fn loads_plugin(&self, word: &str) -> bool {
+        let names_it = |value: &str| value.to_lowercase().contains(word);
+        self.all().any(|(name, value)| name.contains("plugin_load") && value.is_some_and(names_it))
     }
 
     /// Whether the server gets an option file.
@@ -210,6 +244,12 @@ impl Rendered {
     }
 }
 
+/// The name of an option without what only says how it is taken.
+pub(crate) fn plain_name(name: &str) -> &str {
+    let name = name.strip_prefix("loose_").unwrap_or(name);
+    name.strip_prefix("skip_").unwrap_or(name)
+}
+
 /// Options whose value is a name: with any, also `0` or `off`, they are on.
 const NAMES: &[&str] = &["log_bin"];
 
@@ -275,7 +315,7 @@ mod tests {
     #[test]
     fn the_file_says_which_intent_each_option_comes_from_and_the_native_file_comes_after() {
         let own = "[mysqld]\nsync_binlog = 7\n".to_owned();
-        insta::assert_snapshot!(rendered().with_own(Vec::new(), Some(own)).text(), @r"
+        insta::assert_snapshot!(rendered().with_own_config(OwnConfig { settings: Vec::new(), text: own }).text(), @r"
         # For MariaDB 10.11.5, from the config of the plan.
         [mysqld]
         # durability = commit

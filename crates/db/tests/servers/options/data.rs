@@ -7,13 +7,13 @@ use dbdyno_products::Release;
 use dbdyno_products::postgres::POSTGRESQL;
 use dbdyno_products::sqlite::SQLITE;
 
-use super::facts::{self, How, Values};
+use super::facts::{self, Values};
 use crate::support::{block_on, new_folder};
 
 /// Every option of the data's product, on the server `base`.
 pub(crate) fn check(name: &str, base: &Base) {
     let server = ConfigServer::of_base(base, facts::engine(base));
-    let running = facts::running(base, &How::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let running = facts::running(base, None).unwrap_or_else(|error| panic!("{name}: {error}"));
     let accepted = facts::accepted(name, base, &running);
     let wrong = differences(&server, &accepted, &running);
     assert!(wrong.is_empty(), "{name}:\n{}", wrong.join("\n"));

@@ -4,7 +4,7 @@ use dbdyno_db::server::Base;
 use dbdyno_db::server::intents::{ConfigServer, Intents, render, same_value};
 use dbdyno_products::postgres::POSTGRESQL;
 
-use super::facts::{self, How, Values};
+use super::facts::{self, Values};
 
 /// Most intents of MariaDB and MySQL at values that are no one's default.
 const BUSY: &str = "
@@ -126,8 +126,7 @@ pub(crate) fn check(name: &str, base: &Base) {
         };
         let intents = Intents::from_table(&text.parse().unwrap()).unwrap();
         let rendered = render(&server, &intents).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let how = How { file: Some(rendered.text()), initdb: rendered.initdb_options() };
-        let running = facts::running(base, &how).unwrap_or_else(|error| {
+        let running = facts::running(base, Some(&rendered)).unwrap_or_else(|error| {
             panic!("{name}: {error}\n{}\nwith\n{}", rendered.blamed(&error).join("\n"), rendered.text())
         });
         let wrong: Vec<String> = rendered

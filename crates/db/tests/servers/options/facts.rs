@@ -3,26 +3,18 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
+use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{Base, Server, ServerSpec};
 use dbdyno_db::{Cells, Manner, Session};
 
-use crate::support::{block_on, new_folder, spec, with_options};
+use crate::support::{block_on, new_folder, spec};
 
 /// Names and values.
 pub(crate) type Values = BTreeMap<String, String>;
 
-/// How a server is started.
-#[derive(Debug, Default)]
-pub(crate) struct How {
-    /// Text of its option file.
-    pub(crate) file: Option<String>,
-    pub(crate) initdb: Vec<String>,
-}
-
 /// The engine that brings as many options along as the build has.
 pub(crate) fn engine(base: &Base) -> &'static str {
-    let has_it = base.plugin_dir.as_ref().is_some_and(|folder| folder.join("ha_rocksdb.so").is_file());
-    if has_it { "rocksdb" } else { "innodb" }
+    if base.has_plugin("ha_rocksdb.so") { "rocksdb" } else { "innodb" }
 }
 
 /// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that
@@ -84,14 +76,14 @@ fn output(command: &mut Command) -> String {
 }
 
 /// The values that a server of `base` runs with; sizes of PostgreSQL in bytes.
-pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
+pub(crate) fn running(base: &Base, config: Option<&Rendered>) -> Result<Values, String> {
     let folder = new_folder();
-    let spec = match &how.file {
-        Some(text) => with_options(base, folder.path(), text),
-        None => spec(base, folder.path()),
-    };
-    let initial_options = how.initdb.clone();
-    let spec = ServerSpec { engine: engine(base).to_owned(), initial_options, ..spec };
+    let mut spec = ServerSpec { engine: engine(base).to_owned(), ..spec(base, folder.path()) };
+    if let Some(config) = config {
+        let path = folder.path().join("options.cnf");
+        std::fs::write(&path, config.text()).unwrap();
+        (spec.config, spec.option_file) = (config.clone(), Some(path));
+    }
     let server = Server::start(&spec).map_err(|error| error.to_string())?;
     let sql = if base.family.name() == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
     let values = block_on(async {

@@ -1,26 +1,28 @@
-//! TLS options of addresses and option files, in our words, MySQL's and libpq's.
+//! TLS options of addresses and option files, in dbdyno's own words, MySQL's and libpq's.
 
 use std::path::PathBuf;
 
 use dbdyno_model::{TlsMode, TlsSettings};
 
-use dbdyno_products::TlsOption;
+use crate::TlsOption;
 
 /// libpq's name for the authorities that this machine trusts.
 pub(crate) const SYSTEM_ROOTS: &str = "system";
 
 #[derive(Debug, Default)]
-pub(crate) struct TlsOptions {
-    pub(crate) mode: Option<TlsMode>,
+pub struct TlsOptions {
+    pub mode: Option<TlsMode>,
     ca: Option<PathBuf>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
     /// There is an option about TLS, also one without a value to keep.
-    pub(crate) is_given: bool,
+    pub is_given: bool,
 }
 
 impl TlsOptions {
-    pub(crate) fn take(&mut self, option: TlsOption, value: &str) -> Result<(), String> {
+    /// The value of an option as an address or an option file has it. The error says what to write
+    /// instead.
+    pub fn take(&mut self, option: TlsOption, value: &str) -> Result<(), String> {
         self.is_given = true;
         let file = || Some(PathBuf::from(value));
         match option {
@@ -35,7 +37,7 @@ impl TlsOptions {
 
     /// `None` when no option was given. Who asks for TLS without saying how is given proof of who
     /// answers.
-    pub(crate) fn settings(self) -> Option<TlsSettings> {
+    pub fn settings(self) -> Option<TlsSettings> {
         let Self { mode, ca, cert, key, is_given } = self;
         is_given.then(|| TlsSettings { mode: mode.unwrap_or_default(), ca, cert, key })
     }
