@@ -41,7 +41,6 @@ pub(crate) enum Source {
     Started {
         base: Box<Base>,
         config: Box<Rendered>,
-        engine: String,
         /// For a server that has none of its own.
         certificates: Option<Certificates>,
     },
@@ -162,9 +161,7 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
         _ => base.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
     let (family, title) = (base.family, format!("{} ({folder})", base.title));
-    let engine = family.facts().engine_of(variant);
-    let source =
-        Source::Started { base: Box::new(base), config: Box::new(config.clone()), engine, certificates };
+    let source = Source::Started { base: Box::new(base), config: Box::new(config.clone()), certificates };
     let mut prepared = Prepared::new(variant, family.name(), title, source).configured(&config, text);
     prepared.manner = login::manner(plan, variant, family, tls)?;
     Ok(prepared)
@@ -193,10 +190,8 @@ fn build(variant: &Variant) -> Result<Base, dbdyno_fetch::Error> {
 fn config(variant: &Variant, base: &Base) -> Result<Rendered, String> {
     let family = base.family;
     let config = rendered(variant, &ConfigServer::of_base(base, &family.facts().engine_of(variant)))?;
-    // What the server will be given is a copy; faults are reported with the name of the user's file.
-    let own = variant.own_config.as_ref().map(|path| family.own_config(base, path)).transpose();
-    match own.map_err(|error| error.to_string())? {
-        Some(own) => Ok(config.with_own_config(own)),
+    match &variant.own_config {
+        Some(path) => config.with_own_config(base, path).map_err(|error| format!("own_config: {error}")),
         None => Ok(config),
     }
 }
@@ -357,7 +352,7 @@ fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Opt
     };
     let title = &base.title;
     let is_it = |known: &str| base.family.is_engine(&engine, known);
-    let plugin = base.family.engine_plugin(&engine).unwrap_or_default();
+    let plugin = base.family.engine_plugin(&engine);
     let answer = match VariantKind::of(variant) {
         VariantKind::Named(name) => answer_of(&servers_dir(), &name),
         _ => None,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_model::ColumnDefinitions;
-
 use dbdyno_products::Address;
 
 use crate::roster::Roster;

@@ -52,7 +52,7 @@ fn settings(description: &Description) -> BTreeMap<String, String> {
 /// Starts the server with MyRocks where it is there: whether the plugin loads is part of the
 /// question. If the server does not start with it, it is asked without.
 fn start(base: &Base) -> Result<Play, Error> {
-    if base.plugin_dir.as_ref().is_some_and(|folder| folder.join(ROCKSDB).exists()) {
+    if base.has_plugin(ROCKSDB) {
         let options = PlayOptions { engine: Some("rocksdb".to_owned()), ..PlayOptions::default() };
         if let Ok(play) = Play::start(base, &options) {
             return Ok(play);

@@ -57,9 +57,10 @@ impl Play {
         let begun = Instant::now();
         let templates = folder.path().join("templates");
         let spec = ServerSpec::new(base, options.config.as_deref(), folder.path(), templates)?;
-        let engine = options.engine.clone().unwrap_or(spec.engine);
+        let mut config = spec.config;
+        options.engine.iter().for_each(|engine| config.engine.clone_from(engine));
         let cancel = Arc::clone(&options.cancel);
-        let server = Server::start(&ServerSpec { start_timeout: START_LIMIT, cancel, engine, ..spec })?;
+        let server = Server::start(&ServerSpec { start_timeout: START_LIMIT, cancel, config, ..spec })?;
         let start_time = begun.elapsed();
         Ok(Self { server, folder, _lock: lock, start_time })
     }

@@ -239,8 +239,13 @@ fn server_problem(variant: &Variant) -> Option<Mistake> {
         return Some(("server", message));
     }
     let address = variant.address.as_deref()?;
-    let problem = ServerAddress::parse(address).err()?;
-    Some(("address", format!("has an address that {problem}")))
+    match ServerAddress::parse(address) {
+        Err(problem) => Some(("address", format!("has an address that {problem}"))),
+        Ok(read) if read.tls.is_some() && variant.tls.is_some() => {
+            Some(("tls", "has TLS in its address and in tls: keep one".to_owned()))
+        }
+        Ok(_) => None,
+    }
 }
 
 /// Keys of a variant for which it is not the right kind of thing, or that contradict each other.

@@ -76,7 +76,3 @@ fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String>
         _ => None,
     }
 }
-
-pub(crate) fn unquoted(value: &str) -> String {
-    value.trim().trim_matches(['\'', '"']).to_owned()
-}

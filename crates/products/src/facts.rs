@@ -6,16 +6,8 @@ use crate::configured::ConfiguredLine;
 use crate::engine::engine_of;
 use crate::options::{NoOptions, VariantOptions};
 use crate::subject::{Derive, Settings};
+use crate::tls_options::TlsOption;
 use crate::{ALL, EMBEDDED, Product, Release, VariantKind};
-
-/// A TLS option of an address or an option file.
-#[derive(Debug, Clone, Copy)]
-pub enum TlsOption {
-    Mode,
-    Ca,
-    Cert,
-    Key,
-}
 
 /// Cells of a row of a query plan; `None` is NULL.
 pub type PlanRow = Vec<Option<String>>;

@@ -23,14 +23,14 @@ mod variant_kind;
 
 pub use configured::ConfiguredLine;
 pub use engine::{engine_name, engine_of};
-pub use facts::{FamilyFacts, PlanRow, TlsOption};
+pub use facts::{FamilyFacts, PlanRow};
 pub use known::KNOWN;
 pub use options::{OptionProblem, TypedOptions, VariantOptions, is_word};
 pub use product::Product;
 pub use release::Release;
 pub use server_address::{Address, ServerAddress};
 pub use subject::{Derive, Foreign, Knowledge, Planned, Reader, Settings, Subject};
-pub use tls_options::TlsOptions;
+pub use tls_options::{TlsOption, TlsOptions};
 pub use value::{Value, number, says_the_same, size, size_text, switch};
 pub use variant_kind::VariantKind;
 

@@ -1,13 +1,12 @@
-//! The address of a server that others run. It is read once, for the check of a plan and for the
-//! login.
+//! The address of a server that others run: one reader, for the check of a plan and for the login.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use dbdyno_model::TlsSettings;
 
-use crate::tls_options::{SYSTEM_ROOTS, TlsOptions};
-use crate::{FamilyFacts, TlsOption};
+use crate::FamilyFacts;
+use crate::tls_options::{SYSTEM_ROOTS, TlsOption, TlsOptions, option_of};
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,14 +47,6 @@ pub struct ServerAddress {
     pub tls: Option<TlsSettings>,
 }
 
-/// Words of an address that are known for servers of every family.
-const TLS_OPTIONS: &[(&str, TlsOption)] = &[
-    ("tls", TlsOption::Mode),
-    ("tls_ca", TlsOption::Ca),
-    ("tls_cert", TlsOption::Cert),
-    ("tls_key", TlsOption::Key),
-];
-
 impl ServerAddress {
     /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and
     /// the same with the scheme of another family. The socket may also be the folder that it is in,
@@ -80,7 +71,7 @@ impl ServerAddress {
         let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = location.split_once('/').unwrap_or((location, ""));
         let (user, host) = match authority.rsplit_once('@') {
-            Some(("", _)) => return Err(wrong_form()),
+            Some((user, _)) if user.is_empty() || user.starts_with('@') => return Err(wrong_form()),
             Some((user, host)) => (user, host),
             None => ("", authority),
         };
@@ -138,8 +129,7 @@ fn options(query: &str, family: &FamilyFacts) -> Result<(Option<PathBuf>, Option
         if name == "socket" {
             socket = Some(PathBuf::from(&value));
         } else {
-            let known = TLS_OPTIONS.iter().chain(family.tls_options).find(|(known, _)| *known == name);
-            let (_, option) = known.ok_or(
+            let option = option_of(family, name).ok_or(
                 "has an unknown option after the ?; there are socket=/path, tls=MODE, tls_ca=, tls_cert= and tls_key=",
             )?;
             let is_file = !matches!(option, TlsOption::Mode) && value != SYSTEM_ROOTS;
@@ -148,7 +138,8 @@ fn options(query: &str, family: &FamilyFacts) -> Result<(Option<PathBuf>, Option
                     "has no absolute path after {name}=; a path that is relative to the plan goes into the variant's tls table"
                 ));
             }
-            tls.take(*option, &value).map_err(|why| format!("asks for TLS that there is not: {why}"))?;
+            tls.take(option, &value)
+                .map_err(|why| format!("asks for TLS in a way that dbdyno does not have: {why}"))?;
         }
     }
     match socket {
@@ -161,12 +152,14 @@ fn options(query: &str, family: &FamilyFacts) -> Result<(Option<PathBuf>, Option
 /// not run yet.
 fn socket_file(given: PathBuf, host: &str, family: &FamilyFacts) -> Result<PathBuf, String> {
     let (name, port) = match host.split_once(':') {
-        Some((name, port)) => (name, port_of(port)?),
-        None => (host, family.default_port),
+        Some((name, port)) if family.socket_prefix.is_some() => (name, port_of(port)?),
+        _ => (host, family.default_port),
     };
     if !(name.is_empty() || name == "localhost") {
-        return Err("has a socket on this machine and another host: write localhost, or leave the host out"
-            .to_owned());
+        return Err(
+            "has a socket, which is on this machine, and a host other than localhost: leave the host out"
+                .to_owned(),
+        );
     }
     let Some(prefix) = family.socket_prefix else { return Ok(given) };
     let is_file = given.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
@@ -195,7 +188,7 @@ fn port_of(text: &str) -> Result<u16, String> {
 }
 
 fn decoded(text: &str) -> Result<String, String> {
-    let broken = || "has a % that no two hexadecimal digits of UTF-8 follow".to_owned();
+    let broken = || "has a % without two hexadecimal digits after it, or bytes that are not UTF-8".to_owned();
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -237,6 +230,7 @@ mod tests {
             "postgresql://ann@localhost/ib?socket=/run/postgresql",
             "postgres://ann@localhost:5433/ib?socket=/run/postgresql",
             "postgres://ann@localhost/ib?socket=/run/.s.PGSQL.5434",
+            "postgres://ann@:5433/ib?socket=/run/postgresql&",
         ];
         insta::assert_snapshot!(addresses.map(shown).join("\n"), @r#"
         Tcp { host: "db.example", port: 3307 } "ann" "ib"
@@ -252,6 +246,7 @@ mod tests {
         Socket("/run/postgresql/.s.PGSQL.5432") "ann" "ib"
         Socket("/run/postgresql/.s.PGSQL.5433") "ann" "ib"
         Socket("/run/.s.PGSQL.5434") "ann" "ib"
+        Socket("/run/postgresql/.s.PGSQL.5433") "ann" "ib"
         "#);
     }
 
@@ -280,6 +275,7 @@ mod tests {
             "oracle://ann@h/d",
             "mysql://",
             "mysql://@localhost/d",
+            "mysql://@@localhost/d",
             "mysql://ann@/d",
             "mysql://ann@:3306/d",
             "mysql://ann@[::1/d",
@@ -291,11 +287,14 @@ mod tests {
             "mysql://ann@h/%zz",
             "mysql://ann@h/d?ssl=1",
             "mysql://ann@h/d?socket=/s",
+            "mysql://ann@localhost:3306/d?socket=/s",
+            "mysql://ann@[::1]/d?socket=/s",
             "mysql://ann@/d?socket=s",
         ];
         let form = wrong_form();
         let said = addresses.map(shown).join("\n").replace(&form, "is not of the form");
         insta::assert_snapshot!(said, @r"
+        is not of the form
         is not of the form
         is not of the form
         is not of the form
@@ -307,9 +306,11 @@ mod tests {
         has a port that is not a number from 1 to 65535
         names no database: it must end in /DATABASE
         names no database: it must end in /DATABASE
-        has a % that no two hexadecimal digits of UTF-8 follow
+        has a % without two hexadecimal digits after it, or bytes that are not UTF-8
         has an unknown option after the ?; there are socket=/path, tls=MODE, tls_ca=, tls_cert= and tls_key=
-        has a socket on this machine and another host: write localhost, or leave the host out
+        has a socket, which is on this machine, and a host other than localhost: leave the host out
+        has a socket, which is on this machine, and a host other than localhost: leave the host out
+        has a socket, which is on this machine, and a host other than localhost: leave the host out
         has no absolute path after socket=
         ");
         insta::assert_snapshot!(form, @"is not of the form mysql://user@host:port/database or mysql://user@localhost/database?socket=/path, or the same with postgres://");
@@ -359,9 +360,9 @@ mod tests {
             tls("mysql", "tls_ca=ca.pem"),
         ];
         insta::assert_snapshot!(refused.join("\n"), @r"
-        asks for TLS that there is not: allow begins in clear and lets the server decide; use tls=prefer, or tls=off
-        asks for TLS that there is not: verify-ca checks the authority and not the host, which dbdyno does not offer; use tls=verify with a certificate that names the host, or tls=require to check neither
-        asks for TLS that there is not: tls is off, prefer, require or verify
+        asks for TLS in a way that dbdyno does not have: allow begins in clear and lets the server decide; use tls=prefer, or tls=off
+        asks for TLS in a way that dbdyno does not have: verify-ca checks the authority and not the host, which dbdyno does not offer; use tls=verify with a certificate that names the host, or tls=require to check neither
+        asks for TLS in a way that dbdyno does not have: tls is off, prefer, require or verify
         has no absolute path after tls_ca=; a path that is relative to the plan goes into the variant's tls table
         ");
     }

@@ -4,11 +4,34 @@ use std::path::PathBuf;
 
 use dbdyno_model::{TlsMode, TlsSettings};
 
-use crate::TlsOption;
+use crate::FamilyFacts;
 
 /// libpq's name for the authorities that this machine trusts.
 pub(crate) const SYSTEM_ROOTS: &str = "system";
 
+/// A TLS option of an address or an option file.
+#[derive(Debug, Clone, Copy)]
+pub enum TlsOption {
+    Mode,
+    Ca,
+    Cert,
+    Key,
+}
+
+/// Words of an address that are known for servers of every family.
+const OURS: &[(&str, TlsOption)] = &[
+    ("tls", TlsOption::Mode),
+    ("tls_ca", TlsOption::Ca),
+    ("tls_cert", TlsOption::Cert),
+    ("tls_key", TlsOption::Key),
+];
+
+/// What `name` in an address of a server of `family` says of TLS; `None` of another option.
+pub(crate) fn option_of(family: &FamilyFacts, name: &str) -> Option<TlsOption> {
+    OURS.iter().chain(family.tls_options).find(|(known, _)| *known == name).map(|(_, option)| *option)
+}
+
+/// The TLS options of one address or file, as far as they were read.
 #[derive(Debug, Default)]
 pub struct TlsOptions {
     pub mode: Option<TlsMode>,
@@ -43,7 +66,7 @@ impl TlsOptions {
     }
 }
 
-/// A mode in our words, MySQL's or libpq's.
+/// A mode in dbdyno's own words, MySQL's or libpq's.
 fn mode(value: &str) -> Result<TlsMode, String> {
     let word = value.to_ascii_lowercase().replace('-', "_");
     match word.as_str() {

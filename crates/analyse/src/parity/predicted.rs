@@ -3,7 +3,7 @@
 
 use dbdyno_products::{
     ConfiguredLine, FamilyFacts, Foreign, KNOWN, Knowledge, Planned, Product, Release, Settings, Subject,
-    engine_of, size, switch,
+    size, switch,
 };
 use dbdyno_record::{ServerInfo, VariantInfo};
 
@@ -60,13 +60,12 @@ fn bare(variant: &VariantInfo, product: &str, version: &str, planned: &Planned) 
     let product = Product::named(product);
     let family = product.family();
     let version = Release::parse(version).unwrap_or_default();
-    let engine = |default: &str| engine_of(&planned.variant).unwrap_or_else(|| default.to_owned());
     Subject {
         name: variant.name.clone(),
         family,
         product,
         version,
-        engine: family.default_engine.map(engine),
+        engine: family.default_engine.map(|_| family.engine_of(&planned.variant)),
         settings: Settings::new(),
         session: Settings::new(),
         configured: (family.lines)(&variant.config, product, version),

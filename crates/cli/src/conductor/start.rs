@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{
-    Base, Cgroup, Data, Error, Home, Running, Server, ServerSpec, Snapshot, prepare_data, remove_data,
+    Cgroup, Data, Error, Home, Running, Server, ServerSpec, Snapshot, prepare_data, remove_data,
 };
 use dbdyno_db::{AnySession, DbError, DeviceGauge, Endpoint, Family, Manner, Session, Target, null};
 use dbdyno_model::NoLimit;
@@ -138,24 +138,22 @@ impl Conductor<'_> {
                 let found_pid = process_of(endpoint).await?;
                 Database { found_pid, ..Database::new((**endpoint).clone(), false) }
             }
-            Source::Started { base, config, engine, certificates } => {
+            Source::Started { base, config, certificates } => {
                 let spec = ServerSpec {
                     base: (**base).clone(),
-                    option_file: self.option_file(variant, base, config)?,
-                    config: (**config).clone(),
+                    config: self.kept(&variant.info.name, config)?,
                     cpus: self.server_cpus.clone(),
                     data_dir,
                     log,
                     template_dir: self.template_dir.clone(),
                     start_timeout: self.plan.host.start_timeout.0,
                     cancel: Arc::clone(&self.cancel),
-                    engine: engine.clone(),
                 };
                 let home = home.map_or_else(Home::new, Ok);
                 let home = home.and_then(|home| certificates.iter().try_fold(home, Home::with_certificates));
                 let server = home.and_then(|home| base.family.start(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
-                Database::on(server, engine, &variant.manner, data).await?
+                Database::on(server, &config.engine, &variant.manner, data).await?
             }
         };
         database.config_notes.clone_from(&variant.notes);
@@ -178,16 +176,14 @@ impl Conductor<'_> {
         }
     }
 
-    /// The option file to start with.
-    fn option_file(
-        &self,
-        variant: &Prepared,
-        base: &Base,
-        config: &Rendered,
-    ) -> Result<Option<PathBuf>, String> {
-        let ending = base.family.facts().option_file_ending;
-        let write = || kept_option_file(self.writer.dir(), &variant.info.name, ending, &variant.info.config);
-        config.has_file().then(write).transpose()
+    /// The config of a variant, with the file of its text in the run directory.
+    fn kept(&self, variant: &str, config: &Rendered) -> Result<Rendered, String> {
+        if !config.has_file() {
+            return Ok(config.clone());
+        }
+        let ending = config.product.family().option_file_ending;
+        let file = kept_option_file(self.writer.dir(), variant, ending, &config.text())?;
+        Ok(config.clone().in_file(file))
     }
 
     pub(super) fn data_dir(&self, id: &CellId) -> PathBuf {

@@ -33,8 +33,8 @@ mod wire;
 
 pub use session::MysqlSession;
 
+pub use crate::Secret;
 pub use crate::options::{Manner, Options, ServerKey};
-pub use crate::{Address, Secret};
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 

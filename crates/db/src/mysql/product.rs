@@ -215,8 +215,8 @@ impl Product for Mysql {
         Some(&BUILT_IN[..BUILT_IN.len() - others])
     }
 
-    fn engine_plugin(engine: &str) -> Option<String> {
-        Some(server::engine_plugin(engine))
+    fn engine_plugin(engine: &str) -> String {
+        server::engine_plugin(engine)
     }
 
     fn own_config(base: &Base, path: &Path) -> Result<OwnConfig, Error> {

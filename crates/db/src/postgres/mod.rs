@@ -31,8 +31,8 @@ use std::path::{Path, PathBuf};
 
 pub use session::PostgresSession;
 
+pub use crate::Secret;
 pub use crate::options::Options;
-pub use crate::{Address, Secret};
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 
 /// The product.

@@ -147,7 +147,7 @@ impl Product for Postgres {
     }
 
     fn own_config(_base: &Base, path: &Path) -> Result<OwnConfig, Error> {
-        server::own_settings(path)
+        server::own_config(path)
     }
 
     fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {

@@ -280,8 +280,8 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// See [`Family::engine_plugin`].
-    fn engine_plugin(_engine: &str) -> Option<String> {
-        None
+    fn engine_plugin(_engine: &str) -> String {
+        String::new()
     }
 
     /// See [`Family::own_config`].

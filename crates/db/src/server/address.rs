@@ -16,21 +16,16 @@ pub fn login_at(address: &ServerAddress) -> (Family, Options) {
     (Family::of(address.family), options.with_database(address.database.clone()))
 }
 
-/// What the address and the plan's own words ask of TLS, else what `option_file` does. `None` when no
-/// one speaks of TLS. Refused when address and plan both speak of TLS.
+/// What the address or the plan's own words ask of TLS, else what `option_file` does. `None` when no
+/// one speaks of TLS.
 pub fn tls_settings(
     address: &ServerAddress,
     plan: Option<TlsSettings>,
     option_file: Option<&Path>,
 ) -> Result<Option<TlsSettings>, Error> {
-    match (address.tls.clone(), plan, option_file) {
-        (Some(_), Some(_), _) => {
-            let why = "TLS is set in the address and in the variant; keep one".to_owned();
-            Err(Error::Address { why })
-        }
-        (Some(settings), None, _) | (None, Some(settings), _) => Ok(Some(settings)),
-        (None, None, Some(path)) => Family::of(address.family).tls_of_file(path),
-        (None, None, None) => Ok(None),
+    match (address.tls.clone().or(plan), option_file) {
+        (None, Some(path)) => Family::of(address.family).tls_of_file(path),
+        (said, _) => Ok(said),
     }
 }
 
@@ -171,13 +166,7 @@ mod tests {
         assert_eq!(find("mysql://u@h/d", None).unwrap(), Some(verified));
         let off = TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() };
         assert_eq!(find("mysql://u@h/d?tls=off", None).unwrap(), Some(off.clone()));
-        assert_eq!(find("mysql://u@h/d", Some(off.clone())).unwrap(), Some(off.clone()));
-        assert!(
-            find("mysql://u@h/d?tls=off", Some(off))
-                .unwrap_err()
-                .to_string()
-                .contains("in the address and in the variant")
-        );
+        assert_eq!(find("mysql://u@h/d", Some(off.clone())).unwrap(), Some(off));
         assert_eq!(find("postgres://u@h/d", None).unwrap(), None);
     }
 }

@@ -86,9 +86,6 @@ pub enum Error {
     )]
     NoAnswer { server: String, limit: Duration, log: PathBuf, log_tail: String },
 
-    #[error("server address: {why}")]
-    Address { why: String },
-
     #[error("credentials: {why}")]
     Credentials { why: String },
 

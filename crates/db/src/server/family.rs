@@ -28,7 +28,7 @@ impl Family {
         Self::ALL.iter().copied().filter(|family| !family.facts().schemes.is_empty())
     }
 
-    /// The family with these facts.
+    /// The family with these facts; of [`FamilyFacts::UNKNOWN`] the one that answers by itself.
     pub fn of(facts: &FamilyFacts) -> Self {
         Self::with_servers().find(|family| std::ptr::eq(family.facts(), facts)).unwrap_or(Self::Null)
     }
@@ -95,7 +95,7 @@ impl Family {
     }
 
     /// The file of the plugin that has an engine which a build may lack.
-    pub fn engine_plugin(self, engine: &str) -> Option<String> {
+    pub fn engine_plugin(self, engine: &str) -> String {
         each_family!(self, P => P::engine_plugin(engine))
     }
 
@@ -106,7 +106,7 @@ impl Family {
 
     /// Reads the option file of a user at `path` as a server of `base` does, and refuses what cannot
     /// hold in a data directory of dbdyno's.
-    pub fn own_config(self, base: &Base, path: &Path) -> Result<OwnConfig, Error> {
+    pub(crate) fn own_config(self, base: &Base, path: &Path) -> Result<OwnConfig, Error> {
         each_family!(self, P => P::own_config(base, path))
     }
 

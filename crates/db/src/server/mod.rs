@@ -50,7 +50,7 @@ pub use error::Error;
 pub use family::FileLogin;
 pub use folder::{find_named, list, servers_dir};
 pub use home::Home;
-pub use intents::OwnConfig;
+pub(crate) use intents::OwnConfig;
 pub use launch::{calling, find_in_path, start_detached};
 pub use leftovers::remove_leftovers;
 pub use process::Stopped;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{Manner, Options, Target};
 
-use crate::server::intents::Rendered;
+use crate::server::intents::{ConfigServer, Rendered};
 use crate::server::process::Stopped;
 use crate::server::running::{Data, Running};
 use crate::server::{Base, Error, Home};
@@ -17,11 +17,9 @@ use crate::server::{Base, Error, Home};
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
     pub base: Base,
-    /// Its settings hold, but its paths and network settings are overridden. A data directory is
-    /// made for each set of those that decide what is in one.
+    /// Its settings hold, but its paths and network settings are overridden. Servers share a template
+    /// unless a setting that shapes the data differs.
     pub config: Rendered,
-    /// The file that holds the text of the config, if it has one.
-    pub option_file: Option<PathBuf>,
     /// CPUs of all threads and processes of the server; those of the calling thread when `None`.
     pub cpus: Option<Vec<u32>>,
     /// Folder of the data: made, or wiped if it carries dbdyno's mark, else refused.
@@ -37,8 +35,6 @@ pub struct ServerSpec {
     /// Set when the user wants all of it to end: nothing is waited for any more, and the server is
     /// killed soon.
     pub cancel: Arc<AtomicBool>,
-    /// Storage engine that must be there, where there are several: `innodb`, `rocksdb`, ...
-    pub engine: String,
 }
 
 impl ServerSpec {
@@ -50,17 +46,21 @@ impl ServerSpec {
         folder: &Path,
         template_dir: PathBuf,
     ) -> Result<Self, Error> {
+        let engine = base.family.facts().default_engine.unwrap_or_default();
+        let config = Rendered::of(&ConfigServer::of_base(base, engine));
+        let config = match option_file {
+            Some(path) => config.with_own_config(base, path)?,
+            None => config,
+        };
         Ok(Self {
             base: base.clone(),
-            config: Rendered::of_file(base, option_file)?,
-            option_file: option_file.map(Path::to_path_buf),
+            config,
             cpus: None,
             data_dir: folder.join("data"),
             log: folder.join("server.log"),
             template_dir,
             start_timeout: Duration::from_secs(600),
             cancel: Arc::default(),
-            engine: base.family.facts().default_engine.unwrap_or_default().to_owned(),
         })
     }
 }

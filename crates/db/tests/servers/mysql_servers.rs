@@ -305,8 +305,9 @@ fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
     for name in list(&servers_dir()) {
         let Some(base) = mysql_named(&name) else { continue };
         let folder = new_folder();
-        let spec = ServerSpec { engine: "rocksdb".to_owned(), ..spec(&base, folder.path()) };
-        let has_it = base.plugin_dir.is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());
+        let mut spec = spec(&base, folder.path());
+        "rocksdb".clone_into(&mut spec.config.engine);
+        let has_it = base.has_plugin(&base.family.engine_plugin("rocksdb"));
         match Server::start(&spec) {
             Ok(server) => {
                 assert!(has_it && base.product == mysql::MARIADB, "{name}");

@@ -162,7 +162,7 @@ fn a_dropped_value_leaves_no_process_and_no_socket() {
     let server = started(&spec(&base(POSTGRES), folder.path()));
     let pid = server.pid();
     let socket_folder = match server.options(Some("postgres")).address {
-        dbdyno_db::postgres::Address::Socket(path) => path.parent().unwrap().to_owned(),
+        dbdyno_db::Address::Socket(path) => path.parent().unwrap().to_owned(),
         other => panic!("{other:?}"),
     };
     assert!(socket_folder.exists());

@@ -81,10 +81,23 @@ pub fn setting(line: &str) -> Option<(String, String)> {
     let (name, rest) = line.split_at(line.find(|c| !is_part(c)).unwrap_or(line.len()));
     let rest = rest.trim_start_matches([' ', '\t', '=']);
     let value = match rest.strip_prefix('\'') {
-        Some(quoted) => quoted.split('\'').next().unwrap_or_default(),
-        None => rest.split('#').next().unwrap_or_default().trim(),
+        Some(quoted) => unquoted(quoted),
+        None => rest.split('#').next().unwrap_or_default().trim().to_owned(),
     };
-    (!name.is_empty()).then(|| (name.to_ascii_lowercase(), value.to_owned()))
+    (!name.is_empty()).then(|| (name.to_ascii_lowercase(), value))
+}
+
+/// What stands before the closing quote; two of them are one in the value.
+fn unquoted(text: &str) -> String {
+    let mut value = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\'') {
+        value.push_str(before);
+        let Some(more) = after.strip_prefix('\'') else { return value };
+        value.push('\'');
+        rest = more;
+    }
+    value + rest
 }
 
 fn with_unit(name: &str, value: String) -> String {
@@ -134,6 +147,16 @@ fn plan_node(row: &[Option<String>]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_read_without_quotes_and_comment() {
+        let of = |line| setting(line).map(|(name, value)| format!("{name}={value}")).unwrap_or_default();
+        assert_eq!(of("Work_Mem = 4MB # each"), "work_mem=4MB");
+        assert_eq!(of("search_path 'a b' # c"), "search_path=a b");
+        assert_eq!(of("x.y = 'it''s' 'z'"), "x.y=it's");
+        assert_eq!(of("include'more.conf'"), "include=more.conf");
+        assert_eq!([of("# x"), of("")], ["", ""]);
+    }
 
     #[test]
     fn a_query_plan_is_its_nodes() {

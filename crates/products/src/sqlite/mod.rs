@@ -4,7 +4,7 @@ mod options;
 
 pub use options::SqliteOptions;
 
-use crate::configured::{ConfiguredLine, unquoted};
+use crate::configured::ConfiguredLine;
 use crate::options::VariantOptions;
 use crate::value::{NEVER, SYNCED, Value};
 use crate::{FamilyFacts, Product, Reader};
@@ -29,7 +29,7 @@ fn pragmas(text: &str) -> Vec<ConfiguredLine> {
     let configured = (1..).zip(text.lines()).filter_map(|(line, text)| {
         let (name, value) = text.trim().strip_prefix("PRAGMA ")?.split_once('=')?;
         let name = name.trim().to_ascii_lowercase();
-        let value = Some(word(&name, &unquoted(value)));
+        let value = Some(word(&name, value.trim().trim_matches(['\'', '"'])));
         Some(ConfiguredLine { line, name, value, is_read: true, ..Default::default() })
     });
     configured.collect()

@@ -110,7 +110,7 @@ fn an_option_file_that_is_not_there_is_named() {
     );
     let variant =
         ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"server\"\nown_config = \"missing.cnf\"");
-    insta::assert_snapshot!(refused(&desk, &plan(&variant, ""), &[]), @"exit 2: error: variant a: option file FOLDER/missing.cnf: No such file or directory (os error 2)");
+    insta::assert_snapshot!(refused(&desk, &plan(&variant, ""), &[]), @"exit 2: error: variant a: own_config: option file FOLDER/missing.cnf: No such file or directory (os error 2)");
 }
 
 #[test]

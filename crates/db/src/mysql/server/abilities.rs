@@ -44,10 +44,9 @@ async fn engines(session: &mut AnySession) -> Result<Vec<String>, DbError> {
 }
 
 fn thread_pool(base: &Base, has_setting: bool) -> ThreadPool {
-    let plugin = || base.plugin_dir.as_ref().is_some_and(|folder| folder.join("thread_pool.so").exists());
     match has_setting {
         true => ThreadPool::BuiltIn,
-        false if plugin() => ThreadPool::Plugin,
+        false if base.has_plugin("thread_pool.so") => ThreadPool::Plugin,
         false => ThreadPool::None,
     }
 }

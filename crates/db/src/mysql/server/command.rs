@@ -28,13 +28,12 @@ pub(super) struct StartOptions {
 /// paths and nothing else.
 pub(super) fn start_options(
     spec: &ServerSpec,
-    option_file: Option<&Path>,
     places: Places<'_>,
     as_root: bool,
 ) -> Result<StartOptions, Error> {
     let (base, config) = (&spec.base, &spec.config);
     let mut start = StartOptions::default();
-    start.options.push(match option_file {
+    start.options.push(match &config.file {
         Some(path) => format!("--defaults-file={}", path.display()),
         None => "--no-defaults".to_owned(),
     });
@@ -53,7 +52,7 @@ pub(super) fn start_options(
     if as_root {
         start.options.push("--user=root".to_owned());
     }
-    start.options.extend(engine_option(base, config, &spec.engine)?);
+    start.options.extend(engine_option(base, config)?);
     quiet_options(base, &mut start);
     Ok(start)
 }
@@ -120,13 +119,14 @@ pub(in crate::mysql) fn engine_plugin(engine: &str) -> String {
 const PACKAGED: &str = "MariaDB of Debian: package mariadb-plugin-rocksdb";
 
 /// MyRocks is a plugin that must be loaded at start: loaded later, MariaDB 10.11 and 11.8 abort.
-fn engine_option(base: &Base, config: &Rendered, engine: &str) -> Result<Option<String>, Error> {
+fn engine_option(base: &Base, config: &Rendered) -> Result<Option<String>, Error> {
+    let engine = &config.engine;
     if !engine.eq_ignore_ascii_case("rocksdb") || config.loads_plugin("rocksdb") {
         return Ok(None);
     }
     let plugin = engine_plugin(engine);
     if !base.has_plugin(&plugin) && !config.sets("plugin_dir") {
-        let engine = engine.to_owned();
+        let engine = engine.clone();
         return Err(Error::NoPlugin { engine, plugin, base: base.path.clone(), packaged: PACKAGED });
     }
     Ok(Some(format!("--plugin-load-add={plugin}")))
@@ -141,6 +141,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::server::intents::ConfigServer;
     use dbdyno_products::Product;
     use dbdyno_products::mysql::{MARIADB, MYSQL};
 
@@ -149,12 +150,12 @@ mod tests {
         let places = Places { data_dir, socket, tmp_dir, log };
         let base = Base::sample(product, version);
         let spec = ServerSpec::new(&base, my_cnf, Path::new("/f"), PathBuf::new()).unwrap();
-        let start = start_options(&spec, my_cnf, places, true).unwrap();
+        let start = start_options(&spec, places, true).unwrap();
         with_tls(&base, &spec.config, None, start)
     }
 
     fn default(base: &Base) -> Rendered {
-        Rendered::of_file(base, None).unwrap()
+        Rendered::of(&ConfigServer::of_base(base, "innodb"))
     }
 
     fn with_tls(
@@ -220,7 +221,8 @@ mod tests {
     #[test]
     fn an_engine_that_the_build_lacks_is_named_before_anything_starts() {
         let base = Base::sample(MARIADB, (10, 11, 5));
-        let error = engine_option(&base, &default(&base), "rocksdb").unwrap_err().to_string();
+        let config = Rendered::of(&ConfigServer::of_base(&base, "rocksdb"));
+        let error = engine_option(&base, &config).unwrap_err().to_string();
         insta::assert_snapshot!(error, @"engine rocksdb needs the plugin ha_rocksdb.so, which is not in /s/base; use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)");
     }
 }

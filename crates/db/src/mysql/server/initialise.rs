@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use dbdyno_products::mysql::MARIADB;
+
 use super::command::part_options;
-use super::my_cnf::initial_options;
 use crate::server::installer::Installer;
-use crate::server::intents::Rendered;
+use crate::server::intents::{Rendered, plain_name};
 use crate::server::{Base, Error};
 
 /// Scripts of the share folder that make the system tables, in their order; builds have the first
@@ -19,6 +20,26 @@ const SYSTEM_TABLES: &[&str] =
 /// Old installers make users without a name, who would catch the logins of all others.
 const NO_ANONYMOUS_USERS: &str =
     "DELETE FROM mysql.user WHERE user='';\nDELETE FROM mysql.db WHERE user='';\n";
+
+/// Settings that a data directory is made with and that a later start cannot change, or without
+/// which initialising may fail on this machine (native AIO).
+const FIXED_AT_INITIALISATION: &[&str] = &[
+    "aria_block_size",
+    "innodb_checksum_algorithm",
+    "innodb_data_file_path",
+    "innodb_data_home_dir",
+    "innodb_log_block_size",
+    "innodb_log_group_home_dir",
+    "innodb_page_size",
+    "innodb_undo_directory",
+    "innodb_undo_tablespaces",
+    "innodb_use_native_aio",
+    "lower_case_table_names",
+];
+
+/// MySQL 5.5 refuses to start when its redo files have another size; later servers make new ones at
+/// start, and there the template stays small without them.
+const FIXED_IN_MYSQL_55: &[&str] = &["innodb_log_file_size", "innodb_log_files_in_group"];
 
 /// How a data directory is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,17 +62,32 @@ struct Making<'a> {
     cancel: &'a AtomicBool,
 }
 
+/// The settings that the data directory must be made with, as command line options.
+pub(super) fn initial_options(config: &Rendered, base: &Base) -> Vec<String> {
+    let old = base.product != MARIADB && !base.release.at_least(5, 6);
+    let wanted = |name: &str| {
+        FIXED_AT_INITIALISATION.contains(&plain_name(name))
+            || (old && FIXED_IN_MYSQL_55.contains(&plain_name(name)))
+    };
+    let option = |(name, value): (&str, Option<&str>)| match value {
+        Some(value) => format!("--{name}={value}"),
+        None => format!("--{name}"),
+    };
+    config.all().filter(|(name, _)| wanted(name)).map(option).collect()
+}
+
 /// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users,
-/// whose root@localhost has no password. The log lies next to it.
+/// whose root@localhost has no password. The log lies next to it. `settings` are those of
+/// [`initial_options`].
 pub(super) fn initialise(
     base: &Base,
-    config: &Rendered,
+    settings: Vec<String>,
     work: &Path,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let making = Making {
         base,
-        settings: initial_options(config, base),
+        settings,
         data_dir: work.join("data"),
         tmp_dir: work.join("tmp"),
         log: work.join("initialise.log"),
@@ -192,7 +228,27 @@ fn make_folder(path: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dbdyno_products::mysql::{MARIADB, MYSQL, PERCONA};
+    use crate::server::intents::ConfigServer;
+    use dbdyno_products::mysql::{MYSQL, PERCONA};
+
+    #[test]
+    fn only_what_a_data_directory_is_made_with_goes_to_its_making() {
+        let text = "[client]\nuser=x\n[mysqld]\ninnodb-page-size=4k\ninnodb_buffer_pool_size=1G\n\
+                    innodb_log_file_size=64M\ninnodb_undo_tablespaces=3\n[mysqld-5.5]\nlower_case_table_names=1\n";
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my.cnf");
+        fs::write(&path, text).unwrap();
+        let options = |version| {
+            let base = Base::sample(MYSQL, version);
+            let config = Rendered::of(&ConfigServer::of_base(&base, "innodb"));
+            initial_options(&config.with_own_config(&base, &path).unwrap(), &base).join(" ")
+        };
+        assert_eq!(options((5, 6, 24)), "--innodb_page_size=4k --innodb_undo_tablespaces=3");
+        assert_eq!(
+            options((5, 5, 34)),
+            "--innodb_page_size=4k --innodb_log_file_size=64M --innodb_undo_tablespaces=3 --lower_case_table_names=1"
+        );
+    }
 
     #[test]
     fn new_mysql_initialises_itself_and_a_build_without_any_way_says_what_it_lacks() {

@@ -2,31 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_products::mysql::MARIADB;
 use dbdyno_products::mysql::option_file::{Item, is_read, items};
 
-use crate::server::intents::{Rendered, plain_name};
+use crate::server::intents::plain_name;
 use crate::server::{Base, Error, OwnConfig};
-
-/// Settings that a data directory is made with and that a later start cannot change, or without
-/// which initialising may fail on this machine (native AIO).
-const FIXED_AT_INITIALISATION: &[&str] = &[
-    "aria_block_size",
-    "innodb_checksum_algorithm",
-    "innodb_data_file_path",
-    "innodb_data_home_dir",
-    "innodb_log_block_size",
-    "innodb_log_group_home_dir",
-    "innodb_page_size",
-    "innodb_undo_directory",
-    "innodb_undo_tablespaces",
-    "innodb_use_native_aio",
-    "lower_case_table_names",
-];
-
-/// MySQL 5.5 refuses to start when its redo files have another size; later servers make new ones at
-/// start, and there the template stays small without them.
-const FIXED_IN_MYSQL_55: &[&str] = &["innodb_log_file_size", "innodb_log_files_in_group"];
 
 /// Settings that put a part of the data elsewhere. An absolute path would outlive the data
 /// directory and meet the next block's server with files that are not its own.
@@ -58,20 +37,6 @@ pub(in crate::mysql) fn own_config(base: &Base, path: &Path) -> Result<OwnConfig
         ))),
         None => Ok(OwnConfig { settings, text }),
     }
-}
-
-/// The settings that the data directory must be made with, as command line options.
-pub(super) fn initial_options(config: &Rendered, base: &Base) -> Vec<String> {
-    let old = base.product != MARIADB && !base.release.at_least(5, 6);
-    let wanted = |name: &str| {
-        FIXED_AT_INITIALISATION.contains(&plain_name(name))
-            || (old && FIXED_IN_MYSQL_55.contains(&plain_name(name)))
-    };
-    let option = |(name, value): (&str, Option<&str>)| match value {
-        Some(value) => format!("--{name}={value}"),
-        None => format!("--{name}"),
-    };
-    config.all().filter(|(name, _)| wanted(name)).map(option).collect()
 }
 
 fn outside_path(settings: &[(String, Option<String>)]) -> Option<&str> {
@@ -132,39 +97,39 @@ fn option_files_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 #[cfg(test)]
 mod tests {
     use dbdyno_products::Product;
-    use dbdyno_products::mysql::MYSQL;
+    use dbdyno_products::mysql::{MARIADB, MYSQL};
 
     use super::*;
 
-    fn read(text: &str, product: &'static Product, version: (u32, u32, u32)) -> Result<Rendered, Error> {
+    fn read(
+        text: &str,
+        product: &'static Product,
+        version: (u32, u32, u32),
+    ) -> Result<Vec<(String, Option<String>)>, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
         std::fs::write(&path, text.replace("FOLDER", folder.path().to_str().unwrap())).unwrap();
         std::fs::write(folder.path().join("more.cnf"), "[mysqld]\ninnodb_undo_tablespaces=3\n").unwrap();
-        Rendered::of_file(&Base::sample(product, version), Some(&path))
+        Ok(own_config(&Base::sample(product, version), &path)?.settings)
     }
 
     #[test]
-    fn only_what_a_data_directory_is_made_with_goes_to_its_making() {
-        let text = "[client]\nuser=x\n[mysqld]\ninnodb-page-size=4k\ninnodb_buffer_pool_size=1G\n\
-                    innodb_log_file_size=64M\n!include FOLDER/more.cnf\n[mysqld-5.5]\nlower_case_table_names=1\n";
-        let options = |version| {
-            let base = Base::sample(MYSQL, version);
-            initial_options(&read(text, MYSQL, version).unwrap(), &base).join(" ")
+    fn includes_are_followed_where_they_stand() {
+        let text = "[client]\nuser=x\n[mysqld]\nport = 1\n!include FOLDER/more.cnf\n[mysqld]\nskip-ssl\n";
+        let names = |version| {
+            let settings = read(text, MYSQL, version).unwrap();
+            settings.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(options((5, 6, 24)), "--innodb_page_size=4k --innodb_undo_tablespaces=3");
-        assert_eq!(
-            options((5, 5, 34)),
-            "--innodb_page_size=4k --innodb_log_file_size=64M --innodb_undo_tablespaces=3 --lower_case_table_names=1"
-        );
+        assert_eq!(names((8, 0, 31)), "port innodb_undo_tablespaces skip_ssl");
     }
 
     #[test]
     fn groups_of_mariadb_are_read_by_mariadb_only() {
-        let text = "[mariadb-10.11]\nssl-cert=x.pem\n";
-        assert!(read(text, MARIADB, (10, 11, 5)).unwrap().sets("ssl"));
-        assert!(!read(text, MARIADB, (10, 5, 5)).unwrap().sets("ssl"));
-        assert!(!read(text, MYSQL, (8, 0, 31)).unwrap().sets("ssl"));
+        let has_any = |product, version| {
+            !read("[mariadb-10.11]\nssl-cert=x.pem\n", product, version).unwrap().is_empty()
+        };
+        assert!(has_any(MARIADB, (10, 11, 5)));
+        assert!(!has_any(MARIADB, (10, 5, 5)) && !has_any(MYSQL, (8, 0, 31)));
     }
 
     #[test]
@@ -178,7 +143,7 @@ mod tests {
     #[test]
     fn an_absent_file_is_named() {
         let base = Base::sample(MYSQL, (8, 0, 31));
-        let message = own_config(&base, Path::new("/nowhere/my.cnf")).unwrap_err().to_string();
+        let message = own_config(&base, Path::new("/nowhere/my.cnf")).err().unwrap().to_string();
         assert_eq!(message, "option file /nowhere/my.cnf: No such file or directory (os error 2)");
     }
 }

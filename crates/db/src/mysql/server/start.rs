@@ -1,6 +1,6 @@
 //! Starts a MariaDB or MySQL server.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -8,8 +8,7 @@ use dbdyno_products::Release;
 use nix::sys::signal::Signal;
 
 use super::command::{Places, start_options, tls_options};
-use super::initialise::initialise;
-use super::my_cnf::initial_options;
+use super::initialise::{initial_options, initialise};
 use crate::server::base::Base;
 use crate::server::intents::Rendered;
 use crate::server::running::{Data, Running, Start, absolute_itself, absolute_log};
@@ -27,7 +26,7 @@ const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 /// As [`crate::Family::start`].
 pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
-    let option_file = spec.option_file.as_deref().map(|path| option_file(path, base)).transpose()?;
+    spec.config.file.as_deref().map_or(Ok(()), |path| check_name(path, base))?;
     let socket = home.path().join(SOCKET);
     let log = absolute_log(&spec.log)?;
     let data_dir = absolute_itself(&spec.data_dir)?;
@@ -36,7 +35,7 @@ pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Resu
     let tmp_dir = if is_next_to_data { datadir::temporary_files(&data_dir) } else { home.empty_tmp_dir()? };
     let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
     let as_root = nix::unistd::geteuid().is_root();
-    let mut options = start_options(spec, option_file.as_deref(), places, as_root)?;
+    let mut options = start_options(spec, places, as_root)?;
     tls_options(base, &spec.config, home.tls.as_ref().map(|tls| &tls.files), &mut options);
     if data == Data::Cold {
         // Loose: MySQL 5.5 does not know it.
@@ -81,20 +80,18 @@ pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Resu
     Ok(Server { base: base.clone(), socket, tls_port: None, running })
 }
 
-/// The absolute path of an option file.
-fn option_file(path: &Path, base: &Base) -> Result<PathBuf, Error> {
-    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
-    let absolute = path.canonicalize().map_err(|error| wrong(error.to_string()))?;
+/// Refuses an option file of a name that the server cannot take.
+fn check_name(path: &Path, base: &Base) -> Result<(), Error> {
     // MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was
     // mended was not tried.
     let crashes_without_ending =
         !base.is_mariadb() && base.release.at_least(5, 5) && base.release < Release([5, 5, 34]);
-    match absolute.extension() {
+    match path.extension() {
         None if crashes_without_ending => {
-            let title = &base.title;
-            Err(wrong(format!("{title} crashes on a name without ending; call the file my.cnf")))
+            let why = format!("{} crashes on a name without ending; call the file my.cnf", base.title);
+            Err(Error::OptionFile { path: path.to_path_buf(), why })
         }
-        _ => Ok(absolute),
+        _ => Ok(()),
     }
 }
 
@@ -104,8 +101,9 @@ fn template(
     template_dir: &Path,
     cancel: &AtomicBool,
 ) -> Result<Template, Error> {
-    Template::ready(&key(base, &initial_options(config, base))?, template_dir, cancel, |work| {
-        initialise(base, config, work, cancel)
+    let settings = initial_options(config, base);
+    Template::ready(&key(base, &settings)?, template_dir, cancel, |work| {
+        initialise(base, settings.clone(), work, cancel)
     })
 }
 
@@ -124,16 +122,13 @@ mod tests {
 
     #[test]
     fn a_name_without_ending_is_refused_where_the_server_would_crash_on_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("options");
-        fs::write(&path, "[mysqld]\n").unwrap();
-        let absolute = |version| option_file(&path, &Base::sample(MYSQL, version));
-        let message = absolute((5, 5, 9)).unwrap_err().to_string();
+        let checked = |version| check_name(Path::new("/x/options"), &Base::sample(MYSQL, version));
+        let message = checked((5, 5, 9)).unwrap_err().to_string();
         assert!(
             message.ends_with("MySQL 5.5.9 crashes on a name without ending; call the file my.cnf"),
             "{message}"
         );
-        assert!(absolute((5, 5, 34)).is_ok() && absolute((5, 6, 24)).is_ok());
+        assert!(checked((5, 5, 34)).is_ok() && checked((5, 6, 24)).is_ok());
     }
 
     #[test]

@@ -13,20 +13,14 @@ const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file",
 /// mean others.
 const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
 
-/// The text of a configuration file, fit to be added to the end of the one that `initdb` makes,
-/// where it wins.
-fn read(path: &Path) -> Result<String, Error> {
+/// What the file at `path` sets, in its order, and its text, fit to be added to the end of the file
+/// that `initdb` makes, where it wins.
+pub(in crate::postgres) fn own_config(path: &Path) -> Result<OwnConfig, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    match problem(&text) {
-        None => Ok(text),
-        Some(why) => Err(wrong(why)),
+    if let Some(why) = problem(&text) {
+        return Err(wrong(why));
     }
-}
-
-/// Names and values that the file at `path` sets, in its order, and its text.
-pub(in crate::postgres) fn own_settings(path: &Path) -> Result<OwnConfig, Error> {
-    let text = read(path)?;
     let settings = text.lines().filter_map(setting).map(|(name, value)| (name, Some(value))).collect();
     Ok(OwnConfig { settings, text })
 }
@@ -56,7 +50,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postgresql.conf");
         std::fs::write(&path, text).unwrap();
-        read(&path)
+        Ok(own_config(&path)?.text)
     }
 
     #[test]
@@ -84,14 +78,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postgresql.conf");
         std::fs::write(&path, "# x\nWork_Mem = 4MB # each\nsearch_path 'a b'\n\n").unwrap();
-        let settings = own_settings(&path).unwrap().settings;
+        let settings = own_config(&path).ok().unwrap().settings;
         let pair = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
         assert_eq!(settings, [pair("work_mem", "4MB"), pair("search_path", "a b")]);
     }
 
     #[test]
     fn an_absent_file_is_named() {
-        let message = read(Path::new("/nowhere/postgresql.conf")).unwrap_err().to_string();
+        let message = own_config(Path::new("/nowhere/postgresql.conf")).err().unwrap().to_string();
         assert_eq!(message, "option file /nowhere/postgresql.conf: No such file or directory (os error 2)");
     }
 }

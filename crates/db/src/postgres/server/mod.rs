@@ -17,7 +17,7 @@ mod user;
 pub(super) use abilities::abilities;
 pub(super) use base::{find_programs, looked_for, open};
 pub(super) use claim::claim;
-pub(super) use conf::own_settings;
+pub(super) use conf::own_config;
 pub(super) use pass_file::login_of_file;
 pub(super) use start::start;
 

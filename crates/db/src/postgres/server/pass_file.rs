@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::postgres::{Address, Options};
 use crate::server::{Error, FileLogin};
+use crate::{Address, Options};
 
 /// See [`crate::server::credentials`].
 pub(in crate::postgres) fn login_of_file(path: &Path, options: &Options) -> Result<FileLogin, Error> {

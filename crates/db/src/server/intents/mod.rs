@@ -23,8 +23,8 @@ use dbdyno_products::{Product, Release};
 pub use config::{Intents, WHERE_POSSIBLE};
 pub use data::{OptionRange, OptionState};
 pub use render::render;
-pub(crate) use rendered::plain_name;
-pub use rendered::{OwnConfig, Rendered, Setting};
+pub(crate) use rendered::{OwnConfig, plain_name};
+pub use rendered::{Rendered, Setting};
 pub use server::{ConfigServer, Plugins};
 pub use value::same_value;
 

@@ -1,7 +1,7 @@
 //! How one server is set: the options that intents became, its own option file over them, and the
 //! file that both make.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dbdyno_products::Product;
 
@@ -20,11 +20,10 @@ pub struct Setting {
 }
 
 /// A user's own option file, as a server reads it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnConfig {
+pub(crate) struct OwnConfig {
     /// Names with underscores, and values; in the order of the file, with those of included files.
-    pub settings: Vec<(String, Option<String>)>,
-    pub text: String,
+    pub(crate) settings: Vec<(String, Option<String>)>,
+    pub(crate) text: String,
 }
 
 /// A config for one server: what its option file says and what its data directory is made with.
@@ -46,28 +45,31 @@ pub struct Rendered {
     own: Vec<(String, Option<String>)>,
     /// Sentences about intents that became no option, or that the variant's own settings change.
     pub notes: Vec<String>,
+    /// The engine of the benchmark's tables, in small letters.
+    pub engine: String,
+    /// Where the server finds the text; `None` without one.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Rendered {
     /// A server that nothing is asked of.
     pub fn of(server: &ConfigServer) -> Self {
-        let (product, title) = (server.product, server.title.clone());
+        let (product, title, engine) = (server.product, server.title.clone(), server.engine.clone());
         let (settings, initdb, own, notes) = Default::default();
-        Self { product, title, asked: None, settings, initdb, own_text: None, own, notes }
+        Self { product, title, asked: None, settings, initdb, own_text: None, own, notes, engine, file: None }
     }
 
-    /// How a server of `base` is set that only its own option file configures, if there is one.
-    pub fn of_file(base: &Base, path: Option<&Path>) -> Result<Self, Error> {
-        let default = Self::of(&ConfigServer::of_base(base, ""));
-        path.map_or(Ok(default.clone()), |path| {
-            Ok(default.with_own_config(base.family.own_config(base, path)?))
-        })
+    /// The same with the user's own option file at `path`, which wins, for a server of `base`.
+    pub fn with_own_config(self, base: &Base, path: &Path) -> Result<Self, Error> {
+        let own = base.family.own_config(base, path)?;
+        let text = Some(own.text);
+        Ok(Self { own_text: text, ..self.with_own(own.settings) }.in_file(path.to_path_buf()))
     }
 
-    /// The same with the variant's own option file, which wins.
+    /// The same, of which [`Rendered::text`] is kept in the file at `path`.
     #[must_use]
-    pub fn with_own_config(self, own: OwnConfig) -> Self {
-        Self { own_text: Some(own.text), ..self.with_own(own.settings) }
+    pub fn in_file(self, path: PathBuf) -> Self {
+        Self { file: Some(std::path::absolute(&path).unwrap_or(path)), ..self }
     }
 
     /// The same with what the variant itself sets, which wins.
@@ -78,7 +80,8 @@ impl Rendered {
         Self { own, ..self }
     }
 
-    /// Names and values in the order of the file: those of intents, then the variant's own.
+    /// Names, and values as the file writes them, in its order: those of intents, then the variant's
+    /// own.
     pub fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));
         let own = self.own.iter().map(|(name, value)| (name, value));
@@ -165,7 +168,7 @@ impl Rendered {
 
     /// Whether the variant's own settings have this option, also as one that a server may pass over.
     pub fn sets_itself(&self, option: &str) -> bool {
-        self.own.iter().any(|(name, _)| name.strip_prefix("loose_").unwrap_or(name) == option)
+        self.own.iter().any(|(name, _)| without_loose(name) == option)
     }
 
     /// Whether a plugin with `word` in its name is loaded.
@@ -246,8 +249,12 @@ impl Rendered {
 
 /// The name of an option without what only says how it is taken.
 pub(crate) fn plain_name(name: &str) -> &str {
-    let name = name.strip_prefix("loose_").unwrap_or(name);
+    let name = without_loose(name);
     name.strip_prefix("skip_").unwrap_or(name)
+}
+
+fn without_loose(name: &str) -> &str {
+    name.strip_prefix("loose_").unwrap_or(name)
 }
 
 /// Options whose value is a name: with any, also `0` or `off`, they are on.
@@ -260,7 +267,7 @@ fn same_option(left: &str, right: &str) -> bool {
 
 /// The name without the prefixes that the servers take off, and whether they make it its opposite.
 fn positive(name: &str) -> (&str, bool) {
-    let name = name.strip_prefix("loose_").unwrap_or(name);
+    let name = without_loose(name);
     let prefixes = [("skip_", true), ("disable_", true), ("enable_", false)];
     let found = prefixes.iter().find_map(|(prefix, negates)| Some((name.strip_prefix(prefix)?, *negates)));
     found.unwrap_or((name, false))
@@ -315,7 +322,7 @@ mod tests {
     #[test]
     fn the_file_says_which_intent_each_option_comes_from_and_the_native_file_comes_after() {
         let own = "[mysqld]\nsync_binlog = 7\n".to_owned();
-        insta::assert_snapshot!(rendered().with_own_config(OwnConfig { settings: Vec::new(), text: own }).text(), @r"
+        insta::assert_snapshot!(Rendered { own_text: Some(own), ..rendered() }.text(), @r"
         # For MariaDB 10.11.5, from the config of the plan.
         [mysqld]
         # durability = commit

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
 use dbdyno_db::server::intents::Rendered;
-use dbdyno_db::server::{Base, Server, ServerSpec};
+use dbdyno_db::server::{Base, Server};
 use dbdyno_db::{Cells, Manner, Session};
 
 use crate::support::{block_on, new_folder, spec};
@@ -14,7 +14,7 @@ pub(crate) type Values = BTreeMap<String, String>;
 
 /// The engine that brings as many options along as the build has.
 pub(crate) fn engine(base: &Base) -> &'static str {
-    if base.has_plugin("ha_rocksdb.so") { "rocksdb" } else { "innodb" }
+    if base.has_plugin(&base.family.engine_plugin("rocksdb")) { "rocksdb" } else { "innodb" }
 }
 
 /// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that
@@ -78,12 +78,13 @@ fn output(command: &mut Command) -> String {
 /// The values that a server of `base` runs with; sizes of PostgreSQL in bytes.
 pub(crate) fn running(base: &Base, config: Option<&Rendered>) -> Result<Values, String> {
     let folder = new_folder();
-    let mut spec = ServerSpec { engine: engine(base).to_owned(), ..spec(base, folder.path()) };
+    let mut spec = spec(base, folder.path());
     if let Some(config) = config {
         let path = folder.path().join("options.cnf");
         std::fs::write(&path, config.text()).unwrap();
-        (spec.config, spec.option_file) = (config.clone(), Some(path));
+        spec.config = config.clone().in_file(path);
     }
+    engine(base).clone_into(&mut spec.config.engine);
     let server = Server::start(&spec).map_err(|error| error.to_string())?;
     let sql = if base.family.name() == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
     let values = block_on(async {

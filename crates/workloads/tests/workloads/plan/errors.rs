@@ -205,6 +205,7 @@ fn an_option_that_the_servers_product_does_not_have_is_refused_with_those_that_i
 fn tls_that_cannot_be_meant_is_refused() {
     let with = |tls: &str| broken("own_config = \"b.cnf\"", tls);
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\ntls = {}"), @"plan.toml:5:7: variant `a` has tls, which is only for a MariaDB, MySQL or PostgreSQL server");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "address = \"mysql://u@h/d?tls=off\"\ntls = {}"), @"plan.toml:5:7: variant `a` has TLS in its address and in tls: keep one");
     insta::assert_snapshot!(with("tls = { mode = \"require\", ca = \"ca.pem\" }"), @r#"plan.toml:8:7: variant `b` has tls with a ca, which only mode = "verify" uses: set mode = "verify", or leave ca out"#);
     insta::assert_snapshot!(with("tls = { cert = \"c.pem\" }"), @"plan.toml:8:7: variant `b` has tls with one of cert and key: a client certificate needs both files");
     insta::assert_snapshot!(with("tls = { mode = \"verified\" }"), @"plan.toml:8:16: `verified` is not a value of this key; it takes off, prefer, require, verify");
