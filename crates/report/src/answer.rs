@@ -9,8 +9,8 @@ use crate::document::{Block, Cell, Column, Table, Tone};
 use crate::evidence::cause;
 use crate::notices::texts;
 use crate::number::{fixed, interval_text, milliseconds, needed_blocks, shared_unit};
-use crate::rates::{Scope, headline_text, placeholder, ratio_or_placeholder};
 use crate::sentences::{sentences, shown_verdict};
+use crate::views::{Scope, headline_text, placeholder, ratio_or_placeholder};
 use crate::words::{listed, undecided_text};
 
 /// What a reader is to know first of one workload: sentences, then a row a step, then what signs

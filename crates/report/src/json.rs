@@ -1,18 +1,21 @@
-//! Findings as one JSON object, for programs.
+//! Findings as one JSON object, for programs, with the views that a page shows of each workload.
 
 use dbdyno_analyse::parity::What;
-use dbdyno_analyse::{Findings, Validity};
+use dbdyno_analyse::{Findings, RunSummary, Validity};
 use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::document::{Cell, Column, Table};
 use crate::notices::add_words;
 use crate::parity;
+use crate::views::{Scope, VIEWS};
 
-/// Version of the JSON report's shape: the findings as they are, no number rounded. It rises when a
-/// key is removed or changes its meaning; new keys do not raise it.
-pub const SCHEMA: u32 = 5;
+/// Version of the JSON report's shape: the findings as they are and all views of them, no number
+/// rounded. It rises when a key is removed or changes its meaning; new keys do not raise it.
+pub const SCHEMA: u32 = 1;
 
-/// The findings of a run. Each warning, and each reason why figures are not used, has its words
-/// among its figures; of remarks on parity there are only the words.
+/// The findings of a run, each workload with its views. Each warning, and each reason why figures
+/// are not used, has its words among its figures; of remarks on parity there are only the words.
 pub(crate) fn findings(findings: &Findings) -> String {
     let mut with_words = findings.clone();
     let of_sections = with_words.sections.iter_mut().flat_map(|section| &mut section.workloads);
@@ -26,7 +29,51 @@ pub(crate) fn findings(findings: &Findings) -> String {
     for remark in with_words.parity.iter_mut().flat_map(|parity| &mut parity.remarks) {
         remark.what = What::Words(parity::text(remark));
     }
-    document(&with_words)
+    let mut value = serde_json::to_value(&with_words).expect("findings are plain data with texts as keys");
+    for (at, workload) in findings.workloads.iter().enumerate() {
+        value["workloads"][at]["views"] = views(Scope::of(findings, workload));
+    }
+    for (number, section) in findings.sections.iter().enumerate() {
+        let run = RunSummary { base: section.base.clone(), again: None, ..findings.run.clone() };
+        for (at, workload) in section.workloads.iter().enumerate() {
+            let scope = Scope { run: &run, ..Scope::of(findings, workload) };
+            value["sections"][number]["workloads"][at]["views"] = views(scope);
+        }
+    }
+    document(&value)
+}
+
+/// Every table of every view, as a page shows it.
+fn views(scope: Scope<'_>) -> Value {
+    let tables = VIEWS.iter().flat_map(|view| (view.tables)(scope).into_iter().map(|found| (view.id, found)));
+    tables.map(|(id, found)| table(id, &found)).collect()
+}
+
+fn table(view: &str, table: &Table) -> Value {
+    let column = |column: &Column| json!({ "name": column.name, "unit": column.unit });
+    let row = |row: &Vec<Cell>| row.iter().map(cell).collect::<Value>();
+    json!({
+        "view": view,
+        "title": table.title,
+        "note": table.note,
+        "columns": table.columns.iter().map(column).collect::<Value>(),
+        "rows": table.rows.iter().map(row).collect::<Value>(),
+    })
+}
+
+/// The number where there is one, otherwise the text. A number with an interval, a verdict or ends
+/// over the blocks is an object of these.
+fn cell(cell: &Cell) -> Value {
+    let Some(value) = cell.value.filter(|value| value.is_finite()) else { return json!(cell.text) };
+    let mut parts = serde_json::Map::from_iter([("value".to_owned(), json!(value))]);
+    if let Some(interval) = cell.interval {
+        parts.extend([("low".to_owned(), json!(interval.low)), ("high".to_owned(), json!(interval.high))]);
+    }
+    if let Some(ends) = cell.spread {
+        parts.extend([("least".to_owned(), json!(ends.low)), ("greatest".to_owned(), json!(ends.high))]);
+    }
+    parts.extend(cell.verdict.map(|verdict| ("verdict".to_owned(), json!(verdict.word()))));
+    if parts.len() == 1 { json!(value) } else { Value::Object(parts) }
 }
 
 /// One JSON object with `schema` as first key.
@@ -44,6 +91,7 @@ pub(crate) fn document(content: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use dbdyno_analyse::parity::What;
+    use serde_json::json;
 
     use crate::fixture;
 
@@ -51,7 +99,7 @@ mod tests {
     fn the_schema_comes_first_and_the_findings_follow_unrounded() {
         let findings = fixture::findings();
         let text = super::findings(&findings);
-        assert!(text.starts_with("{\n  \"schema\": 5,\n  \"run\": {"));
+        assert!(text.starts_with("{\n  \"schema\": 1,\n  \"run\": {"));
         let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
         assert_eq!(value["variants"][1]["name"], "<b>&\"");
         let rate = findings.workloads[0].steps[0].variants[0].rate;
@@ -63,6 +111,27 @@ mod tests {
         let reason = &validity(fixture::INVALID)["reasons"][0];
         let text = "rows of table 1: 399950 instead of 400000";
         assert_eq!((&reason["code"], &reason["figures"]["text"]), (&"quoted".into(), &text.into()));
+    }
+
+    #[test]
+    fn every_view_is_there_with_the_numbers_behind_its_texts() {
+        let findings = fixture::with_blocks(3);
+        let value: serde_json::Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
+        let views = value["workloads"][0]["views"].as_array().expect("a list");
+        let names: Vec<&str> = views.iter().filter_map(|view| view["view"].as_str()).collect();
+        assert_eq!(names, ["throughput", "ratios", "targets"]);
+        let (rates, ratios) = (&views[0], &views[1]);
+        assert_eq!(ratios["title"], "Relative throughput");
+        assert_eq!(ratios["columns"][2], json!({ "name": "<b>&\"", "unit": "" }));
+        let variant = &findings.workloads[0].steps[2].variants[1];
+        let (ratio, rate) = (variant.ratio.as_ref().unwrap(), variant.rate.unwrap());
+        let interval = ratio.inference.as_ref().unwrap().interval;
+        let expected =
+            json!({ "value": ratio.value, "low": interval.low, "high": interval.high, "verdict": "faster" });
+        assert_eq!((&ratios["rows"][2][0], &ratios["rows"][2][2]), (&"l.i1".into(), &expected));
+        let expected = json!({ "value": rate, "least": rate * 0.99, "greatest": rate * 1.01 });
+        assert_eq!((&rates["rows"][2][2], &rates["rows"][7][2]), (&expected, &"invalid".into()));
+        assert_eq!(ratios["rows"][2][1], json!(1.0), "the base has no interval");
     }
 
     #[test]

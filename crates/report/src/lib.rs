@@ -2,9 +2,9 @@
 //!
 //! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]; nothing here
 //! computes a rate, a ratio or a percentile. Terminal, Markdown and HTML are rendered from one
-//! [`document`]; `run`, `comparison` and `history` build it. `answer`, `evidence` and `rates` make
+//! [`document`]; `run`, `comparison` and `history` build it. `answer`, `evidence` and `views` make
 //! its tables, `sentences` and `facts` put results, run, host and variants into words. JSON and CSV
-//! come from the findings.
+//! come from the findings; JSON has the views too.
 
 mod answer;
 mod comparability;
@@ -29,13 +29,13 @@ mod parity;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod plan_words;
-mod rates;
 mod run;
 mod sentences;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod value;
+mod views;
 mod words;
 
 use dbdyno_analyse::Findings;

@@ -11,8 +11,8 @@ use dbdyno_model::Quantity;
 use crate::document::{Block, Cell, Table, Tone};
 use crate::html::charts::Charts;
 use crate::number::ratio_text;
-use crate::rates::{self, Scope};
 use crate::summary::drafted;
+use crate::views::{self, Scope};
 use crate::words::table;
 
 /// Summary, machine, sponsor, links and deviations, of a plan that says any of them.
@@ -63,7 +63,7 @@ pub(crate) fn note(findings: &Findings, name: &str) -> Option<Block> {
 /// Workloads in several set-ups, a table a variant.
 pub(crate) fn set_ups(run: &RunSummary, workloads: &[WorkloadFindings], id: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for (number, (workload, tables)) in rates::side_by_side(run, workloads).into_iter().enumerate() {
+    for (number, (workload, tables)) in views::side_by_side(run, workloads).into_iter().enumerate() {
         let title = format!("Set-ups of {workload} side by side");
         blocks.push(match id {
             "" => Block::heading(3, title),
@@ -92,7 +92,7 @@ pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<
             blocks.extend(
                 charts.into_iter().flat_map(|charts| charts.of_workload(workload, &section.base, &id)),
             );
-            blocks.extend(rates::blocks(Scope { run: &run, workload, ..Scope::of(findings, workload) }));
+            blocks.extend(views::blocks(Scope { run: &run, workload, ..Scope::of(findings, workload) }));
         }
         blocks.extend(set_ups(&run, &section.workloads, ""));
         blocks

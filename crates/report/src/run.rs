@@ -15,8 +15,8 @@ use crate::facts::{
 use crate::html::charts::Charts;
 use crate::machines::machines;
 use crate::notices::texts;
-use crate::rates::{self, Scope};
 use crate::sentences::reasons;
+use crate::views::{self, Scope};
 use crate::{parity, plan_words};
 
 /// Under the answer of a page.
@@ -102,7 +102,7 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Opti
     blocks.extend(plan_words::prose(findings));
     for (number, workload) in findings.workloads.iter().enumerate() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
-        blocks.extend(rates::blocks(Scope::of(findings, workload)));
+        blocks.extend(views::blocks(Scope::of(findings, workload)));
         for step in &workload.steps {
             let note = plan_words::note(findings, &step.name);
             blocks.extend(note.into_iter().flat_map(|note| [Block::heading(3, &step.name), note]));
@@ -178,7 +178,7 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
         blocks.push(Block::Text(Tone::Doubt, format!("{what}: {shown}")));
     }
     for workload in &findings.workloads {
-        blocks.extend(rates::control(Scope::of(findings, workload)));
+        blocks.extend(views::control(Scope::of(findings, workload)));
         if findings.workloads.len() > 1 {
             blocks.push(Block::heading(3, &workload.name));
         } else {
@@ -303,7 +303,7 @@ fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     let reasons = reasons(scope);
     let mut blocks: Vec<Block> =
         (!reasons.is_empty()).then_some(Block::List(Tone::Plain, reasons)).into_iter().collect();
-    blocks.extend(rates::blocks(scope));
+    blocks.extend(views::blocks(scope));
     let latency = latency_of_all(&workload.judged_steps().collect::<Vec<_>>());
     blocks.extend((!latency.rows.is_empty()).then_some(Block::Table(latency)));
     blocks

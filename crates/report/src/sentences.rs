@@ -7,7 +7,7 @@ use crate::document::Tone;
 use crate::evidence::explanations;
 use crate::medians::opposite;
 use crate::number::{duration_whole_us, fixed};
-use crate::rates::{Scope, bounded_text, ratio_tone};
+use crate::views::{Scope, bounded_text, ratio_tone};
 use crate::words::{blocks_text, pace_text, zero_rate_text};
 
 /// For each variant that is not the base. Those of which the same is to be said share a sentence.

@@ -10,7 +10,7 @@ use dbdyno_analyse::{
 use crate::document::Block;
 use crate::evidence::of_operation;
 use crate::number::{fixed, interval_text, ratio_text};
-use crate::rates::bounded_text;
+use crate::views::bounded_text;
 use crate::words::listed;
 
 /// Marks text that no one wrote.

@@ -181,7 +181,7 @@ fn steps_with_a_margin_of_their_own_are_named() {
 fn a_program_gets_everything_unrounded() {
     let text = comparison_json(&comparison());
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert!(text.starts_with("{\n  \"schema\": 5,\n  \"base\""), "{text}");
+    assert!(text.starts_with("{\n  \"schema\": 1,\n  \"base\""), "{text}");
     assert_eq!(value["steps"][0]["verdict"], "undecided");
     assert_eq!(value["steps"][0]["inference"]["q_difference"], 0.123);
     let (invalid, left_out) = (&value["steps"][3], &value["steps"][3]["new_left_out"][0]);

@@ -248,6 +248,10 @@ impl Column {
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
     pub text: String,
+    /// The number that the text stands for, unrounded, for JSON; `None` where the text says more.
+    pub value: Option<f64>,
+    /// The value's least and greatest block.
+    pub spread: Option<Interval>,
     pub tone: Tone,
     /// Next to the text.
     pub sign: &'static str,

@@ -1,4 +1,5 @@
-//! The coloured tables of rates, one file each. [`TABLES`] names them in the order of a report.
+//! The views of a workload's steps, one file each. [`VIEWS`] names them in the order of a report.
+//! Every format that shows tables, and JSON, takes them from here.
 
 mod before_after_writes;
 mod by_machine;
@@ -32,26 +33,32 @@ pub(crate) struct Scope<'a> {
     pub(crate) workload: &'a WorkloadFindings,
 }
 
-/// Tables of one kind; none where the workload has nothing of it.
-type Tables = fn(Scope<'_>) -> Vec<Table>;
+/// A view: one file with its filter, grouping, pivot, caption and rule for colour.
+pub(crate) struct View {
+    /// By which programs that read JSON know it.
+    pub(crate) id: &'static str,
+    /// None where the workload has nothing of it.
+    pub(crate) tables: fn(Scope<'_>) -> Vec<Table>,
+}
 
-const TABLES: [Tables; 11] = [
-    throughput::tables,
-    ratios::tables,
-    by_machine::tables,
-    effects::tables,
-    load_with_indexes::tables,
-    groups::tables,
-    hints::tables,
-    sweeps::tables,
-    before_after_writes::tables,
-    targets::tables,
-    control::tables,
+pub(crate) const VIEWS: [View; 11] = [
+    View { id: "throughput", tables: throughput::tables },
+    View { id: "ratios", tables: ratios::tables },
+    View { id: "by_machine", tables: by_machine::tables },
+    View { id: "effects", tables: effects::tables },
+    View { id: "load_with_indexes", tables: load_with_indexes::tables },
+    View { id: "groups", tables: groups::tables },
+    View { id: "hints", tables: hints::tables },
+    View { id: "sweeps", tables: sweeps::tables },
+    View { id: "before_after_writes", tables: before_after_writes::tables },
+    View { id: "targets", tables: targets::tables },
+    View { id: "control", tables: control::tables },
 ];
 
-/// All tables of a workload, and why values are missing.
+/// All views of a workload, and why values are missing.
 pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
-    let mut blocks: Vec<Block> = TABLES.iter().flat_map(|tables| tables(scope)).map(Block::Table).collect();
+    let mut blocks: Vec<Block> =
+        VIEWS.iter().flat_map(|view| (view.tables)(scope)).map(Block::Table).collect();
     let missing = missing_values::lines(scope);
     if !missing.is_empty() {
         blocks.insert(1, Block::List(Tone::Doubt, missing));

@@ -4,9 +4,8 @@ use dbdyno_analyse::{LEAST_SECONDS, StepFindings, VariantStep};
 use dbdyno_model::Colours;
 
 use super::Scope;
-use super::cells::{headline_text, ratio_cell};
+use super::cells::{headline_cell, ratio_cell, seconds_cell};
 use crate::document::{Cell, Table};
-use crate::number::seconds_text;
 use crate::words::table;
 
 /// None where no query has hints.
@@ -30,21 +29,27 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours
         ended.extend(found.map(|seconds| (other.name.as_str(), seconds)));
     }
     let best = ended.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-    let chosen = own.rate.map_or_else(|| "n/a".to_owned(), |rate| headline_text(step, rate, own.cut_off));
-    let (name, seconds) = best.map_or(("none ended", "n/a".to_owned()), |(name, s)| (name, seconds_text(s)));
+    let none = || Cell::from("n/a");
+    let chosen = own.rate.map_or_else(none, |rate| headline_cell(step, rate, own.cut_off));
+    let (name, seconds) = best.map_or(("none ended", none()), |(name, s)| (name, seconds_cell(s)));
     let ratio = match (best, own.rate) {
         (Some((_, best)), Some(rate)) if best.min(rate) >= LEAST_SECONDS => {
             let cell = ratio_cell(best / rate, 2, true, colours);
-            let sign = if own.cut_off { "< " } else { "" };
-            Cell { text: format!("{sign}{}", cell.text), ..cell }
+            match own.cut_off {
+                true => Cell { text: format!("< {}", cell.text), value: None, ..cell },
+                false => cell,
+            }
         }
-        _ => Cell::from("n/a"),
+        _ => none(),
     };
-    [step.name.as_str(), &own.variant, &chosen, name, &seconds]
-        .map(Cell::from)
-        .into_iter()
-        .chain([ratio])
-        .collect()
+    vec![
+        Cell::from(step.name.as_str()),
+        Cell::from(own.variant.as_str()),
+        chosen,
+        Cell::from(name),
+        seconds,
+        ratio,
+    ]
 }
 
 #[cfg(test)]

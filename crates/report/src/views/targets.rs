@@ -2,10 +2,9 @@
 
 use dbdyno_analyse::{StepFindings, VariantStep};
 
-use super::cells::placeholder;
+use super::cells::{fixed_cell, placeholder};
 use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
-use crate::number::fixed;
 use crate::words::{missed_blocks_text, missed_text};
 
 /// None for a workload without targets.
@@ -18,7 +17,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     );
     let heads: Vec<&str> = scope.variants().into_iter().chain(["target"]).collect();
     let row = |step: &StepFindings| {
-        let target = Cell::toned(fixed(Some(step.target?.0), 0), Tone::Missed);
+        let target = Cell { tone: Tone::Missed, ..fixed_cell(step.target?.0, 0) };
         let cells = step.variants.iter().map(|variant| cell(scope, step, variant));
         Some(cells.chain([target]).collect())
     };
@@ -30,5 +29,5 @@ fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
     let Some(rate) = variant.background_rate else { return placeholder(scope, variant).into() };
     let tone = if step.misses(variant) { Tone::Lowest } else { Tone::Plain };
     let note = missed_text(step, variant).or_else(|| missed_blocks_text(step, variant));
-    Cell { sign: tone.sign(), note: note.unwrap_or_default(), ..Cell::toned(fixed(Some(rate), 0), tone) }
+    Cell { tone, sign: tone.sign(), note: note.unwrap_or_default(), ..fixed_cell(rate, 0) }
 }

@@ -1,4 +1,4 @@
-//! What the tables of rates say, by changes to the fixture.
+//! What the views say, by changes to the fixture.
 
 use dbdyno_analyse::{Effect, Findings, Ratio, Verdict, ZeroRates};
 use dbdyno_model::Colours;
@@ -9,7 +9,7 @@ use crate::fixture;
 /// The table of this title, of the only workload.
 fn table(findings: &Findings, title: &str) -> Table {
     let scope = Scope::of(findings, &findings.workloads[0]);
-    let mut tables = TABLES.iter().flat_map(|tables| tables(scope));
+    let mut tables = VIEWS.iter().flat_map(|view| (view.tables)(scope));
     tables.find(|table| table.title.starts_with(title)).unwrap_or_else(|| panic!("no table {title}"))
 }
 
@@ -22,7 +22,7 @@ fn cell(findings: &Findings, title: &str, step: usize) -> Cell {
 fn each_kind_of_table_is_there_only_where_there_is_something_of_it() {
     let titles = |findings: &Findings| {
         let scope = Scope::of(findings, &findings.workloads[0]);
-        let all = TABLES.iter().flat_map(|tables| tables(scope));
+        let all = VIEWS.iter().flat_map(|view| (view.tables)(scope));
         all.map(|table| table.title.split([':', '(']).next().unwrap_or_default().trim().to_owned())
             .collect::<Vec<_>>()
     };
@@ -119,9 +119,9 @@ fn a_rate_without_a_ratio_is_not_called_invalid() {
 fn the_base_against_itself_counts_false_differences() {
     let mut findings = fixture::with_blocks(3);
     assert!(
-        !TABLES
+        !VIEWS
             .iter()
-            .flat_map(|tables| tables(Scope::of(&findings, &findings.workloads[0])))
+            .flat_map(|view| (view.tables)(Scope::of(&findings, &findings.workloads[0])))
             .any(|table| table.title.starts_with("A/A"))
     );
     findings.run.again = Some(fixture::NAMES[1].to_owned());

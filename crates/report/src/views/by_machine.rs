@@ -3,7 +3,7 @@
 use dbdyno_analyse::{ByMachine, FarthestMachine, StepFindings, VariantStep, numbered, p_text};
 
 use super::Scope;
-use super::cells::{absent, ratio_cell};
+use super::cells::{absent, number, ratio_cell};
 use crate::document::{Cell, Column, Table};
 
 /// None for a run on one machine.
@@ -27,7 +27,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
         let label = [step.name.as_str(), variant.variant.as_str()].map(Cell::from);
         let ratios = scope.run.machines.iter().map(|(name, of)| cell(scope, step, found, name, of.len()));
         let p = match found.q_interaction {
-            Some(q) => Cell::from(p_text(q)),
+            Some(q) => number(q, p_text(q)),
             None => absent("it takes two machines with two blocks each"),
         };
         let odd = has_odd.then(|| Cell::from(odd(found).map_or("", |odd| odd.machine.as_str())));

@@ -3,7 +3,7 @@
 use dbdyno_analyse::{GroupFindings, RunSummary, numbered};
 use dbdyno_model::Colours;
 
-use super::cells::{absent, bounded, joined, ratio_cell};
+use super::cells::{absent, bounded, joined, number, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
 use crate::document::{Cell, Column, Table, Tone};
 use crate::words::listed;
@@ -53,6 +53,7 @@ fn cells(group: &GroupFindings, colours: Colours) -> Vec<Cell> {
         0 => figures.count.to_string(),
         missing => format!("{} of {}", figures.count, figures.count + missing),
     };
+    let is_plain = group.without.is_empty() && group.bounds.is_empty();
     let count = match group.bounds.len() {
         0 => count,
         bounds => format!("{count}, {}", dbdyno_analyse::numbered(bounds, "bound")),
@@ -76,12 +77,12 @@ fn cells(group: &GroupFindings, colours: Colours) -> Vec<Cell> {
     let geometric = figures.geometric_mean.map(|value| of_all(value, 3));
     let geometric = geometric.map(|cell| Cell { interval: group.interval, ..cell });
     vec![
-        Cell { note: without(group), ..Cell::from(count) },
+        Cell { note: without(group), value: is_plain.then_some(figures.count as f64), ..Cell::from(count) },
         of_all(figures.average, 2),
         of_all(figures.median, 2),
         end(figures.min, group.lowest()),
         end(figures.max, group.highest()),
-        figures.deviation.map_or_else(|| absent(""), |value| Cell::from(format!("{value:.2}"))),
+        figures.deviation.map_or_else(|| absent(""), |value| number(value, format!("{value:.2}"))),
         geometric.unwrap_or_else(|| absent("")),
         name(group.lowest()),
         name(group.highest()),

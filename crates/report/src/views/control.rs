@@ -5,9 +5,8 @@ use dbdyno_analyse::statistics::power_same::margin_for_same;
 use dbdyno_analyse::{Inference, LEVEL, Ratio, StepFindings, VariantStep, Verdict, numbered};
 
 use super::Scope;
-use super::cells::absent;
+use super::cells::{absent, number, percent_cell};
 use crate::document::{Cell, Table};
-use crate::number::percent;
 
 /// None for a run without A/A.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
@@ -28,11 +27,11 @@ fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     let shown = Cell {
         interval: ratio.inference.as_ref().map(|inference| inference.interval),
         verdict: variant.verdict,
-        ..Cell::from(format!("{:.3}", ratio.value))
+        ..number(ratio.value, format!("{:.3}", ratio.value))
     };
     let seen = ratio.inference.as_ref().and_then(|inference| seen(inference, ratio.blocks.len()));
     let figures = match seen {
-        Some(figures) => figures.map(|fraction| Cell::from(percent(fraction))),
+        Some(figures) => figures.map(percent_cell),
         None => std::array::from_fn(|_| absent("one block has no noise")),
     };
     std::iter::once(shown).chain(figures).collect()

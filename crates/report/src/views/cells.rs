@@ -1,4 +1,5 @@
-//! Cells of the tables of rates: rates, ratios, and the placeholder where there is none.
+//! Cells of the views: rates, times, ratios, and the placeholder where there is none. A cell that is
+//! made from a number keeps it unrounded, for JSON.
 
 use dbdyno_analyse::{
     Bound, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Undecided, Validity, VariantStep,
@@ -9,7 +10,7 @@ use dbdyno_model::Colours;
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};
 use crate::notices::reasons_text;
-use crate::number::{rate, ratio_text, seconds_text};
+use crate::number::{fixed, milliseconds, percent, rate, ratio_text, seconds_text};
 use crate::words::{missed_text, pace_text, undecided_text, zero_rate_text};
 
 /// What is shown of a variant that has no valid run of a step, and why.
@@ -72,6 +73,39 @@ pub(super) fn absent(why: &str) -> Cell {
     Cell { note: why.to_owned(), ..Cell::from("n/a") }
 }
 
+pub(super) fn number(value: f64, text: String) -> Cell {
+    Cell { value: Some(value), ..Cell::from(text) }
+}
+
+/// With a fixed number of decimals.
+pub(super) fn fixed_cell(value: f64, decimals: usize) -> Cell {
+    number(value, fixed(Some(value), decimals))
+}
+
+/// Something per second.
+pub(super) fn rate_cell(value: f64) -> Cell {
+    number(value, rate(Some(value)))
+}
+
+pub(super) fn seconds_cell(seconds: f64) -> Cell {
+    number(seconds, seconds_text(seconds))
+}
+
+/// Microseconds as milliseconds.
+pub(super) fn milliseconds_cell(us: f64) -> Cell {
+    number(us / 1e3, milliseconds(us.round() as u64))
+}
+
+/// A fraction as percent.
+pub(super) fn percent_cell(fraction: f64) -> Cell {
+    number(100.0 * fraction, percent(fraction))
+}
+
+/// As [`headline_text`]; what is only a bound stays a text.
+pub(super) fn headline_cell(step: &StepFindings, figure: f64, cut_off: bool) -> Cell {
+    Cell { value: (!cut_off).then_some(figure), ..Cell::from(headline_text(step, figure, cut_off)) }
+}
+
 /// A step's rate, or its seconds: `> 7200` of seconds that were cut off.
 pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> String {
     match (step.less_is_better, cut_off) {
@@ -100,14 +134,16 @@ fn sign_of(bound: Option<Bound>) -> &'static str {
 }
 
 /// A cell of a ratio that may be a bound: without a colour where the true ratio may lie on the
-/// other side.
-pub(super) fn bounded(cell: Cell, value: f64, bound: Option<Bound>) -> Cell {
-    let text = format!("{}{}", sign_of(bound), cell.text);
+/// other side. A bound stays a text, because its number alone would say too much.
+pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
+    if bound.is_none() {
+        return cell;
+    }
+    let cell = Cell { text: format!("{}{}", sign_of(bound), cell.text), value: None, ..cell };
     match bound {
-        Some(Bound::MoreThan) if value > 1.0 => Cell { text, ..cell },
-        Some(Bound::LessThan) if value < 1.0 => Cell { text, ..cell },
-        None => cell,
-        Some(_) => Cell { tone: Tone::Plain, sign: "", note: String::new(), text, ..cell },
+        Some(Bound::MoreThan) if ratio > 1.0 => cell,
+        Some(Bound::LessThan) if ratio < 1.0 => cell,
+        _ => Cell { tone: Tone::Plain, sign: "", note: String::new(), ..cell },
     }
 }
 
@@ -117,7 +153,7 @@ pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Co
         Colours::Verdict => Tone::Plain,
         Colours::Threshold => colours::by_threshold(value, is_time),
     };
-    Cell { sign: ratio_sign(tone), ..Cell::toned(ratio_text(value, decimals), tone) }
+    Cell { tone, sign: ratio_sign(tone), ..number(value, ratio_text(value, decimals)) }
 }
 
 /// Grey is for ratios near 1, and needs no sign.

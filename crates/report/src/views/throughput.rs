@@ -1,8 +1,9 @@
 //! The rate of each step by variant.
 
+use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Pace, StepFindings, VariantStep, Verdict};
 
-use super::cells::{headline_text, joined, placeholder};
+use super::cells::{headline_cell, headline_text, joined, placeholder};
 use super::colours::{self, Rated};
 use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
@@ -71,8 +72,8 @@ fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
                     false => Tone::Plain,
                 };
                 let sign = if misses && tone == Tone::Lowest { "▼ SLA" } else { tone.sign() };
-                let text = headline_text(step, rate, variant.cut_off);
-                Cell { sign, note: note(step, variant, tone), ..Cell::toned(text, tone) }
+                let cell = headline_cell(step, rate, variant.cut_off);
+                Cell { tone, sign, note: note(step, variant, tone), spread: spread(variant), ..cell }
             }
             None => placeholder(scope, variant).into(),
         })
@@ -94,15 +95,17 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     };
     let missed = missed_text(step, variant);
     let pace = step.pace(variant).filter(|pace| !pace.is_kept()).map(pace_text);
-    let blocks = variant.valid_runs().count();
-    let range = match (blocks, variant.rate_min, variant.rate_max) {
-        (2.., Some(least), Some(greatest)) => {
-            let [least, greatest] = [least, greatest].map(|figure| headline_text(step, figure, false));
-            Some(format!("median of {blocks} blocks, {least} to {greatest}"))
-        }
-        _ => None,
-    };
+    let range = spread(variant).map(|ends| {
+        let [least, greatest] = [ends.low, ends.high].map(|figure| headline_text(step, figure, false));
+        format!("median of {} blocks, {least} to {greatest}", variant.valid_runs().count())
+    });
     joined([colour, missed, pace, range])
+}
+
+/// Least and greatest of several valid blocks.
+fn spread(variant: &VariantStep) -> Option<Interval> {
+    let ends = Interval { low: variant.rate_min?, high: variant.rate_max? };
+    (variant.valid_runs().count() > 1).then_some(ends)
 }
 
 /// What the rates of the steps are: `: inserts/s in l.i0 and l.i1, queries/s in qr100`. The label
