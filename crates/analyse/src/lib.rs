@@ -13,7 +13,7 @@
 //! * `compare`: blocks and variants joined: `comparisons` has each of a run once, with its `ratio`,
 //!   `inference` and verdict, over the `pairs` of the plan, once or at the `interim_analyses` of a
 //!   run with a budget; `targets`, `fixed_rate`, `zero_rate` and `undecided`, where ratios say
-//!   nothing; groups, sweeps and factors; `cost_breakdown` and `context`, for what
+//!   nothing; groups and factors; `cost_breakdown` and `context`, for what
 //!   differences come from; two runs; what the next plan can detect.
 //! * `history`: many runs. `notices`: what to know before reading.
 //! * `assemble`: steps and workloads put together.
@@ -62,6 +62,7 @@ pub use compare::groups::{in_published_order, unique};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, noise, pooled};
+pub use compare::ratio::{interval_of_blocks, ratio_of_blocks, ratio_of_runs};
 pub use compare::undecided::LEAST_SECONDS;
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
@@ -72,17 +73,15 @@ pub use measure::debt::is_in_bytes;
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use model::failure::words as failure_words;
 pub use model::{
-    Agreement, Aspect, BeforeAfterVariant, BeforeAfterWrites, Bound, Bucket, Budget, ByMachine, CLOSE,
-    CONFIDENCE, Cause, ClientReach, ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown,
-    CostPart, Debt, DebtLevel, Decided, DeviceSecond, Difference, Effect, Exclusion, ExclusionKind,
-    ExecutedPlan, Execution, Failure, FarthestMachine, FindingSeen, Findings, ForeignLoad, GroupFindings,
-    GroupMemory, Inference, KindResult, LEVEL, Latency, LoadVariant, LoadWithIndexes, Lookups, MachineRatio,
-    MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference, PublishedComparison,
-    PublishedRow, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule, SecondPoint, SectionFindings,
-    Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference, StallFigure, StatementPlans,
-    StatementResult, Steadiness, StepFindings, StepRun, Sweep, SweepPoint, SweepSpread, SweepVariant,
-    TimeBreakdown, TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict,
-    WorkloadFindings, ZeroRates,
+    Agreement, Aspect, Bound, Bucket, Budget, ByMachine, CLOSE, CONFIDENCE, Cause, ClientReach, ComparedSide,
+    ComparedStep, Comparison, Composite, CostBreakdown, CostPart, Debt, DebtLevel, Decided, DeviceSecond,
+    Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine,
+    FindingSeen, Findings, ForeignLoad, GroupFindings, GroupMemory, Inference, KindResult, LEVEL, Latency,
+    Lookups, MachineRatio, MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference,
+    PublishedComparison, PublishedRow, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
+    SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference,
+    StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, TimeBreakdown,
+    TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
 };
 pub use model::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,

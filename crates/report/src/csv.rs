@@ -3,9 +3,8 @@
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::statistics::{Interval, describe};
 use dbdyno_analyse::{
-    BeforeAfterWrites, Findings, GroupFindings, HostCheck, Inference, KindResult, Latency, Lookups,
-    MetricGroup, Ratio, Steadiness, StepFindings, StepRun, SweepPoint, Validity, VariantStep, Verdict,
-    WorkloadFindings, unique,
+    Findings, GroupFindings, HostCheck, Inference, KindResult, Latency, Lookups, MetricGroup, Ratio,
+    Steadiness, StepFindings, StepRun, Validity, VariantStep, Verdict, WorkloadFindings, unique,
 };
 
 use crate::evidence::rates::block_ratio;
@@ -16,7 +15,7 @@ use crate::value::Value;
 /// there is none.
 pub(crate) fn csv(findings: &Findings) -> String {
     let names = Names::of(findings);
-    let columns = columns(findings, &names);
+    let columns = columns(&names);
     let mut text = line(columns.0.iter().map(|(name, _)| name.clone()));
     for (workload, step, variant) in findings.variants_of_steps() {
         for run in &variant.runs {
@@ -90,7 +89,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn columns<'a>(findings: &Findings, names: &Names<'a>) -> Columns<'a> {
+fn columns<'a>(names: &Names<'a>) -> Columns<'a> {
     let mut all = Columns::default();
     all.add("run", |at| at.findings.run.run_id.clone());
     all.add("workload", |at| at.workload.name.clone());
@@ -112,12 +111,6 @@ fn columns<'a>(findings: &Findings, names: &Names<'a>) -> Columns<'a> {
         }
     }
     names.groupings.iter().for_each(|grouping| of_grouping(&mut all, grouping));
-    if findings.workloads.iter().any(|workload| !workload.sweeps.is_empty()) {
-        of_sweeps(&mut all);
-    }
-    if findings.workloads.iter().any(|workload| !workload.aging.is_empty()) {
-        of_aging(&mut all);
-    }
     for &name in &names.lookups {
         let prefix = format!("lookup_{name}_");
         all.table(&prefix, LOOKUPS, move |at| at.run.lookups.iter().find(|found| found.name == name));
@@ -234,44 +227,6 @@ fn group<'x>(at: &At<'x>, grouping: &str) -> Option<&'x GroupFindings> {
     meant.next().filter(|_| meant.next().is_none())
 }
 
-/// The step's rung of its ladder of connections: the same in the rows of all blocks of a variant.
-/// The rate is the step's, the median over the blocks.
-fn of_sweeps(all: &mut Columns<'_>) {
-    all.add("sweep", |at| Some(rung(at)?.0.clone()));
-    all.add("sweep_connections", |at| rung(at)?.1);
-    all.add("sweep_blocks", |at| Some(rung(at)?.2.map_or(0, |rung| rung.blocks)));
-    all.add("sweep_median_rate_per_second", |at| Some(rung(at)?.2?.median_rate));
-}
-
-/// The test, the connections, and what the variant reached.
-fn rung<'x>(at: &At<'x>) -> Option<(&'x String, Option<u32>, Option<SweepPoint>)> {
-    at.workload.sweeps.iter().find_map(|sweep| {
-        let place = sweep.steps.iter().position(|name| *name == at.step.name)?;
-        let found = sweep.variants.iter().find(|found| found.variant == at.variant.variant);
-        let rung = found.and_then(|found| found.rungs.get(place).copied().flatten());
-        Some((&sweep.test, sweep.connections.get(place).copied(), rung))
-    })
-}
-
-/// In the rows of a step after the writes: the step before them, the ratio of the row's block, and
-/// what all blocks say together.
-fn of_aging(all: &mut Columns<'_>) {
-    let found = |at: &At<'_>| {
-        let aging = aging(at)?;
-        aging.variants.iter().find(|found| found.variant == at.variant.variant).cloned()
-    };
-    all.add("before_writes_step", |at| Some(aging(at)?.before.clone()));
-    all.add("ratio_to_before_writes", move |at| {
-        found(at)?.blocks.iter().find(|(block, _)| *block == at.run.block).map(|(_, ratio)| *ratio)
-    });
-    all.add("ratio_to_before_writes_over_blocks", move |at| found(at)?.ratio);
-    all.ends("ratio_to_before_writes", move |at| found(at)?.interval);
-}
-
-fn aging<'x>(at: &At<'x>) -> Option<&'x BeforeAfterWrites> {
-    at.workload.aging.iter().find(|aging| aging.after == at.step.name)
-}
-
 fn of_kind<'a>(all: &mut Columns<'a>, name: &'a str) {
     all.table(&format!("{name}_"), KIND, move |at| at.run.kind(name));
     all.table(&format!("{name}_service_"), LATENCY, move |at| {
@@ -362,52 +317,5 @@ mod tests {
         let text = csv(&fixture::findings());
         assert_eq!(text.lines().count(), 1 + 20);
         insta::assert_snapshot!("csv", text);
-    }
-
-    /// The columns whose names begin so, of the second block of each variant in a step.
-    fn cells(findings: &Findings, step_name: &str, prefix: &str) -> Vec<String> {
-        let names = Names::of(findings);
-        let columns = columns(findings, &names);
-        let workload = &findings.workloads[0];
-        let step = workload.steps.iter().find(|step| step.name == step_name).expect("in the fixture");
-        let of_variant = |variant: &VariantStep| {
-            let run = &variant.runs[1.min(variant.runs.len() - 1)];
-            let at = At { findings, workload, step, variant, run };
-            let meant = columns.0.iter().filter(|(name, _)| name.contains(prefix));
-            meant.map(|(_, cell)| cell(&at).to_string()).collect::<Vec<_>>().join(",")
-        };
-        step.variants.iter().map(of_variant).collect()
-    }
-
-    #[test]
-    fn the_step_after_the_writes_has_the_ratio_of_its_block_and_that_of_all() {
-        let findings = fixture::with_aging();
-        let cells = |step: &str| cells(&findings, step, "before_writes");
-        assert_eq!(cells("qp500"), ["qp100,0.99,1,0.98,1.02"; 2]);
-        assert_eq!(cells("qr500")[1], "qr100,NA,NA,NA,NA", "of the variant with a gap");
-        assert_eq!(cells("qr100"), ["NA,NA,NA,NA,NA"; 2], "the step before them");
-    }
-
-    #[test]
-    fn a_step_of_a_ladder_has_its_test_its_rung_and_the_rate_of_its_variant() {
-        let mut findings = fixture::with_sweep();
-        let mut cells = |step: &str| {
-            step.clone_into(&mut findings.workloads[0].steps[0].name);
-            cells(&findings, step, "sweep")
-        };
-        assert_eq!(cells("read-only.c4"), ["read-only,4,2,4000", "read-only,4,2,4800"]);
-        assert_eq!(
-            cells("read-only.c1024")[1],
-            "read-only,1024,0,NA",
-            "of the variant that did not get so far"
-        );
-        assert_eq!(cells("l.i0"), ["NA,NA,NA,NA"; 2], "a step of no ladder");
-    }
-
-    #[test]
-    fn runs_without_ladders_and_writes_between_tests_have_no_such_columns() {
-        let findings = fixture::findings();
-        assert_eq!(cells(&findings, "l.i0", "sweep"), ["", ""]);
-        assert_eq!(cells(&findings, "l.i0", "before_writes"), ["", ""]);
     }
 }

@@ -1,10 +1,10 @@
 //! Findings to HTML, Markdown, CSV, JSON and the terminal.
 //!
 //! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]; nothing here
-//! computes a rate, a ratio or a percentile. Terminal, Markdown and HTML are rendered from one
-//! [`document`]; `run`, `comparison` and `history` build it. `answer`, `evidence` and `views` make
-//! its tables, `sentences` and `facts` put results, run, host and variants into words. JSON and CSV
-//! come from the findings; JSON has the views too.
+//! computes a step's rate, ratio or percentile, but views put several steps together. Terminal,
+//! Markdown and HTML are rendered from one [`document`]; `run`, `comparison` and `history` build it.
+//! `answer`, `evidence` and `views` make its tables, `sentences` and `facts` put results, run, host
+//! and variants into words. JSON and CSV come from the findings; JSON has the views too.
 
 mod answer;
 mod comparability;

@@ -5,13 +5,10 @@ use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo
 use hdrhistogram::Histogram;
 
 use crate::assemble::steps::{StepContext, add_reason, step_run, timed_run};
-use crate::compare::before_after_writes::before_after_writes;
 use crate::compare::comparisons::Rules;
 use crate::compare::groups::{groups, unique};
-use crate::compare::load_with_indexes::load_with_indexes;
 use crate::compare::operators::executed_plans;
 use crate::compare::query_plans::plans_of;
-use crate::compare::sweep::sweeps;
 use crate::measure::hosts::client_has_own_cpus;
 use crate::measure::latency::pooled;
 use crate::metrics::fsyncs::syncs_of;
@@ -31,7 +28,7 @@ pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<
     parallel::map(&names, |name| step_findings(run, &cells, name, rules))
 }
 
-/// A workload with what is said of several steps together, from its judged steps.
+/// A workload with its groups of steps, from its judged steps.
 pub(crate) fn workload_findings(
     info: &WorkloadInfo,
     rules: Rules<'_>,
@@ -41,9 +38,6 @@ pub(crate) fn workload_findings(
         steps.into_iter().enumerate().partition(|(_, step)| !step.is_warm_up);
     let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
     let groups = groups(&counted, rules);
-    let sweeps = sweeps(&counted);
-    let load_with_indexes = load_with_indexes(&counted, rules.base);
-    let aging = before_after_writes(&counted);
     let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
     steps.sort_by_key(|(place, _)| *place);
     WorkloadFindings {
@@ -53,9 +47,6 @@ pub(crate) fn workload_findings(
         options: info.options.clone(),
         deviations: info.deviations.clone(),
         groups,
-        load_with_indexes,
-        sweeps,
-        aging,
         steps: steps.into_iter().map(|(_, step)| step).collect(),
     }
 }

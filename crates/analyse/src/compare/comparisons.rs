@@ -17,7 +17,7 @@ use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio};
 use crate::compare::margins::Margins;
 use crate::compare::pairs::{Asked, Family, Pair};
-use crate::compare::ratio::ratio;
+use crate::compare::ratio::ratio_of_runs;
 use crate::compare::relative_metrics::relative_metrics;
 use crate::compare::undecided::{Subject, is_below_clock};
 use crate::compare::verdicts::{Known, verdict};
@@ -158,7 +158,11 @@ fn databases(run: &Run) -> Databases<'_> {
 impl Against {
     /// The base against itself: a ratio of 1.
     fn itself(runs: &[StepRun]) -> Self {
-        Self { ratio: ratio(runs, runs), zero_rates: ZeroRates::in_pairs(runs, runs), ..Self::default() }
+        Self {
+            ratio: ratio_of_runs(runs, runs),
+            zero_rates: ZeroRates::in_pairs(runs, runs),
+            ..Self::default()
+        }
     }
 }
 
@@ -173,7 +177,7 @@ fn against(
         let ratios: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
         paired(&ratios, step.margin, sources.rules.seed).filter(|_| !step.is_warm_up)
     };
-    let mut ratio = ratio(runs, base_runs).filter(|_| !is_below_clock(step, runs, base_runs));
+    let mut ratio = ratio_of_runs(runs, base_runs).filter(|_| !is_below_clock(step, runs, base_runs));
     let mut by_machine_found = None;
     // Where the rate is the plan's no variant and no machine changes it, and a bound has no mean.
     let is_tested = |ratio: &&mut Ratio| ratio.bound.is_none() && !step.is_fixed_rate(pair.base);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn breakdown_of(new: &[StepRun], base: &[StepRun]) -> CostBreakdown {
-        let ratio = crate::compare::ratio::ratio(new, base).unwrap();
+        let ratio = crate::compare::ratio::ratio_of_runs(new, base).unwrap();
         let cost_breakdown = cost_breakdown(new, base, &ratio, Hosting::Process, 2).unwrap();
         let product: f64 = cost_breakdown.parts.iter().map(|part| part.factor).product();
         assert!((product / ratio.value - 1.0).abs() < 1e-9, "{product} {}", ratio.value);
@@ -174,7 +174,7 @@ mod tests {
         let base = [run(1, 900.0, 700.0, 300.0, 100.0)];
         let mut new = base.to_vec();
         new[0].cost.host_iowait_us = None;
-        let ratio = crate::compare::ratio::ratio(&new, &base).unwrap();
+        let ratio = crate::compare::ratio::ratio_of_runs(&new, &base).unwrap();
         assert_eq!(cost_breakdown(&new, &base, &ratio, Hosting::Process, 2), None);
     }
 

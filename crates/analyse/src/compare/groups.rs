@@ -1,7 +1,6 @@
 //! Ratios summed up over groups of steps, as published tables of microbenchmarks do.
 
 use crate::compare::comparisons::Rules;
-use crate::compare::sweep::Rung;
 use crate::model::{CONFIDENCE, GroupFindings, Ratio, StepFindings, Verdict, ZeroRates};
 use crate::statistics::Interval;
 use crate::statistics::describe::{self, mean};
@@ -38,7 +37,7 @@ pub(crate) fn groups(steps: &[StepFindings], rules: Rules<'_>) -> Vec<GroupFindi
 
 /// The number of connections, where the step's test ran with several (`point-query.c16`).
 fn rung(step: &StepFindings) -> Option<u32> {
-    Rung::of(step).map(|rung| rung.connections)
+    step.test_of_sweep().map(|_| step.connections)
 }
 
 /// Groupings by name. Steps that always run with the same number of connections belong to every

@@ -3,7 +3,7 @@
 
 use crate::compare::inference::unpaired;
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
-use crate::compare::ratio::of_blocks;
+use crate::compare::ratio::ratio_of_blocks;
 use crate::model::runs::valid;
 use crate::model::{PercentileRatio, Ratio, StepRun, Verdict};
 use crate::statistics::describe::geometric_mean;
@@ -15,7 +15,7 @@ pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Optio
         let base = valid(base).find(|base| base.block == run.block)?;
         Some((run.block, p99_us(run, kind)? / p99_us(base, kind)?))
     };
-    let ratio = of_blocks(valid(runs).filter_map(of_block).collect())?;
+    let ratio = ratio_of_blocks(valid(runs).filter_map(of_block).collect())?;
     Some(PercentileRatio { ratio, verdict: None })
 }
 

@@ -1,6 +1,5 @@
-//! Several blocks and variants: ratios, verdicts, groups, sweeps, factors, interim analyses.
+//! Several blocks and variants: ratios, verdicts, groups, factors, interim analyses.
 
-pub(crate) mod before_after_writes;
 pub(crate) mod by_machine;
 pub(crate) mod changed;
 pub(crate) mod comparability;
@@ -18,7 +17,6 @@ pub(crate) mod groups;
 pub(crate) mod inference;
 pub(crate) mod interim_analyses;
 pub(crate) mod latency_verdicts;
-pub(crate) mod load_with_indexes;
 pub(crate) mod margins;
 pub(crate) mod noise;
 pub(crate) mod operators;
@@ -27,7 +25,6 @@ pub(crate) mod published;
 pub(crate) mod query_plans;
 pub(crate) mod ratio;
 pub(crate) mod relative_metrics;
-pub(crate) mod sweep;
 pub(crate) mod targets;
 pub(crate) mod undecided;
 pub(crate) mod verdicts;

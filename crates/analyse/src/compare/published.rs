@@ -12,8 +12,7 @@ use crate::compare::comparisons::{Against, Comparisons};
 use crate::compare::groups::is_counted;
 use crate::compare::margins::fits;
 use crate::compare::pairs::PublishedPair;
-use crate::compare::ratio::{interval_of_blocks, of_blocks};
-use crate::compare::sweep::Rung;
+use crate::compare::ratio::{interval_of_blocks, ratio_of_blocks};
 use crate::model::runs::valid;
 use crate::model::{
     Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepFindings,
@@ -190,7 +189,7 @@ impl RunFigures<'_> {
         };
         let blocks: Vec<(u32, f64)> = valid(new).filter_map(of_block).collect();
         let interval = interval_of_blocks(&blocks);
-        let ratio = of_blocks(blocks)?;
+        let ratio = ratio_of_blocks(blocks)?;
         Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })
     }
 
@@ -343,7 +342,7 @@ fn by_verdict(is: Relation, verdict: Option<Verdict>, more_is_faster: bool) -> S
 
 /// The step's name; without its number of connections where it is a rung of a ladder.
 fn test_of(step: &StepFindings) -> String {
-    Rung::of(step).map_or_else(|| step.name.clone(), |rung| rung.test)
+    step.test_of_sweep().unwrap_or_else(|| step.name.clone())
 }
 
 /// Of a ladder published figures are those of its lowest rung, which comes first.

@@ -12,7 +12,7 @@ use crate::statistics::student::Estimate;
 /// answered nothing has no ratio; it is one of the blocks of rate zero. `None` when no block has
 /// both. Where one of two times was cut off the ratio is a bound, and where both were the block has
 /// none.
-pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
+pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();
     let of_block = |run: &StepRun| {
         let base = valid(base).find(|base| base.block == run.block)?;
@@ -24,12 +24,12 @@ pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
         }
         (base.rate > 0.0 && run.rate > 0.0).then(|| (run.block, run.rate / base.rate))
     };
-    let ratio = of_blocks(valid(runs).filter_map(of_block).collect())?;
+    let ratio = ratio_of_blocks(valid(runs).filter_map(of_block).collect())?;
     Some(Ratio { bound: Bound::of_all(bounds), ..ratio })
 }
 
-/// The geometric mean of the ratios of blocks; `None` without one.
-pub(crate) fn of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
+/// The geometric mean of the ratios of blocks, each with its block; `None` without one.
+pub fn ratio_of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
     let value = match blocks.as_slice() {
         [] => return None,
         // As it is: through the logarithm 1.1 would come back as 1.1000000000000003.
@@ -40,7 +40,7 @@ pub(crate) fn of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
 }
 
 /// The 95 % interval of the geometric mean of the ratios of blocks; `None` below two blocks.
-pub(crate) fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
+pub fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
     let logs: Vec<f64> = blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
@@ -58,7 +58,7 @@ mod tests {
         let base = [run(1, 100.0), run(2, 200.0)];
         let new = [run(2, 100.0), run(1, 200.0)];
         // 2 and 1/2: their geometric mean is 1, their arithmetic mean would be 1.25.
-        let ratio = ratio(&new, &base).unwrap();
+        let ratio = ratio_of_runs(&new, &base).unwrap();
         assert!((ratio.value - 1.0).abs() < 1e-12);
         assert_eq!(ratio.blocks, [(2, 0.5), (1, 2.0)]);
     }
@@ -68,7 +68,7 @@ mod tests {
         let mut base = [run(1, 100.0), run(2, 100.0), run(3, 100.0)];
         base[1].validity = Validity::Interrupted;
         let new = [run(2, 500.0), run(3, 110.0), run(4, 900.0)];
-        let ratio = ratio(&new, &base).unwrap();
+        let ratio = ratio_of_runs(&new, &base).unwrap();
         assert_eq!(ratio.blocks, [(3, 1.1)]);
         assert_eq!(ratio.value, 1.1);
     }
@@ -76,26 +76,26 @@ mod tests {
     #[test]
     fn a_time_that_was_cut_off_makes_a_bound_and_two_make_nothing() {
         let cut = |block, seconds| StepRun { cut_off: true, ..run(block, seconds) };
-        let found = ratio(&[cut(1, 7_200.0)], &[run(1, 2_400.0)]).unwrap();
+        let found = ratio_of_runs(&[cut(1, 7_200.0)], &[run(1, 2_400.0)]).unwrap();
         assert_eq!((found.value, found.bound), (3.0, Some(Bound::MoreThan)));
-        let found = ratio(&[run(1, 100.0)], &[cut(1, 200.0)]).unwrap();
+        let found = ratio_of_runs(&[run(1, 100.0)], &[cut(1, 200.0)]).unwrap();
         assert_eq!((found.value, found.bound), (0.5, Some(Bound::LessThan)));
-        assert!(ratio(&[cut(1, 5.0)], &[cut(1, 5.0)]).is_none());
-        let found = ratio(&[cut(1, 5.0), run(2, 1.0)], &[run(1, 1.0), cut(2, 5.0)]).unwrap();
+        assert!(ratio_of_runs(&[cut(1, 5.0)], &[cut(1, 5.0)]).is_none());
+        let found = ratio_of_runs(&[cut(1, 5.0), run(2, 1.0)], &[run(1, 1.0), cut(2, 5.0)]).unwrap();
         assert_eq!((found.value, found.bound), (1.0, Some(Bound::Both)));
     }
 
     #[test]
     fn no_common_block_is_no_ratio() {
-        assert!(ratio(&[run(1, 1.0)], &[run(2, 1.0)]).is_none());
-        assert!(ratio(&[run(1, 1.0)], &[run(1, 0.0)]).is_none());
+        assert!(ratio_of_runs(&[run(1, 1.0)], &[run(2, 1.0)]).is_none());
+        assert!(ratio_of_runs(&[run(1, 1.0)], &[run(1, 0.0)]).is_none());
     }
 
     proptest! {
         #[test]
         fn turning_a_ratio_round_gives_its_reciprocal(rates in prop::collection::vec((1.0..1e6_f64, 1.0..1e6_f64), 1..8)) {
             let (a, b): (Vec<_>, Vec<_>) = (1..).zip(&rates).map(|(n, (a, b))| (run(n, *a), run(n, *b))).unzip();
-            let product = ratio(&a, &b).unwrap().value * ratio(&b, &a).unwrap().value;
+            let product = ratio_of_runs(&a, &b).unwrap().value * ratio_of_runs(&b, &a).unwrap().value;
             prop_assert!((product - 1.0).abs() < 1e-9);
         }
     }

@@ -5,8 +5,8 @@ use crate::model::runs::valid;
 use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, ZeroRates};
 
 impl ZeroRates {
-    /// In the blocks in which both are valid.
-    pub(crate) fn in_pairs(runs: &[StepRun], base: &[StepRun]) -> Self {
+    /// Of two lists of runs that are paired by block, in the blocks in which both are valid.
+    pub fn in_pairs(runs: &[StepRun], base: &[StepRun]) -> Self {
         let mut found = Self::default();
         for run in valid(runs) {
             let Some(base) = valid(base).find(|base| base.block == run.block) else { continue };

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::failure::Failure;
+use crate::model::group_findings::GroupFindings;
 use crate::model::notice::Notice;
 use crate::model::published::PublishedComparison;
-use crate::model::step_sets::{BeforeAfterWrites, GroupFindings, LoadWithIndexes, Sweep};
 use crate::model::steps::{StepFindings, VariantStep};
 use crate::parity::Parity;
 
@@ -182,15 +182,6 @@ pub struct WorkloadFindings {
     /// Ratios over groups of steps; empty where the steps belong to none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupFindings>,
-    /// `None` without a load that is followed by the building of its indexes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub load_with_indexes: Option<LoadWithIndexes>,
-    /// Tests on several numbers of connections, by number; empty where there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sweeps: Vec<Sweep>,
-    /// Tests that ran before and after the steps that write; empty where there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub aging: Vec<BeforeAfterWrites>,
     pub steps: Vec<StepFindings>,
 }
 

@@ -7,13 +7,13 @@ mod difference;
 mod execution;
 pub(crate) mod failure;
 mod findings;
+mod group_findings;
 mod groups;
 mod notice;
 mod published;
 pub(crate) mod runs;
 mod state;
 mod step_run;
-mod step_sets;
 mod steps;
 mod undecided;
 mod verdict;
@@ -29,6 +29,7 @@ pub use failure::Failure;
 pub use findings::{
     Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
+pub use group_findings::GroupFindings;
 pub use groups::{MetricGroup, RelativeMetrics};
 pub use notice::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
@@ -39,10 +40,6 @@ pub use state::{Debt, DebtLevel, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
     ServerEventKind, StatementResult, StepRun, TooFewOperations, Validity,
-};
-pub use step_sets::{
-    BeforeAfterVariant, BeforeAfterWrites, GroupFindings, LoadVariant, LoadWithIndexes, Sweep, SweepPoint,
-    SweepSpread, SweepVariant,
 };
 pub use steps::{
     ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepFindings, VariantStep, ZeroRates,

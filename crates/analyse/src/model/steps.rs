@@ -52,6 +52,17 @@ impl StepFindings {
         self.variants.iter().find(|variant| variant.variant == name)
     }
 
+    /// The test of a step that has its number of connections in its name, as steps of a sweep have:
+    /// of `read-only.c16` it is `read-only`, of `read-only.c16.r500` it is `read-only.r500`. `None`
+    /// for another step.
+    pub fn test_of_sweep(&self) -> Option<String> {
+        let number = format!("c{}", self.connections);
+        let mut parts: Vec<&str> = self.name.split('.').collect();
+        let at = parts.iter().rposition(|part| *part == number)?;
+        parts.remove(at);
+        Some(parts.join("."))
+    }
+
     /// What a variant of this name did, block by block; nothing where it is none of the step's.
     pub fn runs_of(&self, name: &str) -> &[StepRun] {
         self.variant(name).map_or(&[], |variant| &variant.runs)

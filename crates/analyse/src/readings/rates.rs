@@ -299,6 +299,19 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_of_scans_is_that_of_their_length_on_any_number_of_connections() {
+        // Scans of 37.8 s, in most seconds of which nothing is answered; of 0.6 s and 90 ms; and of
+        // 70 s, of which the window has no answer at all.
+        for scan_us in [37_800_000, 600_000, 90_000, 70_000_000] {
+            for connections in [1, 2, 4] {
+                let truth = connections as f64 * 1e12 / scan_us as f64;
+                let found = rows_per_second(connections, scan_us, (0, 60 * SECOND));
+                assert!((found / truth - 1.0).abs() < 1e-6, "{scan_us} µs, {connections}: {found}");
+            }
+        }
+    }
+
+    #[test]
     fn a_scan_that_began_in_the_warm_up_counts_with_the_part_after_it() {
         let window = (60 * SECOND, 660 * SECOND);
         let found = rows_per_second(1, 50 * SECOND, window);

@@ -68,8 +68,8 @@ fn tests_before_and_after_the_writes_have_a_row_each_and_a_column_a_variant() {
     geometric mean over the blocks with its 95 % interval.
     test            rollback              <b>&"
     ───────────────────────────────────────────
-    qr500  0.72  0.710–0.730   n/a
-    qp500  1.00  0.980–1.020  1.00  0.980–1.020
+    qr500  0.72  0.703–0.738   n/a
+    qp500  1.00  0.975–1.025  1.00  0.975–1.025
     "#);
 }
 

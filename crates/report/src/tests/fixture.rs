@@ -9,19 +9,17 @@ use dbdyno_analyse::{
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, OperationClass, ToolInfo};
 use serde_json::json;
 
-mod before_after_writes;
 mod charged;
 mod failures;
 mod parity;
 mod seconds;
-mod sweep;
+mod steps;
 mod verdicts;
 
-pub(crate) use self::before_after_writes::with_aging;
 use self::charged::{cost, device, efficiency, host_check, relative};
 pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
-pub(crate) use self::sweep::with_sweep;
+pub(crate) use self::steps::{of_steps, step, with_aging, with_sweep};
 use self::verdicts::{cost_breakdown, inference, steadiness, verdict};
 
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
@@ -141,9 +139,6 @@ fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
             here: "even".into(),
         }],
         groups: Vec::new(),
-        sweeps: Vec::new(),
-        load_with_indexes: None,
-        aging: Vec::new(),
         steps: (0..STEPS.len()).map(|step| step_findings(step, names, blocks, seconds)).collect(),
     }
 }

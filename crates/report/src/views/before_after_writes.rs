@@ -1,6 +1,7 @@
-//! What writing does to reads: a row a test, a column a variant.
+//! What writing does to reads: the rate of each test after the steps that write ÷ its rate before
+//! them; a row a test, a column a variant.
 
-use dbdyno_analyse::{BeforeAfterVariant, BeforeAfterWrites};
+use dbdyno_analyse::{StepFindings, ZeroRates, interval_of_blocks, ratio_of_runs};
 use serde_json::Value;
 
 use super::cells::{absent, joined, placeholder, ratio_cell};
@@ -9,25 +10,53 @@ use crate::document::{Cell, Table};
 use crate::notices::reasons_text;
 use crate::words::blocks_text;
 
+/// What the name of a step has after its test's that runs before the steps that write.
+const BEFORE: &str = ".pre";
+
 /// Data modes in which each step has tables of its own, so that none ages.
 const FRESH: [&str; 2] = ["reset", "restore-each-step"];
 
+/// The steps of a test before and after the steps that write.
+#[derive(Clone, Copy)]
+struct Test<'a> {
+    before: &'a StepFindings,
+    after: &'a StepFindings,
+}
+
 /// None without a test that ran before and after the steps that write.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    let aging = &scope.workload.aging;
-    let Some(first) = aging.first() else { return Vec::new() };
-    let heads = first.variants.iter().map(|variant| variant.variant.as_str());
-    let mut table = Table::new("After ÷ before writes", &note(scope), ["test"], heads);
-    for test in aging {
-        let cells = test.variants.iter().map(|variant| cell(scope, test, variant));
-        table.push(std::iter::once(Cell::from(test.after.as_str())).chain(cells));
+    let variants = scope.variants();
+    let mut table = Table::new("After ÷ before writes", "", ["test"], variants.iter().copied());
+    for test in tests(scope) {
+        let cells = variants.iter().map(|variant| cell(scope, test, variant));
+        table.push(std::iter::once(Cell::from(test.after.name.as_str())).chain(cells));
     }
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    table.note = note(scope, table.rows.iter().flatten().any(|cell| cell.interval.is_some()));
     vec![explained(table, &BY_THRESHOLD)]
 }
 
-fn note(scope: Scope<'_>) -> String {
-    let mut variants = scope.workload.aging.iter().flat_map(|test| &test.variants);
-    let over = match variants.any(|variant| variant.interval.is_some()) {
+/// Those with both steps, in the order of the first.
+fn tests(scope: Scope<'_>) -> impl Iterator<Item = Test<'_>> {
+    scope.steps().filter_map(move |before| {
+        let name = step_after(&before.name)?;
+        let after = scope.steps().find(|step| step.name == name)?;
+        Some(Test { before, after })
+    })
+}
+
+/// The name of the same step after the writes: of `random-points.pre_range=10.c4` it is
+/// `random-points_range=10.c4`. `None` for another step.
+fn step_after(name: &str) -> Option<String> {
+    let (test, rest) = name.split_once(BEFORE)?;
+    let ends = rest.is_empty() || rest.starts_with(['.', '_']);
+    ends.then(|| format!("{test}{rest}"))
+}
+
+fn note(scope: Scope<'_>, has_intervals: bool) -> String {
+    let over = match has_intervals {
         true => "the geometric mean over the blocks with its 95 % interval",
         false => "the geometric mean where there are several blocks",
     };
@@ -43,34 +72,119 @@ fn note(scope: Scope<'_>) -> String {
     )
 }
 
-fn cell(scope: Scope<'_>, test: &BeforeAfterWrites, variant: &BeforeAfterVariant) -> Cell {
-    let without = (!variant.without.is_empty()).then(|| {
-        format!("without {}, in which one of the two steps answered nothing", blocks_text(&variant.without))
+fn cell(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
+    let [before, after] = [test.before, test.after].map(|step| step.runs_of(variant));
+    // What a base is to a variant, the step before the writes is to the one after them.
+    let zero_rates = ZeroRates::in_pairs(after, before);
+    let mut stalled = [zero_rates.stalled, zero_rates.base_stalled].concat();
+    stalled.sort_unstable();
+    let without = (!stalled.is_empty()).then(|| {
+        format!("without {}, in which one of the two steps answered nothing", blocks_text(&stalled))
     });
-    let Some(ratio) = variant.ratio else {
+    let Some(ratio) = ratio_of_runs(after, before) else {
         return match without {
             Some(_) => absent("one of the two steps answered nothing"),
-            None => gap(scope, test, &variant.variant),
+            None => gap(scope, test, variant),
         };
     };
-    let cell = ratio_cell(ratio, 2, false, scope.run.colours);
-    Cell { interval: variant.interval, note: joined([Some(cell.note.clone()), without]), ..cell }
+    let cell = ratio_cell(ratio.value, 2, false, scope.run.colours);
+    let note = joined([Some(cell.note.clone()), without]);
+    Cell { interval: interval_of_blocks(&ratio.blocks), note, ..cell }
 }
 
 /// Why there is no ratio: what has happened to the first of the two steps that has no rate.
-fn gap(scope: Scope<'_>, test: &BeforeAfterWrites, variant: &str) -> Cell {
-    let found = |name: &str| {
-        let step = scope.workload.steps.iter().find(|step| step.name == name)?;
-        Some((name.to_owned(), step.variant(variant).filter(|found| found.rate.is_none())?))
-    };
-    match [&test.before, &test.after].into_iter().find_map(|name| found(name)) {
-        Some((name, found)) => {
-            let placeholder = placeholder(scope, found);
-            Cell {
-                note: format!("{name}: {}", reasons_text(&placeholder.why)),
-                ..Cell::from(placeholder.text)
-            }
-        }
+fn gap(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
+    let without_rate = |step: &&StepFindings| step.variant(variant).is_some_and(|found| found.rate.is_none());
+    let step = [test.before, test.after].into_iter().find(without_rate);
+    match step.and_then(|step| Some((&step.name, placeholder(scope, step.variant(variant)?)))) {
+        Some((name, placeholder)) => Cell {
+            note: format!("{name}: {}", reasons_text(&placeholder.why)),
+            ..Cell::from(placeholder.text)
+        },
         None => absent("no block in which both are valid"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Findings, Validity};
+
+    use super::*;
+    use crate::fixture::{NAMES, of_steps, step};
+
+    /// Rates before and after of one variant, block by block.
+    fn blocks(before: &[f64], after: &[f64]) -> Findings {
+        let of = |name, rates| step(name, &[(NAMES[0], rates)]);
+        of_steps(vec![of("ro.pre", before), of("write", &[500.0; 3]), of("ro", after)])
+    }
+
+    fn table(findings: &Findings) -> Option<Table> {
+        tables(Scope::of(findings, &findings.workloads[0])).pop()
+    }
+
+    fn only(findings: &Findings) -> Cell {
+        let table = table(findings).expect("both steps");
+        assert_eq!((table.rows.len(), table.rows[0][0].text.as_str()), (1, "ro"));
+        table.rows[0][1].clone()
+    }
+
+    fn close(found: f64, expected: f64, tolerance: f64) {
+        assert!((found - expected).abs() < tolerance, "{found} is not {expected}");
+    }
+
+    #[test]
+    fn the_step_after_the_writes_has_the_name_without_pre() {
+        let of = |name| step_after(name);
+        assert_eq!(of("point-query.pre").as_deref(), Some("point-query"));
+        assert_eq!(of("point-query.pre.c16").as_deref(), Some("point-query.c16"));
+        assert_eq!(of("random-points.pre_range=10.c4").as_deref(), Some("random-points_range=10.c4"));
+        assert_eq!([of("point-query"), of("scan.warmpre"), of("a.preface")], [None, None, None]);
+    }
+
+    #[test]
+    fn rates_are_divided_within_their_block_and_averaged_on_a_log_scale() {
+        // 0.8 and 0.2: their geometric mean is 0.4. The ratio of the medians would be 0.5.
+        let found = only(&blocks(&[10_000.0, 20_000.0], &[8_000.0, 4_000.0]));
+        close(found.value.unwrap(), 0.4, 1e-12);
+        // Student's t of two observations that lie ln 2 from their mean: 12.706 × ln 2 × √2 ÷ √2.
+        let interval = found.interval.unwrap();
+        close((interval.high / 0.4).ln(), 12.706_204_736 * 2.0_f64.ln(), 1e-6);
+        close((0.4 / interval.low).ln(), 12.706_204_736 * 2.0_f64.ln(), 1e-6);
+    }
+
+    #[test]
+    fn one_block_has_a_ratio_and_no_interval() {
+        let findings = blocks(&[10_000.0], &[9_000.0]);
+        let found = only(&findings);
+        assert_eq!((found.value, found.interval), (Some(0.9), None));
+        assert!(table(&findings).unwrap().note.ends_with("where there are several blocks."));
+    }
+
+    #[test]
+    fn a_block_with_an_invalid_step_and_one_that_stood_still_are_left_out() {
+        let mut findings = blocks(&[10_000.0; 3], &[8_000.0, 8_000.0, 0.0]);
+        findings.workloads[0].steps[0].variants[0].runs[0].validity = Validity::Interrupted;
+        let found = only(&findings);
+        let note = "without block 3, in which one of the two steps answered nothing";
+        assert_eq!((found.value, found.interval, found.note.as_str()), (Some(0.8), None, note));
+    }
+
+    #[test]
+    fn a_step_without_a_rate_says_why_there_is_no_ratio() {
+        let mut findings = blocks(&[10_000.0], &[8_000.0]);
+        let variant = &mut findings.workloads[0].steps[2].variants[0];
+        (variant.rate, variant.runs[0].validity) = (None, Validity::Failed { message: "gone".to_owned() });
+        let found = only(&findings);
+        assert_eq!((found.text.as_str(), found.note.as_str()), ("failed", "ro: gone"));
+    }
+
+    #[test]
+    fn each_number_of_connections_has_its_own_and_steps_without_the_other_have_none() {
+        let names = ["ro.pre.c1", "ro.pre.c4", "only.pre.c1", "w.c1", "ro.c1", "ro.c4", "hot.c1"];
+        let rates = [1_000.0, 2_000.0, 3_000.0, 4_000.0, 5_000.0, 6_000.0, 7_000.0];
+        let steps = names.iter().zip(rates).map(|(name, rate)| step(name, &[(NAMES[0], &[rate])]));
+        let table = table(&of_steps(steps.collect())).unwrap();
+        let rows: Vec<_> = table.rows.iter().map(|row| (row[0].text.as_str(), row[1].value)).collect();
+        assert_eq!(rows, [("ro.c1", Some(5.0)), ("ro.c4", Some(3.0))]);
     }
 }

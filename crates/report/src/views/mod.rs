@@ -13,7 +13,7 @@ mod load_with_indexes;
 mod missing_values;
 mod ratios;
 mod side_by_side;
-mod sweeps;
+pub(crate) mod sweeps;
 mod targets;
 mod throughput;
 

@@ -1,75 +1,240 @@
-//! Sweeps: a row a number of connections, columns of rates and response times by variant. Of more
-//! than two variants each figure has a table.
+//! Sweeps over connections, as published comparisons of scaling show them: a row a number of
+//! connections, columns of rates and response times by variant. Of more than two variants each
+//! figure has a table. Charts of sweeps take the same points.
 
 use dbdyno_analyse::statistics::Interval;
-use dbdyno_analyse::{Sweep, SweepPoint, SweepVariant};
+use dbdyno_analyse::{Latency, StepFindings, StepRun, VariantStep, WorkloadFindings};
 
 use super::Scope;
-use super::cells::{absent, placeholder};
+use super::cells::{absent, milliseconds_cell, placeholder, rate_cell};
 use crate::document::{Cell, Table};
-use crate::number::{count, milliseconds, rate};
+use crate::number::count;
 
-/// What is shown of a rung: name, value, ends over the blocks, and how both are written.
-type Figure =
-    (&'static str, fn(&SweepPoint) -> Option<f64>, fn(&SweepPoint) -> Option<Interval>, fn(f64) -> String);
+/// With one number of connections there is nothing to compare.
+const LEAST_STEPS: usize = 2;
 
-const FIGURES: [Figure; 6] = [
-    ("rate", |rung| Some(rung.median_rate), |rung| rung.spread.rate, |figure| rate(Some(figure))),
-    ("mean ms", |rung| rung.mean_us, |_| None, time),
-    ("p50 ms", |rung| rung.p50_us, |rung| rung.spread.p50_us, time),
-    ("p95 ms", |rung| rung.p95_us, |rung| rung.spread.p95_us, time),
-    ("p99 ms", |rung| rung.p99_us, |rung| rung.spread.p99_us, time),
-    ("max ms", |rung| rung.max_us, |_| None, time),
-];
-
-pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    let of_sweep = |sweep: &Sweep| {
-        let at_once = if sweep.variants.len() > 2 { 1 } else { FIGURES.len() };
-        FIGURES.chunks(at_once).map(|figures| table(scope, sweep, figures)).collect::<Vec<_>>()
-    };
-    scope.workload.sweeps.iter().flat_map(of_sweep).collect()
+/// A test that ran with several numbers of connections.
+#[derive(Debug)]
+pub(crate) struct Sweep<'a> {
+    /// The steps' common name: `read-only` of `read-only.c1`, `read-only.c2`, ...
+    pub(crate) test: String,
+    /// One for each number of connections, ascending.
+    pub(crate) steps: Vec<&'a StepFindings>,
 }
 
-fn table(scope: Scope<'_>, sweep: &Sweep, figures: &[Figure]) -> Table {
-    let columns = || figures.iter().flat_map(|figure| sweep.variants.iter().map(move |of| (figure, of)));
-    let note = match figures {
-        [("rate", ..)] => format!("{}.", sweep.rate_label),
-        [_] => String::new(),
-        _ => {
-            format!("{} and response times by number of connections, all blocks together.", sweep.rate_label)
-        }
+/// What a variant did with one number of connections.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
+    /// Of all valid blocks together; of rates the median.
+    pub(crate) value: f64,
+    /// The least and the greatest of the valid blocks; `None` for one block.
+    pub(crate) blocks: Option<Interval>,
+}
+
+/// `None` without a valid run, and for response times where nothing was answered.
+pub(crate) type PointOf = fn(&StepFindings, &VariantStep) -> Option<Point>;
+
+/// What is shown of a point: name, value, and how it is written.
+type Figure = (&'static str, PointOf, fn(f64) -> Cell);
+
+const FIGURES: [Figure; 6] = [
+    ("rate", rate, rate_cell),
+    ("mean ms", |_, variant| alone(variant, |latency| latency.mean_us), milliseconds_cell),
+    ("p50 ms", p50_us, milliseconds_cell),
+    ("p95 ms", p95_us, milliseconds_cell),
+    ("p99 ms", p99_us, milliseconds_cell),
+    ("max ms", |_, variant| alone(variant, |latency| latency.max_us as f64), milliseconds_cell),
+];
+
+/// None without a test on several numbers of connections.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let of_sweep = |sweep: &Sweep<'_>| {
+        let at_once = if sweep.variants().count() > 2 { 1 } else { FIGURES.len() };
+        FIGURES.chunks(at_once).map(|figures| table(scope, sweep, figures)).collect::<Vec<_>>()
     };
-    let heads = columns().map(|((name, ..), of)| (of.variant.as_str(), *name, ""));
+    sweeps(scope.workload).iter().flat_map(of_sweep).collect()
+}
+
+/// All sweeps of a workload, in the order in which their first steps ran.
+pub(crate) fn sweeps(workload: &WorkloadFindings) -> Vec<Sweep<'_>> {
+    let mut all: Vec<Sweep<'_>> = Vec::new();
+    for step in workload.judged_steps() {
+        let Some(test) = step.test_of_sweep() else { continue };
+        match all.iter_mut().find(|sweep| sweep.test == test) {
+            Some(sweep) => sweep.steps.push(step),
+            None => all.push(Sweep { test, steps: vec![step] }),
+        }
+    }
+    all.retain(|sweep| sweep.steps.len() >= LEAST_STEPS);
+    all.iter_mut().for_each(|sweep| sweep.steps.sort_by_key(|step| step.connections));
+    all
+}
+
+impl<'a> Sweep<'a> {
+    /// `transactions/s`
+    pub(crate) fn rate_label(&self) -> &'a str {
+        &self.steps[0].rate_label
+    }
+
+    /// Their names.
+    pub(crate) fn variants(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.steps[0].variants.iter().map(|variant| variant.variant.as_str())
+    }
+}
+
+/// The step's rate, the median over the valid blocks.
+pub(crate) fn rate(_: &StepFindings, variant: &VariantStep) -> Option<Point> {
+    Some(Point { value: variant.rate?, blocks: spread(variant.valid_runs().map(|run| run.rate)) })
+}
+
+pub(crate) fn p50_us(step: &StepFindings, variant: &VariantStep) -> Option<Point> {
+    percentile(step, variant, |latency| latency.p50_us)
+}
+
+pub(crate) fn p95_us(step: &StepFindings, variant: &VariantStep) -> Option<Point> {
+    percentile(step, variant, |latency| latency.p95_us)
+}
+
+pub(crate) fn p99_us(step: &StepFindings, variant: &VariantStep) -> Option<Point> {
+    percentile(step, variant, |latency| latency.p99_us)
+}
+
+/// Of the response times of the headline's kind.
+fn percentile(step: &StepFindings, variant: &VariantStep, of: fn(&Latency) -> u64) -> Option<Point> {
+    let of_block = |run: &StepRun| {
+        let response = &run.kind(&step.headline_kind)?.response;
+        (response.count > 0).then(|| of(response) as f64)
+    };
+    Some(Point {
+        value: of(latency(variant)?) as f64,
+        blocks: spread(variant.valid_runs().filter_map(of_block)),
+    })
+}
+
+/// A figure of all blocks together, which says nothing of single ones.
+fn alone(variant: &VariantStep, of: fn(&Latency) -> f64) -> Option<Point> {
+    Some(Point { value: of(latency(variant)?), blocks: None })
+}
+
+fn latency(variant: &VariantStep) -> Option<&Latency> {
+    variant.latency.as_ref().filter(|latency| latency.count > 0)
+}
+
+/// Least and greatest; `None` for fewer than two.
+fn spread(values: impl Iterator<Item = f64>) -> Option<Interval> {
+    let values: Vec<f64> = values.collect();
+    let (low, high) = (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);
+    (values.len() > 1).then_some(Interval { low, high })
+}
+
+fn table(scope: Scope<'_>, sweep: &Sweep<'_>, figures: &[Figure]) -> Table {
+    let columns = || figures.iter().flat_map(|figure| sweep.variants().map(move |variant| (figure, variant)));
+    let label = sweep.rate_label();
+    let note = match figures {
+        [("rate", ..)] => format!("{label}."),
+        [_] => String::new(),
+        _ => format!("{label} and response times by number of connections, all blocks together."),
+    };
+    let heads = columns().map(|((name, ..), variant)| (variant, *name, ""));
     let title = match figures {
         [(name, ..)] => format!("Connections: {}, {name}", sweep.test),
         _ => format!("Connections: {}", sweep.test),
     };
     let mut table = Table::new(&title, &note, ["connections"], heads);
-    for (at, connections) in sweep.connections.iter().enumerate() {
-        let cells = columns().map(|(figure, of)| cell(scope, sweep, figure, of, at));
-        table.push(std::iter::once(Cell::from(count(*connections))).chain(cells));
+    for step in &sweep.steps {
+        let connections = Cell { value: Some(step.connections.into()), ..count(step.connections).into() };
+        let cells = columns().map(|(figure, variant)| cell(scope, step, figure, variant));
+        table.push(std::iter::once(connections).chain(cells));
     }
     table
 }
 
-fn cell(
-    scope: Scope<'_>,
-    sweep: &Sweep,
-    (_, value, spread, text): &Figure,
-    variant: &SweepVariant,
-    at: usize,
-) -> Cell {
-    if let Some(rung) = variant.rungs[at] {
-        let Some(value) = value(&rung) else { return absent("nothing was answered") };
-        let blocks =
-            spread(&rung).map(|ends| format!("blocks from {} to {}", text(ends.low), text(ends.high)));
-        return Cell { note: blocks.unwrap_or_default(), ..Cell::from(text(value)) };
+fn cell(scope: Scope<'_>, step: &StepFindings, (_, point, cell): &Figure, variant: &str) -> Cell {
+    let Some(variant) = step.variant(variant) else { return absent("did not run") };
+    if variant.rate.is_none() {
+        return placeholder(scope, variant).into();
     }
-    let step = scope.workload.steps.iter().find(|step| step.name == sweep.steps[at]);
-    let found = step.and_then(|step| step.variant(&variant.variant));
-    found.map_or_else(|| absent("did not run"), |found| placeholder(scope, found).into())
+    let Some(point) = point(step, variant) else { return absent("nothing was answered") };
+    let ends = point.blocks.map(|ends| [ends.low, ends.high].map(cell));
+    let note = ends.as_ref().map(|[low, high]| format!("blocks from {} to {}", low.text, high.text));
+    let spread = ends.and_then(|[low, high]| Some(Interval { low: low.value?, high: high.value? }));
+    Cell { note: note.unwrap_or_default(), spread, ..cell(point.value) }
 }
 
-fn time(us: f64) -> String {
-    milliseconds(us.round() as u64)
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Findings, Validity};
+
+    use super::*;
+    use crate::fixture::{NAMES, of_steps, step};
+
+    /// Steps of a variant on so many connections, with their rates in each block.
+    fn findings(steps: &[(&str, u32, &[f64])]) -> Findings {
+        let of = |(name, connections, rates): &(&str, u32, &[f64])| StepFindings {
+            connections: *connections,
+            ..step(name, &[(NAMES[0], rates)])
+        };
+        of_steps(steps.iter().map(of).collect())
+    }
+
+    fn tests(findings: &Findings) -> Vec<String> {
+        sweeps(&findings.workloads[0]).into_iter().map(|sweep| sweep.test).collect()
+    }
+
+    #[test]
+    fn a_test_on_several_numbers_of_connections_is_a_sweep_in_their_order() {
+        let of = |name, connections| -> (&str, u32, &[f64]) { (name, connections, &[5.0]) };
+        let steps = [of("ro.c4", 4), of("ro.c1", 1), of("ro.c16", 16), of("rw.c1", 1), of("rw.c4", 4)];
+        let findings = findings(&[&steps[..], &[of("wo.c1", 1), of("load", 8)]].concat());
+        assert_eq!(tests(&findings), ["ro", "rw"], "one number is none");
+        let sweeps = sweeps(&findings.workloads[0]);
+        let names: Vec<&str> = sweeps[0].steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, ["ro.c1", "ro.c4", "ro.c16"]);
+    }
+
+    #[test]
+    fn the_number_of_connections_may_stand_anywhere_in_the_name() {
+        let of = |name| StepFindings { connections: 16, ..step(name, &[]) }.test_of_sweep();
+        assert_eq!(of("read-only.c16").as_deref(), Some("read-only"));
+        assert_eq!(of("read-only.c16.r500").as_deref(), Some("read-only.r500"));
+        assert_eq!([of("read-only"), of("read-only.c1"), of("read-only.c160")], [None, None, None]);
+    }
+
+    #[test]
+    fn each_rate_has_a_sweep_of_its_own() {
+        let of = |name, connections| -> (&str, u32, &[f64]) { (name, connections, &[5.0]) };
+        let steps = [of("ro.c1.r10", 1), of("ro.c2.r10", 2), of("ro.c1.r90", 1), of("ro.c2.r90", 2)];
+        assert_eq!(tests(&findings(&steps)), ["ro.r10", "ro.r90"]);
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_median_block_with_the_ends_of_all() {
+        let findings = findings(&[("ro.c1", 1, &[100.0]), ("ro.c4", 4, &[2.0, 6.0, 900.0])]);
+        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        let [one, many] = [0, 1].map(|row| tables[0].rows[row][1].clone());
+        assert_eq!((one.value, one.spread, one.note.as_str()), (Some(100.0), None, ""));
+        assert_eq!((many.value, many.note.as_str()), (Some(6.0), "blocks from 2.00 to 900"));
+        assert_eq!(many.spread, Some(Interval { low: 2.0, high: 900.0 }));
+    }
+
+    #[test]
+    fn times_are_in_milliseconds_and_those_of_nothing_are_not_there() {
+        let mut findings = findings(&[("ro.c1", 1, &[1_000.0]), ("ro.c2", 2, &[1_000.0])]);
+        let latency = findings.workloads[0].steps[0].variants[0].runs[0].kinds[0].response.clone();
+        findings.workloads[0].steps[0].variants[0].latency = Some(Latency { p95_us: 203, ..latency });
+        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        let [known, unknown] = [0, 1].map(|row| tables[0].rows[row][4].clone());
+        assert_eq!((known.value, known.text.as_str()), (Some(0.203), "0.203"));
+        assert_eq!((unknown.text.as_str(), unknown.note.as_str()), ("n/a", "nothing was answered"));
+    }
+
+    #[test]
+    fn a_step_without_a_valid_run_says_why() {
+        let mut findings = findings(&[("ro.c1", 1, &[1.0]), ("ro.c2", 2, &[1.0])]);
+        let variant = &mut findings.workloads[0].steps[1].variants[0];
+        (variant.rate, variant.runs[0].validity) = (None, Validity::Failed { message: "gone".to_owned() });
+        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        let row: Vec<&str> = tables[0].rows[1].iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(row, ["2", "failed", "failed", "failed", "failed", "failed", "failed"]);
+    }
 }

@@ -171,25 +171,28 @@ fn a_ladder_of_connections_is_shown_as_a_sweep_in_every_report() {
     }
     assert!(report("html").contains("point-select: queries/s and response time against connections"));
     let json: serde_json::Value = serde_json::from_str(&report("json")).unwrap();
-    let sweeps = &json["workloads"][0]["sweeps"];
-    assert_eq!(sweeps.as_array().map(Vec::len), Some(2), "{sweeps}");
-    assert_eq!(sweeps[1]["test"], "read-only");
-    assert_eq!(sweeps[1]["connections"], serde_json::json!([1, 2, 4]));
+    let views = json["workloads"][0]["views"].as_array().unwrap();
+    let sweeps: Vec<_> = views.iter().filter(|view| view["view"] == "sweeps").collect();
+    assert_eq!(sweeps.len(), 2, "{views:?}");
+    assert_eq!(sweeps[1]["title"], "Connections: read-only");
     let findings = findings(&dir);
     assert_eq!(faults(&findings), Vec::<String>::new());
-    let variant = &sweeps[1]["variants"][1];
-    for (place, rung) in variant["rungs"].as_array().unwrap().iter().enumerate() {
+    let column = |unit: &str| {
+        let mut columns = sweeps[1]["columns"].as_array().unwrap().iter();
+        columns.position(|column| column["name"] == "wal" && column["unit"] == unit).unwrap()
+    };
+    let [rate, p50, p99] = ["rate", "p50 ms", "p99 ms"].map(column);
+    for (row, connections) in sweeps[1]["rows"].as_array().unwrap().iter().zip([1, 2, 4]) {
+        assert_eq!(row[0].as_f64(), Some(f64::from(connections)));
         let mut steps = findings.workloads[0].steps.iter();
-        let step = steps.find(|step| sweeps[1]["steps"][place] == *step.name).unwrap();
-        let found = step.variant(variant["variant"].as_str().unwrap()).unwrap();
+        let step = steps.find(|step| step.name == format!("read-only.c{connections}")).unwrap();
+        let found = step.variant("wal").unwrap();
         // A machine that had no CPU for the client makes a step invalid, which has no figures.
         match found.runs.iter().any(|run| run.validity == Validity::Valid) {
-            true => assert!(
-                rung["median_rate"].as_f64().unwrap() > 0.0
-                    && rung["p99_us"].as_f64() >= rung["p50_us"].as_f64(),
-                "{rung}"
-            ),
-            false => assert!(rung.is_null(), "{rung}"),
+            true => {
+                assert!(row[rate].as_f64().unwrap() > 0.0 && row[p99].as_f64() >= row[p50].as_f64(), "{row}")
+            }
+            false => assert!(row[rate].is_string(), "{row}"),
         }
     }
 }

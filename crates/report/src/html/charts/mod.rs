@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 pub(crate) use self::history::history_chart;
 use crate::document::{Block, Chart, Tone};
 use crate::evidence::Topic;
+use crate::views::sweeps::sweeps;
 use crate::words::RATIO_TABLES;
 
 /// Of `page.css`; later variants have them again.
@@ -62,7 +63,8 @@ impl<'a> Charts<'a> {
     pub(crate) fn of_workload(&self, workload: &WorkloadFindings, base: &str, id: &str) -> Vec<Block> {
         let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, workload, base));
         blocks.extend(numbered(&format!("{id}q"), queries::queries(self, workload, base)));
-        let sweeps = workload.sweeps.iter().map(|found| sweep::sweep(self, found));
+        let sweeps = sweeps(workload);
+        let sweeps = sweeps.iter().map(|found| sweep::sweep(self, found));
         blocks.extend(numbered(&format!("{id}c"), sweeps));
         blocks
     }

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 
 use super::{Charts, chart};
 use crate::document::Chart;
+use crate::views::sweeps::{Sweep, sweeps};
 
 /// Nothing where nothing is compared.
 pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, base: &str) -> Vec<Chart> {
+    let sweeps = sweeps(workload);
     let mut sets: Vec<(String, Vec<&StepFindings>)> = Vec::new();
     for step in workload.judged_steps() {
-        let name = set_of(step, workload);
+        let name = set_of(step, &sweeps);
         match sets.iter_mut().find(|(known, _)| *known == name) {
             Some((_, members)) => members.push(step),
             None => sets.push((name, vec![step])),
@@ -23,12 +25,12 @@ pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, base: &st
 
 /// `point, part 1, 16 connections`; empty for steps of no group that ran with one number of
 /// connections.
-fn set_of(step: &StepFindings, workload: &WorkloadFindings) -> String {
+fn set_of(step: &StepFindings, sweeps: &[Sweep<'_>]) -> String {
     let group = step.groups.values().next().cloned();
-    // Of one test alone the rungs are together.
-    let is_rung =
-        workload.sweeps.len() > 1 && workload.sweeps.iter().any(|sweep| sweep.steps.contains(&step.name));
-    let connections = is_rung.then(|| dbdyno_analyse::numbered(step.connections as usize, "connection"));
+    let has_step = |sweep: &Sweep<'_>| sweep.steps.iter().any(|other| other.name == step.name);
+    // The steps of a single sweep are together.
+    let is_apart = sweeps.len() > 1 && sweeps.iter().any(has_step);
+    let connections = is_apart.then(|| dbdyno_analyse::numbered(step.connections as usize, "connection"));
     group.into_iter().chain(connections).collect::<Vec<_>>().join(", ")
 }
 

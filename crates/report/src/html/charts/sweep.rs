@@ -1,39 +1,41 @@
 //! Rates and response times against the number of connections.
 
-use dbdyno_analyse::statistics::Interval;
-use dbdyno_analyse::{Sweep, SweepPoint, SweepSpread};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Charts, chart, figure};
 use crate::document::Chart;
+use crate::views::sweeps::{self, PointOf, Sweep};
 
-pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep) -> Chart {
-    let line = |of: &dbdyno_analyse::SweepVariant| {
-        let values = |value: fn(&SweepPoint) -> Option<f64>| -> Vec<Option<Value>> {
-            let known = of.rungs.iter().map(|rung| rung.as_ref().and_then(value));
-            known.map(|value| value.filter(|value| value.is_finite()).map(figure)).collect()
-        };
-        let spread = |of_block: fn(&SweepSpread) -> Option<Interval>, unit: f64| -> Vec<Option<Value>> {
-            let known = of.rungs.iter().map(|rung| rung.as_ref().and_then(|rung| of_block(&rung.spread)));
-            known
-                .map(|ends| ends.map(|ends| json!([figure(ends.low / unit), figure(ends.high / unit)])))
-                .collect()
-        };
-        json!({
-            "variant": charts.variant(&of.variant),
-            "spread": {
-                "rate": spread(|of| of.rate, 1.0),
-                "p50": spread(|of| of.p50_us, 1e3),
-                "p95": spread(|of| of.p95_us, 1e3),
-                "p99": spread(|of| of.p99_us, 1e3),
-            },
-            "rate": values(|rung| Some(rung.median_rate)),
-            "p50": values(|rung| Some(rung.p50_us? / 1e3)),
-            "p95": values(|rung| Some(rung.p95_us? / 1e3)),
-            "p99": values(|rung| Some(rung.p99_us? / 1e3)),
-        })
+/// Name in the data, point, and by what it is divided: times are in ms.
+const LINES: [(&str, PointOf, f64); 4] = [
+    ("rate", sweeps::rate, 1.0),
+    ("p50", sweeps::p50_us, 1e3),
+    ("p95", sweeps::p95_us, 1e3),
+    ("p99", sweeps::p99_us, 1e3),
+];
+
+pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep<'_>) -> Chart {
+    let line = |variant: &str| {
+        let points = |of: PointOf| sweep.steps.iter().map(move |step| of(step, step.variant(variant)?));
+        let spread = LINES.map(|(name, of, unit)| {
+            let ends = points(of).map(|point| point?.blocks);
+            let ends =
+                ends.map(|ends| ends.map(|ends| json!([figure(ends.low / unit), figure(ends.high / unit)])));
+            (name.to_owned(), ends.collect::<Value>())
+        });
+        let values = LINES.map(|(name, of, unit)| {
+            let values = points(of).map(|point| point.map(|point| point.value / unit));
+            let values = values.map(|value| value.filter(|value| value.is_finite()).map(figure));
+            (name.to_owned(), values.collect::<Value>())
+        });
+        let mut line = Map::new();
+        line.insert("variant".to_owned(), json!(charts.variant(variant)));
+        line.insert("spread".to_owned(), spread.into_iter().collect());
+        line.extend(values);
+        Value::Object(line)
     };
-    let (test, unit) = (&sweep.test, &sweep.rate_label);
+    let (test, unit) = (&sweep.test, sweep.rate_label());
+    let connections: Vec<u32> = sweep.steps.iter().map(|step| step.connections).collect();
     chart(
         format!(
             "{test}: {unit} and response time against connections, upright lines from the least to the greatest block; logarithmic \
@@ -42,8 +44,8 @@ pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep) -> Chart {
         json!({
             "kind": "sweep",
             "unit": unit,
-            "connections": sweep.connections,
-            "series": sweep.variants.iter().map(line).collect::<Vec<_>>(),
+            "connections": connections,
+            "series": sweep.variants().map(line).collect::<Vec<_>>(),
         }),
     )
 }
