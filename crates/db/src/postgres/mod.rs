@@ -40,7 +40,7 @@ use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream}
 pub(crate) struct Postgres;
 
 /// The socket that a server on `port` makes in the folder `unix_socket_directories`: what
-/// [`Address::Socket`] holds.
+/// [`Address::Socket`](crate::Address::Socket) holds.
 pub fn socket_path(folder: &Path, port: u16) -> PathBuf {
     folder.join(format!(".s.PGSQL.{port}"))
 }
