@@ -84,11 +84,9 @@ fn every_product_gives_the_same_answers_to_all_queries_and_refresh_functions_lea
     let steps = &findings.workloads[0].steps;
     assert_eq!(steps.len(), 3 + 22 + 2);
     for step in steps {
-        assert!(
-            step.less_is_better && step.variants.iter().all(|variant| variant.rate.is_some()),
-            "{}",
-            step.name
-        );
+        // Of short ones a run may be invalid because the machine had no CPU for the client.
+        let mut runs = step.variants.iter().flat_map(|variant| &variant.runs);
+        assert!(step.less_is_better && runs.all(|run| run.rate > 0.0), "{}", step.name);
     }
     let run = Run::open(&desk.run_dir()).unwrap();
     for cell in 0..5 {
@@ -261,7 +259,7 @@ fn a_connection_that_is_lost_in_a_query_ends_its_cell_with_the_reason_and_the_re
     let findings = findings(&dir);
     assert_eq!(findings.run.cells_completed, 1);
     let q6 = findings.workloads[0].steps.iter().find(|step| step.name == "q6").unwrap();
-    assert!(q6.variants.iter().all(|variant| variant.rate.is_some()));
+    assert!(q6.variants.iter().all(|variant| variant.runs.iter().any(|run| run.rate > 0.0)));
 }
 
 #[test]
