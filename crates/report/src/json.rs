@@ -1,14 +1,14 @@
 //! Findings as one JSON object, for programs, with the views that a page shows of each workload.
 
 use dbdyno_analyse::parity::What;
-use dbdyno_analyse::{Findings, RunSummary, Validity};
+use dbdyno_analyse::{Findings, Validity};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::document::{Cell, Column, Table};
 use crate::notices::add_words;
 use crate::parity;
-use crate::views::{Scope, VIEWS};
+use crate::views::{Scope, VIEWS, run_of_section};
 
 /// Version of the JSON report's shape: the findings as they are and all views of them, no number
 /// rounded. It rises when a key is removed or changes its meaning; new keys do not raise it.
@@ -34,7 +34,7 @@ pub(crate) fn findings(findings: &Findings) -> String {
         value["workloads"][at]["views"] = views(Scope::of(findings, workload));
     }
     for (number, section) in findings.sections.iter().enumerate() {
-        let run = RunSummary { base: section.base.clone(), again: None, ..findings.run.clone() };
+        let run = run_of_section(&findings.run, section);
         for (at, workload) in section.workloads.iter().enumerate() {
             let scope = Scope { run: &run, ..Scope::of(findings, workload) };
             value["sections"][number]["workloads"][at]["views"] = views(scope);

@@ -83,7 +83,7 @@ pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<
             text => blocks.push(Block::Prose(text.to_owned())),
         }
         blocks.extend(note(findings, &section.title));
-        let run = RunSummary { base: section.base.clone(), again: None, ..findings.run.clone() };
+        let run = views::run_of_section(&findings.run, section);
         for (at, workload) in section.workloads.iter().enumerate() {
             if section.workloads.len() > 1 {
                 blocks.push(Block::heading(3, &workload.name));

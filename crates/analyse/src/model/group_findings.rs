@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::model::verdict::Bound;
-
 use crate::statistics::{Interval, describe};
 
 /// The relative rates of one variant in the steps of one group.

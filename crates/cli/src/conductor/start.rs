@@ -178,12 +178,13 @@ impl Conductor<'_> {
 
     /// The config of a variant, with the file of its text in the run directory.
     fn kept(&self, variant: &str, config: &Rendered) -> Result<Rendered, String> {
+        let config = config.clone();
         if !config.has_file() {
-            return Ok(config.clone());
+            return Ok(config);
         }
         let ending = config.product.family().option_file_ending;
         let file = kept_option_file(self.writer.dir(), variant, ending, &config.text())?;
-        Ok(config.clone().in_file(file))
+        Ok(config.in_file(file))
     }
 
     pub(super) fn data_dir(&self, id: &CellId) -> PathBuf {

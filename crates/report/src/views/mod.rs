@@ -17,7 +17,9 @@ pub(crate) mod sweeps;
 mod targets;
 mod throughput;
 
-use dbdyno_analyse::{Failure, Findings, Notice, RunSummary, StepFindings, WorkloadFindings};
+use dbdyno_analyse::{
+    Failure, Findings, Notice, RunSummary, SectionFindings, StepFindings, WorkloadFindings,
+};
 use dbdyno_model::Colours;
 
 pub(crate) use self::cells::{bounded_text, headline_text, placeholder, ratio_or_placeholder};
@@ -31,6 +33,11 @@ pub(crate) struct Scope<'a> {
     pub(crate) failures: &'a [Failure],
     pub(crate) warnings: &'a [Notice],
     pub(crate) workload: &'a WorkloadFindings,
+}
+
+/// A run as a section compares it: with the section's base, and without an A/A.
+pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> RunSummary {
+    RunSummary { base: section.base.clone(), again: None, ..run.clone() }
 }
 
 /// A view: one file with its filter, grouping, pivot, caption and rule for colour.

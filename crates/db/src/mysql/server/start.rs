@@ -103,7 +103,7 @@ fn template(
 ) -> Result<Template, Error> {
     let settings = initial_options(config, base);
     Template::ready(&key(base, &settings)?, template_dir, cancel, |work| {
-        initialise(base, settings.clone(), work, cancel)
+        initialise(base, settings, work, cancel)
     })
 }
 

@@ -21,7 +21,6 @@ const PORT: u16 = 5432;
 /// As [`crate::Family::start`].
 pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
-    let conf = spec.config.text();
     let tls = home.tls.clone();
     let tls_port = tls.as_ref().map(|tls| tls.port.number);
     let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
@@ -39,7 +38,7 @@ pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> R
                 &template_dir,
                 &spec.cancel,
             )?;
-            data_dirs::make(&data_dir, &template, &conf, &runner, &spec.cancel)?;
+            data_dirs::make(&data_dir, &template, &spec.config.text(), &runner, &spec.cancel)?;
         }
         Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
     }

@@ -82,7 +82,7 @@ impl Rendered {
 
     /// Names, and values as the file writes them, in its order: those of intents, then the variant's
     /// own.
-    pub fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));
         let own = self.own.iter().map(|(name, value)| (name, value));
         of_intents.chain(own).map(|(name, value)| (name.as_str(), value.as_deref()))

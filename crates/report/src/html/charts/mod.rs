@@ -61,9 +61,9 @@ impl<'a> Charts<'a> {
     /// Ratios of all steps to this base, a chart for each group and set-up; seconds of queries;
     /// then rates and response times against connections.
     pub(crate) fn of_workload(&self, workload: &WorkloadFindings, base: &str, id: &str) -> Vec<Block> {
-        let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, workload, base));
-        blocks.extend(numbered(&format!("{id}q"), queries::queries(self, workload, base)));
         let sweeps = sweeps(workload);
+        let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, workload, &sweeps, base));
+        blocks.extend(numbered(&format!("{id}q"), queries::queries(self, workload, base)));
         let sweeps = sweeps.iter().map(|found| sweep::sweep(self, found));
         blocks.extend(numbered(&format!("{id}c"), sweeps));
         blocks

@@ -6,14 +6,18 @@ use serde_json::{Value, json};
 
 use super::{Charts, chart};
 use crate::document::Chart;
-use crate::views::sweeps::{Sweep, sweeps};
+use crate::views::sweeps::Sweep;
 
 /// Nothing where nothing is compared.
-pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, base: &str) -> Vec<Chart> {
-    let sweeps = sweeps(workload);
+pub(super) fn ratios(
+    charts: &Charts<'_>,
+    workload: &WorkloadFindings,
+    sweeps: &[Sweep<'_>],
+    base: &str,
+) -> Vec<Chart> {
     let mut sets: Vec<(String, Vec<&StepFindings>)> = Vec::new();
     for step in workload.judged_steps() {
-        let name = set_of(step, &sweeps);
+        let name = set_of(step, sweeps);
         match sets.iter_mut().find(|(known, _)| *known == name) {
             Some((_, members)) => members.push(step),
             None => sets.push((name, vec![step])),
