@@ -1,9 +1,11 @@
 //! `cargo xtask test`: everything that must hold before a change lands, stage by stage, and with
 //! `--all` everything else that the tests can show.
 
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 
 use crate::command::{cargo, run as run_command};
@@ -34,31 +36,39 @@ struct Stage {
     job: &'static str,
     /// Runs with `--all` and when it is named.
     only_all: bool,
-    run: fn(all: bool) -> Result<()>,
+    run: Run,
 }
 
-const fn first(name: &'static str, job: &'static str, run: fn(bool) -> Result<()>) -> Stage {
+/// Does the job, given whether everything is wanted. Adds the names of tests that failed beside others
+/// and passed alone.
+type Run = fn(bool, &mut Vec<String>) -> Result<()>;
+
+const fn first(name: &'static str, job: &'static str, run: Run) -> Stage {
     Stage { name, job, only_all: false, run }
 }
 
-const fn rest(name: &'static str, job: &'static str, run: fn(bool) -> Result<()>) -> Stage {
+const fn rest(name: &'static str, job: &'static str, run: Run) -> Stage {
     Stage { name, job, only_all: true, run }
 }
 
 /// Every stage, in the order in which they run: what is quick to fail comes early.
 const STAGES: [Stage; 12] = [
-    first("packages", "install the system packages that the tests need", servers::install_for_tests),
-    first("servers", "get the servers that the tests start", |all| servers::get(&servers::for_tests(all)?)),
-    first("fmt", "format", |_| run_command(&mut cargo(&["fmt", "--all", "--check"]))),
-    first("clippy", "lints", |_| clippy()),
-    first("test", "the tests that need no more than minutes", |_| tests(&[])),
-    rest("default", "lints of the build without features", |_| default_features()),
-    rest("doc", "documentation of the code, private items too", |_| doc()),
-    rest("licences", "licences, versions and sources of dependencies", |_| tools::licences()),
-    rest("unused", "no dependency that is not used", |_| tools::unused_dependencies()),
-    rest("links", "links in the documents lead somewhere", |_| tools::links()),
-    rest("page", "the script of the HTML page is what its sources give", |_| page::check()),
-    rest("rest", "the tests that are marked #[ignore]", |_| ignored_tests()),
+    first("packages", "install the system packages that the tests need", |all, _| {
+        servers::install_for_tests(all)
+    }),
+    first("servers", "get the servers that the tests start", |all, _| {
+        servers::get(&servers::for_tests(all)?)
+    }),
+    first("fmt", "format", |_, _| run_command(&mut cargo(&["fmt", "--all", "--check"]))),
+    first("clippy", "lints", |_, _| clippy()),
+    first("test", "the tests that need no more than minutes", |_, only_alone| tests(&[], only_alone)),
+    rest("default", "lints of the build without features", |_, _| default_features()),
+    rest("doc", "documentation of the code, private items too", |_, _| doc()),
+    rest("licences", "licences, versions and sources of dependencies", |_, _| tools::licences()),
+    rest("unused", "no dependency that is not used", |_, _| tools::unused_dependencies()),
+    rest("links", "links in the documents lead somewhere", |_, _| tools::links()),
+    rest("page", "the script of the HTML page is what its sources give", |_, _| page::check()),
+    rest("rest", "the tests that are marked #[ignore]", |_, only_alone| ignored_tests(only_alone)),
 ];
 
 /// Beginnings of the names of tests that hold dbdyno to the clock: they have the machine for
@@ -72,18 +82,21 @@ const WAITING: &str = "dbdyno";
 /// Tests at once beyond one per CPU: in that program, and in the others, whose tests wait too.
 const WAITING_THREADS: (usize, usize) = (4, 2);
 
+/// So many tests of a run may fail because of what ran beside them, and are tried again; more have a
+/// cause of their own.
+const BY_CHANCE: usize = 3;
+
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let begun = Instant::now();
     let is_chosen = |stage: &&Stage| match args.stages.is_empty() {
         true => args.all || !stage.only_all,
         false => args.stages.iter().any(|name| name == stage.name),
     };
-    let mut lines = Vec::new();
-    let mut failed = Vec::new();
+    let (mut lines, mut failed, mut only_alone) = (Vec::new(), Vec::new(), Vec::new());
     for stage in STAGES.iter().filter(is_chosen) {
         terminal::note(&format!("\n== {}: {}", stage.name, stage.job));
         let started = Instant::now();
-        let outcome = (stage.run)(args.all);
+        let outcome = (stage.run)(args.all, &mut only_alone);
         let result = if outcome.is_ok() { "passed" } else { "FAILED" };
         let why = outcome.map_or_else(|error| format!("  {error:#}"), |()| String::new());
         terminal::note(&format!("{} {result}{why}", stage.name));
@@ -92,6 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             failed.push(stage.name);
         }
     }
+    lines.extend(only_alone.iter().map(|name| format!("failed beside other tests and passed alone: {name}")));
     let seconds = begun.elapsed().as_secs_f64();
     lines.push(match failed.is_empty() {
         true => format!("all passed in {seconds:.0} s"),
@@ -134,16 +148,18 @@ fn doc() -> Result<()> {
     run_command(cargo(&arguments).env("RUSTDOCFLAGS", "--deny warnings"))
 }
 
-fn ignored_tests() -> Result<()> {
+fn ignored_tests(only_alone: &mut Vec<String>) -> Result<()> {
     let others: Vec<&str> =
         ["--ignored"].into_iter().chain(ALONE.iter().flat_map(|name| ["--skip", name])).collect();
     let alone: Vec<&str> = ["--ignored", "--test-threads=1"].into_iter().chain(ALONE).collect();
-    let (others, alone) = (tests(&others), tests(&alone));
+    let (others, alone) = (tests(&others, only_alone), tests(&alone, only_alone));
     others.and(alone)
 }
 
-/// Runs all test programs, one after the other, with these words for each.
-fn tests(words: &[&str]) -> Result<()> {
+/// Runs all test programs, one after the other, with these words for each. A test that fails is run
+/// again alone: beside others it may have waited longer than it can. What fails then too is a failure;
+/// the names of the others are added to `only_alone`.
+fn tests(words: &[&str], only_alone: &mut Vec<String>) -> Result<()> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let programs = programs()?;
     let named = |wanted: fn(&str) -> bool| {
@@ -153,21 +169,85 @@ fn tests(words: &[&str]) -> Result<()> {
     let command: Vec<&str> = named(|name| name == WAITING).collect();
     let results = [(library, cpus + WAITING_THREADS.1), (command, cpus + WAITING_THREADS.0)].map(
         |(targets, threads)| {
-            let mut command =
-                cargo(&["test", "--locked", "--workspace", "--all-features", "--no-fail-fast", "--quiet"]);
-            command.args(targets).arg("--").args(words);
-            // Golden texts that differ are failures, not files to be reviewed.
-            command.env("INSTA_UPDATE", "no");
-            if std::env::var_os("RUST_TEST_THREADS").is_none() {
-                command.env("RUST_TEST_THREADS", threads.to_string());
+            let threads = std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| threads.to_string());
+            let failed = failing(&targets, &threads, words.iter().copied())?;
+            if failed.is_empty() {
+                return Ok(());
             }
-            run_command(&mut command)
+            if failed.len() > BY_CHANCE {
+                bail!("failed: {}", failed.join(", "));
+            }
+            let again = ["--include-ignored", "--exact"].into_iter().chain(failed.iter().map(String::as_str));
+            let failed_again = failing(&targets, "1", again)?;
+            only_alone.extend(failed.into_iter().filter(|name| !failed_again.contains(name)));
+            if failed_again.is_empty() { Ok(()) } else { bail!("failed: {}", failed_again.join(", ")) }
         },
     );
-    if results.iter().any(Result::is_err) {
-        bail!("some tests failed; cargo printed their names and how to run them again");
+    let [library, command] = results;
+    library.and(command)
+}
+
+/// Names of the tests that fail, of those of these test programs that `words` choose. An error if
+/// there are no tests because they do not build.
+fn failing<'a>(targets: &[&str], threads: &str, words: impl Iterator<Item = &'a str>) -> Result<Vec<String>> {
+    let mut command =
+        cargo(&["test", "--locked", "--workspace", "--all-features", "--no-fail-fast", "--quiet"]);
+    command.args(targets).arg("--").args(words).env("RUST_TEST_THREADS", threads);
+    // Golden texts that differ are failures, not files to be reviewed.
+    command.env("INSTA_UPDATE", "no");
+    let (passed, output) = shown_and_kept(&mut command)?;
+    let failed = failed_names(&output);
+    if !every_program_ended(&output) {
+        bail!("a test program died; cargo printed which one and how to run it again");
     }
-    Ok(())
+    match passed || !failed.is_empty() {
+        true => Ok(failed),
+        false => bail!("cargo test failed, and named no test"),
+    }
+}
+
+/// Runs `command` without input in the repository's root. What it prints is shown at once, and kept.
+fn shown_and_kept(command: &mut Command) -> Result<(bool, String)> {
+    let command = command.current_dir(places::root()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cargo cannot be run")?;
+    let mut output = child.stdout.take().context("its output is not there")?;
+    let (mut kept, mut part) = (Vec::new(), [0; 8192]);
+    loop {
+        let length = output.read(&mut part)?;
+        if length == 0 {
+            break;
+        }
+        kept.extend_from_slice(&part[..length]);
+        let mut stdout = std::io::stdout();
+        stdout.write_all(&part[..length])?;
+        stdout.flush()?;
+    }
+    Ok((child.wait()?.success(), String::from_utf8_lossy(&kept).into_owned()))
+}
+
+/// The names that test programs list at their end, each on a line of its own after `failures:`.
+fn failed_names(output: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut lines = output.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line != "failures:" {
+            continue;
+        }
+        while let Some(name) = lines.next_if(|line| line.starts_with("    ")) {
+            names.push(name.trim().to_owned());
+        }
+    }
+    names
+}
+
+/// Whether each test program that began gave its result: one that dies names no test that failed.
+fn every_program_ended(output: &str) -> bool {
+    let begins = |line: &&str| {
+        let number = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
+        number.is_some_and(|(number, end)| number.parse::<u32>().is_ok() && matches!(end, "" | "s"))
+    };
+    let ends = |line: &&str| line.starts_with("test result: ");
+    output.lines().filter(begins).count() == output.lines().filter(ends).count()
 }
 
 /// Names of the programs in the `tests` folders of all crates.
@@ -189,6 +269,16 @@ fn programs() -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests_of_runner {
     use super::*;
+
+    #[test]
+    fn the_tests_that_failed_are_those_of_the_list_at_the_end() {
+        let output = "..\nfailures:\n\n---- a::b stdout ----\nfailures: none\n\nfailures:\n    a::b\n    c\n\ntest \
+                      result: FAILED. 1 passed; 2 failed\n\nrunning 1 test\n.\ntest result: ok. 1 passed\n";
+        assert_eq!(failed_names(output), ["a::b", "c"]);
+        assert!(every_program_ended(&format!("running 3 tests\n{output}")));
+        assert!(failed_names("running 1 test\n.\ntest result: ok. 1 passed\n").is_empty());
+        assert!(!every_program_ended("running 2 tests\n.\nrunning 1 test\n.\ntest result: ok. 1 passed\n"));
+    }
 
     #[test]
     fn the_program_that_gets_more_threads_is_there_and_so_is_each_stage_of_the_help() {
