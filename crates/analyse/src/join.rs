@@ -89,7 +89,7 @@ mod tests {
         let ratios: Vec<_> = findings.workloads[0].steps[0]
             .variants
             .iter()
-            .map(|one| (one.variant.as_str(), one.ratio.as_ref().map(|ratio| ratio.blocks.len())))
+            .map(|one| (one.variant.as_str(), one.to_base.ratio.as_ref().map(|ratio| ratio.blocks.len())))
             .collect();
         assert_eq!(ratios, [("a", Some(2)), ("b", Some(1)), ("c", Some(1))]);
     }

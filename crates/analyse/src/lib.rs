@@ -13,7 +13,7 @@
 //! * `compare`: blocks and variants joined: `comparisons` has each of a run once, with its `ratio`,
 //!   `inference` and verdict, over the `pairs` of the plan, once or at the `interim_analyses` of a
 //!   run with a budget; `targets`, `fixed_rate`, `zero_rate` and `undecided`, where ratios say
-//!   nothing; groups and factors; `cost_breakdown` and `context`, for what
+//!   nothing; factors; `cost_breakdown` and `context`, for what
 //!   differences come from; two runs; what the next plan can detect.
 //! * `history`: many runs. `notices`: what to know before reading.
 //! * `assemble`: steps and workloads put together.
@@ -37,6 +37,7 @@ mod servers;
 pub mod statistics;
 #[cfg(test)]
 mod tests;
+mod unique;
 mod validity;
 mod words;
 
@@ -44,7 +45,7 @@ use dbdyno_model::{Colours, Report};
 use dbdyno_record::{Manifest, Run, StepRecord};
 
 use compare::comparisons::{Comparisons, Rules, Sources};
-use compare::interim_analyses::{Look, looks};
+use compare::interim_analyses::looks;
 use compare::margins::Margins;
 use compare::pairs::Asked;
 use compare::published::Published;
@@ -58,11 +59,10 @@ pub use compare::comparability::host_class;
 pub use compare::comparison::{CompareChoices, compare};
 pub use compare::fixed_rate::Pace;
 pub use compare::forecast::{Forecast, fixed_blocks, forecast};
-pub use compare::groups::{in_published_order, unique};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, noise, pooled};
-pub use compare::ratio::{interval_of_blocks, ratio_of_blocks, ratio_of_runs};
+pub use compare::ratio::{interval_of_blocks, interval_of_steps, ratio_of_blocks, ratio_of_runs};
 pub use compare::undecided::LEAST_SECONDS;
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
@@ -76,12 +76,13 @@ pub use model::{
     Agreement, Aspect, Bound, Bucket, Budget, ByMachine, CLOSE, CONFIDENCE, Cause, ClientReach, ComparedSide,
     ComparedStep, Comparison, Composite, CostBreakdown, CostPart, Debt, DebtLevel, Decided, DeviceSecond,
     Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine,
-    FindingSeen, Findings, ForeignLoad, GroupFindings, GroupMemory, Inference, KindResult, LEVEL, Latency,
-    Lookups, MachineRatio, MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference,
+    FindingSeen, Findings, ForeignLoad, GroupMemory, Inference, KindResult, LEVEL, Latency, Lookups,
+    MachineRatio, MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference,
     PublishedComparison, PublishedRow, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
     SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference,
-    StallFigure, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, TimeBreakdown,
-    TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings, ZeroRates,
+    StallFigure, StatementPlans, StatementResult, Steadiness, StepComparison, StepFindings, StepRun,
+    TimeBreakdown, TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict,
+    WorkloadFindings, ZeroRates,
 };
 pub use model::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
@@ -90,6 +91,7 @@ pub use model::{
 pub use notices::settling::restless;
 pub use parity::SettingDifference;
 pub use readings::rates::{keeps_target, least_accepted};
+pub use unique::unique;
 pub use validity::failed_check;
 pub use words::{grouped, numbered};
 
@@ -147,7 +149,7 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
     if own.is_none() {
         run.manifest.plan.base = Some(names[0].clone());
     }
-    Ok(findings_of(run, &base, Margins::planned(&run.manifest), (steps, &comparisons)))
+    Ok(findings_of(run, &base, (steps, &comparisons)))
 }
 
 /// The headline of one step, a rate or seconds, and the length of its common window in seconds;
@@ -167,12 +169,7 @@ pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str
 
 fn findings_against(run: &Run, base: &str, margins: Margins<'_>) -> Findings {
     let (steps, comparisons) = steps_and_comparisons(run, base, margins);
-    findings_of(run, base, margins, (steps, &comparisons))
-}
-
-fn rules<'a>(run: &'a Run, base: &'a str, margins: Margins<'a>, looks: &'a [Look]) -> Rules<'a> {
-    let manifest = &run.manifest;
-    Rules { base, again: again_of(manifest, base), margins, seed: manifest.plan.seed, looks }
+    findings_of(run, base, (steps, &comparisons))
 }
 
 /// The steps of each workload, and every comparison in them.
@@ -183,7 +180,7 @@ fn steps_and_comparisons(
 ) -> (Vec<Vec<StepFindings>>, Comparisons) {
     let manifest = &run.manifest;
     let looks = looks(run);
-    let rules = rules(run, base, margins, &looks);
+    let rules = Rules { base, margins, seed: manifest.plan.seed, looks: &looks };
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
     let plan = &manifest.plan;
@@ -199,12 +196,10 @@ fn steps_and_comparisons(
 fn findings_of(
     run: &Run,
     base: &str,
-    margins: Margins<'_>,
     (mut steps, comparisons): (Vec<Vec<StepFindings>>, &Comparisons),
 ) -> Findings {
     let manifest = &run.manifest;
     let looks = looks(run);
-    let rules = rules(run, base, margins, &looks);
     for (info, steps) in manifest.workloads.iter().zip(&mut steps) {
         steps.iter_mut().for_each(|step| comparisons.fill(&info.name, step, base));
     }
@@ -220,10 +215,10 @@ fn findings_of(
     for steps in &mut steps {
         compare::context::fill(steps, base, parity.as_ref());
     }
-    let of_workload = |(info, steps)| assemble::workloads::workload_findings(info, rules, steps);
+    let of_workload = |(info, steps)| assemble::workloads::workload_findings(info, steps);
     let workloads: Vec<WorkloadFindings> = manifest.workloads.iter().zip(steps).map(of_workload).collect();
     let report = &manifest.plan.report;
-    let sections = assemble::sections::sections(manifest, &workloads, (comparisons, rules));
+    let sections = assemble::sections::sections(manifest, &workloads, comparisons, base);
     let summary = |variant| assemble::overview::variant_summary(run, variant);
     Findings {
         run: RunSummary { colours: report.colours, ..assemble::overview::run_summary(run, base) },

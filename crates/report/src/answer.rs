@@ -46,7 +46,7 @@ fn caches(scope: Scope<'_>) -> Vec<String> {
 fn undecided(scope: Scope<'_>) -> Vec<String> {
     let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
     for step in scope.steps() {
-        for why in step.variants.iter().filter_map(|variant| variant.undecided.as_ref()) {
+        for why in step.variants.iter().filter_map(|variant| variant.to_base.undecided.as_ref()) {
             let text = undecided_text(why);
             match by_reason.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, steps)) if steps.contains(&step.name.as_str()) => {}
@@ -107,9 +107,10 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
 /// as many already. Zero rates stay undecided after any number.
 fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     let noise = |step: &StepFindings, variant: &VariantStep| {
-        let ratio = variant.ratio.as_ref().filter(|_| variant.verdict == Some(Verdict::Undecided))?;
+        let ratio =
+            variant.to_base.ratio.as_ref().filter(|_| variant.to_base.verdict == Some(Verdict::Undecided))?;
         let paired = ratio.inference.as_ref()?.paired.as_ref()?;
-        variant.zero_rates.is_empty().then_some((paired.deviation, step.margin, ratio.blocks.len()))
+        variant.to_base.zero_rates.is_empty().then_some((paired.deviation, step.margin, ratio.blocks.len()))
     };
     let all = steps.iter().flat_map(|step| step.variants.iter().filter_map(|variant| noise(step, variant)));
     let relative = |(deviation, margin, _): &(f64, f64, usize)| deviation / margin;
@@ -252,11 +253,11 @@ impl Pair<'_> {
     }
 
     fn inference(&self) -> Option<&Inference> {
-        self.new?.ratio.as_ref()?.inference.as_ref()
+        self.new?.to_base.ratio.as_ref()?.inference.as_ref()
     }
 
     fn p99_verdict(&self) -> Option<Verdict> {
-        self.new?.p99.as_ref()?.verdict
+        self.new?.to_base.p99.as_ref()?.verdict
     }
 
     fn p99(&self) -> Cell {
@@ -272,13 +273,13 @@ impl Pair<'_> {
     fn cause(&self) -> Option<String> {
         let differs = match self.verdict() {
             Some(verdict) => matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed),
-            None => (self.new?.ratio.as_ref()?.value - 1.0).abs() > 0.05,
+            None => (self.new?.to_base.value()? - 1.0).abs() > 0.05,
         };
         let new = self.new.filter(|_| differs)?;
         if !new.context.query_plans.is_empty() {
             return Some("other plan".to_owned());
         }
-        greatest(new.cost_breakdown.as_ref()?)
+        greatest(new.to_base.cost_breakdown.as_ref()?)
     }
 }
 
@@ -323,12 +324,12 @@ fn each(
 fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
     let verdict = shown_verdict(found);
     let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
-    let inference = found.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
+    let inference = found.to_base.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
     let drawn = inference.map(|inference| inference.interval);
     Cell { drawn, ..Cell::toned(format!("{}{word}", ratio_or_placeholder(scope, found)), Tone::of(verdict)) }
 }
 
 fn p99_cell(found: &VariantStep) -> Cell {
-    let verdict = found.p99.as_ref().and_then(|p99| p99.verdict);
+    let verdict = found.to_base.p99.as_ref().and_then(|p99| p99.verdict);
     Cell::toned(format!("{}{}", p99_ms(Some(found)), arrow(verdict)), Tone::of(verdict))
 }

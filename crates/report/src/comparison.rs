@@ -58,7 +58,7 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
 pub fn comparison_markdown(comparison: &Comparison) -> String {
     let all: Vec<&ComparedStep> = comparison.steps.iter().collect();
     let others: Vec<&ComparedStep> =
-        all.iter().copied().filter(|step| step.verdict != Some(Verdict::Same)).collect();
+        all.iter().copied().filter(|step| step.to_base.verdict != Some(Verdict::Same)).collect();
     let text = markdown(comparison, &all, true);
     if fits(&text) {
         return text;
@@ -122,7 +122,7 @@ fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
     for step in steps {
         table.push(row(comparison, step));
         if let Some(cell) = table.rows.last_mut().and_then(|row| row.get_mut(VERDICT)) {
-            cell.tone = Tone::of(step.verdict);
+            cell.tone = Tone::of(step.to_base.verdict);
         }
     }
     if unit.is_some() {
@@ -135,7 +135,7 @@ fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
 /// Steps that more blocks would not decide, each with why.
 fn undecided(comparison: &Comparison) -> Option<Block> {
     let line = |step: &ComparedStep| {
-        let why = undecided_text(step.undecided.as_ref()?);
+        let why = undecided_text(step.to_base.undecided.as_ref()?);
         Some(format!("{} is undecided: {why}.", step_name(comparison, step)))
     };
     let lines: Vec<String> = comparison.steps.iter().filter_map(line).collect();
@@ -161,7 +161,7 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
             let [_, base, new, unit, ratio, interval, verdict, _, p99, _] = row(comparison, step);
             let said = format!("{verdict}: {base} → {new} {unit}, ratio {ratio} ({interval}), p99 {p99} ms");
             let failed = is_failure(step);
-            let element = match step.verdict {
+            let element = match step.to_base.verdict {
                 _ if failed => "failure",
                 None | Some(Verdict::Undecided | Verdict::Invalid) => "skipped",
                 _ => "",
@@ -248,8 +248,8 @@ fn rates_and_ratios(comparison: &Comparison, unit: Option<&str>) -> String {
 }
 
 fn answer(comparison: &Comparison) -> String {
-    let verdicts = comparison.steps.iter().map(|step| step.verdict);
-    let of_p99 = comparison.steps.iter().filter_map(|step| step.p99.as_ref()?.verdict);
+    let verdicts = comparison.steps.iter().map(|step| step.to_base.verdict);
+    let of_p99 = comparison.steps.iter().filter_map(|step| step.to_base.p99.as_ref()?.verdict);
     let p99 = match of_p99.clone().count() {
         0 => String::new(),
         _ => format!(" p99: {}.", counted(of_p99.map(Some))),
@@ -310,18 +310,18 @@ fn figure(step: &ComparedStep, value: Option<f64>) -> String {
 
 fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEADS.len()] {
     let none = || NOT_AVAILABLE.to_owned();
-    let inference = step.inference.as_ref();
+    let (ratio_to_base, inference) = (step.to_base.ratio.as_ref(), step.to_base.inference());
     [
         step_name(comparison, step),
         figure(step, step.base_rate),
         figure(step, step.new_rate),
         step.rate_label.clone(),
-        ratio(step.ratio, 3),
+        ratio(ratio_to_base.map(|found| found.value), 3),
         inference.map_or_else(none, |inference| interval_text(inference.interval)),
-        step.verdict.map_or("none", Verdict::word).to_owned(),
+        step.to_base.verdict.map_or("none", Verdict::word).to_owned(),
         inference.map_or_else(none, |inference| p_text(inference.q_difference)),
         p99(step),
-        step.p99.as_ref().map_or(NONE.to_owned(), p99_ratio),
+        step.to_base.p99.as_ref().map_or(NONE.to_owned(), p99_ratio),
     ]
 }
 
@@ -339,7 +339,7 @@ fn p99(step: &ComparedStep) -> String {
     match (step.base_p99_us, step.new_p99_us) {
         (None, None) => NONE.to_owned(),
         (base, new) => {
-            let verdict = step.p99.as_ref().and_then(|found| found.verdict);
+            let verdict = step.to_base.p99.as_ref().and_then(|found| found.verdict);
             format!("{} → {}{}", text(base), text(new), arrow(verdict))
         }
     }

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(ratios["title"], "Relative throughput");
         assert_eq!(ratios["columns"][2], json!({ "name": "<b>&\"", "unit": "" }));
         let variant = &findings.workloads[0].steps[2].variants[1];
-        let (ratio, rate) = (variant.ratio.as_ref().unwrap(), variant.rate.unwrap());
+        let (ratio, rate) = (variant.to_base.ratio.as_ref().unwrap(), variant.rate.unwrap());
         let interval = ratio.inference.as_ref().unwrap().interval;
         let expected =
             json!({ "value": ratio.value, "low": interval.low, "high": interval.high, "verdict": "faster" });

@@ -14,6 +14,7 @@ pub mod document;
 mod error;
 mod evidence;
 mod facts;
+mod figures;
 mod formats;
 mod history;
 mod html;

@@ -26,7 +26,7 @@ pub(crate) fn opposite(run: &RunSummary, workload: &WorkloadFindings) -> Option<
 }
 
 fn in_step(step: &StepFindings, base: &VariantStep, variant: &VariantStep) -> Option<String> {
-    let (quotient, ratio) = (variant.rate? / base.rate?, variant.ratio.as_ref()?.value);
+    let (quotient, ratio) = (variant.rate? / base.rate?, variant.to_base.value()?);
     let is_opposite = (quotient - 1.0) * (ratio - 1.0) < 0.0;
     let is_seen = [quotient, ratio].iter().any(|value| (value - 1.0).abs() > NEAR);
     (is_opposite && is_seen).then(|| format!("{} ({})", step.name, variant.variant))
@@ -43,7 +43,7 @@ mod tests {
         workload.steps.truncate(1);
         let [first, second] = workload.steps[0].variants.as_mut_slice() else { panic!("two variants") };
         (first.rate, second.rate) = (Some(base), Some(variant));
-        second.ratio.as_mut().unwrap().value = ratio;
+        second.to_base.ratio.as_mut().unwrap().value = ratio;
         opposite(&findings.run, &workload)
     }
 

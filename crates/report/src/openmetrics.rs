@@ -62,7 +62,7 @@ pub fn run_openmetrics(findings: &Findings) -> String {
     let name = "dbdyno_step_rate_ratio";
     text.family(name, "gauge", "Rate divided by the base's, and its 95 % interval.");
     each(findings, |labels, _, found| {
-        let Some(ratio) = &found.ratio else { return };
+        let Some(ratio) = &found.to_base.ratio else { return };
         let interval = ratio.inference.as_ref().map(|inference| inference.interval);
         let bounds = interval.map_or(Vec::new(), |found| vec![("low", found.low), ("high", found.high)]);
         for (bound, value) in [("value", ratio.value)].into_iter().chain(bounds) {
@@ -71,7 +71,7 @@ pub fn run_openmetrics(findings: &Findings) -> String {
     });
     text.family("dbdyno_step_verdict", "info", "Verdict on the rate.");
     each(findings, |labels, _, found| {
-        let Some(verdict) = found.verdict else { return };
+        let Some(verdict) = found.to_base.verdict else { return };
         let labels = [labels, &[("verdict", verdict.word())]].concat();
         text.sample("dbdyno_step_verdict_info", &labels, 1.0);
     });

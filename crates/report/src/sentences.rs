@@ -37,15 +37,16 @@ pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
 fn has_verdicts(scope: Scope<'_>) -> bool {
     let mut variants = scope.steps().flat_map(|step| &step.variants);
     let has_interval =
-        |variant: &VariantStep| variant.ratio.as_ref().is_some_and(|ratio| ratio.inference.is_some());
+        |variant: &VariantStep| variant.to_base.ratio.as_ref().is_some_and(|ratio| ratio.inference.is_some());
     variants.any(has_interval) || scope.workload.most_ratio_blocks(&scope.run.base) > 1
 }
 
 /// Of a step that says anything of the variant.
 pub(crate) fn shown_verdict(variant: &VariantStep) -> Option<Verdict> {
-    let says_something =
-        variant.ratio.is_some() || !variant.zero_rates.is_empty() || variant.undecided.is_some();
-    variant.verdict.filter(|_| says_something)
+    let says_something = variant.to_base.ratio.is_some()
+        || !variant.to_base.zero_rates.is_empty()
+        || variant.to_base.undecided.is_some();
+    variant.to_base.verdict.filter(|_| says_something)
 }
 
 /// One variant against the base.
@@ -93,7 +94,8 @@ impl<'a> Against<'a> {
         }
         parts.extend(self.paced());
         // A load whose data are restored afterwards has one, whatever the plan's blocks.
-        let is_single = |variant: &VariantStep| variant.ratio.is_some() && variant.verdict.is_none();
+        let is_single =
+            |variant: &VariantStep| variant.to_base.ratio.is_some() && variant.to_base.verdict.is_none();
         parts.extend(counted("one block only", self.steps().filter(|(_, found)| is_single(found)).count()));
         parts.extend(counted("no ratio", self.without_ratio()));
         self.sentence(&parts) + &self.base_stalled() + &self.other_misses()
@@ -106,7 +108,7 @@ impl<'a> Against<'a> {
             let steps = self.steps().filter(|(_, variant)| {
                 !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::Paced))
             });
-            let ratios = steps.filter_map(|(step, variant)| Some((variant.ratio.as_ref()?.value, step)));
+            let ratios = steps.filter_map(|(step, variant)| Some((variant.to_base.value()?, step)));
             ratios.filter(|(ratio, step)| ratio_tone(*ratio, step.less_is_better) == tone).collect()
         };
         let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
@@ -141,7 +143,7 @@ impl<'a> Against<'a> {
     /// `stalled in 1 step (qr100: answered nothing in block 2 of 5, in which wal answered)`
     fn stalled(self) -> Option<String> {
         let text = |(step, variant): StepOfVariant<'_>| {
-            let text = zero_rate_text(&variant.zero_rates, &self.scope.run.base);
+            let text = zero_rate_text(&variant.to_base.zero_rates, &self.scope.run.base);
             format!("{}: {}", step.name, text.unwrap_or_default())
         };
         let steps: Vec<String> = self.with(Verdict::Stalled).map(text).collect();
@@ -151,9 +153,9 @@ impl<'a> Against<'a> {
 
     /// Empty where the base always answered.
     fn base_stalled(self) -> String {
-        let stalled = self.steps().filter(|(_, variant)| !variant.zero_rates.base_stalled.is_empty());
+        let stalled = self.steps().filter(|(_, variant)| !variant.to_base.zero_rates.base_stalled.is_empty());
         let text = |(step, variant): StepOfVariant<'_>| {
-            format!("{} of {}", blocks_text(&variant.zero_rates.base_stalled), step.name)
+            format!("{} of {}", blocks_text(&variant.to_base.zero_rates.base_stalled), step.name)
         };
         let steps: Vec<String> = stalled.map(text).collect();
         if steps.is_empty() {
@@ -213,14 +215,14 @@ impl<'a> Against<'a> {
     /// Steps that say nothing at all.
     fn without_ratio(self) -> usize {
         let says_nothing =
-            |variant: &VariantStep| variant.ratio.is_none() && shown_verdict(variant).is_none();
+            |variant: &VariantStep| variant.to_base.ratio.is_none() && shown_verdict(variant).is_none();
         self.steps().filter(|(_, variant)| says_nothing(variant)).count()
     }
 }
 
 /// `qr100 1.30`
 fn ratio_of((step, variant): StepOfVariant<'_>) -> String {
-    let ratio = variant.ratio.as_ref().map_or("n/a".to_owned(), bounded_text);
+    let ratio = variant.to_base.ratio.as_ref().map_or("n/a".to_owned(), bounded_text);
     format!("{} {ratio}", step.name)
 }
 
@@ -228,7 +230,7 @@ fn ratio_of((step, variant): StepOfVariant<'_>) -> String {
 /// step.
 fn extreme<'a>(word: &str, steps: impl Iterator<Item = StepOfVariant<'a>>) -> Option<String> {
     let steps: Vec<(&Ratio, &str)> =
-        steps.filter_map(|(step, found)| Some((found.ratio.as_ref()?, step.name.as_str()))).collect();
+        steps.filter_map(|(step, found)| Some((found.to_base.ratio.as_ref()?, step.name.as_str()))).collect();
     let distance = |ratio: &Ratio| ratio.value.ln().abs();
     let (ratio, name) = steps.iter().max_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
     let to = match (steps.len(), ratio.value < 1.0) {
@@ -289,8 +291,8 @@ mod tests {
         for step in steps {
             let variant = &mut findings.workloads[0].steps[*step].variants[1];
             variant.judged_background_rate = variant.judged_background_rate.map(|rate| rate / 2.0);
-            if variant.verdict == Some(Verdict::Faster) {
-                variant.verdict = Some(Verdict::Missed);
+            if variant.to_base.verdict == Some(Verdict::Faster) {
+                variant.to_base.verdict = Some(Verdict::Missed);
             }
         }
         first(&findings)
@@ -306,8 +308,8 @@ mod tests {
     fn steps_of_one_block_among_steps_of_several_are_counted() {
         let mut findings = fixture::with_blocks(3);
         let variant = &mut findings.workloads[0].steps[0].variants[1];
-        variant.verdict = None;
-        variant.ratio.as_mut().unwrap().inference = None;
+        variant.to_base.verdict = None;
+        variant.to_base.ratio.as_mut().unwrap().inference = None;
         let text = first(&findings);
         assert!(text.contains("; one block only in 1 step; no ratio in 2 steps."), "{text}");
     }
@@ -315,8 +317,8 @@ mod tests {
     /// The second variant answered nothing in block 2 in this step.
     fn stalled(mut findings: Findings, step: usize) -> String {
         let variant = &mut findings.workloads[0].steps[step].variants[1];
-        variant.zero_rates = ZeroRates { stalled: vec![2], base_stalled: Vec::new(), blocks: 4 };
-        variant.verdict = Some(Verdict::Stalled);
+        variant.to_base.zero_rates = ZeroRates { stalled: vec![2], base_stalled: Vec::new(), blocks: 4 };
+        variant.to_base.verdict = Some(Verdict::Stalled);
         first(&findings)
     }
 
@@ -331,7 +333,7 @@ mod tests {
         let mut findings = fixture::with_blocks(3);
         for step in [4, 5] {
             let zero_rates = ZeroRates { stalled: Vec::new(), base_stalled: vec![1, 3], blocks: 4 };
-            findings.workloads[0].steps[step].variants[1].zero_rates = zero_rates;
+            findings.workloads[0].steps[step].variants[1].to_base.zero_rates = zero_rates;
         }
         let text = first(&findings);
         let expected = ". rollback answered nothing in blocks 1 and 3 of qr100, blocks 1 and 3 of \
@@ -342,7 +344,7 @@ mod tests {
     #[test]
     fn steps_whose_rate_is_the_plans_are_counted_apart_with_their_response_times() {
         let mut findings = fixture::with_blocks(3);
-        findings.workloads[0].steps[5].variants[1].verdict = Some(Verdict::Paced);
+        findings.workloads[0].steps[5].variants[1].to_base.verdict = Some(Verdict::Paced);
         insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 2 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; paced in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 }

@@ -60,13 +60,13 @@ fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<Strin
         .judged_steps()
         .filter_map(|step| {
             let variant = step.variant(name)?;
-            Some((step, variant, variant.ratio.as_ref()?))
+            Some((step, variant, variant.to_base.ratio.as_ref()?))
         })
         .collect();
     if compared.is_empty() {
         return None;
     }
-    if compared.iter().all(|(_, variant, _)| variant.verdict.is_none()) {
+    if compared.iter().all(|(_, variant, _)| variant.to_base.verdict.is_none()) {
         return Some(format!("against {base}: one block, so nothing is decided."));
     }
     let mut parts = parts(&compared);
@@ -81,7 +81,7 @@ fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<Strin
     said.extend(counted(steps(others), "decided as well in"));
     said.extend(counted(steps(&small), "decided, but within 5 %, in"));
     for (verdict, text) in [(Verdict::Same, "same in"), (Verdict::Undecided, "undecided in")] {
-        let of_verdict = compared.iter().filter(|(_, variant, _)| variant.verdict == Some(verdict));
+        let of_verdict = compared.iter().filter(|(_, variant, _)| variant.to_base.verdict == Some(verdict));
         said.extend(counted(of_verdict.count(), text));
     }
     (!said.is_empty()).then(|| format!("against {base}: {}.", said.join("; ")))
@@ -90,7 +90,7 @@ fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<Strin
 fn parts<'a>(compared: &[Compared<'a>]) -> Vec<Part<'a>> {
     let mut by_group: BTreeMap<(String, &str), Part<'a>> = BTreeMap::new();
     for of_step in compared {
-        let Some(verdict @ (Verdict::Faster | Verdict::Slower)) = of_step.1.verdict else { continue };
+        let Some(verdict @ (Verdict::Faster | Verdict::Slower)) = of_step.1.to_base.verdict else { continue };
         let group = group_of(of_step.0);
         let all = compared.iter().filter(|(step, ..)| group_of(step) == group).count();
         let part = by_group.entry((group.clone(), verdict.word()));
@@ -160,7 +160,7 @@ impl Part<'_> {
     fn cause(&self) -> Option<String> {
         const CAUSES: [Cause; 4] = [Cause::CpuUser, Cause::CpuKernel, Cause::IoWait, Cause::Idle];
         let of_step = |cause: Cause, variant: &VariantStep| {
-            let mut parts = variant.cost_breakdown.as_ref()?.parts.iter();
+            let mut parts = variant.to_base.cost_breakdown.as_ref()?.parts.iter();
             Some(parts.find(|part| part.cause == cause)?.factor.ln())
         };
         let mean_of = |cause: Cause| -> Option<(Cause, f64)> {
@@ -214,7 +214,7 @@ mod tests {
         let mut findings = fixture::with_blocks(3);
         for step in &mut findings.workloads[0].steps {
             for variant in &mut step.variants {
-                variant.verdict = variant.verdict.map(|_| Verdict::Undecided);
+                variant.to_base.verdict = variant.to_base.verdict.map(|_| Verdict::Undecided);
             }
         }
         let text = said(&findings);
@@ -226,7 +226,7 @@ mod tests {
         let mut findings = fixture::with_blocks(3);
         let steps = findings.workloads[0].steps.iter_mut();
         for variant in steps.filter_map(|step| step.variants.last_mut()) {
-            let Some(ratio) = &variant.ratio else { continue };
+            let Some(ratio) = &variant.to_base.ratio else { continue };
             let part = |cause, share: f64| CostPart {
                 cause,
                 base: 10.0,
@@ -236,8 +236,8 @@ mod tests {
             let shares =
                 [(Cause::CpuUser, 0.8), (Cause::CpuKernel, 0.1), (Cause::IoWait, 0.1), (Cause::Idle, 0.0)];
             let parts = shares.map(|(cause, share)| part(cause, share)).to_vec();
-            variant.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
-            if let Some(relative) = &mut variant.relative {
+            variant.to_base.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
+            if let Some(relative) = &mut variant.to_base.relative {
                 // It took the CPU of the whole host.
                 relative.efficiency.cpu_o = Some(31.9);
             }

@@ -5,18 +5,18 @@ use dbdyno_model::{Report, Section};
 use dbdyno_record::Manifest;
 
 use crate::assemble::workloads::workload_findings;
-use crate::compare::comparisons::{Comparisons, Rules};
+use crate::compare::comparisons::Comparisons;
 use crate::compare::pairs::{has_step, has_workload, variants_of};
 use crate::model::{RatioContext, SectionFindings, StepFindings, StepRun, WorkloadFindings};
 
 pub(crate) fn sections(
     manifest: &Manifest,
     workloads: &[WorkloadFindings],
-    (comparisons, rules): (&Comparisons, Rules<'_>),
+    comparisons: &Comparisons,
+    run_base: &str,
 ) -> Vec<SectionFindings> {
     let of_section = |section: &Section| {
-        let (base, variants) = variants_of(section, manifest, rules.base)?;
-        let rules = Rules { base, again: rules.again.filter(|_| base == rules.base), ..rules };
+        let (base, variants) = variants_of(section, manifest, run_base)?;
         let of_workload = |workload: &WorkloadFindings| {
             let info = manifest.workloads.iter().find(|info| info.name == workload.name)?;
             let wanted = workload.steps.iter().filter(|step| has_step(section, &step.name));
@@ -25,7 +25,7 @@ pub(crate) fn sections(
                 comparisons.fill(&workload.name, &mut step, base);
                 step
             });
-            Some(workload_findings(info, rules, steps.collect()))
+            Some(workload_findings(info, steps.collect()))
         };
         Some(SectionFindings {
             title: section.title.clone(),
@@ -107,8 +107,11 @@ base = "z"
         let reported = |section: &SectionFindings| {
             let steps = section.workloads[0].steps.iter().map(|step| {
                 let variants = step.variants.iter().map(|variant| {
-                    let ratio =
-                        variant.ratio.as_ref().map_or("-".to_owned(), |ratio| format!("{:.2}", ratio.value));
+                    let ratio = variant
+                        .to_base
+                        .ratio
+                        .as_ref()
+                        .map_or("-".to_owned(), |ratio| format!("{:.2}", ratio.value));
                     format!("{} {ratio}", variant.variant)
                 });
                 format!("{}: {}", step.name, variants.collect::<Vec<_>>().join(", "))
@@ -121,10 +124,6 @@ base = "z"
         Two ( base b) l.i0: b 1.00, c 2.00
         ");
         let own = &found.workloads[0].steps[0].variants[2];
-        assert_eq!(
-            own.ratio.as_ref().map(|ratio| ratio.value),
-            Some(4.0),
-            "the run's own base is the plan's"
-        );
+        assert_eq!(own.to_base.value(), Some(4.0), "the run's own base is the plan's");
     }
 }

@@ -6,7 +6,6 @@ use hdrhistogram::Histogram;
 
 use crate::assemble::steps::{StepContext, add_reason, step_run, timed_run};
 use crate::compare::comparisons::Rules;
-use crate::compare::groups::{groups, unique};
 use crate::compare::operators::executed_plans;
 use crate::compare::query_plans::plans_of;
 use crate::measure::hosts::client_has_own_cpus;
@@ -18,6 +17,7 @@ use crate::readings::measured::Hosting;
 use crate::readings::rates::keeps_target;
 use crate::statistics::describe::median;
 use crate::statistics::kendall::trend;
+use crate::unique::unique;
 use crate::validity::answers::faults;
 use crate::validity::validity;
 
@@ -28,26 +28,15 @@ pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<
     parallel::map(&names, |name| step_findings(run, &cells, name, rules))
 }
 
-/// A workload with its groups of steps, from its judged steps.
-pub(crate) fn workload_findings(
-    info: &WorkloadInfo,
-    rules: Rules<'_>,
-    steps: Vec<StepFindings>,
-) -> WorkloadFindings {
-    let (counted, warm_ups): (Vec<_>, Vec<_>) =
-        steps.into_iter().enumerate().partition(|(_, step)| !step.is_warm_up);
-    let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
-    let groups = groups(&counted, rules);
-    let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
-    steps.sort_by_key(|(place, _)| *place);
+/// A workload with its steps.
+pub(crate) fn workload_findings(info: &WorkloadInfo, steps: Vec<StepFindings>) -> WorkloadFindings {
     WorkloadFindings {
         name: info.name.clone(),
         version: info.version,
         follows: info.follows.clone(),
         options: info.options.clone(),
         deviations: info.deviations.clone(),
-        groups,
-        steps: steps.into_iter().map(|(_, step)| step).collect(),
+        steps,
     }
 }
 
@@ -229,7 +218,7 @@ mod tests {
         let found = findings(&run(&["a", "b"], 2, cells));
         let step = &found.steps[0].variants[1];
         assert_eq!((step.rate, step.runs.len()), (Some(1_100.0), 2));
-        assert_eq!(step.ratio.as_ref().unwrap().blocks, [(1, 1.1)]);
+        assert_eq!(step.to_base.ratio.as_ref().unwrap().blocks, [(1, 1.1)]);
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
 impl StepFindings {
     /// The variants that were compared on several machines.
     pub fn by_machine(&self) -> impl Iterator<Item = (&VariantStep, &ByMachine)> {
-        self.variants.iter().filter_map(|variant| Some((variant, variant.by_machine.as_ref()?)))
+        self.variants.iter().filter_map(|variant| Some((variant, variant.to_base.by_machine.as_ref()?)))
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn found(run: &Run) -> Option<ByMachine> {
-        analyse(run).workloads[0].steps[0].variants[1].by_machine.clone()
+        analyse(run).workloads[0].steps[0].variants[1].to_base.by_machine.clone()
     }
 
     fn said(run: &Run) -> Vec<String> {

@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::findings_against;
 use crate::model::runs::valid;
 use crate::model::{
-    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Notice,
-    PercentileRatio, Ratio, Side, StepFindings, VariantStep, Verdict, ZeroRates,
+    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Notice, Ratio,
+    Side, StepComparison, StepFindings, VariantStep, Verdict, ZeroRates,
 };
 use crate::notices::caches;
 use crate::parity::{ClassDifference, between};
@@ -81,8 +81,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     notes.extend(missed_note(&steps));
     notes.extend(foreign_load::note(&steps));
     notes.extend(fixed_rate::notes(&steps));
-    let one_block = |step: &ComparedStep| step.ratio.is_some() && step.verdict.is_none();
-    if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(one_block) {
+    let one_block = |step: &ComparedStep| step.to_base.ratio.is_some() && step.to_base.verdict.is_none();
+    if steps.iter().all(|step| step.to_base.inference().is_none()) && steps.iter().any(one_block) {
         notes.push(Notice::new(Code::OneBlockCompared));
     }
     notes.extend(changed);
@@ -99,7 +99,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
 
 /// The ratio of a step whose rates are comparable, in all of its blocks and with as many writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
-    step.ratio.filter(|_| !step.is_fixed_rate && !step.target_missed && step.zero_rates.is_none())
+    let is_counted = !step.is_fixed_rate && !step.target_missed && step.to_base.zero_rates.is_empty();
+    step.to_base.ratio.as_ref().filter(|_| is_counted).map(|ratio| ratio.value)
 }
 
 /// What must be known of two runs that are compared.
@@ -158,7 +159,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
     let compared = |workload: &str, step: &StepFindings| {
         let base = step.variant(&findings.run.base)?;
         let new = step.variant(new)?;
-        let ratios = new.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.blocks.clone());
+        let blocks = new.to_base.ratio.as_ref().map_or(0, |ratio| ratio.blocks.len());
         let in_block = |block: u32| valid(&new.runs).any(|run| run.block == block);
         // Medians of different blocks would read as if they could be divided.
         let shares_a_block =
@@ -166,16 +167,9 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
         Some(ComparedStep {
             base_rate: base.rate.filter(|_| shares_a_block),
             new_rate: new.rate.filter(|_| shares_a_block),
-            base_blocks: ratios.len(),
-            new_blocks: ratios.len(),
-            ratio: new.ratio.as_ref().map(|ratio| ratio.value),
-            inference: new.ratio.as_ref().and_then(|ratio| ratio.inference.clone()),
-            p99: new.p99.clone(),
-            ratios,
-            verdict: new.verdict,
-            undecided: new.undecided.clone(),
-            decided: new.decided,
-            zero_rates: Some(new.zero_rates.clone()).filter(|found| !found.is_empty()),
+            base_blocks: blocks,
+            new_blocks: blocks,
+            to_base: new.to_base.clone(),
             ..both(workload, (step, base), (step, new), margins)
         })
     };
@@ -207,10 +201,19 @@ fn apart<'a>(
         let found = ComparedStep {
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
-            ratio: ratio.filter(|_| !is_below_clock(step, &new.runs, &base.runs)),
-            inference: unpaired(&base_rates, &new_rates, step.margin).filter(|_| !common.is_fixed_rate),
-            p99: p99_ratio_apart(&new.runs, &base.runs, &step.headline_kind, step.margin),
-            zero_rates: Some(ZeroRates::apart(&new.runs, &base.runs)),
+            to_base: StepComparison {
+                ratio: ratio.filter(|_| !is_below_clock(step, &new.runs, &base.runs)).map(|value| Ratio {
+                    value,
+                    blocks: Vec::new(),
+                    bound: None,
+                    inference: unpaired(&base_rates, &new_rates, step.margin)
+                        .filter(|_| !common.is_fixed_rate),
+                }),
+                p99: p99_ratio_apart(&new.runs, &base.runs, &step.headline_kind, step.margin),
+                zero_rates: ZeroRates::apart(&new.runs, &base.runs),
+                foreign_load: ForeignLoad::between(&new.runs, &base.runs, margins.of(&step.name)),
+                ..StepComparison::default()
+            },
             ..common
         };
         Some((found, step, [new, base]))
@@ -240,7 +243,6 @@ fn both(
         base_p99_us: base.latency.as_ref().and_then(Latency::known_p99_us),
         new_p99_us: new.latency.as_ref().and_then(Latency::known_p99_us),
         target_missed: base.background_rate.is_some() && !step.misses(base) && new_step.misses(new),
-        foreign_load: ForeignLoad::between(&new.runs, &base.runs, margins.of(&step.name)),
         is_fixed_rate,
         schedule_missed: is_fixed_rate && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
         ..ComparedStep::default()
@@ -249,41 +251,36 @@ fn both(
 
 /// Adjusts the p-values over the steps of a comparison of two runs and finds what they say.
 fn judge(steps: &mut [&mut ComparedStep]) {
-    let percentiles = steps.iter_mut().filter_map(|step| Some((step.p99.as_mut()?, step.margin)));
+    let percentiles = steps.iter_mut().filter_map(|step| Some((step.to_base.p99.as_mut()?, step.margin)));
     judge_percentiles(&mut percentiles.collect::<Vec<_>>(), &[]);
-    judge_family(&[], &mut steps.iter_mut().filter_map(|step| compared(step)).collect::<Vec<_>>());
+    let rates = steps.iter_mut().filter_map(|step| {
+        let StepComparison { ratio, verdict, decided, .. } = &mut step.to_base;
+        Compared::of(ratio.as_mut()?, step.margin, verdict, Some(decided))
+    });
+    judge_family(&[], &mut rates.collect::<Vec<_>>());
 }
 
 /// With its verdict, from what the tests say and what the runs did.
-fn with_word(found: ComparedStep, step: &StepFindings, [new, base]: [&VariantStep; 2]) -> ComparedStep {
-    let zero_rates = found.zero_rates.clone().unwrap_or_default();
+fn with_word(mut found: ComparedStep, step: &StepFindings, [new, base]: [&VariantStep; 2]) -> ComparedStep {
     let paced = if found.schedule_missed { Verdict::Missed } else { Verdict::Paced };
-    let inference = found.inference.clone();
-    let ratio = found.ratio.map(|value| Ratio { value, blocks: Vec::new(), bound: None, inference });
-    let (verdict, undecided) = verdict(&Known {
+    let to_base = &mut found.to_base;
+    (to_base.verdict, to_base.undecided) = verdict(&Known {
         subject: Subject {
             step,
             runs: &new.runs,
             base_runs: &base.runs,
-            ratio: ratio.as_ref(),
-            zero_rates: &zero_rates,
-            foreign_load: found.foreign_load,
+            ratio: to_base.ratio.as_ref(),
+            zero_rates: &to_base.zero_rates,
+            foreign_load: to_base.foreign_load,
         },
-        by_ratio: found.verdict,
+        by_ratio: to_base.verdict,
         misses_target: found.target_missed,
         paced: found.is_fixed_rate.then_some(paced),
     });
-    let p99 = found.p99.clone().map(|p99| match found.foreign_load {
-        Some(_) => PercentileRatio { verdict: ForeignLoad::of_percentile(p99.verdict), ..p99 },
-        None => p99,
-    });
-    ComparedStep {
-        verdict,
-        undecided,
-        p99,
-        zero_rates: Some(zero_rates).filter(|found| !found.is_empty()),
-        ..found
+    if let (Some(_), Some(p99)) = (to_base.foreign_load, &mut to_base.p99) {
+        p99.verdict = ForeignLoad::of_percentile(p99.verdict);
     }
+    found
 }
 
 /// Steps in which new had fewer concurrent writes than base.
@@ -291,12 +288,6 @@ fn missed_note(steps: &[ComparedStep]) -> Option<Notice> {
     let missed = steps.iter().filter(|step| step.target_missed);
     let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();
     (!names.is_empty()).then(|| Notice::new(Code::NewMissedTarget).at_all(names))
-}
-
-fn compared(step: &mut ComparedStep) -> Option<Compared<'_>> {
-    let ComparedStep { ratio, ratios, margin, inference, verdict, decided, .. } = step;
-    let (ratio, margin, inference) = ((*ratio)?, *margin, inference.as_mut()?);
-    Some(Compared { ratio, blocks: ratios, margin, inference, verdict, decided: Some(decided) })
 }
 
 #[cfg(test)]

@@ -19,11 +19,14 @@ fn two_variants_of_one_run_are_compared_in_pairs() {
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     let step = &found.steps[0];
     assert!(found.paired && found.notes.is_empty(), "{:?}", found.notes);
-    assert_eq!((step.verdict, step.base_blocks), (Some(Verdict::Slower), 4));
-    assert_eq!(found.ratios.map(|ratios| (ratios.count, Some(ratios.average))), Some((1, step.ratio)));
-    assert_eq!(found.steps[1].verdict, None, "qr100 did not run");
+    assert_eq!((step.to_base.verdict, step.base_blocks), (Some(Verdict::Slower), 4));
+    assert_eq!(
+        found.ratios.map(|ratios| (ratios.count, Some(ratios.average))),
+        Some((1, step.to_base.value()))
+    );
+    assert_eq!(found.steps[1].to_base.verdict, None, "qr100 did not run");
     let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
-    assert_eq!(turned.steps[0].verdict, Some(Verdict::Faster));
+    assert_eq!(turned.steps[0].to_base.verdict, Some(Verdict::Faster));
 }
 
 #[test]
@@ -58,9 +61,12 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
     let apart = compare(side(&run, "a"), side(&other, "b"), anyway).unwrap();
     for found in [&in_pairs, &apart] {
         let step = found.steps.iter().find(|step| step.step == "qr100").unwrap();
-        assert_eq!((step.target_missed, step.verdict), (true, Some(Verdict::Missed)));
+        assert_eq!((step.target_missed, step.to_base.verdict), (true, Some(Verdict::Missed)));
         assert_eq!(shown(found.notes.last().unwrap()), "new-missed-target [qr100]");
-        assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio with fewer writes is in no mean");
+        assert!(
+            step.to_base.ratio.is_some() && found.ratios.is_none(),
+            "a ratio with fewer writes is in no mean"
+        );
     }
     let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
     assert!(turned.steps.iter().all(|step| !step.target_missed));
@@ -119,7 +125,7 @@ fn a_wider_margin_is_more_lenient() {
     let run = run_of_pairs("x", &STEADY);
     let choices = CompareChoices { margin: Some(0.15), anyway: false };
     let found = compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
-    assert_eq!((found.margin, found.steps[0].verdict), (0.15, Some(Verdict::Same)));
+    assert_eq!((found.margin, found.steps[0].to_base.verdict), (0.15, Some(Verdict::Same)));
 }
 
 #[test]
@@ -129,9 +135,9 @@ fn a_step_has_the_margin_of_its_pattern_unless_the_caller_says_one_for_all() {
     let of = |choices| compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
     let planned = of(CompareChoices::default());
     assert_eq!((planned.margin, planned.steps[0].margin), (0.02, 0.15));
-    assert_eq!(planned.steps[0].verdict, Some(Verdict::Same));
+    assert_eq!(planned.steps[0].to_base.verdict, Some(Verdict::Same));
     let chosen = of(CompareChoices { margin: Some(0.01), anyway: false });
-    assert_eq!((chosen.steps[0].margin, chosen.steps[0].verdict), (0.01, Some(Verdict::Slower)));
+    assert_eq!((chosen.steps[0].margin, chosen.steps[0].to_base.verdict), (0.01, Some(Verdict::Slower)));
 }
 
 #[test]
@@ -149,7 +155,10 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
     run.events = vec![look(3, 10), look(4, 50)];
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     let step = &found.steps[0];
-    assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
+    assert_eq!(
+        (step.to_base.verdict, step.to_base.decided.map(|at| at.of)),
+        (Some(Verdict::Slower), Some(2))
+    );
     assert_eq!(shown(&found.notes[0]), "interim-analyses looks: 2");
     // In a comparison with another run nothing is corrected, whichever of the two was looked at.
     let other = run_of_pairs("y", &STEADY);
@@ -167,8 +176,8 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
 fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
     let (one, two) = (run_of_pairs("x", &STEADY), run_of_pairs("y", &STEADY));
     let found = compare(side(&one, "a"), side(&two, "b"), CompareChoices::default()).unwrap();
-    assert_eq!((found.paired, found.steps[0].verdict), (false, Some(Verdict::Undecided)));
-    assert_eq!(found.steps[0].inference.as_ref().unwrap().paired, None);
+    assert_eq!((found.paired, found.steps[0].to_base.verdict), (false, Some(Verdict::Undecided)));
+    assert_eq!(found.steps[0].to_base.inference().unwrap().paired, None);
     assert_eq!(found.notes[0].code, Code::TwoRuns);
 }
 
@@ -188,7 +197,7 @@ fn runs_that_are_not_alike_are_refused_unless_anyway() {
 fn one_block_is_a_ratio_without_a_verdict() {
     let run = run_of_pairs("x", &STEADY[..1]);
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
-    assert_eq!((found.steps[0].ratio, found.steps[0].verdict), (Some(0.92), None));
+    assert_eq!((found.steps[0].to_base.value(), found.steps[0].to_base.verdict), (Some(0.92), None));
     assert_eq!(found.notes[0].code, Code::OneBlockCompared);
 }
 

@@ -23,8 +23,7 @@ use crate::compare::undecided::{Subject, is_below_clock};
 use crate::compare::verdicts::{Known, verdict};
 use crate::measure::hosts::hosting_of;
 use crate::model::{
-    ByMachine, CostBreakdown, Decided, ForeignLoad, Inference, PercentileRatio, Ratio, RelativeMetrics,
-    StepFindings, StepRun, Undecided, VariantStep, Verdict, ZeroRates,
+    ForeignLoad, Inference, Ratio, StepComparison, StepFindings, StepRun, Verdict, ZeroRates,
 };
 use crate::readings::measured::Hosting;
 use crate::statistics::Interval;
@@ -32,34 +31,17 @@ use crate::statistics::Interval;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) base: &'a str,
-    /// The base under a second name, if the run has it.
-    pub(crate) again: Option<&'a str>,
     pub(crate) margins: Margins<'a>,
     pub(crate) seed: u64,
     /// Looks at a run with a budget; empty for one that is judged once, at its end.
     pub(crate) looks: &'a [Look],
 }
 
-/// What is said of a variant in a step against a base.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Against {
-    pub(crate) ratio: Option<Ratio>,
-    pub(crate) zero_rates: ZeroRates,
-    pub(crate) foreign_load: Option<ForeignLoad>,
-    pub(crate) p99: Option<PercentileRatio>,
-    pub(crate) by_machine: Option<ByMachine>,
-    pub(crate) cost_breakdown: Option<CostBreakdown>,
-    pub(crate) relative: Option<RelativeMetrics>,
-    pub(crate) verdict: Option<Verdict>,
-    pub(crate) undecided: Option<Undecided>,
-    pub(crate) decided: Option<Decided>,
-}
-
 /// Workload, step, base and variant.
 type Key = [String; 4];
 
 pub(crate) struct Comparisons {
-    all: BTreeMap<Key, Against>,
+    all: BTreeMap<Key, StepComparison>,
 }
 
 /// A comparison on its way to its verdict.
@@ -67,7 +49,7 @@ struct Entry<'a> {
     workload: &'a str,
     step: &'a StepFindings,
     pair: Pair<'a>,
-    against: Against,
+    against: StepComparison,
 }
 
 /// What the comparisons are made from.
@@ -111,34 +93,25 @@ impl Comparisons {
     }
 
     /// `None` for a pair that is neither the plan's nor asked for, and for a variant and itself.
-    pub(crate) fn find(&self, workload: &str, step: &str, base: &str, variant: &str) -> Option<&Against> {
+    pub(crate) fn find(
+        &self,
+        workload: &str,
+        step: &str,
+        base: &str,
+        variant: &str,
+    ) -> Option<&StepComparison> {
         self.all.get(&key(workload, step, base, variant))
     }
 
     /// Gives each variant of a step what is said of it against this base.
     pub(crate) fn fill(&self, workload: &str, step: &mut StepFindings, base: &str) {
-        let of_base = Against::itself(step.runs_of(base));
+        let of_base = itself(step.runs_of(base));
         for variant in &mut step.variants {
             let found = match variant.variant == base {
                 true => Some(of_base.clone()),
                 false => self.find(workload, &step.name, base, &variant.variant).cloned(),
             };
-            let Against { ratio, zero_rates, p99, by_machine, cost_breakdown, relative, .. } =
-                found.clone().unwrap_or_default();
-            let Against { foreign_load, verdict, undecided, decided, .. } = found.unwrap_or_default();
-            *variant = VariantStep {
-                ratio,
-                zero_rates,
-                foreign_load,
-                p99,
-                by_machine,
-                cost_breakdown,
-                relative,
-                verdict,
-                undecided,
-                decided,
-                ..std::mem::take(variant)
-            };
+            variant.to_base = found.unwrap_or_default();
         }
     }
 }
@@ -155,14 +128,12 @@ fn databases(run: &Run) -> Databases<'_> {
     run.manifest.variants.iter().map(|variant| (variant.name.as_str(), of(variant))).collect()
 }
 
-impl Against {
-    /// The base against itself: a ratio of 1.
-    fn itself(runs: &[StepRun]) -> Self {
-        Self {
-            ratio: ratio_of_runs(runs, runs),
-            zero_rates: ZeroRates::in_pairs(runs, runs),
-            ..Self::default()
-        }
+/// The base against itself: a ratio of 1.
+fn itself(runs: &[StepRun]) -> StepComparison {
+    StepComparison {
+        ratio: ratio_of_runs(runs, runs),
+        zero_rates: ZeroRates::in_pairs(runs, runs),
+        ..StepComparison::default()
     }
 }
 
@@ -171,7 +142,7 @@ fn against(
     step: &StepFindings,
     pair: Pair<'_>,
     (sources, databases, machines): (&Sources<'_>, &Databases<'_>, &Machines),
-) -> Against {
+) -> StepComparison {
     let (runs, base_runs) = (step.runs_of(pair.variant), step.runs_of(pair.base));
     let inference = |ratio: &Ratio| -> Option<Inference> {
         let ratios: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
@@ -198,7 +169,7 @@ fn against(
         cost_breakdown(runs, base_runs, ratio, *hosting, cpus)
     });
     let foreign_load = ratio.as_ref().and_then(|_| ForeignLoad::between(runs, base_runs, step.margin));
-    Against {
+    StepComparison {
         ratio,
         zero_rates: ZeroRates::in_pairs(runs, base_runs),
         foreign_load,
@@ -206,7 +177,7 @@ fn against(
         by_machine: by_machine_found,
         cost_breakdown,
         relative: relative_metrics(runs, base_runs),
-        ..Against::default()
+        ..StepComparison::default()
     }
 }
 
@@ -217,7 +188,7 @@ struct Tested {
 }
 
 impl Tested {
-    fn of(entries: &[Entry<'_>], family: Family, is_tested: impl Fn(&Against) -> bool) -> Self {
+    fn of(entries: &[Entry<'_>], family: Family, is_tested: impl Fn(&StepComparison) -> bool) -> Self {
         let mut found = Self { originals: BTreeSet::new(), mirrored: Vec::new() };
         let mut first: BTreeMap<[&str; 4], usize> = BTreeMap::new();
         for (at, Entry { workload, step, pair, against }) in entries.iter().enumerate() {
@@ -246,12 +217,12 @@ impl Tested {
 fn judge_rates(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
     let tested = Tested::of(entries, family, |against| inference_of(against.ratio.as_ref()).is_some());
     let compared = tested.originals(entries).filter_map(|entry| {
-        let Against { ratio, verdict, decided, .. } = &mut entry.against;
+        let StepComparison { ratio, verdict, decided, .. } = &mut entry.against;
         Compared::of(ratio.as_mut()?, entry.step.margin, verdict, Some(decided))
     });
     judge_family(looks, &mut compared.collect::<Vec<_>>());
     for (at, original) in tested.mirrored {
-        let Against { ratio, verdict, decided, .. } = entries[original].against.clone();
+        let StepComparison { ratio, verdict, decided, .. } = entries[original].against.clone();
         let own = &mut entries[at].against;
         (own.verdict, own.decided) = (verdict.map(Verdict::of_time), decided);
         mirror(own.ratio.as_mut(), ratio.as_ref());
@@ -259,7 +230,7 @@ fn judge_rates(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
 }
 
 fn judge_p99(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
-    let of_p99 = |against: &Against| inference_of(Some(&against.p99.as_ref()?.ratio)).map(drop);
+    let of_p99 = |against: &StepComparison| inference_of(Some(&against.p99.as_ref()?.ratio)).map(drop);
     let tested = Tested::of(entries, family, |against| of_p99(against).is_some());
     let percentiles =
         tested.originals(entries).filter_map(|entry| Some((entry.against.p99.as_mut()?, entry.step.margin)));

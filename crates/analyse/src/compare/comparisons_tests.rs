@@ -20,26 +20,29 @@ fn step(findings: &Findings) -> &VariantStep {
 fn several_blocks_have_an_interval_and_a_verdict_and_the_base_has_none() {
     let findings = found(&[(100_000, 108_000), (90_000, 97_000), (110_000, 119_000), (100_000, 108_500)]);
     let step = step(&findings);
-    assert_eq!(step.verdict, Some(Verdict::Faster));
-    let interval = step.ratio.as_ref().unwrap().inference.as_ref().unwrap().interval;
+    assert_eq!(step.to_base.verdict, Some(Verdict::Faster));
+    let interval = step.to_base.ratio.as_ref().unwrap().inference.as_ref().unwrap().interval;
     assert!(1.07 < interval.low && interval.high < 1.09, "{interval:?}");
     let base = &findings.workloads[0].steps[0].variants[0];
-    assert_eq!((base.verdict, base.ratio.as_ref().unwrap().inference.is_none()), (None, true));
+    assert_eq!(
+        (base.to_base.verdict, base.to_base.ratio.as_ref().unwrap().inference.is_none()),
+        (None, true)
+    );
 }
 
 #[test]
 fn one_block_has_a_ratio_and_nothing_more() {
     let findings = found(&[(100_000, 150_000)]);
     let step = step(&findings);
-    assert_eq!((step.verdict, step.ratio.as_ref().unwrap().value), (None, 1.5));
-    assert!(step.ratio.as_ref().unwrap().inference.is_none());
+    assert_eq!((step.to_base.verdict, step.to_base.ratio.as_ref().unwrap().value), (None, 1.5));
+    assert!(step.to_base.ratio.as_ref().unwrap().inference.is_none());
 }
 
 #[test]
 fn no_block_in_which_both_are_valid_is_invalid_and_a_step_that_did_not_run_is_nothing() {
     let cells = vec![cell(1, "a", vec![load_step(1_000)]), cell(2, "b", vec![load_step(1_000)])];
     let findings = analyse(&run(&["a", "b"], 2, cells));
-    let verdicts = |step: usize| findings.workloads[0].steps[step].variants[1].verdict;
+    let verdicts = |step: usize| findings.workloads[0].steps[step].variants[1].to_base.verdict;
     assert_eq!((verdicts(0), verdicts(1)), (Some(Verdict::Invalid), None));
 }
 
@@ -73,12 +76,12 @@ const SECTIONS: &str = "[[section]]\ntitle = 'all'\nbase = 'e'\n[[section]]\ntit
 type Said = ([String; 2], String);
 
 fn said(base: &str, step: &StepFindings, found: &VariantStep) -> Option<(String, Said)> {
-    let ratio = found.ratio.as_ref().filter(|_| found.variant != base)?;
+    let ratio = found.to_base.ratio.as_ref().filter(|_| found.variant != base)?;
     let inference = ratio.inference.as_ref()?;
     let figures = [ratio.value, inference.interval.low, inference.interval.high, inference.q_difference];
     let figures = figures.map(|figure| format!("{figure:.9}")).join(" ");
     let pair = [base.to_owned(), found.variant.clone()];
-    Some((step.name.clone(), (pair, format!("{figures} {:?}", found.verdict))))
+    Some((step.name.clone(), (pair, format!("{figures} {:?}", found.to_base.verdict))))
 }
 
 /// All comparisons of a run that any of its parts show.
@@ -118,7 +121,7 @@ fn a_comparison_says_the_same_in_every_section_under_any_base_and_in_compare() {
     for (base, variant) in [("a", "b"), ("e", "c"), ("b", "c")] {
         for step in compare(side(base), side(variant), CompareChoices::default()).unwrap().steps {
             let Some(text) = known(&step.step, &[base.to_owned(), variant.to_owned()]) else { continue };
-            let word = format!("{:?}", step.verdict);
+            let word = format!("{:?}", step.to_base.verdict);
             assert!(text.ends_with(&word), "{} {base} {variant}: {word}, {text}", step.step);
         }
     }
@@ -131,8 +134,8 @@ fn the_other_direction_is_the_mirror_image_and_no_test_of_its_own() {
         let steps = findings.workloads[0].judged_steps();
         let found = steps.filter_map(|step| {
             let found = step.variant(variant)?;
-            let ratio = found.ratio.as_ref()?;
-            Some((ratio.value, ratio.inference.as_ref()?.q_difference, found.verdict))
+            let ratio = found.to_base.ratio.as_ref()?;
+            Some((ratio.value, ratio.inference.as_ref()?.q_difference, found.to_base.verdict))
         });
         found.collect()
     };
@@ -163,7 +166,9 @@ fn every_section_adds_to_the_family_once() {
         let findings = analyse(&five(plan));
         let found: Vec<f64> = findings.workloads[0]
             .judged_steps()
-            .filter_map(|step| Some(step.variant("b")?.ratio.as_ref()?.inference.as_ref()?.q_difference))
+            .filter_map(|step| {
+                Some(step.variant("b")?.to_base.ratio.as_ref()?.inference.as_ref()?.q_difference)
+            })
             .collect();
         found
     };
@@ -182,7 +187,7 @@ fn times_below_the_clock_have_no_ratio_and_are_undecided_for_that_reason() {
         let findings = analyse(&run(&["a", "b"], 3, cells.collect()));
         let step = findings.workloads[0].steps.iter().find(|step| step.name == "q1").unwrap();
         let found = step.variant("b").unwrap();
-        (found.ratio.is_some(), found.verdict, found.undecided.clone())
+        (found.to_base.ratio.is_some(), found.to_base.verdict, found.to_base.undecided.clone())
     };
     assert_eq!(of(0.000_03), (false, Some(Verdict::Undecided), Some(Undecided::BelowClock)));
     let (has_ratio, _, undecided) = of(0.000_3);
@@ -203,7 +208,7 @@ fn too_few_operations_decide_nothing_however_well_the_blocks_agree() {
         let findings = analyse(&run(&["a", "b"], 5, cells.collect()));
         let step = findings.workloads[0].steps.iter().find(|step| step.name == "scan").unwrap();
         let found = step.variant("b").unwrap();
-        (found.verdict.unwrap(), found.undecided.clone())
+        (found.to_base.verdict.unwrap(), found.to_base.undecided.clone())
     };
     assert_eq!(of(20_000, 40_000), (Verdict::Slower, None));
     for (base_us, cycle_us) in [(400_000, 800_000), (600_000, 600_000)] {

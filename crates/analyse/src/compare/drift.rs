@@ -72,7 +72,7 @@ mod tests {
         let blocks: Vec<(u64, u64)> =
             (0..7).map(|block| (100_000 - 3_000 * block, 100_000 - 3_000 * block)).collect();
         let findings = found(&blocks);
-        assert_eq!(findings.workloads[0].steps[0].variants[1].verdict, Some(Verdict::Same));
+        assert_eq!(findings.workloads[0].steps[0].variants[1].to_base.verdict, Some(Verdict::Same));
         assert_snapshot!(texts(&findings).join("\n"), @r"
         rates-fall p: 0.0003968253968253968, tau: -1.0
         rate-falls [a l.i0] adjusted_p: 0.0003968253968253968, tau: -1.0

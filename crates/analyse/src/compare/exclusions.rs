@@ -216,7 +216,7 @@ mod tests {
         ];
         let found = compared(&run(&["a", "b"], 2, cells));
         let step = &found.steps[0];
-        assert_eq!((step.base_rate, step.new_rate, step.ratio), (None, None, None));
+        assert_eq!((step.base_rate, step.new_rate, step.to_base.ratio.is_none()), (None, None, true));
         assert_eq!(text(&step.base_left_out), "1 Invalid quoted text: clock jumped");
         assert_eq!(text(&step.new_left_out), "2 Invalid quoted text: clock jumped");
     }
@@ -227,7 +227,7 @@ mod tests {
             vec![cell(1, "a", vec![load_step(1_000)]), failed_cell(1, "b", Vec::new(), "server died")];
         let found = compared(&run(&["a", "b"], 1, cells));
         let step = &found.steps[0];
-        assert_eq!((step.base_rate, step.new_rate, step.verdict), (Some(1_000.0), None, None));
+        assert_eq!((step.base_rate, step.new_rate, step.to_base.verdict), (Some(1_000.0), None, None));
         assert_eq!(text(&step.new_left_out), "1 CellFailed quoted text: server died");
     }
 }

@@ -155,7 +155,7 @@ fn open_unlike(steps: &mut [&mut StepFindings]) {
         }
     }
     for step in steps.iter_mut() {
-        let has_foreign_load = step.variants.iter().any(|variant| variant.foreign_load.is_some());
+        let has_foreign_load = step.variants.iter().any(|variant| variant.to_base.foreign_load.is_some());
         let is_unlike =
             |effect: &Effect| has_foreign_load || !effect.stalled.is_empty() || !effect.missed.is_empty();
         for effect in step.effects.iter_mut().filter(|effect| is_unlike(effect)) {

@@ -135,7 +135,7 @@ pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
 /// What a comparison says above its table.
 pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
     let of = |wanted: Verdict| -> Vec<&str> {
-        let steps = steps.iter().filter(|step| step.is_fixed_rate && step.verdict == Some(wanted));
+        let steps = steps.iter().filter(|step| step.is_fixed_rate && step.to_base.verdict == Some(wanted));
         steps.map(|step| step.step.as_str()).collect()
     };
     let note = |code, verdict| {

@@ -38,7 +38,7 @@ fn found(a: &StepRecord, b: &StepRecord) -> Findings {
 }
 
 fn word(findings: &Findings) -> Option<Verdict> {
-    findings.workloads[0].steps[0].variants[1].verdict
+    findings.workloads[0].steps[0].variants[1].to_base.verdict
 }
 
 fn compared(base: &Run, new: &Run) -> Comparison {
@@ -51,8 +51,8 @@ fn rates_that_the_plan_gives_are_no_verdict_on_speed() {
     let findings = found(&open_loop(1_000, false, 1_000), &open_loop(1_000, false, 1_000_000));
     let step = &findings.workloads[0].steps[0];
     let b = &step.variants[1];
-    assert_eq!(b.verdict, Some(Verdict::Paced));
-    assert!(b.ratio.as_ref().unwrap().inference.is_none(), "it is no comparison among the others");
+    assert_eq!(b.to_base.verdict, Some(Verdict::Paced));
+    assert!(b.to_base.ratio.as_ref().unwrap().inference.is_none(), "it is no comparison among the others");
     assert!(step.response_p99_us(b) > step.response_p99_us(&step.variants[0]).map(|p99| 900.0 * p99));
     assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
     assert!(noise(&findings).is_empty(), "rates of a plan do not scatter as those of a server");
@@ -142,7 +142,7 @@ fn comparisons_count_paced_steps_apart() {
         for base in [&kept, new] {
             let found = compared(base, new);
             let step = &found.steps[0];
-            assert_eq!((step.verdict, step.inference.is_none()), (Some(verdict), true));
+            assert_eq!((step.to_base.verdict, step.to_base.inference().is_none()), (Some(verdict), true));
             assert_eq!((step.is_fixed_rate, step.schedule_missed), (true, verdict == Verdict::Missed));
             assert!(found.ratios.is_none(), "rates of a plan are no mean of anything");
         }

@@ -76,7 +76,7 @@ pub(crate) fn is_explained(
 /// One for all steps of a run in which it may explain a difference, the worst first.
 pub(crate) fn notice<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Option<Notice> {
     let of_step = |step: &'a StepFindings| {
-        let found = step.variants.iter().filter_map(|variant| Some((variant, variant.foreign_load?)));
+        let found = step.variants.iter().filter_map(|variant| Some((variant, variant.to_base.foreign_load?)));
         found.map(move |(variant, found)| (format!("{} {}", variant.variant, step.name), found))
     };
     notice_of(steps.flat_map(of_step).collect())
@@ -84,7 +84,7 @@ pub(crate) fn notice<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Optio
 
 /// What a comparison says above its table.
 pub(crate) fn note(steps: &[ComparedStep]) -> Option<Notice> {
-    notice_of(steps.iter().filter_map(|step| Some((step.step.clone(), step.foreign_load?))).collect())
+    notice_of(steps.iter().filter_map(|step| Some((step.step.clone(), step.to_base.foreign_load?))).collect())
 }
 
 fn notice_of(mut found: Vec<(String, ForeignLoad)>) -> Option<Notice> {
@@ -179,17 +179,17 @@ mod tests {
     fn a_run_next_to_other_programs_says_so_in_its_report_and_in_its_comparison() {
         let idle = loaded(30_000);
         let found = analyse(&idle);
-        assert_eq!(found.workloads[0].steps[0].variants[1].verdict, Some(Verdict::Slower));
+        assert_eq!(found.workloads[0].steps[0].variants[1].to_base.verdict, Some(Verdict::Slower));
         assert_eq!(texts(&found), Vec::<String>::new());
         let busy = loaded(2_030_000);
         let found = analyse(&busy);
-        assert_eq!(found.workloads[0].steps[0].variants[1].verdict, Some(Verdict::Undecided));
+        assert_eq!(found.workloads[0].steps[0].variants[1].to_base.verdict, Some(Verdict::Undecided));
         let reported = texts(&found).join("\n");
         assert!(reported.contains("foreign-load [b l.i0] base_share: 0.0, new_share: 0.25"), "{reported}");
         assert!(reported.contains("foreign-cpu [block 3 b l.i0] all: 6, limit: 0.02, runs: 3"), "{reported}");
         let side = |variant| Side { run: &busy, variant };
         let compared = compare(side("a"), side("b"), CompareChoices::default()).unwrap();
-        assert_eq!(compared.steps[0].verdict, Some(Verdict::Undecided));
+        assert_eq!(compared.steps[0].to_base.verdict, Some(Verdict::Undecided));
         let notes = shown_all(&compared.notes);
         assert!(notes.contains("foreign-load [l.i0] base_share: 0.0, new_share: 0.25"), "{notes}");
     }

@@ -45,7 +45,7 @@ pub fn noise(findings: &Findings) -> Vec<StepNoise> {
 
 /// Deviation and degrees of freedom of a variant's log ratios.
 fn part(variant: &VariantStep) -> Option<(f64, u32)> {
-    let ratio = variant.ratio.as_ref()?;
+    let ratio = variant.to_base.ratio.as_ref()?;
     let deviation = ratio.inference.as_ref()?.paired.as_ref()?.deviation;
     Some((deviation, u32::try_from(ratio.blocks.len()).ok()?.checked_sub(1)?))
 }

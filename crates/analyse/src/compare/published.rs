@@ -8,15 +8,14 @@ use dbdyno_model::{
 };
 use dbdyno_record::{Manifest, workload_and_setup};
 
-use crate::compare::comparisons::{Against, Comparisons};
-use crate::compare::groups::is_counted;
+use crate::compare::comparisons::Comparisons;
 use crate::compare::margins::fits;
 use crate::compare::pairs::PublishedPair;
 use crate::compare::ratio::{interval_of_blocks, ratio_of_blocks};
 use crate::model::runs::valid;
 use crate::model::{
-    Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepFindings,
-    StepRun, Verdict, WorkloadFindings,
+    Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepComparison,
+    StepFindings, StepRun, Verdict, WorkloadFindings,
 };
 use crate::statistics::Interval;
 use crate::statistics::describe;
@@ -155,7 +154,7 @@ impl RunFigures<'_> {
     }
 
     /// By their published names.
-    fn against(&self, (workload, step): Place<'_>, (base, variant): (&str, &str)) -> Option<&Against> {
+    fn against(&self, (workload, step): Place<'_>, (base, variant): (&str, &str)) -> Option<&StepComparison> {
         let (base, variant) = (self.names.get(base)?, self.names.get(variant)?);
         self.comparisons.find(workload, &step.name, base, variant)
     }
@@ -202,7 +201,7 @@ impl RunFigures<'_> {
         let of_step = |place: Place<'_>| {
             let against = self.against(place, pair)?;
             let name = self.names.get(pair.1)?;
-            let counted = is_counted(place.1, name, &against.zero_rates, against.verdict);
+            let counted = place.1.is_counted(name, &against.zero_rates, against.verdict);
             let ratio = against.ratio.as_ref().filter(|ratio| counted && ratio.bound.is_none())?;
             let speed = move |ratio: f64| if place.1.less_is_better { 1.0 / ratio } else { ratio };
             let blocks: Vec<(u32, f64)> =

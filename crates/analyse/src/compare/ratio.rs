@@ -45,6 +45,21 @@ pub fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
 
+/// The 95 % interval of the geometric mean over the ratios of several steps; `None` for one block,
+/// for bounds, and where not all have the same blocks. Each block has one geometric mean over the
+/// steps, and these are the observations: steps of a block are not independent repetitions of
+/// anything.
+pub fn interval_of_steps(ratios: &[&Ratio]) -> Option<Interval> {
+    let blocks: Vec<u32> = ratios.first()?.blocks.iter().map(|(block, _)| *block).collect();
+    let same = |ratio: &&Ratio| ratio.blocks.iter().map(|(block, _)| *block).eq(blocks.iter().copied());
+    if !ratios.iter().all(same) || ratios.iter().any(|ratio| ratio.bound.is_some()) {
+        return None;
+    }
+    let of_block = |at: usize| ratios.iter().map(|ratio| ratio.blocks[at].1.ln()).sum::<f64>();
+    let logs: Vec<f64> = (0..blocks.len()).map(|at| of_block(at) / ratios.len() as f64).collect();
+    Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -52,6 +67,7 @@ mod tests {
     use super::*;
     use crate::fixtures::step_run as run;
     use crate::model::Validity;
+    use crate::simulations::{chance, close, normal, share};
 
     #[test]
     fn ratios_are_paired_by_block_and_averaged_on_a_log_scale() {
@@ -97,6 +113,49 @@ mod tests {
             let (a, b): (Vec<_>, Vec<_>) = (1..).zip(&rates).map(|(n, (a, b))| (run(n, *a), run(n, *b))).unzip();
             let product = ratio_of_runs(&a, &b).unwrap().value * ratio_of_runs(&b, &a).unwrap().value;
             prop_assert!((product - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_interval_of_several_steps_is_that_of_the_blocks_geometric_means() {
+        // All ratios are 1 % lower, as they are, 1 % higher: three observations whose logs are known.
+        let centre = (0.69_f64 * 0.72 * 0.84).cbrt();
+        let of_step = |value: f64| Ratio {
+            blocks: (1..).zip([0.99, 1.0, 1.01].map(|factor| factor * value)).collect(),
+            ..ratio_of_blocks(vec![(1, value)]).unwrap()
+        };
+        let steps = [0.69, 0.72, 0.84].map(of_step);
+        let logs: Vec<f64> = [0.99, 1.0, 1.01].iter().map(|factor: &f64| (factor * centre).ln()).collect();
+        let expected = Estimate::of_mean(&logs).unwrap().interval(0.95).exp();
+        let interval = interval_of_steps(&steps.each_ref()).unwrap();
+        close(interval.low, expected.low, 1e-9);
+        close(interval.high, expected.high, 1e-9);
+        let mut others = steps.clone();
+        others[0].blocks.pop();
+        assert_eq!(interval_of_steps(&others.each_ref()), None, "not all have the same blocks");
+    }
+
+    #[test]
+    fn the_interval_holds_the_truth_though_steps_share_their_blocks_and_scatter_unequally() {
+        // Six steps whose true ratios differ; a block moves all of them together, and each by
+        // itself, one far more than others.
+        const STUDIES: u64 = 4_000;
+        let truth = |step: u64| 0.02 * step as f64;
+        let of_step = |study: u64, step: u64, blocks: u64| {
+            let log = |block: u64| {
+                let own = 0.01 * (1 + step * step) as f64 * normal(study, 100 * step + block + 100);
+                truth(step) + 0.03 * normal(study, block) + own
+            };
+            let blocks = (0..blocks).map(|block| (block as u32, log(block).exp())).collect();
+            Ratio { value: 1.0, blocks, bound: None, inference: None }
+        };
+        let centre = ((0..6).map(truth).sum::<f64>() / 6.0).exp();
+        for blocks in [3, 5, 10] {
+            let covered = share(STUDIES, |study| {
+                let ratios: Vec<Ratio> = (0..6).map(|step| of_step(study, step, blocks)).collect();
+                interval_of_steps(&ratios.iter().collect::<Vec<_>>()).unwrap().contains(centre)
+            });
+            close(covered, 0.95, chance(0.95, STUDIES));
         }
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     fn verdict(base_writes: u64, queries: u64, writes: u64) -> Option<Verdict> {
-        findings(base_writes, queries, writes).workloads[0].steps[1].variants[1].verdict
+        findings(base_writes, queries, writes).workloads[0].steps[1].variants[1].to_base.verdict
     }
 
     #[test]

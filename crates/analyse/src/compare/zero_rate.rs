@@ -45,7 +45,7 @@ fn zero_blocks(runs: &[StepRun]) -> Vec<u32> {
 pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
     let of_variant = |variant: &VariantStep| {
         let zero = zero_blocks(&variant.runs);
-        let code = match variant.zero_rates.stalled.is_empty() {
+        let code = match variant.to_base.zero_rates.stalled.is_empty() {
             _ if zero.is_empty() => return None,
             _ if variant.variant == base && step.variants.len() > 1 => Code::BaseStalled,
             true => Code::ZeroRate,
@@ -64,7 +64,7 @@ fn some(blocks: &[u32]) -> Option<&[u32]> {
 /// What a comparison says above its table.
 pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
     let of_step = |step: &ComparedStep| {
-        let found = step.zero_rates.as_ref()?;
+        let found = Some(&step.to_base.zero_rates).filter(|found| !found.is_empty())?;
         let notice = match some(&found.stalled) {
             Some(blocks) => {
                 Notice::new(Code::NewAnsweredNothing).with("blocks", blocks).with("of", found.blocks)
@@ -72,7 +72,7 @@ pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
             None => Notice::new(Code::BaseAnsweredNothing),
         };
         let notice = notice.at(&step.step).with_some("base_blocks", some(&found.base_stalled));
-        Some(notice.with_some("ratio", step.ratio))
+        Some(notice.with_some("ratio", step.to_base.value()))
     };
     steps.iter().filter_map(of_step).collect()
 }

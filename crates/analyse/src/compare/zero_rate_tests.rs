@@ -32,8 +32,11 @@ fn a_variant_that_stood_still_in_blocks_is_stalled_whatever_the_others_say() {
             (0..5).map(|n| (100_000 + n, if n == 3 { 0 } else { rate + n })).collect();
         let findings = found(&blocks);
         let step = step(&findings);
-        assert_eq!((step.verdict, step.zero_rates.stalled.as_slice()), (Some(Verdict::Stalled), &[4][..]));
-        assert_eq!(step.ratio.as_ref().unwrap().blocks.len(), 4);
+        assert_eq!(
+            (step.to_base.verdict, step.to_base.zero_rates.stalled.as_slice()),
+            (Some(Verdict::Stalled), &[4][..])
+        );
+        assert_eq!(step.to_base.ratio.as_ref().unwrap().blocks.len(), 4);
     }
     let findings = found(&STILL);
     assert_snapshot!(shown_all(&notices(&findings.workloads[0].steps[0], "a")), @"stalled [b l.i0] blocks: [2,5], of: 5");
@@ -43,8 +46,15 @@ fn a_variant_that_stood_still_in_blocks_is_stalled_whatever_the_others_say() {
 fn a_variant_that_never_answered_is_stalled_and_not_invalid() {
     let findings = found(&[(100_000, 0), (100_000, 0), (100_000, 0)]);
     let step = step(&findings);
-    assert_eq!((step.verdict, step.ratio.is_none(), step.rate), (Some(Verdict::Stalled), true, Some(0.0)));
-    assert_eq!(self::step(&found(&[(100_000, 0)])).verdict, Some(Verdict::Stalled), "one block is enough");
+    assert_eq!(
+        (step.to_base.verdict, step.to_base.ratio.is_none(), step.rate),
+        (Some(Verdict::Stalled), true, Some(0.0))
+    );
+    assert_eq!(
+        self::step(&found(&[(100_000, 0)])).to_base.verdict,
+        Some(Verdict::Stalled),
+        "one block is enough"
+    );
 }
 
 #[test]
@@ -52,19 +62,19 @@ fn against_a_base_that_stood_still_nothing_is_faster_or_the_same() {
     let blocks = |rate: u64| {
         (0..6).map(|n| (if n == 2 { 0 } else { 100_000 + n }, rate + n)).collect::<Vec<(u64, u64)>>()
     };
-    assert_eq!(step(&found(&blocks(200_000))).verdict, Some(Verdict::Undecided));
-    assert_eq!(step(&found(&blocks(100_000))).verdict, Some(Verdict::Undecided));
-    assert_eq!(step(&found(&blocks(50_000))).verdict, Some(Verdict::Slower));
+    assert_eq!(step(&found(&blocks(200_000))).to_base.verdict, Some(Verdict::Undecided));
+    assert_eq!(step(&found(&blocks(100_000))).to_base.verdict, Some(Verdict::Undecided));
+    assert_eq!(step(&found(&blocks(50_000))).to_base.verdict, Some(Verdict::Slower));
     let findings = found(&blocks(100_000));
     assert_snapshot!(shown_all(&notices(&findings.workloads[0].steps[0], "a")), @"base-stalled [a l.i0] blocks: [3], of: 6");
-    assert_eq!(step(&found(&[(0, 0), (0, 0)])).verdict, Some(Verdict::Undecided));
+    assert_eq!(step(&found(&[(0, 0), (0, 0)])).to_base.verdict, Some(Verdict::Undecided));
 }
 
 #[test]
 fn a_comparison_of_pairs_says_it_above_its_table() {
     let run = run_of_pairs("x", &STILL);
     let found = compared(&run, &run);
-    assert_eq!(found.steps[0].verdict, Some(Verdict::Stalled));
+    assert_eq!(found.steps[0].to_base.verdict, Some(Verdict::Stalled));
     let note = shown_all(&found.notes);
     assert!(note.starts_with("new-answered-nothing [l.i0] blocks: [2,5], of: 5, ratio: 1."), "{note}");
     assert!(found.ratios.is_none(), "a mean over steps would leave the zero_rates out");
@@ -76,7 +86,7 @@ fn a_comparison_of_pairs_says_it_above_its_table() {
 #[test]
 fn of_two_runs_the_one_that_stood_still_in_more_of_its_blocks_has_stalled() {
     let word = |base: &[(u64, u64)], new: &[(u64, u64)]| {
-        compared(&run_of_pairs("x", base), &run_of_pairs("y", new)).steps[0].verdict
+        compared(&run_of_pairs("x", base), &run_of_pairs("y", new)).steps[0].to_base.verdict
     };
     let calm = [(100_000, 100_000), (100_100, 100_100), (99_900, 99_900), (100_000, 100_050)];
     assert_eq!(word(&calm, &calm), Some(Verdict::Same));
@@ -87,18 +97,14 @@ fn of_two_runs_the_one_that_stood_still_in_more_of_its_blocks_has_stalled() {
 }
 
 #[test]
-fn a_group_counts_no_step_with_a_standstill() {
-    let member = |rate: u64| {
-        let mut step = load_step(rate);
-        step.spec.groups = [("2024".to_owned(), "reads".to_owned())].into();
-        step
+fn a_step_with_a_standstill_is_not_counted_among_others() {
+    let is_counted = |in_block_2: u64| {
+        let findings = analyse(&run_of_pairs("r", &[(100, 300), (100, in_block_2), (100, 300)]));
+        let step = &findings.workloads[0].steps[0];
+        let found = &step.variants[1];
+        step.is_counted("b", &found.to_base.zero_rates, found.to_base.verdict)
     };
-    let cells = [(100, 300), (100, 0), (100, 300)]
-        .into_iter()
-        .zip(1..)
-        .flat_map(|((a, b), block)| [cell(block, "a", vec![member(a)]), cell(block, "b", vec![member(b)])]);
-    let group = &analyse(&run(&["a", "b"], 3, cells.collect())).workloads[0].groups[0];
-    assert_eq!((group.steps.is_empty(), group.without.as_slice()), (true, &["l.i0".to_owned()][..]));
+    assert_eq!((is_counted(0), is_counted(300)), (false, true));
 }
 
 #[test]

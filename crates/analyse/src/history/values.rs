@@ -140,7 +140,7 @@ fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measur
         Measure::Rate if stood.next().is_some() => Some(0.0),
         Measure::Rate => geometric_mean(&valid(&variant.runs).map(|run| run.rate).collect::<Vec<_>>()),
         Measure::Ratio if stood.any(|run| base_ran(run.block)) => Some(0.0),
-        Measure::Ratio => variant.ratio.as_ref().map(|ratio| ratio.value),
+        Measure::Ratio => variant.to_base.value(),
     }
 }
 

@@ -4,9 +4,7 @@ use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::model::notice::Notice;
-use crate::model::steps::{PercentileRatio, ZeroRates};
-use crate::model::undecided::Undecided;
-use crate::model::verdict::{Decided, ForeignLoad, Inference, Verdict};
+use crate::model::steps::StepComparison;
 use crate::statistics::describe::Group;
 
 #[derive(Debug, Clone, Copy)]
@@ -56,45 +54,24 @@ pub struct ComparedStep {
     /// operations.
     pub base_p99_us: Option<u64>,
     pub new_p99_us: Option<u64>,
-    /// New's 99th percentile ÷ base's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub p99: Option<PercentileRatio>,
+    /// New against base; of two runs the ratio has no blocks.
+    #[serde(flatten)]
+    pub to_base: StepComparison,
     /// Blocks of each side that are in no comparison, and why.
     pub base_left_out: Vec<Exclusion>,
     pub new_left_out: Vec<Exclusion>,
     /// Blocks that the ratio is made of: pairs, or the valid blocks of base and new.
     pub base_blocks: usize,
     pub new_blocks: usize,
-    /// Ratio of each block, as (block, ratio); none for two runs.
-    #[serde(skip)]
-    pub ratios: Vec<(u32, f64)>,
-    /// New ÷ base: geometric mean over pairs, or ratio of the geometric means.
-    pub ratio: Option<f64>,
-    /// `None` when a side has one block only.
-    pub inference: Option<Inference>,
-    /// `None` for one block and for a step that one of the two did not run.
-    pub verdict: Option<Verdict>,
-    /// Why it is undecided, where more blocks would not decide it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub undecided: Option<Undecided>,
     /// New did not keep the background rate that base kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub target_missed: bool,
-    /// Blocks that are in no ratio because one of the two answered nothing in them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub zero_rates: Option<ZeroRates>,
-    /// `None` where what other programs took changes no verdict.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub foreign_load: Option<ForeignLoad>,
     /// The rate is the plan's, and base kept it: no rate shows which of the two is quicker.
     #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed_rate: bool,
     /// New did not keep the schedule that base kept.
     #[serde(skip)]
     pub schedule_missed: bool,
-    /// At which look at a run with a budget it was reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Decided>,
 }
 
 /// A block of one side whose figures of a step are not compared.

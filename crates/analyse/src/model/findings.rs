@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::failure::Failure;
-use crate::model::group_findings::GroupFindings;
 use crate::model::notice::Notice;
 use crate::model::published::PublishedComparison;
 use crate::model::steps::{StepFindings, VariantStep};
@@ -179,9 +178,6 @@ pub struct WorkloadFindings {
     pub follows: String,
     pub options: Map<String, Value>,
     pub deviations: Vec<Deviation>,
-    /// Ratios over groups of steps; empty where the steps belong to none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<GroupFindings>,
     pub steps: Vec<StepFindings>,
 }
 
@@ -206,8 +202,9 @@ impl WorkloadFindings {
     /// there is no ratio.
     pub fn most_ratio_blocks(&self, base: &str) -> usize {
         let variants = self.steps.iter().flat_map(|step| &step.variants);
-        let ratios =
-            variants.filter(|variant| variant.variant != base).filter_map(|variant| variant.ratio.as_ref());
+        let ratios = variants
+            .filter(|variant| variant.variant != base)
+            .filter_map(|variant| variant.to_base.ratio.as_ref());
         ratios.map(|ratio| ratio.blocks.len()).max().unwrap_or(0)
     }
 }

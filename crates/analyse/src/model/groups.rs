@@ -22,8 +22,6 @@ type Ratios = (fn(&RelativeMetrics) -> &dyn Figures, fn(&mut RelativeMetrics) ->
 pub struct MetricGroup {
     /// Its key in JSON.
     pub name: &'static str,
-    /// Before the names of its columns in CSV.
-    pub csv_prefix: &'static str,
     /// In the order of the fields.
     pub metrics: &'static [Metric],
     /// `None` where it was not sampled.
@@ -37,28 +35,24 @@ impl MetricGroup {
     pub const ALL: &'static [Self] = &[
         Self {
             name: "metrics",
-            csv_prefix: "",
             metrics: MetricRow::METRICS,
             of: |run| Some(&run.metrics),
             relative: Some((|ratios| &ratios.metrics, |ratios| &mut ratios.metrics)),
         },
         Self {
             name: "efficiency",
-            csv_prefix: "",
             metrics: Efficiency::METRICS,
             of: |run| Some(&run.efficiency),
             relative: Some((|ratios| &ratios.efficiency, |ratios| &mut ratios.efficiency)),
         },
         Self {
             name: "cost",
-            csv_prefix: "",
             metrics: Cost::METRICS,
             of: |run| Some(&run.cost),
             relative: Some((|ratios| &ratios.cost, |ratios| &mut ratios.cost)),
         },
         Self {
             name: "device",
-            csv_prefix: "device_",
             metrics: DeviceLoad::METRICS,
             of: |run| Some(run.device.as_ref()?),
             relative: None,

@@ -7,7 +7,6 @@ mod difference;
 mod execution;
 pub(crate) mod failure;
 mod findings;
-mod group_findings;
 mod groups;
 mod notice;
 mod published;
@@ -29,7 +28,6 @@ pub use failure::Failure;
 pub use findings::{
     Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
-pub use group_findings::GroupFindings;
 pub use groups::{MetricGroup, RelativeMetrics};
 pub use notice::{
     BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
@@ -42,7 +40,8 @@ pub use step_run::{
     ServerEventKind, StatementResult, StepRun, TooFewOperations, Validity,
 };
 pub use steps::{
-    ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepFindings, VariantStep, ZeroRates,
+    ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepComparison, StepFindings, VariantStep,
+    ZeroRates,
 };
 pub use undecided::Undecided;
 pub use verdict::{

@@ -10,7 +10,7 @@ use crate::model::cost_breakdown::CostBreakdown;
 use crate::model::groups::RelativeMetrics;
 use crate::model::step_run::{Latency, StepRun};
 use crate::model::undecided::Undecided;
-use crate::model::verdict::{Decided, Effect, ForeignLoad, LEVEL, Ratio, Verdict};
+use crate::model::verdict::{Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Verdict};
 use crate::statistics::kendall::Trend;
 
 #[derive(Debug, Clone, Serialize)]
@@ -63,6 +63,15 @@ impl StepFindings {
         Some(parts.join("."))
     }
 
+    /// Whether a ratio of this variant is counted among those of other steps: one that leaves out
+    /// rates of zero would make the mean better than the variant, and one of rates that the plan
+    /// gives is none.
+    pub fn is_counted(&self, variant: &str, zero_rates: &ZeroRates, verdict: Option<Verdict>) -> bool {
+        let has_pace = self.variant(variant).is_some_and(|found| self.pace(found).is_some());
+        let is_fixed_rate = has_pace && matches!(verdict, Some(Verdict::Paced | Verdict::Missed));
+        zero_rates.is_empty() && !is_fixed_rate
+    }
+
     /// What a variant of this name did, block by block; nothing where it is none of the step's.
     pub fn runs_of(&self, name: &str) -> &[StepRun] {
         self.variant(name).map_or(&[], |variant| &variant.runs)
@@ -79,21 +88,13 @@ pub struct VariantStep {
     pub cut_off: bool,
     pub rate_min: Option<f64>,
     pub rate_max: Option<f64>,
-    /// Against the base, paired by block.
-    pub ratio: Option<Ratio>,
-    /// The ratio on each machine of a fleet; `None` where fewer than two have one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by_machine: Option<ByMachine>,
     /// Response times of the headline operations of all valid blocks together; `None` where none
     /// was timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// The 99th percentile against the base's; `None` for the base itself, and without a block in
-    /// which both had 100 operations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub p99: Option<PercentileRatio>,
-    /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
-    pub cost_breakdown: Option<CostBreakdown>,
+    /// It against the base; of the base itself a ratio of 1 and nothing else.
+    #[serde(flatten)]
+    pub to_base: StepComparison,
     /// What else is not like the base's; nothing for the base itself.
     #[serde(skip_serializing_if = "RatioContext::is_empty")]
     pub context: RatioContext,
@@ -103,26 +104,6 @@ pub struct VariantStep {
     /// Of executions of their own, by block; empty unless the plan asks for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executed_plans: Vec<ExecutedPlan>,
-    /// All metrics against the base; `None` for the base itself and without a block in which both
-    /// are valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub relative: Option<RelativeMetrics>,
-    /// Blocks that are in no ratio because one of the two answered nothing in them.
-    #[serde(skip_serializing_if = "ZeroRates::is_empty")]
-    pub zero_rates: ZeroRates,
-    /// `None` where what other programs took changes no verdict.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub foreign_load: Option<ForeignLoad>,
-    /// `None` for the base itself, for one block unless it says enough, and for a step that did not
-    /// run.
-    pub verdict: Option<Verdict>,
-    /// Why it is undecided, where more blocks would not decide it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub undecided: Option<Undecided>,
-    /// At which look the verdict was reached; `None` for a run without a budget and for what is
-    /// undecided.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Decided>,
     /// Whether the rate rises or falls from block to block; `None` for fewer than three valid
     /// blocks.
     pub drift: Option<Trend>,
@@ -134,6 +115,52 @@ pub struct VariantStep {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_missed_blocks: Vec<u32>,
     pub runs: Vec<StepRun>,
+}
+
+/// What is said of a variant in a step against a base.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct StepComparison {
+    /// Variant ÷ base: paired by block, or of two runs that of the geometric means.
+    pub ratio: Option<Ratio>,
+    /// The ratio on each machine of a fleet; `None` where fewer than two have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_machine: Option<ByMachine>,
+    /// The 99th percentile against the base's; `None` without a block in which both had 100
+    /// operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99: Option<PercentileRatio>,
+    /// What the ratio is made of; `None` where CPU was not sampled.
+    pub cost_breakdown: Option<CostBreakdown>,
+    /// All metrics against the base; `None` without a block in which both are valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relative: Option<RelativeMetrics>,
+    /// Blocks that are in no ratio because one of the two answered nothing in them.
+    #[serde(skip_serializing_if = "ZeroRates::is_empty")]
+    pub zero_rates: ZeroRates,
+    /// `None` where what other programs took changes no verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign_load: Option<ForeignLoad>,
+    /// `None` for one block unless it says enough, and for a step that one of the two did not run.
+    pub verdict: Option<Verdict>,
+    /// Why it is undecided, where more blocks would not decide it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<Undecided>,
+    /// At which look the verdict was reached; `None` for a run without a budget and for what is
+    /// undecided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Decided>,
+}
+
+impl StepComparison {
+    /// The ratio alone.
+    pub fn value(&self) -> Option<f64> {
+        Some(self.ratio.as_ref()?.value)
+    }
+
+    /// What the blocks say of the ratio beyond its value.
+    pub fn inference(&self) -> Option<&Inference> {
+        self.ratio.as_ref()?.inference.as_ref()
+    }
 }
 
 /// A ratio by the machines that have measured its blocks.

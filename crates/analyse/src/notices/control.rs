@@ -9,7 +9,7 @@ pub(crate) fn notice<'a>(
 ) -> Option<Notice> {
     let again = again?;
     let differs = |step: &&StepFindings| {
-        let verdict = step.variant(again).and_then(|found| found.verdict);
+        let verdict = step.variant(again).and_then(|found| found.to_base.verdict);
         matches!(verdict, Some(Verdict::Faster | Verdict::Slower | Verdict::Missed | Verdict::Stalled))
     };
     let places: Vec<String> = steps.filter(differs).map(|step| step.name.clone()).collect();
@@ -46,8 +46,8 @@ mod tests {
     fn a_base_that_differs_from_itself_is_warned_of_and_is_no_part_of_the_family_of_the_others() {
         let findings = with_again([105_000, 94_600, 115_400, 105_100]);
         let step = &findings.workloads[0].steps[0];
-        assert_eq!(step.variants[1].verdict, Some(Verdict::Faster));
-        let inference = step.variants[2].ratio.as_ref().unwrap().inference.as_ref().unwrap();
+        assert_eq!(step.variants[1].to_base.verdict, Some(Verdict::Faster));
+        let inference = step.variants[2].to_base.ratio.as_ref().unwrap().inference.as_ref().unwrap();
         assert_eq!(inference.q_difference, inference.p_difference, "the only comparison of its family");
         let warning = &texts(&findings).into_iter().find(|text| text.starts_with("control-differs")).unwrap();
         assert_snapshot!(warning, @"control-differs [l.i0] again: a~again");

@@ -14,7 +14,7 @@ fn two() -> Run {
 }
 
 fn ratios(findings: &Findings) -> Vec<f64> {
-    findings.workloads[0].steps[0].variants.iter().filter_map(|v| Some(v.ratio.as_ref()?.value)).collect()
+    findings.workloads[0].steps[0].variants.iter().filter_map(|v| v.to_base.value()).collect()
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_recorded_run_gives_its_rates_ratios_percentiles_and_costs() {
     let findings = analyse(&write_run(folder.path()).unwrap());
     let [base, wal] = findings.workloads[0].steps[0].variants.as_slice() else { panic!("two variants") };
     assert_eq!((base.rate, wal.rate, wal.rate_min), (Some(15_000.0), Some(21_000.0), Some(12_000.0)));
-    let ratio = wal.ratio.as_ref().unwrap();
+    let ratio = wal.to_base.ratio.as_ref().unwrap();
     assert_eq!(ratio.blocks, [(1, 1.2), (2, 1.5)]);
     assert!((ratio.value - (1.2_f64 * 1.5).sqrt()).abs() < 1e-12);
     let run = &wal.runs[0];
@@ -163,6 +163,6 @@ fn another_base_turns_the_ratios_round() {
     let folder = tempfile::tempdir().unwrap();
     let run = write_run(folder.path()).unwrap();
     let findings = analyse_with(&run, &Choices { base: Some("wal".to_owned()) }).unwrap();
-    let ratio = findings.workloads[0].steps[0].variants[0].ratio.as_ref().unwrap();
+    let ratio = findings.workloads[0].steps[0].variants[0].to_base.ratio.as_ref().unwrap();
     assert!((ratio.value - 1.0 / (1.2_f64 * 1.5).sqrt()).abs() < 1e-12);
 }

@@ -103,7 +103,8 @@ fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(),
     if let Some(message) = broken {
         return Err(ExitError::new(SLOWER, message));
     }
-    let says_nothing = |step: &ComparedStep| step.ratio.is_none() && step.verdict != Some(Verdict::Stalled);
+    let says_nothing =
+        |step: &ComparedStep| step.to_base.ratio.is_none() && step.to_base.verdict != Some(Verdict::Stalled);
     if comparison.steps.iter().all(says_nothing) {
         let why = first_left_out(comparison).map_or_else(String::new, |why| format!("; {why}"));
         return Err(ExitError::usage(format!(
@@ -120,13 +121,15 @@ fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(),
 fn is_failure(step: &ComparedStep, fail_on: FailOn, gate: &[Gate]) -> bool {
     let by_rate = gate.contains(&Gate::Rate) && fails(step, fail_on);
     // Steps without a percentile, as an index build, have nothing to fail by.
-    by_rate || gate.contains(&Gate::P99) && step.p99.as_ref().is_some_and(|p99| is_bad(p99.verdict, fail_on))
+    by_rate
+        || gate.contains(&Gate::P99)
+            && step.to_base.p99.as_ref().is_some_and(|p99| is_bad(p99.verdict, fail_on))
 }
 
 /// A background rate or a schedule that base kept and new did not is a regression, whatever the
 /// concurrent queries gained; so is a block in which new answered nothing.
 fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
-    is_bad(step.verdict, fail_on) || step.target_missed && fail_on != FailOn::Never
+    is_bad(step.to_base.verdict, fail_on) || step.target_missed && fail_on != FailOn::Never
 }
 
 fn is_bad(verdict: Option<Verdict>, fail_on: FailOn) -> bool {
@@ -139,7 +142,9 @@ fn is_bad(verdict: Option<Verdict>, fail_on: FailOn) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{ComparedSide, Exclusion, ExclusionKind, Notice, PercentileRatio, Ratio};
+    use dbdyno_analyse::{
+        ComparedSide, Exclusion, ExclusionKind, Notice, PercentileRatio, Ratio, StepComparison,
+    };
 
     use super::*;
     use crate::exit::USAGE;
@@ -153,8 +158,6 @@ mod tests {
 
     fn step(verdict: Option<Verdict>, target_missed: bool) -> ComparedStep {
         ComparedStep {
-            foreign_load: None,
-            undecided: None,
             workload: String::new(),
             step: "qr100".to_owned(),
             rate_label: String::new(),
@@ -164,20 +167,18 @@ mod tests {
             new_rate: None,
             base_p99_us: None,
             new_p99_us: None,
-            p99: None,
             base_left_out: Vec::new(),
             new_left_out: Vec::new(),
             base_blocks: 3,
             new_blocks: 3,
-            ratios: Vec::new(),
-            ratio: Some(1.0),
-            inference: None,
-            verdict,
+            to_base: StepComparison {
+                ratio: Some(Ratio { value: 1.0, blocks: Vec::new(), bound: None, inference: None }),
+                verdict,
+                ..StepComparison::default()
+            },
             target_missed,
-            zero_rates: None,
             is_fixed_rate: false,
             schedule_missed: false,
-            decided: None,
         }
     }
 
@@ -211,7 +212,9 @@ mod tests {
         let ratio = Ratio { value: 1.3, blocks: Vec::new(), bound: None, inference: None };
         let with = |verdict| {
             let p99 = Some(PercentileRatio { ratio: ratio.clone(), verdict: Some(verdict) });
-            comparison(vec![ComparedStep { p99, ..step(Some(Verdict::Same), false) }])
+            let mut step = step(Some(Verdict::Same), false);
+            step.to_base.p99 = p99;
+            comparison(vec![step])
         };
         let code = |of: &Comparison, fail_on, gate: &[Gate]| {
             status(of, fail_on, gate).map_or_else(|ended| ended.code, |()| 0)
@@ -234,7 +237,8 @@ mod tests {
         assert_eq!(codes(Verdict::Missed), [SLOWER, SLOWER, 0]);
         assert_eq!(codes(Verdict::Paced), [0, SLOWER, 0]);
         assert_eq!(codes(Verdict::Same), [0, 0, 0]);
-        let without_a_ratio = ComparedStep { ratio: None, ..step(Some(Verdict::Stalled), false) };
+        let mut without_a_ratio = step(Some(Verdict::Stalled), false);
+        without_a_ratio.to_base.ratio = None;
         assert_eq!(code(&comparison(vec![without_a_ratio]), FailOn::Slower), SLOWER);
     }
 
@@ -270,8 +274,8 @@ mod tests {
             ended.message.unwrap().starts_with("b went wrong in more of its blocks than a: qr100, block 2")
         );
         assert_eq!(code(&two_runs(3), FailOn::Slower), 0);
-        let nothing =
-            comparison(vec![ComparedStep { ratio: None, verdict: Some(Verdict::Invalid), ..broken }]);
+        let to_base = StepComparison { verdict: Some(Verdict::Invalid), ..StepComparison::default() };
+        let nothing = comparison(vec![ComparedStep { to_base, ..broken }]);
         assert_eq!(code(&nothing, FailOn::Slower), SLOWER);
         let ended = status(&nothing, FailOn::Never, &[Gate::Rate]).unwrap_err();
         assert_eq!(ended.code, USAGE);

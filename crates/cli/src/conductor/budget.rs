@@ -112,7 +112,7 @@ fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) 
     let verdicts: Vec<Verdict> = steps
         .flat_map(|step| &step.variants)
         .filter(|variant| again != Some(variant.variant.as_str()))
-        .filter_map(|variant| variant.verdict)
+        .filter_map(|variant| variant.to_base.verdict)
         .collect();
     let open = verdicts.iter().filter(|verdict| **verdict == Verdict::Undecided).count();
     let found =

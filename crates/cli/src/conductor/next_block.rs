@@ -34,8 +34,8 @@ pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
         for step in &workload.steps {
             for variant in &step.variants {
                 let is_again = findings.run.again.as_ref() == Some(&variant.variant);
-                let is_open =
-                    variant.verdict == Some(Verdict::Undecided) && variant.zero_rates.base_stalled.is_empty();
+                let is_open = variant.to_base.verdict == Some(Verdict::Undecided)
+                    && variant.to_base.zero_rates.base_stalled.is_empty();
                 if is_open && !is_again {
                     open.insert((variant.variant.clone(), workload.name.clone(), step.name.clone()));
                 }
@@ -98,7 +98,7 @@ pub(super) fn shows(findings: &Findings, open: &Open, left: Duration, each: Dura
     for (variant, workload, step) in open {
         let of_workload = findings.workloads.iter().find(|found| found.name == *workload)?;
         let step = of_workload.steps.iter().find(|found| found.name == *step)?;
-        let ratio = step.variant(variant)?.ratio.as_ref()?;
+        let ratio = step.variant(variant)?.to_base.ratio.as_ref()?;
         let Some(paired) = ratio.inference.as_ref().and_then(|inference| inference.paired.as_ref()) else {
             continue;
         };

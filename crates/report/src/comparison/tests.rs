@@ -1,7 +1,7 @@
 //! Comparisons of the fixture in each of their formats.
 
 use dbdyno_analyse::statistics::describe::group;
-use dbdyno_analyse::{Code, ComparedSide, Exclusion, ExclusionKind, Notice};
+use dbdyno_analyse::{Code, ComparedSide, Exclusion, ExclusionKind, Notice, StepComparison};
 
 use super::*;
 use crate::fixture;
@@ -34,36 +34,31 @@ pub(super) fn comparison() -> Comparison {
     let step = |step: &dbdyno_analyse::StepFindings| {
         let (base, new) = (&step.variants[0], &step.variants[1]);
         ComparedStep {
-            foreign_load: None,
             workload: workload.name.clone(),
             step: step.name.clone(),
             rate_label: step.rate_label.clone(),
             less_is_better: false,
             margin: 0.02,
-            ratios: Vec::new(),
             target_missed: false,
-            undecided: None,
-            zero_rates: None,
             is_fixed_rate: false,
             schedule_missed: false,
-            decided: None,
             base_left_out: Vec::new(),
             new_left_out: left_out_of(step.name.as_str()),
             base_rate: base.rate,
             new_rate: new.rate,
             base_p99_us: base.latency.as_ref().and_then(dbdyno_analyse::Latency::known_p99_us),
             new_p99_us: new.latency.as_ref().and_then(dbdyno_analyse::Latency::known_p99_us),
-            p99: new.p99.clone(),
             base_blocks: 3,
             new_blocks: 3,
-            ratio: new.ratio.as_ref().map(|ratio| ratio.value),
-            inference: new.ratio.as_ref().and_then(|ratio| ratio.inference.clone()),
-            verdict: new.verdict.or(Some(Verdict::Invalid)),
+            to_base: StepComparison {
+                verdict: new.to_base.verdict.or(Some(Verdict::Invalid)),
+                ..new.to_base.clone()
+            },
         }
     };
     let steps: Vec<ComparedStep> = workload.steps.iter().skip(4).map(step).collect();
     let notes = vec![Notice::new(Code::DebugBuildCompared)];
-    let ratios = group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>());
+    let ratios = group(&steps.iter().filter_map(|step| step.to_base.value()).collect::<Vec<_>>());
     Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, ratios, steps }
 }
 
@@ -120,7 +115,7 @@ fn rates_of_different_units_have_theirs_in_a_column() {
 #[test]
 fn steps_that_missed_their_target_are_counted_where_there_are_some() {
     let mut comparison = comparison();
-    comparison.steps[1].verdict = Some(Verdict::Missed);
+    comparison.steps[1].to_base.verdict = Some(Verdict::Missed);
     assert_eq!(
         answer(&comparison),
         "Steps: 1 slower, 0 faster, 0 same, 1 missed, 2 undecided, 2 invalid. p99: 0 slower, 0 faster, 0 same, 4 undecided."
@@ -183,7 +178,7 @@ fn a_program_gets_everything_unrounded() {
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert!(text.starts_with("{\n  \"schema\": 1,\n  \"base\""), "{text}");
     assert_eq!(value["steps"][0]["verdict"], "undecided");
-    assert_eq!(value["steps"][0]["inference"]["q_difference"], 0.123);
+    assert_eq!(value["steps"][0]["ratio"]["inference"]["q_difference"], 0.123);
     let (invalid, left_out) = (&value["steps"][3], &value["steps"][3]["new_left_out"][0]);
     assert_eq!(
         (&invalid["new_rate"], invalid["base_left_out"].as_array().map(Vec::len)),
@@ -219,7 +214,7 @@ fn the_ratio_of_one_step_is_no_group() {
 
 #[test]
 fn ci_gets_a_test_case_a_step_and_comments_have_an_end() {
-    let slower = |step: &ComparedStep| step.verdict == Some(Verdict::Slower);
+    let slower = |step: &ComparedStep| step.to_base.verdict == Some(Verdict::Slower);
     insta::assert_snapshot!(comparison_junit(&comparison(), slower), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuite name="dbdyno compare: &lt;b&gt;&amp;&quot; against rollback" tests="6" failures="1">
@@ -241,7 +236,7 @@ fn ci_gets_a_test_case_a_step_and_comments_have_an_end() {
         text.len()
     );
     for step in &mut long.steps {
-        step.verdict = Some(Verdict::Same);
+        step.to_base.verdict = Some(Verdict::Same);
     }
     let text = comparison_markdown(&long);
     assert!(fits(&text) && text.contains("2,000 of 2,000 steps are not shown."), "{}", text.len());

@@ -15,7 +15,7 @@ const REPORTED: usize = 3;
 pub(super) fn grid(step: &StepFindings) -> Table {
     let mut grid = table("cost-breakdown");
     for variant in &step.variants {
-        for part in variant.cost_breakdown.iter().flat_map(|cost_breakdown| &cost_breakdown.parts) {
+        for part in variant.to_base.cost_breakdown.iter().flat_map(|cost_breakdown| &cost_breakdown.parts) {
             grid.push(row(variant, part));
         }
         context_rows(variant).into_iter().for_each(|row| grid.push(row));
@@ -91,9 +91,9 @@ pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
     let steps = workload.steps.iter();
     let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
     let mut found: Vec<(f64, String)> = variants
-        .filter(|(_, variant)| matches!(variant.verdict, Some(Verdict::Faster | Verdict::Slower)))
+        .filter(|(_, variant)| matches!(variant.to_base.verdict, Some(Verdict::Faster | Verdict::Slower)))
         .filter_map(|(step, variant)| {
-            let ratio = variant.ratio.as_ref()?.value;
+            let ratio = variant.to_base.value()?;
             Some((ratio.ln().abs(), explanation(step, variant, ratio)?))
         })
         .collect();
@@ -103,7 +103,7 @@ pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
 
 /// `None` where nothing is known to differ but the rate.
 fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option<String> {
-    let causes = variant.cost_breakdown.as_ref().map(causes);
+    let causes = variant.to_base.cost_breakdown.as_ref().map(causes);
     let context = context(&variant.context);
     if causes.is_none() && context.is_empty() {
         return None;

@@ -11,7 +11,8 @@ use crate::words::{TIMES_TABLE, table};
 
 /// Response times of the headline operations of several steps, a row a variant.
 pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
-    let has_ratios = steps.iter().flat_map(|step| &step.variants).any(|variant| variant.p99.is_some());
+    let has_ratios =
+        steps.iter().flat_map(|step| &step.variants).any(|variant| variant.to_base.p99.is_some());
     let ratio = if has_ratios { " p99 ÷ base: geometric mean over the blocks." } else { "" };
     let note = format!(
         "Response time of each step's headline operation: all clients and all valid blocks together.{ratio}"
@@ -23,7 +24,7 @@ pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
             let Some(latency) = &variant.latency else { continue };
             let mut row = vec![Cell::from(step.name.as_str()), Cell::from(variant.variant.as_str())];
             row.extend(figures_of(latency).into_iter().map(Cell::from));
-            row.extend(has_ratios.then(|| variant.p99.as_ref().map_or(Cell::from(""), p99_ratio)));
+            row.extend(has_ratios.then(|| variant.to_base.p99.as_ref().map_or(Cell::from(""), p99_ratio)));
             grid.push(row);
         }
     }

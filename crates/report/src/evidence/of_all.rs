@@ -37,7 +37,7 @@ fn of_metric(steps: &[&StepFindings], base: &str, group: &MetricGroup, metric: &
     };
     let relative = |variant: &VariantStep| {
         let (of, _) = group.relative?;
-        of(variant.relative.as_ref()?).value(metric)
+        of(variant.to_base.relative.as_ref()?).value(metric)
     };
     let variants: Vec<&str> = steps
         .first()

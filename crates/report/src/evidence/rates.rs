@@ -37,11 +37,11 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
     if blocks {
         row.extend([variant.rate_min, variant.rate_max].map(|figure| headline(step, figure)));
     }
-    row.push(ratio(variant.ratio.as_ref().map(|ratio| ratio.value), 3));
+    row.push(ratio(variant.to_base.value(), 3));
     if blocks {
-        let inference = variant.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
+        let inference = variant.to_base.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
         row.push(inference.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| interval_text(found.interval)));
-        row.push(variant.verdict.map_or("", |verdict| verdict.word()).to_owned());
+        row.push(variant.to_base.verdict.map_or("", |verdict| verdict.word()).to_owned());
     }
     row.push(fixed(variant.median(|run| Some(run.window_seconds)), 2));
     if step.target.is_some() {
@@ -87,7 +87,14 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Table> {
 
 /// The variant's ratio to the base in one block, when both are valid there.
 pub(crate) fn block_ratio(variant: &VariantStep, block: u32) -> Option<f64> {
-    variant.ratio.as_ref()?.blocks.iter().find(|(number, _)| *number == block).map(|(_, ratio)| *ratio)
+    variant
+        .to_base
+        .ratio
+        .as_ref()?
+        .blocks
+        .iter()
+        .find(|(number, _)| *number == block)
+        .map(|(_, ratio)| *ratio)
 }
 
 #[cfg(test)]

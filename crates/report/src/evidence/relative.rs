@@ -15,7 +15,8 @@ pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     let (of, _) = group.relative?;
     let title = format!("{}, relative", table(group.name).title);
     let note = format!("Ratio to the base, geometric mean over the blocks; {ZEROS}.");
-    let found = step.variants.iter().filter_map(|variant| Some((variant, variant.relative.as_ref()?)));
+    let found =
+        step.variants.iter().filter_map(|variant| Some((variant, variant.to_base.relative.as_ref()?)));
     let rows: Vec<(&VariantStep, Vec<Option<f64>>)> = found
         .map(|(variant, found)| (variant, of(found).figures().into_iter().map(|(_, ratio)| ratio).collect()))
         .collect();
@@ -62,7 +63,7 @@ mod tests {
     fn each_metric_has_its_ratio_and_the_base_has_none() {
         let mut findings = fixture::with_blocks(2);
         let step = &mut findings.workloads[0].steps[0];
-        let found = step.variants[1].relative.as_mut().expect("in the fixture");
+        let found = step.variants[1].to_base.relative.as_mut().expect("in the fixture");
         (found.metrics.rps, found.cost.rest_cpu_us) = (Some(f64::INFINITY), None);
         let text = |grid: &Table| {
             let rows = grid.rows.iter().map(|row| row.join(" "));

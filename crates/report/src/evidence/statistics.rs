@@ -70,7 +70,7 @@ pub(super) fn verdicts(step: &StepFindings) -> Table {
     let mut grid = table("verdict");
     for variant in &step.variants {
         let Some((ratio, inference)) =
-            variant.ratio.as_ref().and_then(|ratio| Some((ratio, ratio.inference.as_ref()?)))
+            variant.to_base.ratio.as_ref().and_then(|ratio| Some((ratio, ratio.inference.as_ref()?)))
         else {
             continue;
         };
@@ -86,8 +86,8 @@ pub(super) fn verdicts(step: &StepFindings) -> Table {
 
 /// `faster`, or `faster, look 2 of 4` in a run with a budget.
 fn verdict_text(variant: &VariantStep) -> String {
-    let word = variant.verdict.map_or("", |verdict| verdict.word());
-    match variant.decided {
+    let word = variant.to_base.verdict.map_or("", |verdict| verdict.word());
+    match variant.to_base.decided {
         Some(at) => format!("{word}, interim analysis {} of {}", at.look, at.of),
         None => word.to_owned(),
     }

@@ -79,7 +79,7 @@ fn caches_are_named_next_to_the_verdicts() {
 fn why_a_step_is_undecided_is_said_under_the_table() {
     let mut findings = fixture::with_blocks(3);
     let variant = findings.workloads[0].steps[0].variants.last_mut().unwrap();
-    (variant.ratio, variant.verdict, variant.undecided) =
+    (variant.to_base.ratio, variant.to_base.verdict, variant.to_base.undecided) =
         (None, Some(Verdict::Undecided), Some(Undecided::BelowClock));
     let text = screen(&findings);
     assert!(text.contains("Undecided in l.i0: a time below 0.0001 s"), "{text}");

@@ -1,8 +1,7 @@
 //! What the files hold: rows from findings and histograms.
 
 use dbdyno_analyse::{
-    Findings, Latency, MetricGroup, OperationHistogram, RunSummary, StepFindings, StepRun, Validity,
-    VariantStep, Verdict,
+    Findings, Latency, OperationHistogram, RunSummary, StepFindings, StepRun, Validity, VariantStep, Verdict,
 };
 
 use super::file::Table;
@@ -57,9 +56,9 @@ fn all_runs(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &
 fn steps(findings: &Findings) -> Table {
     let mut rows = Table::new("steps");
     for (workload, step, variant) in findings.variants_of_steps() {
-        let ratio = variant.ratio.as_ref();
+        let ratio = variant.to_base.ratio.as_ref();
         let inference = ratio.and_then(|ratio| ratio.inference.as_ref());
-        let (latency, p99) = (variant.latency.as_ref(), variant.p99.as_ref());
+        let (latency, p99) = (variant.latency.as_ref(), variant.to_base.p99.as_ref());
         let time = |of: fn(&Latency) -> u64| Value::from(latency.map(of));
         let columns = [
             ("base", findings.run.base.as_str().into()),
@@ -73,7 +72,7 @@ fn steps(findings: &Findings) -> Table {
             ("ratio_low", inference.map(|inference| inference.interval.low).into()),
             ("ratio_high", inference.map(|inference| inference.interval.high).into()),
             ("q_difference", inference.map(|inference| inference.q_difference).into()),
-            ("verdict", variant.verdict.map(Verdict::word).into()),
+            ("verdict", variant.to_base.verdict.map(Verdict::word).into()),
             ("mean_us", latency.map(|latency| latency.mean_us).into()),
             ("operations", time(|latency| latency.count)),
             ("p50_us", time(|latency| latency.p50_us)),
@@ -97,30 +96,22 @@ fn block(run: &StepRun) -> (&'static str, Value) {
     ("block", run.block.into())
 }
 
-/// A row for each figure of each run of a step, under the names of the catalogue of metrics.
+/// A row for each figure of each run of a step that is a number.
 fn figures(findings: &Findings) -> Table {
     let mut rows = Table::new("figures");
     for (workload, step, variant, run) in all_runs(findings) {
-        let mut put = |group: &'static str, name: &str, unit: &str, value: f64| {
+        for figure in crate::figures::figures(step, run) {
+            let Some(value) = figure.value.number() else { continue };
             let columns = [
                 block(run),
                 valid(run),
                 ("state", state(&run.validity).into()),
-                ("family", group.into()),
-                ("figure", name.into()),
-                ("unit", unit.into()),
+                ("family", figure.family.into()),
+                ("figure", figure.name.into()),
+                ("unit", figure.unit.into()),
                 ("value", value.into()),
             ];
             rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
-        };
-        put("step", "rate", &step.rate_label, run.rate);
-        put("step", "window_seconds", "s", run.window_seconds);
-        for group in MetricGroup::ALL {
-            for (metric, value) in (group.of)(run).into_iter().flat_map(|group| group.figures()) {
-                if let Some(value) = value.filter(|value| value.is_finite()) {
-                    put(group.name, metric.id, metric.unit, value);
-                }
-            }
         }
     }
     rows

@@ -3,8 +3,8 @@
 
 use dbdyno_analyse::{
     Bucket, Code, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Notice, PercentileRatio, Ratio,
-    RunSummary, Severity, StepFindings, StepRun, Validity, VariantStep, VariantSummary, Verdict,
-    WorkloadFindings,
+    RunSummary, Severity, StepComparison, StepFindings, StepRun, Validity, VariantStep, VariantSummary,
+    Verdict, WorkloadFindings,
 };
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, OperationClass, ToolInfo};
 use serde_json::json;
@@ -138,7 +138,6 @@ fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
             original: "one burst | a second".into(),
             here: "even".into(),
         }],
-        groups: Vec::new(),
         steps: (0..STEPS.len()).map(|step| step_findings(step, names, blocks, seconds)).collect(),
     }
 }
@@ -182,38 +181,42 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
     let rate = RATES[step] * ratio(step, variant);
     let usable = variant != 1 || ![INVALID, FAILED].contains(&step);
     VariantStep {
-        foreign_load: None,
         variant: names[variant].to_owned(),
         rate: usable.then_some(rate),
         cut_off: false,
         rate_min: usable.then_some(rate * 0.99),
         rate_max: usable.then_some(rate * 1.01),
-        ratio: usable.then(|| Ratio {
-            value: ratio(step, variant),
-            blocks: (1..=blocks).map(|block| (block, ratio(step, variant))).collect(),
-            bound: None,
-            inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
-        }),
-        by_machine: None,
         latency: usable.then(|| latency(rate as u64 * 30, variant)),
-        p99: (usable && variant > 0).then(|| PercentileRatio {
-            ratio: Ratio { value: 1.25, blocks: vec![(1, 1.25)], bound: None, inference: None },
-            verdict: (blocks > 1).then_some(if step == 3 { Verdict::Slower } else { Verdict::Undecided }),
-        }),
-        cost_breakdown: (blocks > 1 && usable && variant > 0).then(|| cost_breakdown(step, variant)),
+        to_base: if usable { to_base(step, variant, blocks) } else { StepComparison::default() },
         context: Default::default(),
         query_plans: Vec::new(),
         executed_plans: Vec::new(),
-        relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
-        zero_rates: Default::default(),
-        verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
-        undecided: None,
-        decided: None,
         drift: None,
         background_rate: (step >= 4 && usable).then(|| target(step) * kept(step, variant)),
         judged_background_rate: (step >= 4 && usable).then(|| target(step) * kept(step, variant) * 0.999),
         target_missed_blocks: Vec::new(),
         runs: (1..=blocks).map(|block| step_run(step, variant, rate, block, seconds)).collect(),
+    }
+}
+
+fn to_base(step: usize, variant: usize, blocks: u32) -> StepComparison {
+    let value = ratio(step, variant);
+    let is_decided = blocks > 1 && variant > 0;
+    StepComparison {
+        ratio: Some(Ratio {
+            value,
+            blocks: (1..=blocks).map(|block| (block, value)).collect(),
+            bound: None,
+            inference: is_decided.then(|| inference(step, variant)),
+        }),
+        p99: (variant > 0).then(|| PercentileRatio {
+            ratio: Ratio { value: 1.25, blocks: vec![(1, 1.25)], bound: None, inference: None },
+            verdict: (blocks > 1).then_some(if step == 3 { Verdict::Slower } else { Verdict::Undecided }),
+        }),
+        cost_breakdown: is_decided.then(|| cost_breakdown(step, variant)),
+        relative: (variant > 0).then(|| relative(value)),
+        verdict: is_decided.then(|| verdict(step, variant)),
+        ..StepComparison::default()
     }
 }
 

@@ -94,8 +94,8 @@ mod tests {
         let farthest =
             FarthestMachine { machine: "n3".to_owned(), ratio: 0.7, others: 1.02, p: 0.001, q: 0.01 };
         let found = of(&[("n1", 1.02, 2), ("n2", 1.03, 2), ("n3", 0.7, 1)], Some(0.0004));
-        steps[0].variants[1].by_machine = Some(ByMachine { farthest: Some(farthest), ..found });
-        steps[1].variants[1].by_machine = Some(of(&[("n1", 0.99, 1), ("n2", 0.98, 2)], None));
+        steps[0].variants[1].to_base.by_machine = Some(ByMachine { farthest: Some(farthest), ..found });
+        steps[1].variants[1].to_base.by_machine = Some(of(&[("n1", 0.99, 1), ("n2", 0.98, 2)], None));
         findings
     }
 

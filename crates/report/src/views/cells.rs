@@ -53,10 +53,13 @@ pub(crate) fn placeholder(scope: Scope<'_>, variant: &VariantStep) -> Placeholde
 
 /// The ratio of a variant, or the placeholder for why it has none.
 pub(crate) fn ratio_or_placeholder(scope: Scope<'_>, found: &VariantStep) -> String {
-    match &found.ratio {
+    match &found.to_base.ratio {
         Some(ratio) => bounded_text(ratio),
         None if found.cut_off => BOTH_CUT_OFF.to_owned(),
-        None if found.rate.is_some() || !found.zero_rates.is_empty() || found.undecided.is_some() => {
+        None if found.rate.is_some()
+            || !found.to_base.zero_rates.is_empty()
+            || found.to_base.undecided.is_some() =>
+        {
             "n/a".to_owned()
         }
         None => placeholder(scope, found).text.to_owned(),
@@ -198,22 +201,31 @@ pub(super) fn judged_cell(
 /// The ratio of a variant in a step, or why it has none.
 pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
     let base = scope.run.base.as_str();
-    let mut cell = match &variant.ratio {
+    let mut cell = match &variant.to_base.ratio {
         Some(ratio) => {
-            let mut cell =
-                judged_cell(ratio, variant.verdict, variant.decided, step.less_is_better, scope.run);
+            let mut cell = judged_cell(
+                ratio,
+                variant.to_base.verdict,
+                variant.to_base.decided,
+                step.less_is_better,
+                scope.run,
+            );
             if step.misses_target_of(base, &variant.variant) {
                 cell.note = joined([Some(cell.note), missed_text(step, variant)]);
             }
             if step.misses_schedule_of(base, &variant.variant) {
                 cell.note = step.pace(variant).map_or_else(String::new, pace_text);
-            } else if variant.verdict == Some(Verdict::Paced) {
+            } else if variant.to_base.verdict == Some(Verdict::Paced) {
                 cell.note = "the rate is the plan's".to_owned();
             }
             cell
         }
-        None if !variant.zero_rates.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
-        None if variant.undecided.is_some() => Cell { verdict: variant.verdict, ..absent("") },
+        None if !variant.to_base.zero_rates.is_empty() => {
+            Cell { verdict: variant.to_base.verdict, ..absent("") }
+        }
+        None if variant.to_base.undecided.is_some() => {
+            Cell { verdict: variant.to_base.verdict, ..absent("") }
+        }
         None if variant.cut_off => Cell {
             note: format!("both it and {base} were cut off at the time limit"),
             ..Cell::from(BOTH_CUT_OFF)
@@ -223,12 +235,13 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
         None => placeholder(scope, variant).into(),
     };
     // The base's standstill is named with its blocks.
-    let why = variant.undecided.as_ref().filter(|why| **why != Undecided::BaseStalled);
+    let why = variant.to_base.undecided.as_ref().filter(|why| **why != Undecided::BaseStalled);
     cell.note = joined([why.map(undecided_text), Some(cell.note)]);
     // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
-    if let Some(text) = zero_rate_text(&variant.zero_rates, base) {
-        let others = variant.ratio.as_ref().map(|_| "the ratio is that of the other blocks".to_owned());
-        if variant.verdict == Some(Verdict::Stalled) {
+    if let Some(text) = zero_rate_text(&variant.to_base.zero_rates, base) {
+        let others =
+            variant.to_base.ratio.as_ref().map(|_| "the ratio is that of the other blocks".to_owned());
+        if variant.to_base.verdict == Some(Verdict::Stalled) {
             (cell.tone, cell.sign, cell.note) = (Tone::Lowest, Tone::Lowest.sign(), String::new());
         }
         cell.note = joined([Some(text), others, Some(cell.note)]);

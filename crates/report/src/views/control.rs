@@ -13,7 +13,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let Some(again) = &scope.run.again else { return Vec::new() };
     let heads = ["ratio", "noise %", "detects %", "equivalence margin %"];
     let row = |step: &StepFindings| {
-        let found = step.variant(again).and_then(|variant| Some((variant, variant.ratio.as_ref()?)));
+        let found = step.variant(again).and_then(|variant| Some((variant, variant.to_base.ratio.as_ref()?)));
         Some(match found {
             Some((variant, ratio)) => cells(variant, ratio),
             None => heads.iter().map(|_| absent("no block in which both are valid")).collect(),
@@ -26,7 +26,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     let shown = Cell {
         interval: ratio.inference.as_ref().map(|inference| inference.interval),
-        verdict: variant.verdict,
+        verdict: variant.to_base.verdict,
         ..number(ratio.value, format!("{:.3}", ratio.value))
     };
     let seen = ratio.inference.as_ref().and_then(|inference| seen(inference, ratio.blocks.len()));
@@ -45,7 +45,8 @@ fn seen(inference: &Inference, blocks: usize) -> Option<[f64; 3]> {
 }
 
 fn note(scope: Scope<'_>, again: &str) -> String {
-    let verdicts: Vec<Verdict> = scope.steps().filter_map(|step| step.variant(again)?.verdict).collect();
+    let verdicts: Vec<Verdict> =
+        scope.steps().filter_map(|step| step.variant(again)?.to_base.verdict).collect();
     let count = |wanted: &[Verdict]| verdicts.iter().filter(|verdict| wanted.contains(verdict)).count();
     let rare = [
         (count(&[Verdict::Invalid]), "invalid"),

@@ -1,7 +1,8 @@
-//! Groups of steps: a row a group, a column a figure.
+//! Ratios summed up over groups of steps, as published tables of microbenchmarks do: a row a group, a
+//! column a figure.
 
-use dbdyno_analyse::{GroupFindings, RunSummary, numbered};
-use dbdyno_model::Colours;
+use dbdyno_analyse::statistics::describe::{self, Group as Figures};
+use dbdyno_analyse::{Bound, Ratio, StepFindings, interval_of_steps, numbered, unique};
 
 use super::cells::{absent, bounded, joined, number, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
@@ -12,24 +13,144 @@ use crate::words::listed;
 const COLUMNS: [&str; 9] =
     ["steps", "average", "median", "min", "max", "stddev", "geometric mean", "lowest step", "highest step"];
 
-/// One table for each grouping and number of connections.
-pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    let same =
-        |a: &GroupFindings, b: &GroupFindings| a.grouping == b.grouping && a.connections == b.connections;
-    scope.workload.groups.chunk_by(same).map(|groups| table(groups, scope.run)).collect()
+/// The ratios of one variant in the steps of one group.
+pub(super) struct Group<'a> {
+    /// `2024`
+    pub(super) grouping: &'a str,
+    /// Number of connections, where the steps ran with several.
+    connections: Option<u32>,
+    /// `point, part 1`
+    pub(super) name: &'a str,
+    pub(super) variant: &'a str,
+    ratios: Vec<(&'a StepFindings, &'a Ratio)>,
+    /// Steps without a ratio, without that of all blocks because one of the two answered nothing in
+    /// some, and those whose rate is the plan's.
+    without: Vec<&'a str>,
 }
 
-fn table(groups: &[GroupFindings], run: &RunSummary) -> Table {
-    let base = &run.base;
-    let first = &groups[0];
+impl<'a> Group<'a> {
+    /// `None` where no step has a ratio.
+    pub(super) fn figures(&self) -> Option<Figures> {
+        describe::group(&self.ratios.iter().map(|(_, ratio)| ratio.value).collect::<Vec<_>>())
+    }
+
+    pub(super) fn are_times(&self) -> bool {
+        self.ratios.iter().any(|(step, _)| step.less_is_better)
+    }
+
+    /// Of the means over all steps.
+    fn bound(&self) -> Option<Bound> {
+        Bound::of_all(self.ratios.iter().filter_map(|(_, ratio)| ratio.bound))
+    }
+
+    /// The steps with the least and the greatest ratio.
+    fn ends(&self) -> Option<[(&'a StepFindings, &'a Ratio); 2]> {
+        let all = || self.ratios.iter().copied();
+        let least = all().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+        Some([least, all().max_by(|a, b| a.1.value.total_cmp(&b.1.value))?])
+    }
+
+    /// Which steps of the group are not in its figures; empty when all are.
+    fn left_out(&self) -> String {
+        let not = (!self.without.is_empty()).then(|| format!("not counted: {}", listed(&self.without)));
+        let cut = self.ratios.iter().filter(|(_, ratio)| ratio.bound.is_some());
+        let cut: Vec<&str> = cut.map(|(step, _)| step.name.as_str()).collect();
+        let cut = (!cut.is_empty())
+            .then(|| format!("counted with a bound, since a time limit cut it off: {}", listed(&cut)));
+        joined([not, cut])
+    }
+}
+
+/// All groups, in the order of published tables or of their steps, by grouping, number of
+/// connections, variant and group. Nothing for the base; the base under a second name has a table
+/// of its own.
+pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
+    let mut found = Vec::new();
+    for (grouping, connections) in tables_of(scope) {
+        let is_member = |step: &&StepFindings| {
+            let is_rung = |rung| connections.is_none() || Some(rung) == connections;
+            step.groups.contains_key(grouping) && rung(step).is_none_or(is_rung)
+        };
+        let members: Vec<&StepFindings> = scope.steps().filter(is_member).collect();
+        let mut names = unique(members.iter().filter_map(|step| step.groups.get(grouping)));
+        in_published_order(&mut names, |name| name);
+        let compared = scope.compared().into_iter().filter(|name| scope.run.again.as_deref() != Some(name));
+        for variant in compared {
+            let of = |name: &'_ &String| {
+                let own = members.iter().filter(|step| step.groups.get(grouping) == Some(name));
+                let own: Vec<&StepFindings> = own.copied().collect();
+                let mut group = Group {
+                    grouping,
+                    connections,
+                    name: "",
+                    variant,
+                    ratios: Vec::new(),
+                    without: Vec::new(),
+                };
+                own.into_iter().for_each(|step| group.add(step));
+                group
+            };
+            found.extend(names.iter().map(|name| Group { name: name.as_str(), ..of(name) }));
+        }
+    }
+    found
+}
+
+impl<'a> Group<'a> {
+    fn add(&mut self, step: &'a StepFindings) {
+        let counted = step
+            .variant(self.variant)
+            .filter(|found| step.is_counted(self.variant, &found.to_base.zero_rates, found.to_base.verdict));
+        match counted.and_then(|found| found.to_base.ratio.as_ref()) {
+            Some(ratio) => self.ratios.push((step, ratio)),
+            None => self.without.push(&step.name),
+        }
+    }
+}
+
+/// Groupings by name, each with the number of connections where there are several. Steps that always
+/// run with the same number belong to the table of each.
+fn tables_of(scope: Scope<'_>) -> Vec<(&str, Option<u32>)> {
+    let mut groupings = unique(scope.steps().flat_map(|step| step.groups.keys()));
+    groupings.sort();
+    let rungs = match unique(scope.steps().filter_map(rung)) {
+        rungs if rungs.is_empty() => vec![None],
+        rungs => rungs.into_iter().map(Some).collect(),
+    };
+    let of_grouping = |grouping| rungs.iter().map(move |connections| (grouping, *connections));
+    groupings.into_iter().map(String::as_str).flat_map(of_grouping).collect()
+}
+
+/// The number of connections, where the step's test ran with several (`point-query.c16`).
+fn rung(step: &StepFindings) -> Option<u32> {
+    step.test_of_sweep().map(|_| step.connections)
+}
+
+/// Groups that have parts, in the order of published tables: point, range, writes. Others stay as
+/// their steps ran.
+pub(crate) fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str) {
+    if items.iter().any(|item| group(item).contains("part ")) {
+        items.sort_by(|one, other| group(one).cmp(group(other)));
+    }
+}
+
+/// One table for each grouping and number of connections.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let same = |a: &Group<'_>, b: &Group<'_>| a.grouping == b.grouping && a.connections == b.connections;
+    groups(scope).chunk_by(same).map(|groups| table(groups, scope)).collect()
+}
+
+fn table(groups: &[Group<'_>], scope: Scope<'_>) -> Table {
+    let (base, first) = (&scope.run.base, &groups[0]);
     let connections =
         first.connections.map_or_else(String::new, |number| format!(", {}", numbered(number, "connection")));
     let several = groups.iter().any(|group| group.variant != first.variant);
-    let of = if several { "each variant" } else { &first.variant };
-    let interval = if groups.iter().any(|group| group.interval.is_some()) {
-        " The geometric mean has its 95 % interval over the blocks."
-    } else {
-        ""
+    let of = if several { "each variant" } else { first.variant };
+    let rows: Vec<(&Group<'_>, Vec<Cell>)> =
+        groups.iter().map(|group| (group, cells(group, scope))).collect();
+    let interval = match rows.iter().flat_map(|(_, cells)| cells).any(|cell| cell.interval.is_some()) {
+        true => " The geometric mean has its 95 % interval over the blocks.",
+        false => "",
     };
     let title = format!("Groups of steps ({}){connections}", first.grouping);
     let note = format!(
@@ -38,63 +159,138 @@ fn table(groups: &[GroupFindings], run: &RunSummary) -> Table {
     );
     let heads = COLUMNS.map(|head| Column { is_words: head.ends_with(" step"), ..Column::new(head, "", "") });
     let mut table = Table::new(&title, &note, ["group"], heads);
-    for group in groups {
-        let label = if several { format!("{}: {}", group.variant, group.group) } else { group.group.clone() };
-        table.push(std::iter::once(Cell::from(label)).chain(cells(group, run.colours)));
+    for (group, cells) in rows {
+        let label =
+            if several { format!("{}: {}", group.variant, group.name) } else { group.name.to_owned() };
+        table.push(std::iter::once(Cell::from(label)).chain(cells));
     }
     explained(table, &BY_THRESHOLD)
 }
 
-fn cells(group: &GroupFindings, colours: Colours) -> Vec<Cell> {
-    let Some(figures) = group.figures else {
-        return COLUMNS.iter().map(|_| absent(&without(group))).collect();
+fn cells(group: &Group<'_>, scope: Scope<'_>) -> Vec<Cell> {
+    let (Some(figures), Some(ends)) = (group.figures(), group.ends()) else {
+        return COLUMNS.iter().map(|_| absent(&group.left_out())).collect();
     };
     let count = match group.without.len() {
         0 => figures.count.to_string(),
         missing => format!("{} of {}", figures.count, figures.count + missing),
     };
-    let is_plain = group.without.is_empty() && group.bounds.is_empty();
-    let count = match group.bounds.len() {
-        0 => count,
-        bounds => format!("{count}, {}", dbdyno_analyse::numbered(bounds, "bound")),
-    };
-    let is_time = group.less_is_better;
-    let of_all = |value: f64, decimals| {
-        bounded(ratio_cell(value, decimals, is_time, colours), value, group.bound(None))
-    };
+    let bounds = group.ratios.iter().filter(|(_, ratio)| ratio.bound.is_some()).count();
+    let is_plain = group.without.is_empty() && bounds == 0;
+    let count = if bounds == 0 { count } else { format!("{count}, {}", numbered(bounds, "bound")) };
+    let (is_time, colours) = (group.are_times(), scope.run.colours);
+    let of_all =
+        |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, colours), value, group.bound());
     // The ends are single steps, whose own cells have the colour.
-    let end = |value: f64, step: Option<&str>| Cell {
+    let end = |(step, ratio): (&StepFindings, &Ratio)| Cell {
         tone: Tone::Plain,
         sign: "",
-        note: step.unwrap_or_default().to_owned(),
-        ..bounded(
-            ratio_cell(value, 2, is_time, colours),
-            value,
-            step.and_then(|step| group.bound(Some(step))),
-        )
+        note: step.name.clone(),
+        ..bounded(ratio_cell(ratio.value, 2, is_time, colours), ratio.value, ratio.bound)
     };
-    let name = |step: Option<&str>| Cell::from(step.unwrap_or("n/a"));
+    let ratios: Vec<&Ratio> = group.ratios.iter().map(|(_, ratio)| *ratio).collect();
     let geometric = figures.geometric_mean.map(|value| of_all(value, 3));
-    let geometric = geometric.map(|cell| Cell { interval: group.interval, ..cell });
+    let geometric = geometric.map(|cell| Cell { interval: interval_of_steps(&ratios), ..cell });
+    let [lowest, highest] = ends;
     vec![
-        Cell { note: without(group), value: is_plain.then_some(figures.count as f64), ..Cell::from(count) },
+        Cell { note: group.left_out(), value: is_plain.then_some(figures.count as f64), ..Cell::from(count) },
         of_all(figures.average, 2),
         of_all(figures.median, 2),
-        end(figures.min, group.lowest()),
-        end(figures.max, group.highest()),
+        end(lowest),
+        end(highest),
         figures.deviation.map_or_else(|| absent(""), |value| number(value, format!("{value:.2}"))),
         geometric.unwrap_or_else(|| absent("")),
-        name(group.lowest()),
-        name(group.highest()),
+        Cell::from(lowest.0.name.as_str()),
+        Cell::from(highest.0.name.as_str()),
     ]
 }
 
-/// Which steps of the group are not in its figures; empty when all are.
-fn without(group: &GroupFindings) -> String {
-    let names: Vec<&str> = group.without.iter().map(String::as_str).collect();
-    let not = (!names.is_empty()).then(|| format!("not counted: {}", listed(&names)));
-    let bounds: Vec<&str> = group.bounds.iter().map(|(name, _)| name.as_str()).collect();
-    let cut = (!bounds.is_empty())
-        .then(|| format!("counted with a bound, since a time limit cut it off: {}", listed(&bounds)));
-    joined([not, cut])
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Findings, ratio_of_runs};
+
+    use super::*;
+    use crate::fixture::{NAMES, of_steps, step};
+
+    /// Steps with their groups of 2024, and how many times the base's rate the variant has in each
+    /// block; without a ratio where it did not run.
+    fn findings(steps: &[(&str, &str, &[f64])]) -> Findings {
+        let of = |(name, group, times): &(&str, &str, &[f64])| {
+            let rates: Vec<f64> = times.iter().map(|times| 1_000.0 * times).collect();
+            let mut step = step(name, &[(NAMES[0], &[1_000.0; 3][..times.len()]), (NAMES[1], &rates)]);
+            step.groups = [("2024".to_owned(), (*group).to_owned())].into();
+            step.connections = name.rsplit(".c").next().and_then(|number| number.parse().ok()).unwrap_or(1);
+            let base = step.variants[0].runs.clone();
+            step.variants[1].to_base.ratio = ratio_of_runs(&step.variants[1].runs, &base);
+            step
+        };
+        of_steps(steps.iter().map(of).collect())
+    }
+
+    fn texts(findings: &Findings) -> Vec<String> {
+        let row = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | ");
+        let tables = tables(Scope::of(findings, &findings.workloads[0]));
+        tables
+            .iter()
+            .flat_map(|table| [table.title.clone()].into_iter().chain(table.rows.iter().map(row)))
+            .collect()
+    }
+
+    #[test]
+    fn a_published_group_has_its_published_figures() {
+        // The published "point, part 2" of one comparison.
+        let part = "point, part 2";
+        let one = |name, times: &'static [f64]| (name, part, times);
+        let steps = [
+            one("a", &[0.69]),
+            one("b", &[0.69]),
+            one("c", &[0.72]),
+            one("d", &[0.72]),
+            one("e", &[0.84]),
+            one("f", &[0.84]),
+        ];
+        assert_eq!(
+            texts(&findings(&steps)),
+            [
+                "Groups of steps (2024)",
+                "point, part 2 | 6 | 0.75 | 0.72 | 0.69 | 0.84 | 0.07 | 0.747 | a | f"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_geometric_mean_has_the_interval_of_several_blocks() {
+        let findings = findings(&[("a", "reads", &[0.99, 1.0, 1.01]), ("b", "reads", &[1.98, 2.0, 2.02])]);
+        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        assert!(tables[0].note.ends_with(" over the blocks."), "{}", tables[0].note);
+        let interval = tables[0].rows[0][7].interval.expect("of three blocks");
+        assert!(interval.low < 2.0_f64.sqrt() && interval.high > 2.0_f64.sqrt(), "{interval:?}");
+    }
+
+    #[test]
+    fn steps_without_a_ratio_are_named_and_not_counted() {
+        let findings = findings(&[("a", "reads", &[2.0]), ("b", "reads", &[])]);
+        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        let cells: Vec<&str> = tables[0].rows[0].iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!(cells[1..6], ["1 of 2", "2.00", "2.00", "2.00", "2.00"]);
+        assert_eq!(tables[0].rows[0][1].note, "not counted: b");
+    }
+
+    #[test]
+    fn each_number_of_connections_has_a_table_and_steps_with_a_fixed_number_are_in_all() {
+        let findings = findings(&[("a.c1", "r", &[2.0]), ("a.c16", "r", &[3.0]), ("scan", "r", &[4.0])]);
+        let of = groups(Scope::of(&findings, &findings.workloads[0])).into_iter().map(|group| {
+            let names: Vec<&str> = group.ratios.iter().map(|(step, _)| step.name.as_str()).collect();
+            format!("{:?}: {}", group.connections, names.join(" "))
+        });
+        assert_eq!(of.collect::<Vec<_>>(), ["Some(1): a.c1 scan", "Some(16): a.c16 scan"]);
+    }
+
+    #[test]
+    fn groups_with_parts_are_in_the_order_of_published_tables() {
+        let findings = findings(&[("w", "writes", &[2.0]), ("p", "point, part 1", &[2.0])]);
+        let names = |group: Group<'_>| group.name.to_owned();
+        let of = groups(Scope::of(&findings, &findings.workloads[0])).into_iter().map(names);
+        assert_eq!(of.collect::<Vec<_>>(), ["point, part 1", "writes"]);
+    }
 }

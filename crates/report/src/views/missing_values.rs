@@ -24,9 +24,14 @@ pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
         for (at, step) in scope.steps().enumerate() {
             let Some(placeholder) = step.variant(variant).and_then(|found| match found.rate {
                 None => Some(placeholder(scope, found)),
-                Some(rate) if found.ratio.is_none() && found.zero_rates.is_empty() && rate > 0.0 => Some(
-                    Placeholder::new("n/a", &format!("no block in which {} is valid too", scope.run.base)),
-                ),
+                Some(rate)
+                    if found.to_base.ratio.is_none() && found.to_base.zero_rates.is_empty() && rate > 0.0 =>
+                {
+                    Some(Placeholder::new(
+                        "n/a",
+                        &format!("no block in which {} is valid too", scope.run.base),
+                    ))
+                }
                 Some(_) => None,
             }) else {
                 continue;
@@ -98,7 +103,7 @@ mod tests {
         findings.workloads[0].steps.truncate(7);
         for (step, variant, reason) in places {
             let found = &mut findings.workloads[0].steps[*step].variants[*variant];
-            (found.rate, found.ratio) = (None, None);
+            (found.rate, found.to_base.ratio) = (None, None);
             found.runs[0].validity = Validity::Invalid { reasons: vec![Notice::quoted(reason)] };
         }
         of(&findings)

@@ -7,7 +7,7 @@ mod cells;
 mod colours;
 mod control;
 mod effects;
-mod groups;
+pub(crate) mod groups;
 mod hints;
 mod load_with_indexes;
 mod missing_values;

@@ -26,7 +26,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 /// What the ratios are, over how many blocks, and what their intervals and verdicts mean.
 fn note(scope: Scope<'_>) -> String {
     let variants = || scope.steps().flat_map(|step| &step.variants);
-    let judged = variants().filter_map(|variant| variant.ratio.as_ref());
+    let judged = variants().filter_map(|variant| variant.to_base.ratio.as_ref());
     let blocks: Vec<usize> =
         judged.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
     let what = match scope.are_times() {
@@ -52,7 +52,7 @@ fn note(scope: Scope<'_>) -> String {
         }
         _ => format!("{what}; the geometric mean where there are several blocks."),
     };
-    let has = |verdict| variants().any(|variant| variant.verdict == Some(verdict));
+    let has = |verdict| variants().any(|variant| variant.to_base.verdict == Some(verdict));
     if scope.run.colours == Colours::Threshold && has(Verdict::Undecided) {
         text.push_str(" Colours show the ratio alone, also where the verdict is undecided.");
     }

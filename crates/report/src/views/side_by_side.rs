@@ -1,16 +1,17 @@
 //! The set-ups of a workload next to each other: a table of relative rates and one of group figures
 //! for each variant.
 
-use dbdyno_analyse::statistics::describe::Group;
-use dbdyno_analyse::{GroupFindings, RunSummary, WorkloadFindings, unique, workload_and_setup};
+use dbdyno_analyse::statistics::describe::Group as Figures;
+use dbdyno_analyse::{RunSummary, WorkloadFindings, unique, workload_and_setup};
 use dbdyno_model::Colours;
 
 use super::cells::{absent, ratio_cell, variant_cell};
+use super::groups::{self, Group};
 use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Column, Table};
 
 /// Picks a figure; `None` where the group has too few steps.
-type Figure = fn(&Group) -> Option<f64>;
+type Figure = fn(&Figures) -> Option<f64>;
 
 /// The figures of published tables of groups.
 const FIGURES: [(&str, Figure); 5] = [
@@ -41,7 +42,7 @@ fn tables(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
         scope(run, &setups[0]).compared().into_iter().filter(|name| run.again.as_deref() != Some(name));
     compared
         .flat_map(|variant| {
-            std::iter::once(relative(run, setups, variant)).chain(groups(run, setups, variant))
+            std::iter::once(relative(run, setups, variant)).chain(of_groups(run, setups, variant))
         })
         .collect()
 }
@@ -73,25 +74,29 @@ fn scope<'a>(run: &'a RunSummary, workload: &'a WorkloadFindings) -> Scope<'a> {
 }
 
 /// One table for each grouping: rows are the figures of each group.
-fn groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<Table> {
-    let all = || setups.iter().flat_map(|setup| &setup.groups).filter(|group| group.variant == variant);
-    let places = unique(all().map(|group| group.grouping.as_str()));
+fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<Table> {
+    let of_setup = |setup| {
+        let mut all = groups::groups(scope(run, setup));
+        all.retain(|group| group.variant == variant);
+        all
+    };
+    let by_setup: Vec<Vec<Group<'_>>> = setups.iter().map(of_setup).collect();
+    let all = || by_setup.iter().flatten();
     let table = |grouping: &str| {
         let title = format!("Groups of steps ({grouping}): {variant} in each set-up");
-        let are_times = all().any(|group| group.grouping == grouping && group.less_is_better);
+        let is_here = |group: &&Group<'_>| group.grouping == grouping;
+        let are_times = all().filter(is_here).any(Group::are_times);
         let what = if are_times { "Ratios of seconds" } else { "Relative rates" };
         let note = format!(
             "{what} of {variant} to {} over the steps of each group. stddev has n - 1 in its divisor.",
             run.base
         );
-        let is_here = |group: &&GroupFindings| group.grouping == grouping && group.variant == variant;
-        let names = unique(all().filter(is_here).map(|group| group.group.as_str()));
         let mut table = Table::new(&title, &note, ["group"], heads(setups));
-        for name in names {
-            let of_setup = |setup: &WorkloadFindings| {
-                setup.groups.iter().filter(is_here).find(|group| group.group == name)?.figures
+        for name in unique(all().filter(is_here).map(|group| group.name)) {
+            let of_setup = |groups: &Vec<Group<'_>>| {
+                groups.iter().filter(is_here).find(|group| group.name == name)?.figures()
             };
-            let figures: Vec<Option<Group>> = setups.iter().map(of_setup).collect();
+            let figures: Vec<Option<Figures>> = by_setup.iter().map(of_setup).collect();
             for (figure, value) in FIGURES {
                 let cells = figures
                     .iter()
@@ -101,11 +106,11 @@ fn groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<T
         }
         explained(table, &of_ratios(scope(run, &setups[0])))
     };
-    places.into_iter().map(table).collect()
+    unique(all().map(|group| group.grouping)).into_iter().map(table).collect()
 }
 
 fn figure_cell(
-    group: Option<&Group>,
+    group: Option<&Figures>,
     (figure, value): (&str, Figure),
     is_time: bool,
     colours: Colours,
@@ -141,18 +146,10 @@ mod tests {
         let of_setup = |setup: &str, ratio: f64| {
             let mut workload = findings.workloads[0].clone();
             workload.name = format!("insert-benchmark@{setup}");
-            workload.groups = vec![GroupFindings {
-                grouping: "2024".to_owned(),
-                group: "writes".to_owned(),
-                connections: None,
-                variant: findings.variants[1].name.clone(),
-                less_is_better: false,
-                bounds: Vec::new(),
-                steps: vec![("l.i0".to_owned(), ratio), ("l.i1".to_owned(), 2.0 * ratio)],
-                without: Vec::new(),
-                figures: dbdyno_analyse::statistics::describe::group(&[ratio, 2.0 * ratio]),
-                interval: None,
-            }];
+            for (step, ratio) in workload.steps.iter_mut().zip([ratio, 2.0 * ratio]) {
+                step.groups = [("2024".to_owned(), "writes".to_owned())].into();
+                step.variants[1].to_base.ratio.as_mut().unwrap().value = ratio;
+            }
             workload
         };
         assert!(side_by_side(&findings.run, &findings.workloads).is_empty(), "one set-up is none");

@@ -54,7 +54,7 @@ fn quarters_take_four_variants_and_a_difference() {
     let tone = |names: &[&str], verdict| {
         let mut findings = fixture::sized(names, 1, 5);
         let variant = &mut findings.workloads[0].steps[0].variants[1];
-        (variant.rate, variant.verdict) = (Some(1_000.0), verdict);
+        (variant.rate, variant.to_base.verdict) = (Some(1_000.0), verdict);
         cell(&findings, "Throughput", 0).tone
     };
     let four = ["a", "b", "c", "d"];
@@ -68,8 +68,8 @@ fn quarters_take_four_variants_and_a_difference() {
         findings.run.base = "a".to_owned();
         let step = &mut findings.workloads[0].steps[0];
         step.variants[0].rate = Some(1_000.0);
-        step.variants[1..].iter_mut().for_each(|variant| variant.verdict = Some(Verdict::Undecided));
-        step.variants[3].verdict = Some(verdict);
+        step.variants[1..].iter_mut().for_each(|variant| variant.to_base.verdict = Some(Verdict::Undecided));
+        step.variants[3].to_base.verdict = Some(verdict);
         table(&findings, "Throughput").rows[0][1].tone
     };
     assert_eq!((base(Verdict::Faster), base(Verdict::Undecided)), (Tone::Lowest, Tone::Plain));
@@ -93,8 +93,8 @@ fn ratios_are_coloured_by_verdict_or_by_threshold() {
 fn a_variant_that_stalled_is_red_and_says_where() {
     let mut findings = fixture::with_blocks(3);
     let variant = &mut findings.workloads[0].steps[5].variants[1];
-    variant.zero_rates = ZeroRates { stalled: vec![2, 3], base_stalled: Vec::new(), blocks: 5 };
-    variant.verdict = Some(Verdict::Stalled);
+    variant.to_base.zero_rates = ZeroRates { stalled: vec![2, 3], base_stalled: Vec::new(), blocks: 5 };
+    variant.to_base.verdict = Some(Verdict::Stalled);
     let found = cell(&findings, "Relative throughput", 5);
     assert_eq!((found.tone, found.text.as_str()), (Tone::Lowest, "1.30"));
     let note = "answered nothing in blocks 2 and 3 of 5, in which rollback answered; the ratio is that of the other blocks";
@@ -107,7 +107,7 @@ fn a_variant_that_stalled_is_red_and_says_where() {
 #[test]
 fn a_rate_without_a_ratio_is_not_called_invalid() {
     let mut findings = fixture::findings();
-    findings.workloads[0].steps[0].variants[1].ratio = None;
+    findings.workloads[0].steps[0].variants[1].to_base.ratio = None;
     let found = cell(&findings, "Relative throughput", 0);
     assert_eq!(
         (found.text.as_str(), found.note.as_str()),

@@ -41,7 +41,8 @@ const LEAST_FOR_QUARTERS: usize = 4;
 /// A rate whose difference to the base's was not shown, or shown to be small, is neither high nor
 /// low. Nor is the base's where that holds for all others.
 fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> bool {
-    let is_similar = |found: &VariantStep| matches!(found.verdict, Some(Verdict::Same | Verdict::Undecided));
+    let is_similar =
+        |found: &VariantStep| matches!(found.to_base.verdict, Some(Verdict::Same | Verdict::Undecided));
     let is_base = |found: &VariantStep| found.variant == scope.run.base;
     match is_base(variant) {
         true => step.variants.iter().all(|other| is_base(other) || is_similar(other)),

@@ -62,6 +62,6 @@ fn operations_of_a_third_and_of_half_a_second_have_their_rates_in_a_window_of_on
             );
         }
     }
-    let ratio = step.variant("b").unwrap().ratio.as_ref().unwrap().value;
+    let ratio = step.variant("b").unwrap().to_base.ratio.as_ref().unwrap().value;
     assert!((0.55..0.87).contains(&ratio), "{ratio} for 0.69");
 }

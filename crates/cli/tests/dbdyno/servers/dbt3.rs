@@ -117,7 +117,7 @@ fn a_query_that_is_cut_off_counts_as_longer_and_leaves_the_server_usable() {
         assert_eq!(executed(&run, cell, "q1"), (vec!["q1".to_owned()], 1));
     }
     let step = findings.workloads[0].steps.iter().find(|step| step.name == "q1").unwrap();
-    assert!(step.variants.iter().all(|variant| variant.cut_off && variant.ratio.is_none()));
+    assert!(step.variants.iter().all(|variant| variant.cut_off && variant.to_base.ratio.is_none()));
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
     assert!(report.out.contains("| q1 | \\> ") && report.out.contains("both cut off"), "{}", report.out);
 }

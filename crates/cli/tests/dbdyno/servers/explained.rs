@@ -36,7 +36,7 @@ fn statements_whose_plans_differ_are_named_with_both_plans() {
     assert_eq!(step.variants[1].context.query_plans, [difference("point-select", base, variant)]);
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
     // A cause is named of what is apart; other tests may take as much time as the other plan does.
-    let ratio = step.variants[1].ratio.as_ref().map(|ratio| ratio.value);
+    let ratio = step.variants[1].to_base.ratio.as_ref().map(|ratio| ratio.value);
     let is_apart = ratio.is_some_and(|ratio| (ratio - 1.0).abs() > 0.05);
     assert_eq!(report.out.contains("| other plan |"), is_apart, "{ratio:?}: {}", report.out);
 }
@@ -61,16 +61,16 @@ fn a_server_that_may_not_use_its_index_is_slower_and_the_report_names_statement_
     let expected =
         difference("point-select", "Index Scan using sbtest1_pkey on sbtest1", "Seq Scan on sbtest1");
     assert_eq!(found.context.query_plans, [expected]);
-    assert!(found.ratio.as_ref().unwrap().value < 0.5, "{:?}", found.ratio);
+    assert!(found.to_base.ratio.as_ref().unwrap().value < 0.5, "{:?}", found.to_base.ratio);
     // Other tests run at the same time, and what they take may leave the comparison open.
-    let expected = if found.foreign_load.is_some() { Verdict::Undecided } else { Verdict::Slower };
-    assert!([Verdict::Slower, expected].contains(&found.verdict.unwrap()), "{found:?}");
+    let expected = if found.to_base.foreign_load.is_some() { Verdict::Undecided } else { Verdict::Slower };
+    assert!([Verdict::Slower, expected].contains(&found.to_base.verdict.unwrap()), "{found:?}");
     let sentence =
         "Plan of point-select: Seq Scan on sbtest1 (base: Index Scan using sbtest1_pkey on sbtest1).";
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
     // Causes are named of what is decided.
     let is_named = report.out.contains(sentence) && report.out.contains("| other plan |");
-    assert_eq!(is_named, found.verdict == Some(Verdict::Slower), "{}", report.out);
+    assert_eq!(is_named, found.to_base.verdict == Some(Verdict::Slower), "{}", report.out);
 }
 
 #[test]

@@ -102,12 +102,12 @@ fn right_verdicts(wait: Wait) {
             let reported = of(&step, server.name);
             let own = OwnAccount::of(&desk, server.name);
             let mut wrong = own.false_in(reported, BLOCKS * OPERATIONS, late_us);
-            if reported.verdict != server.verdict
-                && reported.verdict.is_some_and(|said| said != Verdict::Undecided)
+            if reported.to_base.verdict != server.verdict
+                && reported.to_base.verdict.is_some_and(|said| said != Verdict::Undecided)
             {
                 wrong.push(format!(
                     "{}: {:?}, though {:?} is true",
-                    server.name, reported.verdict, server.verdict
+                    server.name, reported.to_base.verdict, server.verdict
                 ));
             }
             wrong
@@ -125,7 +125,7 @@ fn right_verdicts(wait: Wait) {
 /// the load included.
 fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
     let run = desk.run_dir();
-    for server in VARIANTS.iter().filter(|server| of(step, server.name).verdict == server.verdict) {
+    for server in VARIANTS.iter().filter(|server| of(step, server.name).to_base.verdict == server.verdict) {
         let (base, new) = (format!("{}:base", run.display()), format!(":{}", server.name));
         let ended = desk.dbdyno(&["compare", &base, &new, "--format", "json"]);
         let reported: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
@@ -140,13 +140,13 @@ fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
 /// All that is reported about a variant and not true.
 fn wrong(server: &Programmed, reported: &VariantStep, base: &VariantStep) -> Vec<String> {
     let total = |server: &Programmed| f64::from(server.burn_us + server.delay_us);
-    let ratio = reported.ratio.as_ref().unwrap().value;
-    let (cpu, waiting) = factors(reported.cost_breakdown.as_ref().unwrap());
+    let ratio = reported.to_base.ratio.as_ref().unwrap().value;
+    let (cpu, waiting) = factors(reported.to_base.cost_breakdown.as_ref().unwrap());
     let true_ratio = total(&BASE) / total(server);
     let true_cpu = f64::from(BASE.burn_us) / f64::from(server.burn_us);
     let mut wrong = Vec::new();
-    if reported.verdict != server.verdict {
-        wrong.push(format!("{}: {:?}, not {:?}", server.name, reported.verdict, server.verdict));
+    if reported.to_base.verdict != server.verdict {
+        wrong.push(format!("{}: {:?}, not {:?}", server.name, reported.to_base.verdict, server.verdict));
     }
     let mut expect = |what: &str, is, truth, tolerance| {
         expect(&mut wrong, &format!("{}: {what}", server.name), is, truth, tolerance);
@@ -181,11 +181,11 @@ fn charged_for_all(wait: Wait) {
         let step = point_query(&desk, &plan, wait);
         drop((running, dearer));
         let (base, dear) = (of(&step, "base"), of(&step, "dear"));
-        let (cpu, waiting) = factors(dear.cost_breakdown.as_ref().unwrap());
+        let (cpu, waiting) = factors(dear.to_base.cost_breakdown.as_ref().unwrap());
         let mut wrong = Vec::new();
         expect(&mut wrong, "more CPU", cpu_us(dear) - cpu_us(base), 2_000.0, 0.03);
         expect(&mut wrong, "factor of CPU", cpu, 0.5, 0.03);
-        let ratio = dear.ratio.as_ref().unwrap().value;
+        let ratio = dear.to_base.ratio.as_ref().unwrap().value;
         expect(&mut wrong, "product of the factors", cpu * waiting, ratio, 1e-9);
         let late_us = late_us(&desk, ["base", "dear"]);
         let false_of = |reported: &VariantStep| {
@@ -273,8 +273,8 @@ fn evidence(desk: &Desk, step: &StepFindings) -> String {
     let line = |variant: &VariantStep| {
         let name = &variant.variant;
         let rates: Vec<f64> = variant.runs.iter().map(|run| run.rate).collect();
-        let cost_breakdown = variant.cost_breakdown.as_ref().map(factors);
-        let (cpu, verdict) = (cpu_us(variant), variant.verdict);
+        let cost_breakdown = variant.to_base.cost_breakdown.as_ref().map(factors);
+        let (cpu, verdict) = (cpu_us(variant), variant.to_base.verdict);
         let own = OwnAccount::of(desk, name);
         format!(
             "{name}: {cpu:.0} us, {cost_breakdown:.4?}, {verdict:?}, {rates:.3?} operations/s; by itself {own:.0?}"

@@ -1,11 +1,12 @@
 //! Ratios of rates as dots with intervals around 1, a chart for each group of steps and number of
 //! connections.
 
-use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings, in_published_order};
+use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings};
 use serde_json::{Value, json};
 
 use super::{Charts, chart};
 use crate::document::Chart;
+use crate::views::groups::in_published_order;
 use crate::views::sweeps::Sweep;
 
 /// Nothing where nothing is compared.
@@ -75,7 +76,7 @@ fn of_set(
 
 /// Row, variant, ratio, ends of the interval, verdict.
 fn point(charts: &Charts<'_>, row: usize, variant: &VariantStep) -> Option<Value> {
-    let ratio = variant.ratio.as_ref()?;
+    let ratio = variant.to_base.ratio.as_ref()?;
     let interval = ratio.inference.as_ref().map(|inference| inference.interval);
     Some(json!([
         row,
@@ -83,6 +84,6 @@ fn point(charts: &Charts<'_>, row: usize, variant: &VariantStep) -> Option<Value
         ratio.value,
         interval.map(|interval| interval.low),
         interval.map(|interval| interval.high),
-        variant.verdict.map(dbdyno_analyse::Verdict::word),
+        variant.to_base.verdict.map(dbdyno_analyse::Verdict::word),
     ]))
 }

@@ -25,7 +25,7 @@ fn a_chart_of_ratios_has_value_interval_and_verdict_of_each_step_and_none_for_th
     let [(title, data)] = &ratios_of(&findings)[..] else { panic!("one chart") };
     assert!(title.ends_with("Base: rollback"), "{title}");
     let step = &findings.workloads[0].steps[3];
-    let ratio = step.variants[1].ratio.as_ref().unwrap();
+    let ratio = step.variants[1].to_base.ratio.as_ref().unwrap();
     let interval = ratio.inference.as_ref().unwrap().interval;
     assert_eq!(data["points"][3], json!([3, 1, ratio.value, interval.low, interval.high, "faster"]));
     assert_eq!((data["rows"][3].as_str(), data["keys"][3].as_str()), (Some("l.i2"), Some("w0s3")));

@@ -1,0 +1,12 @@
+//! Lists without repetition.
+
+/// Each of `items` once, in their order.
+pub fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}

@@ -1,0 +1,133 @@
+//! Every figure of one run of a step under its name: what CSV has as columns and Parquet as rows.
+
+use dbdyno_analyse::metrics::{Figures, Metric};
+use dbdyno_analyse::{
+    HostCheck, KindResult, Latency, Lookups, MetricGroup, Steadiness, StepFindings, StepRun, Validity,
+};
+
+use crate::value::Value;
+
+/// A figure in the words of the catalogue of metrics.
+pub(crate) struct Figure {
+    /// What it belongs to: `step`, a group of metrics, `steadiness`, `host_check`, `lookup_min_id`,
+    /// a kind of operation and its clock: `query_response`.
+    pub(crate) family: String,
+    /// Within its family.
+    pub(crate) name: &'static str,
+    pub(crate) unit: String,
+    pub(crate) value: Value,
+}
+
+/// Families whose names are unlike those of all others, and stand for themselves in a table of
+/// all.
+const ALONE: [&str; 5] = ["step", "steadiness", "metrics", "efficiency", "cost"];
+
+impl Figure {
+    /// Its name among all figures: `rate`, `device_await_ms`, `query_response_p99_us`.
+    pub(crate) fn full_name(&self) -> String {
+        match ALONE.contains(&self.family.as_str()) {
+            true => self.name.to_owned(),
+            false => format!("{}_{}", self.family, self.name),
+        }
+    }
+}
+
+/// The name of a figure, its unit, and where it is.
+type Field<T> = (&'static str, &'static str, fn(&T) -> Value);
+
+/// In the order of a table: the step, its metrics, then what only some steps have.
+pub(crate) fn figures(step: &StepFindings, run: &StepRun) -> Vec<Figure> {
+    let mut all = Vec::new();
+    // A run that did not come to its end has no rate, but all else that was counted.
+    if matches!(run.validity, Validity::Valid | Validity::Invalid { .. }) {
+        let (family, unit) = ("step".to_owned(), step.rate_label.clone());
+        all.push(Figure { family, name: "rate", unit, value: run.rate.into() });
+        add(&mut all, "step", STEP, run);
+    }
+    for group in MetricGroup::ALL {
+        let found = (group.of)(run).into_iter().flat_map(|group| group.figures());
+        all.extend(found.map(|(metric, value)| of_metric(group.name, metric, value)));
+    }
+    if let Some(found) = &run.host_check {
+        all.extend(found.figures().into_iter().map(|(metric, value)| of_metric("host_check", metric, value)));
+        add(&mut all, "host_check", HOST_CHECK, found);
+    }
+    if let Some(found) = &run.steadiness {
+        add(&mut all, "steadiness", STEADINESS, found);
+    }
+    for found in &run.lookups {
+        add(&mut all, &format!("lookup_{}", found.name), LOOKUPS, found);
+    }
+    for kind in &run.kinds {
+        add(&mut all, &kind.kind, KIND, kind);
+        for (clock, times) in [("service", &kind.service), ("response", &kind.response)] {
+            if times.count > 0 {
+                add(&mut all, &format!("{}_{clock}", kind.kind), LATENCY, times);
+            }
+        }
+    }
+    all
+}
+
+fn add<T>(all: &mut Vec<Figure>, family: &str, fields: &[Field<T>], of: &T) {
+    all.extend(fields.iter().map(|(name, unit, value)| Figure {
+        family: family.to_owned(),
+        name,
+        unit: (*unit).to_owned(),
+        value: value(of),
+    }));
+}
+
+fn of_metric(family: &str, metric: &Metric, value: Option<f64>) -> Figure {
+    Figure { family: family.to_owned(), name: metric.id, unit: metric.unit.to_owned(), value: value.into() }
+}
+
+const STEP: &[Field<StepRun>] = &[
+    ("window_seconds", "s", |run| run.window_seconds.into()),
+    ("seconds_on_target", "", |run| run.seconds_on_target.into()),
+    ("judged_background_rate", "rows/s", |run| run.judged_background_rate.into()),
+];
+
+const HOST_CHECK: &[Field<HostCheck>] = &[
+    ("unexplained_share", "", |found| found.unexplained_share.into()),
+    ("bound_share", "", |found| found.bound_share.into()),
+];
+
+const STEADINESS: &[Field<Steadiness>] = &[
+    ("worst_second_rate", "1/s", |found| found.worst_rate.into()),
+    ("longest_gap_seconds", "s", |found| found.longest_gap_seconds.into()),
+    ("share_below_half_median", "", |found| found.share_below_half_median.into()),
+    ("warm_up_seconds", "s", |found| found.warm_up_seconds.into()),
+    ("became_steady", "", |found| (!found.never_steady).into()),
+    ("period_seconds", "s", |found| found.period_seconds.into()),
+    ("two_modes", "", |found| found.modes.is_some().into()),
+];
+
+const LOOKUPS: &[Field<Lookups>] = &[
+    ("count", "", |found| found.count.into()),
+    ("seconds", "s", |found| found.seconds.into()),
+    ("mean_seconds", "s", |found| found.mean_seconds.into()),
+    ("max_seconds", "s", |found| found.max_seconds.into()),
+];
+
+const KIND: &[Field<KindResult>] = &[
+    ("connections", "", |kind| kind.connections.into()),
+    ("operations", "", |kind| kind.operations.into()),
+    ("rows", "", |kind| kind.rows.into()),
+    ("failed", "", |kind| kind.failed.into()),
+    ("dropped", "", |kind| kind.dropped.into()),
+    ("errors", "", |kind| kind.errors.total().into()),
+    ("operations_per_second", "1/s", |kind| kind.operations_per_second.into()),
+    ("rows_per_second", "rows/s", |kind| kind.rows_per_second.into()),
+    ("statements_per_second", "1/s", |kind| kind.statements_per_second.into()),
+];
+
+const LATENCY: &[Field<Latency>] = &[
+    ("mean_us", "us", |times| times.mean_us.into()),
+    ("p50_us", "us", |times| times.p50_us.into()),
+    ("p90_us", "us", |times| times.p90_us.into()),
+    ("p95_us", "us", |times| times.p95_us.into()),
+    ("p99_us", "us", |times| times.p99_us.into()),
+    ("p999_us", "us", |times| times.p999_us.into()),
+    ("max_us", "us", |times| times.max_us.into()),
+];
