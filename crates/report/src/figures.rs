@@ -3,6 +3,7 @@
 use dbdyno_analyse::metrics::{Figures, Metric};
 use dbdyno_analyse::{
     HostCheck, KindResult, Latency, Lookups, MetricGroup, Steadiness, StepFindings, StepRun, Validity,
+    VariantStep, Verdict,
 };
 
 use crate::value::Value;
@@ -30,6 +31,47 @@ impl Figure {
             false => format!("{}_{}", self.family, self.name),
         }
     }
+}
+
+/// What all blocks of a variant in a step say together, under their names.
+pub(crate) fn over_blocks(
+    base: &str,
+    step: &StepFindings,
+    variant: &VariantStep,
+) -> Vec<(&'static str, Value)> {
+    let (to_base, latency) = (&variant.to_base, variant.latency.as_ref());
+    let (inference, p99) = (to_base.inference(), to_base.p99.as_ref());
+    let interval = inference.map(|inference| inference.interval);
+    let of_p99 = p99.and_then(|found| Some(found.ratio.inference.as_ref()?.interval));
+    let time = |of: fn(&Latency) -> u64| Value::from(latency.map(of));
+    vec![
+        ("base", base.into()),
+        ("connections", step.connections.into()),
+        ("rate_unit", step.rate_label.as_str().into()),
+        ("valid_blocks", variant.valid_runs().count().into()),
+        ("rate", variant.rate.into()),
+        ("rate_min", variant.rate_min.into()),
+        ("rate_max", variant.rate_max.into()),
+        ("ratio", to_base.value().into()),
+        ("ratio_low", interval.map(|interval| interval.low).into()),
+        ("ratio_high", interval.map(|interval| interval.high).into()),
+        ("q_difference", inference.map(|inference| inference.q_difference).into()),
+        ("verdict", to_base.verdict.map(Verdict::word).into()),
+        ("mean_us", latency.map(|latency| latency.mean_us).into()),
+        ("operations", time(|latency| latency.count)),
+        ("p50_us", time(|latency| latency.p50_us)),
+        ("p95_us", time(|latency| latency.p95_us)),
+        ("p99_us", time(|latency| latency.p99_us)),
+        ("p999_us", time(|latency| latency.p999_us)),
+        ("max_us", time(|latency| latency.max_us)),
+        ("p99_ratio", p99.map(|found| found.ratio.value).into()),
+        ("p99_ratio_low", of_p99.map(|interval| interval.low).into()),
+        ("p99_ratio_high", of_p99.map(|interval| interval.high).into()),
+        ("p99_verdict", p99.and_then(|found| found.verdict).map(Verdict::word).into()),
+        ("target", step.target.map(|(rows, _)| rows).into()),
+        ("target_share", step.target.map(|(_, share)| share).into()),
+        ("background_rate", variant.background_rate.into()),
+    ]
 }
 
 /// The name of a figure, its unit, and where it is.

@@ -1,11 +1,12 @@
 //! What the files hold: rows from findings and histograms.
 
 use dbdyno_analyse::{
-    Findings, Latency, OperationHistogram, RunSummary, StepFindings, StepRun, Validity, VariantStep, Verdict,
+    Findings, OperationHistogram, RunSummary, StepFindings, StepRun, Validity, VariantStep,
 };
 
 use super::file::Table;
 use crate::evidence::state;
+use crate::figures::{self, over_blocks};
 use crate::value::Value;
 
 pub(super) fn all(findings: &Findings, histograms: &[OperationHistogram]) -> Vec<Table> {
@@ -56,33 +57,7 @@ fn all_runs(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &
 fn steps(findings: &Findings) -> Table {
     let mut rows = Table::new("steps");
     for (workload, step, variant) in findings.variants_of_steps() {
-        let ratio = variant.to_base.ratio.as_ref();
-        let inference = ratio.and_then(|ratio| ratio.inference.as_ref());
-        let (latency, p99) = (variant.latency.as_ref(), variant.to_base.p99.as_ref());
-        let time = |of: fn(&Latency) -> u64| Value::from(latency.map(of));
-        let columns = [
-            ("base", findings.run.base.as_str().into()),
-            ("connections", step.connections.into()),
-            ("rate_unit", step.rate_label.as_str().into()),
-            ("valid_blocks", variant.valid_runs().count().into()),
-            ("rate", variant.rate.into()),
-            ("rate_min", variant.rate_min.into()),
-            ("rate_max", variant.rate_max.into()),
-            ("ratio", ratio.map(|ratio| ratio.value).into()),
-            ("ratio_low", inference.map(|inference| inference.interval.low).into()),
-            ("ratio_high", inference.map(|inference| inference.interval.high).into()),
-            ("q_difference", inference.map(|inference| inference.q_difference).into()),
-            ("verdict", variant.to_base.verdict.map(Verdict::word).into()),
-            ("mean_us", latency.map(|latency| latency.mean_us).into()),
-            ("operations", time(|latency| latency.count)),
-            ("p50_us", time(|latency| latency.p50_us)),
-            ("p95_us", time(|latency| latency.p95_us)),
-            ("p99_us", time(|latency| latency.p99_us)),
-            ("p999_us", time(|latency| latency.p999_us)),
-            ("max_us", time(|latency| latency.max_us)),
-            ("p99_ratio", p99.map(|p99| p99.ratio.value).into()),
-            ("p99_verdict", p99.and_then(|p99| p99.verdict).map(Verdict::word).into()),
-        ];
+        let columns = over_blocks(&findings.run.base, step, variant);
         rows.push(&findings.run, place(&workload.name, &step.name, &variant.variant), columns);
     }
     rows
@@ -100,7 +75,7 @@ fn block(run: &StepRun) -> (&'static str, Value) {
 fn figures(findings: &Findings) -> Table {
     let mut rows = Table::new("figures");
     for (workload, step, variant, run) in all_runs(findings) {
-        for figure in crate::figures::figures(step, run) {
+        for figure in figures::figures(step, run) {
             let Some(value) = figure.value.number() else { continue };
             let columns = [
                 block(run),
