@@ -37,11 +37,12 @@ pub(crate) fn threads(plan: &Plan) -> Threads {
 impl<'a> LoadClient<'a> {
     /// Step `index` of `workload`, which `spec` describes, ready to be run.
     pub(crate) fn step(self, workload: &dyn AnyWorkload, index: usize, spec: &'a StepSpec) -> Step<'a> {
+        let outline = workload.outlines()[index];
         Step {
             spec,
             connections: self.connections(),
-            warmup: workload.warmup(index),
-            time_cap: workload.time_cap(index),
+            warmup: outline.warmup,
+            time_cap: outline.time_cap,
             threads: self.threads,
             cancel: self.cancel,
         }

@@ -42,7 +42,7 @@ pub use setup::name_parts;
 pub use table::{BuildPart, Table, TableError, TableValue, built_without};
 pub use variant_options::{each_file, options_problem};
 pub use workload::{
-    Kinds, Mistake, Needs, StepOutline, Values, WorkloadKind, WorkloadOptions, Workloads, data_problem,
+    Kinds, Mistake, Needs, Rest, StepOutline, Values, WorkloadKind, WorkloadOptions, Workloads, data_problem,
     json_schema, recorded,
 };
 

@@ -28,17 +28,20 @@ pub fn needed_steps(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::StepEstimate;
 
     /// `+` after a name: it changes data; `~`: it fills caches; `=`: it goes on with the group of
     /// the one before it.
     fn steps(names: &str) -> Vec<StepOutline> {
         let step = |(index, name): (usize, &str)| StepOutline {
-            name: name.trim_end_matches(['+', '~', '=']).to_owned(),
             loads: index < 2,
             begins_group: !name.contains('='),
             is_warm_up: name.contains('~'),
             changes_data: name.contains('+') || index < 2,
+            ..StepOutline::new(StepEstimate::new(name.trim_end_matches(['+', '~', '=']), "", Duration::ZERO))
         };
         names.split(' ').enumerate().map(step).collect()
     }

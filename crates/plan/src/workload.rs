@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -15,7 +16,7 @@ use serde_json::{Map, Value, json};
 use dbdyno_model::{Cold, DataMode};
 use dbdyno_products::ALL;
 
-use crate::{Forecast, Plan, Size, Table, TableError};
+use crate::{Forecast, Plan, Size, StepEstimate, Table, TableError};
 
 /// A mistake in a workload's table: the dotted key inside it, and what to write.
 pub type Mistake = (&'static str, String);
@@ -53,7 +54,19 @@ pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
         0
     }
 
+    /// In the order in which they run.
     fn steps(&self) -> Vec<StepOutline>;
+
+    /// Names of the steps.
+    fn step_names(&self) -> Vec<String> {
+        self.steps().into_iter().map(|step| step.name).collect()
+    }
+
+    /// How many of the first steps only make the data. The others are measured on them, and the
+    /// data mode says what each of those finds.
+    fn load_steps(&self) -> usize {
+        self.steps().iter().filter(|step| step.loads).count()
+    }
 
     /// How long the steps are, the work that they do, and how much disk they need on a kind of
     /// server.
@@ -99,33 +112,62 @@ pub struct Needs {
     pub client_hosts: bool,
 }
 
-/// A step as a plan sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A step as a plan sees it: all that is known of it before it runs.
+#[derive(Debug, Clone, PartialEq)]
 pub struct StepOutline {
     pub name: String,
     /// It only makes the data. Such steps come first.
     pub loads: bool,
-    /// Data may be put back before it, where the data mode says so.
+    /// Data may be put back, and the server stopped and started, before it, where the data mode says
+    /// so. Not before a step that goes on with what the one before it has left.
     pub begins_group: bool,
     /// Its result is in no summary.
     pub is_warm_up: bool,
     /// It leaves other rows than it finds, so that what comes after it depends on it. Without it, a
     /// step only reads.
     pub changes_data: bool,
+    /// The steps after it can run when the server has refused it: it changes nothing that they work
+    /// on.
+    pub leaves_data: bool,
+    /// The tables are read when it has completed, and compared with what must be there.
+    pub is_checked: bool,
+    /// Whether the server comes to rest after it.
+    pub rest: Rest,
+    /// Time from the barrier, in whole seconds, that belongs to no rate.
+    pub warmup: Duration,
+    /// Longest time that it may take, if there is one.
+    pub time_cap: Option<Duration>,
+    /// Its length with its warm-up as far as it is certain, and the work that it ends with.
+    pub estimate: StepEstimate,
+}
+
+/// Whether the server comes to rest between a step and the next one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Rest {
+    #[default]
+    Never,
+    /// Where the plan asks for it after each step that writes. No forecast counts it.
+    EachWrite,
+    /// Always, unless the plan wants no rest at all; a forecast calls the place so: `after l.i2`.
+    Here(String),
 }
 
 impl StepOutline {
-    /// Of steps of which the first `load_steps` only make the data; the others begin on data of
-    /// their own and are measured.
-    pub fn of_names(names: Vec<String>, load_steps: usize) -> Vec<Self> {
-        let outline = |(index, name)| Self {
-            name,
-            loads: index < load_steps,
+    /// A measured step that changes data, begins on data of its own, and has no end but its work.
+    pub fn new(estimate: StepEstimate) -> Self {
+        Self {
+            name: estimate.name.clone(),
+            loads: false,
             begins_group: true,
             is_warm_up: false,
             changes_data: true,
-        };
-        names.into_iter().enumerate().map(outline).collect()
+            leaves_data: false,
+            is_checked: false,
+            rest: Rest::Never,
+            warmup: Duration::ZERO,
+            time_cap: None,
+            estimate,
+        }
     }
 }
 
@@ -297,10 +339,10 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     schema.to_value()
 }
 
-/// The mistake in `data` and `cold` of a workload with the measured steps `measured`: the key, and
-/// what to write. `is_chain`: its steps go on with each other's tables, so that none of them can
-/// begin on loaded data alone.
-pub fn data_problem(data: DataMode, cold: &Cold, measured: &[String], is_chain: bool) -> Option<Mistake> {
+/// The mistake in `data` and `cold` of a workload: the key, and what to write. `is_chain`: its steps
+/// go on with each other's tables, so that none of them can begin on loaded data alone.
+pub fn data_problem(options: &dyn WorkloadOptions, is_chain: bool) -> Option<Mistake> {
+    let Needs { data, cold, .. } = options.needs();
     if is_chain && data.puts_back_each_step() {
         let message = format!(
             "data = \"{}\" does not fit: each step goes on with the tables of the one before it; use \"preserve\", \
@@ -310,6 +352,7 @@ pub fn data_problem(data: DataMode, cold: &Cold, measured: &[String], is_chain: 
         return Some(("data", message));
     }
     let Cold::Steps(names) = cold else { return None };
+    let measured = options.step_names().split_off(options.load_steps());
     let unknown = names.iter().find(|name| !measured.contains(name))?;
     Some((
         "cold",

@@ -7,7 +7,7 @@ use dbdyno_db::{Endpoint, Target, null};
 use dbdyno_record::StepSpec;
 use serde::Deserialize;
 
-use crate::{Card, CardOperation, Cards, Context, Steps, Workload};
+use crate::{Card, CardOperation, Cards, Context, Workload};
 
 /// The texts about a step that its description needs.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -42,8 +42,8 @@ pub(crate) fn context() -> Context {
 }
 
 /// The steps of a workload, to make cards of.
-pub(crate) fn specs(workload: &impl Steps) -> impl Iterator<Item = StepSpec> {
-    (0..workload.steps().len()).map(|index| workload.spec(index))
+pub(crate) fn specs(workload: &impl Workload) -> impl Iterator<Item = StepSpec> {
+    (0..workload.cell().steps.len()).map(|index| workload.spec(index))
 }
 
 /// The cards of a workload whose steps have one list, with what its `words.toml` says.

@@ -7,14 +7,17 @@ use std::pin::Pin;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use dbdyno_db::AnySession;
+use dbdyno_db::{AnySession, tables};
 use dbdyno_loadgen::{HostMessage, HostShare, LaneSpec, Observer, Step, StepCommand, StepEnd};
-use dbdyno_plan::{Table, TableError, Values, WorkloadKind, WorkloadOptions};
+use dbdyno_plan::{StepOutline, Table, TableError, Values, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
+use serde_json::json;
 
+use crate::cleanup::cleanup;
 use crate::deviations::of_surroundings;
-use crate::{Cards, Context, Result, Steps, Surroundings, Work, Workload};
+use crate::step::StepOptions as _;
+use crate::{Cards, Context, Error, Result, Steps, Surroundings, Work, Workload, checks};
 
 /// A workload that plans can name, whatever its types are.
 pub trait Kind: WorkloadKind {
@@ -68,15 +71,15 @@ impl<W: Workload> Kind for Entry<W> {
     fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo> {
         let options: &W::Options = (options as &dyn Any).downcast_ref()?;
         let around = of_surroundings(&W::ORIGINAL, around);
-        let (steps, needs) = (options.steps(), options.needs());
+        let needs = options.needs();
         Some(WorkloadInfo {
             name: name.to_owned(),
             version: W::VERSION,
             follows: W::follows(options).to_owned(),
             options: Values::values(options),
             deviations: W::deviations(options).into_iter().chain(around).collect(),
-            load_steps: steps.iter().filter(|step| step.loads).count(),
-            steps: steps.into_iter().map(|step| step.name).collect(),
+            load_steps: options.load_steps(),
+            steps: options.step_names(),
             data_bytes: needs.data_bytes,
             connections: needs.connections,
         })
@@ -90,10 +93,24 @@ impl<W: Workload> Kind for Entry<W> {
 /// Work on a database that is waited for.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
 
-/// A [`Workload`] over one cell, whatever its lanes are. Types are erased here, once a step:
-/// [`AnyWorkload::run`] hands lanes of their own type to the load engine.
+/// A [`Workload`] over one cell, whatever its lanes are: what the conductor asks of it, step by step.
+/// Types are erased here, once a step: [`AnyWorkload::run`] hands lanes of their own type to the load
+/// engine.
 pub trait AnyWorkload: Steps {
-    /// [`Workload::before`]
+    /// What the plan says of each step.
+    fn outlines(&self) -> Vec<&StepOutline>;
+
+    /// Names of the steps, in order.
+    fn steps(&self) -> Vec<String> {
+        self.outlines().into_iter().map(|step| step.name.clone()).collect()
+    }
+
+    /// How many of the first steps only make the data.
+    fn load_steps(&self) -> usize {
+        self.outlines().into_iter().filter(|step| step.loads).count()
+    }
+
+    /// Brings the database to where step `index` can begin.
     fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
 
     /// Runs step `index` on its lanes.
@@ -118,7 +135,7 @@ pub trait AnyWorkload: Steps {
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error>;
 
-    /// [`Workload::verify`]
+    /// [`Workload::verify_step`]
     fn verify<'a>(
         &'a mut self,
         index: usize,
@@ -126,13 +143,21 @@ pub trait AnyWorkload: Steps {
         session: &'a mut AnySession,
     ) -> Boxed<'a, Vec<Check>>;
 
-    /// [`Workload::after`]
+    /// Work that belongs after step `index`: the workload's own, then cleanup before the next one.
     fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
 }
 
 impl<W: Workload> AnyWorkload for W {
+    fn outlines(&self) -> Vec<&StepOutline> {
+        self.cell().steps.iter().map(|step| &step.outline).collect()
+    }
+
     fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {
-        Box::pin(Workload::before(self, index, session))
+        Box::pin(async move {
+            let works = self.before_step(index, session).await?;
+            self.cell().context.drop_binlog(session).await?;
+            Ok(works)
+        })
     }
 
     fn run(
@@ -166,10 +191,39 @@ impl<W: Workload> AnyWorkload for W {
         end: &'a StepEnd,
         session: &'a mut AnySession,
     ) -> Boxed<'a, Vec<Check>> {
-        Box::pin(Workload::verify(self, index, end, session))
+        Box::pin(self.verify_step(index, end, session))
     }
 
     fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {
-        Box::pin(Workload::after(self, index, session))
+        Box::pin(async move {
+            let mut works = self.after_step(index, session).await?;
+            let tables = match self.tables() {
+                Some(tables) => tables,
+                None => {
+                    let (tables, counted) = count_rows(session).await?;
+                    works.extend(counted);
+                    tables
+                }
+            };
+            let cell = self.cell();
+            cell.context.drop_binlog(session).await?;
+            if cell.settles_after(index) {
+                let settle = (&cell.options.settling(), cell.options.original_wait());
+                works.push(cleanup(session, cell.context, &tables, settle, &cell.steps[index].name).await?);
+            }
+            Ok(works)
+        })
     }
+}
+
+/// The tables of the database, and the rows of each where there are any.
+async fn count_rows(session: &mut AnySession) -> Result<(Vec<String>, Option<Work>)> {
+    let names = tables(session).await.map_err(Error::during("listing the tables"))?;
+    let began = Instant::now();
+    let mut rows = Vec::new();
+    for table in &names {
+        rows.push((table, json!(checks::count(session, table).await?)));
+    }
+    let work = (!names.is_empty()).then(|| Work::new("count rows", began.elapsed(), rows));
+    Ok((names, work))
 }

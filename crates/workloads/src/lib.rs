@@ -22,6 +22,7 @@ mod sources;
 mod specs;
 pub mod sql_checks;
 mod statements;
+mod step;
 mod workload;
 
 pub mod dbt3;
@@ -38,6 +39,7 @@ pub use error::Error;
 pub use kind::{AnyWorkload, Boxed, Entry, Kind};
 pub use listing::{Card, CardOperation, Cards};
 pub use local_infile::takes_streams;
+pub use step::{Cell, DataSize, Step, StepOptions};
 pub(crate) use workload::planned;
 pub use workload::{Context, Explained, Lanes, Steps, Work, Workload};
 

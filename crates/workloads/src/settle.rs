@@ -109,17 +109,6 @@ impl Settle {
         }
     }
 
-    /// Its line in a forecast; none where nothing is done. `where_it_is`: `after l.i2`.
-    pub(crate) fn estimate(
-        &self,
-        where_it_is: &str,
-        original: Duration,
-        data_bytes: u64,
-    ) -> Option<StepEstimate> {
-        self.after_steps()?;
-        Some(self.forecast("settle", where_it_is, original, data_bytes))
-    }
-
     /// What a forecast counts: the pause, or what it takes until `data_bytes` are where they stay,
     /// and never more than the cap.
     pub(crate) fn forecast(
@@ -188,6 +177,7 @@ mod tests {
     use crate::insert_benchmark::options::InsertBenchmark;
     use crate::oltp::options::Oltp;
     use crate::plans::parse;
+    use crate::step::StepOptions;
 
     const HEAD: &str = "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n";
 

@@ -1,18 +1,15 @@
-//! Checks that a plan writes itself: a statement, and what the database must answer. And the rows
-//! of all tables.
+//! Checks that a plan writes itself: a statement, and what the database must answer.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use dbdyno_db::{AnySession, Session, tables};
+use dbdyno_db::{AnySession, Session};
 use dbdyno_plan::Mistake;
 use dbdyno_record::Check;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, json};
+use serde_json::Map;
 
-use crate::cleanup::cleanup;
 use crate::options::first_problem;
-use crate::settle::Settle;
 use crate::{Context, Error, Result, Work, checks};
 
 /// When a check is made.
@@ -89,34 +86,4 @@ async fn compared(list: impl Iterator<Item = &SqlCheck>, session: &mut AnySessio
         done.push(checks::check(check.sql.as_str(), vec![part], began));
     }
     Ok(done)
-}
-
-/// What comes after a step of scripts: the rows of all tables are counted, and after the load the
-/// server is brought to rest.
-pub(crate) async fn finish(
-    context: &Context,
-    session: &mut AnySession,
-    step: &str,
-    settle: Option<&Settle>,
-) -> Result<Vec<Work>> {
-    let names = tables(session).await.map_err(Error::during("listing the tables"))?;
-    let mut works = Vec::new();
-    if !names.is_empty() {
-        works.push(count_rows(&names, session).await?);
-    }
-    context.drop_binlog(session).await?;
-    if let Some(settle) = settle.filter(|settle| settle.after_steps().is_some()) {
-        works.push(cleanup(session, context, &names, (settle, Duration::ZERO), step).await?);
-    }
-    Ok(works)
-}
-
-/// Rows of every table of the database.
-async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work> {
-    let began = Instant::now();
-    let mut rows = Vec::new();
-    for table in names {
-        rows.push((table, json!(checks::count(session, table).await?)));
-    }
-    Ok(Work::new("count rows", began.elapsed(), rows))
 }

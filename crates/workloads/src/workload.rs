@@ -1,18 +1,18 @@
-//! What the conductor asks of a workload: its steps in order, the lanes of each, and the work
-//! between them.
+//! What a workload is: its options, the lanes of each step, and its own work between them.
 
 use std::future::Future;
 use std::time::Duration;
 
 use dbdyno_db::{AnySession, DeviceGauge, Endpoint, drop_binlog};
 use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
-use dbdyno_plan::{Table, WorkloadOptions};
+use dbdyno_plan::Table;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::listing::Cards;
+use crate::step::{Cell, StepOptions};
 use crate::{Error, Original, Result};
 
 /// Where a workload runs: one cell's database.
@@ -80,30 +80,9 @@ pub struct Explained {
     pub is_executed: bool,
 }
 
-/// The steps of a workload over one cell. It keeps what it must know from step to step (which rows
-/// exist, for instance).
+/// What a workload over one cell says of itself and its steps. It keeps what it must know from step
+/// to step (which rows exist, for instance).
 pub trait Steps {
-    /// What the plan says of it.
-    fn options(&self) -> &dyn WorkloadOptions;
-
-    /// Names of the steps, in order.
-    fn steps(&self) -> Vec<String> {
-        self.options().steps().into_iter().map(|step| step.name).collect()
-    }
-
-    /// How many of the first steps only make the data. The others are measured on them, and the
-    /// workload's data mode says what each of those finds.
-    fn load_steps(&self) -> usize {
-        self.options().steps().iter().filter(|step| step.loads).count()
-    }
-
-    /// Whether the data may be put back, and the server stopped and started, before the measured
-    /// step `index`. `false` for a step that goes on with what the one before it has left, even if
-    /// the plan asks for data of its own for each step.
-    fn begins_group(&self, index: usize) -> bool {
-        self.options().steps().get(index).is_none_or(|step| step.begins_group)
-    }
-
     /// What it knows of the data now (which rows there are), to be taken over by [`Steps::recall`];
     /// nothing where the options say it all.
     fn knowledge(&self) -> Value {
@@ -119,11 +98,6 @@ pub trait Steps {
     /// What step `index` is.
     fn spec(&self, index: usize) -> StepSpec;
 
-    /// Time from the barrier, in whole seconds, that belongs to no rate of step `index`.
-    fn warmup(&self, _index: usize) -> Duration {
-        Duration::ZERO
-    }
-
     /// What [`Workload::lanes`] of step `index` depends on besides options and context, for several
     /// hosts that each run a part of them; `None` of a step that one host runs.
     fn lanes_state(&self, _index: usize) -> Option<Value> {
@@ -133,21 +107,10 @@ pub trait Steps {
     /// Takes over what [`Steps::lanes_state`] has said on another host.
     fn take_lanes_state(&mut self, _state: &Value) {}
 
-    /// Longest time that step `index` may take, if there is one.
-    fn time_cap(&self, _index: usize) -> Option<Duration> {
-        None
-    }
-
     /// Statements of step `index` that look for rows. The server is asked how it executes them when
     /// the step is over and verified.
     fn explained(&self, _index: usize) -> Vec<Explained> {
         Vec::new()
-    }
-
-    /// Whether the steps after step `index` can run when the server has refused it: it changes
-    /// nothing that they work on.
-    fn leaves_data(&self, _index: usize) -> bool {
-        false
     }
 
     /// The executions of the step that ran last, whose times count by themselves; empty for
@@ -156,17 +119,22 @@ pub trait Steps {
         Vec::new()
     }
 
-    /// Why [`Workload::verify`] has compared nothing of `table`.
+    /// Why [`Workload::verify_step`] has compared nothing of `table`.
     fn unchecked(&self, _table: &str) -> String {
         "a connection was lost during a statement, or statements failed after part of their work; its content is unknown"
             .to_owned()
     }
 }
 
+/// So many times `length`; the longest time where that is more.
+pub(crate) fn multiplied(length: Duration, factor: f64) -> Duration {
+    Duration::try_from_secs_f64(length.as_secs_f64() * factor).unwrap_or(Duration::MAX)
+}
+
 /// Longest time of a step of `length`: `factor` times as long, and more, as connections may be slow
 /// to answer once.
 pub(crate) fn capped(length: Duration, factor: f64) -> Duration {
-    length.mul_f64(factor) + Duration::from_secs(10)
+    multiplied(length, factor).saturating_add(Duration::from_secs(10))
 }
 
 /// The connections of a step. Each lane is built on the thread that will run it.
@@ -195,7 +163,7 @@ pub trait Workload: Steps + Sized + 'static {
     const ORIGINAL: Original;
 
     /// Its table in a plan.
-    type Options: WorkloadOptions + DeserializeOwned + JsonSchema;
+    type Options: StepOptions + DeserializeOwned + JsonSchema;
     type Lane: Lane + 'static;
 
     /// Lays defaults that depend on other keys under its table, before options are made of it.
@@ -213,20 +181,37 @@ pub trait Workload: Steps + Sized + 'static {
     /// The workload with `options` over the database of `context`.
     fn new(options: &Self::Options, context: Context) -> Self;
 
+    /// What it was made of.
+    fn cell(&self) -> Cell<'_, Self::Options>;
+
+    /// Names of its tables; `None` where only the database knows them. The rows of those are then
+    /// counted after each step.
+    fn tables(&self) -> Option<Vec<String>>;
+
     /// Brings the database to where step `index` can begin.
-    fn before(&mut self, index: usize, session: &mut AnySession) -> impl Future<Output = Result<Vec<Work>>>;
+    fn before_step(
+        &mut self,
+        index: usize,
+        session: &mut AnySession,
+    ) -> impl Future<Output = Result<Vec<Work>>>;
 
     /// The connections of step `index`.
     fn lanes(&self, index: usize) -> Lanes<Self::Lane>;
 
-    /// Compares the database with what must be there once step `index` has completed.
-    fn verify(
+    /// Takes over what step `index` did, and compares the database with what must be there.
+    fn verify_step(
         &mut self,
         index: usize,
         end: &StepEnd,
         session: &mut AnySession,
     ) -> impl Future<Output = Result<Vec<Check>>>;
 
-    /// Work that belongs after step `index` (cleanup before the next one).
-    fn after(&mut self, index: usize, session: &mut AnySession) -> impl Future<Output = Result<Vec<Work>>>;
+    /// What this workload does after step `index`, before the server is brought to rest.
+    fn after_step(
+        &mut self,
+        _index: usize,
+        _session: &mut AnySession,
+    ) -> impl Future<Output = Result<Vec<Work>>> {
+        async { Ok(Vec::new()) }
+    }
 }

@@ -55,7 +55,7 @@ impl StepTask<'_, '_> {
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
         let conductor = self.conductor;
         let before = self.debt(session, &mut writer, "before the step")?;
-        let warmup = workload.warmup(self.index);
+        let warmup = workload.outlines()[self.index].warmup;
         let polled_ns = self.polled_ns();
         let sampler = self.sampler(&mut writer, warmup, polled_ns.clone())?;
         let forecast = conductor.progress.forecast_of(self.name);
@@ -97,8 +97,9 @@ impl StepTask<'_, '_> {
         let mut executions = workload.executions().into_iter();
         executions.try_for_each(|execution| writer.event(&StepEvent::Execution(execution)))?;
         // What comes next on a server that goes on would be measured together with it.
-        let goes_on =
-            !self.database.owned || end.outcome == Outcome::Completed || workload.leaves_data(self.index);
+        let goes_on = !self.database.owned
+            || end.outcome == Outcome::Completed
+            || workload.outlines()[self.index].leaves_data;
         if goes_on && let Err(text) = conductor.cancel_abandoned(self.database) {
             conductor.progress.line(&format!("warning: {text}"));
             writer.event(&StepEvent::Warning { text })?;

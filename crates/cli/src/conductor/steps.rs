@@ -123,7 +123,7 @@ impl Conductor<'_> {
         let step = StepStart {
             is_first: !steps.has_measured,
             began_on_copy: steps.began_on_copy,
-            begins_group: steps.workload.begins_group(index),
+            begins_group: steps.workload.outlines()[index].begins_group,
             is_cold: cold.holds(&steps.names[index]),
         };
         steps.has_measured = true;
@@ -210,7 +210,7 @@ impl Conductor<'_> {
         session: &mut AnySession,
     ) -> Result<(), Stop> {
         let why = match stop {
-            Stop::Cell((Outcome::Failed, Some(why))) if steps.workload.leaves_data(index) => why,
+            Stop::Cell((Outcome::Failed, Some(why))) if steps.workload.outlines()[index].leaves_data => why,
             stop => return Err(stop),
         };
         match self.unless_cancelled(steps.database.connect()) {

@@ -49,17 +49,16 @@ impl WorkloadOptions for Fake {
     }
 
     fn steps(&self) -> Vec<StepOutline> {
-        StepOutline::of_names(vec!["load".to_owned(), "test".to_owned()], 1)
+        let rows = self.rows.unwrap_or(1) as f64;
+        let load = StepOutline::new(StepEstimate::of_work("load", "rows", "oltp row loaded", rows));
+        let test = StepOutline::new(StepEstimate::new("test", "2 s", Duration::from_secs(2)));
+        vec![StepOutline { loads: true, ..load }, test]
     }
 
     fn estimate(&self, _: &Size) -> Forecast {
-        let rows = self.rows.unwrap_or(1) as f64;
-        let steps = vec![
-            StepEstimate::of_work("prepare", "server", "server started", 1.0),
-            StepEstimate::of_work("load", "rows", "oltp row loaded", rows),
-            StepEstimate::new("test", "2 s", Duration::from_secs(2)),
-        ];
-        Forecast { steps, disk_bytes: 0, loaded_bytes: 0 }
+        let prepare = StepEstimate::of_work("prepare", "server", "server started", 1.0);
+        let steps = self.steps().into_iter().map(|step| step.estimate);
+        Forecast { steps: [prepare].into_iter().chain(steps).collect(), disk_bytes: 0, loaded_bytes: 0 }
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 
-use crate::dbt3::estimate;
 use crate::dbt3::options::{Dbt3, Part};
 use crate::dbt3::queries::{COUNT, joined_tables};
 use crate::dbt3::schema::Table;
-use crate::dbt3::steps::{LOAD_STEPS, names};
+use crate::dbt3::steps::table_bytes;
 use crate::options::{first_problem, range_problem, repeated, table_options_problem};
+use crate::step::{StepOptions, forecast, outlines};
 
 impl WorkloadOptions for Dbt3 {
     fn check(&self, _: &Plan) -> Option<Mistake> {
@@ -21,7 +21,7 @@ impl WorkloadOptions for Dbt3 {
             .or_else(|| orders_problem(self))
             .or_else(|| indexes_problem(self))
             .or_else(|| table_options_problem(&self.create_table_options))
-            .or_else(|| data_problem(self.data, &self.cold, &names(self)[LOAD_STEPS..], false))
+            .or_else(|| data_problem(self, false))
     }
 
     fn spell_out(&mut self) {
@@ -32,7 +32,7 @@ impl WorkloadOptions for Dbt3 {
         let streams = if self.parts.contains(&Part::Throughput) { self.streams + 1 } else { 1 };
         Needs {
             connections: self.load_connections.max(streams),
-            data_bytes: Some(estimate::table_bytes(self)),
+            data_bytes: Some(table_bytes(self)),
             data: self.data,
             cold: self.cold.clone(),
             row_streams: true,
@@ -42,11 +42,11 @@ impl WorkloadOptions for Dbt3 {
     }
 
     fn steps(&self) -> Vec<StepOutline> {
-        StepOutline::of_names(names(self), LOAD_STEPS)
+        outlines(self)
     }
 
     fn estimate(&self, size: &Size) -> Forecast {
-        estimate::estimate(self, size)
+        forecast(self, size)
     }
 }
 

@@ -8,7 +8,6 @@
 mod answers;
 mod check;
 mod comments;
-mod estimate;
 pub(crate) mod lanes;
 pub mod options;
 mod parameters;
@@ -24,22 +23,22 @@ use std::time::Duration;
 
 use dbdyno_db::{AnySession, IndexHint, Session};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::{Values, WorkloadOptions};
+use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 
-use crate::cleanup::cleanup;
 use crate::dbt3::lanes::{AnyLane, Ledger};
 use crate::dbt3::options::{Dbt3 as Options, Parameters, Part};
 use crate::dbt3::queries::{Dialect, Hint};
 use crate::dbt3::schema::Table;
-use crate::dbt3::steps::{LOAD_STEPS, StepKind, StepPlan};
+use crate::dbt3::steps::{Dbt3Step, StepKind};
 use crate::deviations::of_rows;
 use crate::options::Verify;
+use crate::step::{Cell, StepOptions};
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
 
 pub struct Dbt3 {
     shared: Arc<Setup>,
-    steps: Vec<StepPlan>,
+    steps: Vec<Dbt3Step>,
     /// Of the step that ran last.
     ledger: Ledger,
 }
@@ -52,10 +51,6 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    fn tables() -> Vec<String> {
-        Table::ALL.iter().map(|table| table.name().to_owned()).collect()
-    }
-
     pub(crate) fn dialect(&self) -> Dialect {
         Dialect::new(&self.context.endpoint.capabilities, self.options.q15)
     }
@@ -88,10 +83,6 @@ impl Dbt3 {
 }
 
 impl Steps for Dbt3 {
-    fn options(&self) -> &dyn WorkloadOptions {
-        &self.shared.options
-    }
-
     fn spec(&self, index: usize) -> StepSpec {
         steps::spec(&self.steps[index], &self.shared)
     }
@@ -114,10 +105,6 @@ impl Steps for Dbt3 {
             }
             StepKind::Load | StepKind::Index | StepKind::Statistics | StepKind::Throughput => Vec::new(),
         }
-    }
-
-    fn leaves_data(&self, index: usize) -> bool {
-        matches!(self.kind(index), StepKind::Query { .. })
     }
 
     fn executions(&self) -> Vec<Execution> {
@@ -155,36 +142,48 @@ impl Workload for Dbt3 {
 
     fn new(options: &Options, context: Context) -> Self {
         let shared = Arc::new(Setup { options: options.clone(), context });
-        Self { shared, steps: steps::plan(options), ledger: Ledger::default() }
+        Self { shared, steps: options.list(), ledger: Ledger::default() }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+    fn cell(&self) -> Cell<'_, Options> {
+        let Setup { options, context } = &*self.shared;
+        Cell { options, context, steps: &self.steps }
+    }
+
+    fn tables(&self) -> Option<Vec<String>> {
+        Some(Table::ALL.iter().map(|table| table.name().to_owned()).collect())
+    }
+
+    async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         self.ledger = Ledger::default();
         let capabilities = &self.shared.context.endpoint.capabilities;
-        let works = match self.kind(index) {
+        match self.kind(index) {
             StepKind::Load => {
                 if !self.shared.options.indexes.is_empty() && capabilities.index_hint == IndexHint::None {
                     return Err(Error::NoIndexHints);
                 }
-                tables::make(&self.shared, session).await?
+                tables::make(&self.shared, session).await
             }
             // As the step's own connection, so that the server explains the same.
             StepKind::Query { hint: Hint::Order(_), .. } if !capabilities.ordered_join.1.is_empty() => {
                 let set = session.query(capabilities.ordered_join.1.as_bytes()).await;
                 set.map_err(Error::during("having joins in the order of the text"))?;
-                Vec::new()
+                Ok(Vec::new())
             }
-            _ => Vec::new(),
-        };
-        self.shared.context.drop_binlog(session).await?;
-        Ok(works)
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn lanes(&self, index: usize) -> Lanes<AnyLane> {
         lanes::of_step(&self.shared, &self.steps[index], &self.ledger)
     }
 
-    async fn verify(&mut self, index: usize, _end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
+    async fn verify_step(
+        &mut self,
+        index: usize,
+        _end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>> {
         let scripts = steps::scripts(self.kind(index), &self.shared.options);
         let mut checks = {
             let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,22 +196,9 @@ impl Workload for Dbt3 {
             checks.extend(verify::executions(&ledger, self.shared.has_published_answers()));
             checks
         };
-        let is_last = index + 1 == self.steps.len();
-        let changes = matches!(self.kind(index), StepKind::Load | StepKind::Power | StepKind::Throughput);
-        if self.shared.options.verify.holds(changes, is_last) {
+        if self.cell().is_checked(index) {
             checks.extend(verify::row_counts(&self.shared, session).await?);
         }
         Ok(checks)
-    }
-
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        self.shared.context.drop_binlog(session).await?;
-        let settle = self.shared.options.settling();
-        let is_loaded = index + 1 == LOAD_STEPS && self.steps.len() > LOAD_STEPS;
-        if !is_loaded || settle.after_steps().is_none() {
-            return Ok(Vec::new());
-        }
-        let context = &self.shared.context;
-        Ok(vec![cleanup(session, context, &Setup::tables(), (&settle, Duration::ZERO), "the load").await?])
     }
 }

@@ -142,11 +142,6 @@ impl Visitor<'_> for NumberOrName {
 }
 
 impl Dbt3 {
-    /// How the server is brought to rest, in the long form.
-    pub fn settling(&self) -> Settle {
-        self.settle.clone().unwrap_or_default()
-    }
-
     /// What the optimiser is given for query `number` in steps of their own, with the ends of their
     /// names.
     pub(crate) fn hints_of(&self, number: u8) -> Vec<(String, Hint)> {

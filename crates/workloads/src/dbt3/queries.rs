@@ -49,7 +49,7 @@ pub(crate) struct Query {
 
 /// What the optimiser is given for a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Hint {
+pub enum Hint {
     /// It chooses.
     #[default]
     None,

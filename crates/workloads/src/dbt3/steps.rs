@@ -1,7 +1,9 @@
 //! The steps: load, index, statistics, then the queries, the power test and the throughput test.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use dbdyno_plan::{Size, StepEstimate, StepOutline, grouped, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
@@ -9,15 +11,19 @@ use crate::dbt3::Setup;
 use crate::dbt3::options::{Dbt3 as Options, Part};
 use crate::dbt3::parameters::ORDERS;
 use crate::dbt3::queries::{COUNT, Hint, shape};
-use crate::dbt3::rows::{assigned, load_sql};
+use crate::dbt3::rows::{about_bytes, assigned, load_sql};
 use crate::dbt3::schema::{self, Table};
+use crate::settle::Settle;
 use crate::specs::{kind_spec, step_spec};
+use crate::step::{DataSize, Step, StepOptions, checked, load_steps};
+use crate::workload::multiplied;
 
-/// Steps that only make the data.
-pub(crate) const LOAD_STEPS: usize = 3;
+/// Of rows and their indexes, compared with the text of the rows. The report of 2012 had 48 GB for
+/// 30.
+const DISK_FACTOR: f64 = 1.9;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum StepKind {
+pub enum StepKind {
     Load,
     Index,
     Statistics,
@@ -26,11 +32,7 @@ pub(crate) enum StepKind {
     Throughput,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StepPlan {
-    pub(crate) name: String,
-    pub(crate) kind: StepKind,
-}
+pub(crate) type Dbt3Step = Step<StepKind>;
 
 /// Something that a connection does, with a time of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,37 +53,95 @@ impl Operation {
     }
 }
 
-pub(super) fn names(options: &Options) -> Vec<String> {
-    plan(options).into_iter().map(|step| step.name).collect()
+impl StepOptions for Options {
+    type Kind = StepKind;
+
+    fn list(&self) -> Vec<Dbt3Step> {
+        let load =
+            [("load", StepKind::Load), ("index", StepKind::Index), ("statistics", StepKind::Statistics)];
+        let load = load.into_iter().map(|(name, kind)| self.step(name, kind)).collect();
+        let measured = self.parts.iter().flat_map(|part| match part {
+            Part::Queries => self.queries.iter().flat_map(|&number| self.query_steps(number)).collect(),
+            Part::Power => vec![self.step("power", StepKind::Power)],
+            Part::Throughput => vec![self.step("throughput", StepKind::Throughput)],
+        });
+        checked(load_steps(load).into_iter().chain(measured).collect(), self.verify)
+    }
+
+    fn settling(&self) -> Settle {
+        self.settle.clone().unwrap_or_default()
+    }
+
+    fn data_size(&self, size: &Size) -> DataSize {
+        let settled = if size.row_bytes > 0.0 { table_bytes(self) } else { 0 };
+        let binlog = if size.binlog_row_bytes > 0 { text_bytes(self) } else { 0 };
+        let loaded = settled.saturating_add(size.log_bytes);
+        DataSize { settled, loaded, disk: loaded.saturating_add(binlog) }
+    }
 }
 
-pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
-    let step = |name: &str, kind| StepPlan { name: name.to_owned(), kind };
-    let mut steps = vec![
-        step("load", StepKind::Load),
-        step("index", StepKind::Index),
-        step("statistics", StepKind::Statistics),
-    ];
-    for part in &options.parts {
-        match part {
-            Part::Queries => {
-                steps.extend(options.queries.iter().flat_map(|&number| query_steps(number, options)))
+impl Options {
+    fn step(&self, name: &str, kind: StepKind) -> Dbt3Step {
+        let outline = StepOutline {
+            leaves_data: matches!(kind, StepKind::Query { .. }),
+            is_checked: matches!(kind, StepKind::Load | StepKind::Power | StepKind::Throughput),
+            ..StepOutline::new(self.step_estimate(name, &kind))
+        };
+        Step { outline, kind }
+    }
+
+    /// The query as the optimiser plans it, then with each hint.
+    fn query_steps(&self, number: u8) -> Vec<Dbt3Step> {
+        let step = |name: &str, hint| self.step(name, StepKind::Query { number, hint });
+        let hints = self.hints_of(number).into_iter();
+        let hinted = hints.map(|(end, hint)| step(&format!("q{number}.{end}"), hint));
+        [step(&format!("q{number}"), Hint::None)].into_iter().chain(hinted).collect()
+    }
+
+    /// All of it is guessed from figures by query; a query with a bad plan takes any time.
+    fn step_estimate(&self, name: &str, kind: &StepKind) -> StepEstimate {
+        let rows: u64 = Table::ALL.iter().map(|table| table.about_rows(self.scale_factor)).sum();
+        let detail = format!("{} rows", grouped(rows));
+        let rows = rows as f64;
+        let of = |what: &str| StepEstimate::new(name, what, Duration::ZERO);
+        match kind {
+            StepKind::Load => of(&detail).and("dbt3 row loaded", rows, self.load_connections),
+            StepKind::Index => of(&format!("indexes on {detail}")).and("dbt3 row indexed", rows, 1),
+            StepKind::Statistics => of("all tables").and("dbt3 row analysed", rows, 1),
+            StepKind::Query { number, .. } => {
+                let times = self.repetitions;
+                queries(self, of(&numbered(times, "execution")), &[(*number, f64::from(times))], 1)
             }
-            Part::Power => steps.push(step("power", StepKind::Power)),
-            Part::Throughput => steps.push(step("throughput", StepKind::Throughput)),
+            StepKind::Power => {
+                let once: Vec<_> = ORDERS[0].iter().map(|number| (*number, 1.0)).collect();
+                queries(self, of("all queries"), &once, 1)
+            }
+            StepKind::Throughput => {
+                let streams = ORDERS.iter().skip(1).take(self.streams as usize).flatten();
+                let sent: Vec<_> = streams.map(|number| (*number, 1.0)).collect();
+                queries(self, of(&numbered(self.streams, "stream")), &sent, self.streams)
+            }
         }
     }
-    steps
 }
 
-fn query_steps(number: u8, options: &Options) -> Vec<StepPlan> {
-    let name = format!("q{number}");
-    let own = StepPlan { name: name.clone(), kind: StepKind::Query { number, hint: Hint::None } };
-    let hinted = options.hints_of(number).into_iter().map(|(end, hint)| StepPlan {
-        name: format!("{name}.{end}"),
-        kind: StepKind::Query { number, hint },
-    });
-    [own].into_iter().chain(hinted).collect()
+/// Queries by number, each so many times, on so many connections.
+fn queries(options: &Options, step: StepEstimate, sent: &[(u8, f64)], connections: u32) -> StepEstimate {
+    let times: f64 = sent.iter().map(|(_, times)| times).sum();
+    let limit = options.time_limit.map(|limit| multiplied(limit.0, times / f64::from(connections.max(1))));
+    let with = |step: StepEstimate, (number, times): &(u8, f64)| {
+        step.and(&format!("dbt3 q{number}"), times * options.scale_factor, connections)
+    };
+    sent.iter().fold(step, with).at_most(limit)
+}
+
+fn text_bytes(options: &Options) -> u64 {
+    Table::ALL.iter().map(|table| about_bytes(*table, options.scale_factor)).sum()
+}
+
+/// All tables with their indexes.
+pub(crate) fn table_bytes(options: &Options) -> u64 {
+    (text_bytes(options) as f64 * DISK_FACTOR) as u64
 }
 
 /// What each connection of a measured step does, in its order.
@@ -127,7 +187,7 @@ pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> Option<String
 
 const QUERY: (&str, OperationClass) = ("query", OperationClass::Query);
 
-pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
+pub(crate) fn spec(step: &Dbt3Step, setup: &Setup) -> StepSpec {
     let (unit, (kind, class), clients) = match step.kind {
         StepKind::Load => (Unit::Elapsed, ("insert", OperationClass::Insert), assigned(setup).len()),
         StepKind::Index => (Unit::Elapsed, ("index", OperationClass::Index), 1),
@@ -148,12 +208,12 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
 }
 
 /// Published figures sum up the queries that the optimiser plans alone.
-fn groups(step: &StepPlan) -> BTreeMap<String, String> {
+fn groups(step: &Dbt3Step) -> BTreeMap<String, String> {
     let is_query = matches!(step.kind, StepKind::Query { hint: Hint::None, .. });
     is_query.then(|| ("dbt3".to_owned(), "queries".to_owned())).into_iter().collect()
 }
 
-fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
+fn options(step: &Dbt3Step, setup: &Setup) -> Map<String, Value> {
     let Options { scale_factor, repetitions, parameters, time_limit, streams, .. } = &setup.options;
     let mut map = Map::from_iter([
         ("scale_factor".to_owned(), json!(scale_factor)),
@@ -182,7 +242,7 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
     map
 }
 
-fn statement(step: &StepPlan, setup: &Setup) -> String {
+fn statement(step: &Dbt3Step, setup: &Setup) -> String {
     match &step.kind {
         StepKind::Load => load_sql(Table::LineItem, setup.context.endpoint.capabilities.row_stream),
         StepKind::Index => index_statements(setup).join("; "),
@@ -194,6 +254,8 @@ fn statement(step: &StepPlan, setup: &Setup) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_plan::WorkloadOptions;
+
     use super::*;
 
     #[test]
@@ -207,7 +269,7 @@ mod tests {
             ..Options::default()
         };
         assert_eq!(
-            names(&options).join(" "),
+            options.step_names().join(" "),
             "load index statistics q3 q3.order1 q3.order2 q1 q1.i_l_shipdate power throughput"
         );
     }

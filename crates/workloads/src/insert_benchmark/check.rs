@@ -4,12 +4,12 @@
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 use dbdyno_products::{EMBEDDED, VariantKind};
 
-use crate::insert_benchmark::estimate;
 use crate::insert_benchmark::options::InsertBenchmark;
 use crate::options::{
     Protocol, first_problem, range_problem, repeated, table_options_problem, time_cap_problem, time_problem,
 };
 use crate::settle::both_problem;
+use crate::step::{StepOptions, forecast, outlines};
 
 /// Bytes of a row with its indexes in the steady state, by published data on InnoDB.
 const ROW_BYTES: u64 = 225;
@@ -21,10 +21,7 @@ impl WorkloadOptions for InsertBenchmark {
             .or_else(|| data_length_problem(self))
             .or_else(|| fraction_problem(self))
             .or_else(|| table_options_problem(&self.create_table_options))
-            .or_else(|| {
-                let measured = &self.step_names()[InsertBenchmark::LOAD_STEPS..];
-                data_problem(self.data, &self.cold, measured, true)
-            })
+            .or_else(|| data_problem(self, true))
             .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
             .or_else(|| first_id_problem(self, plan))
     }
@@ -57,11 +54,11 @@ impl WorkloadOptions for InsertBenchmark {
     }
 
     fn steps(&self) -> Vec<StepOutline> {
-        StepOutline::of_names(self.step_names(), Self::LOAD_STEPS)
+        outlines(self)
     }
 
     fn estimate(&self, size: &Size) -> Forecast {
-        estimate::estimate(self, size)
+        forecast(self, size)
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::deviations::{deviation, of_rows, with_rest};
 use crate::insert_benchmark::options::InsertBenchmark as Options;
+use crate::step::StepOptions;
 
 /// Keys that set-ups of the original vary too.
 const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_time", "rates"];

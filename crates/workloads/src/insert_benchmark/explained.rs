@@ -4,11 +4,11 @@ use crate::Explained;
 use crate::insert_benchmark::Setup;
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::sql::{self, RANGES};
-use crate::insert_benchmark::steps::{StepKind, StepPlan};
+use crate::insert_benchmark::steps::{ClientPart, StepKind};
 
 /// The queries of the step and its DELETE, on the first client's table. Queries begin in the middle
 /// of what they draw from, ids lie in the middle of what is in the table by now.
-pub(crate) fn explained(step: &StepPlan, setup: &Setup, history: &History) -> Vec<Explained> {
+pub(crate) fn explained(step: &ClientPart, setup: &Setup, history: &History) -> Vec<Explained> {
     const CLIENT: u32 = 1;
     let (table, options) = (Setup::table(CLIENT), &setup.options);
     let capabilities = &setup.context.endpoint.capabilities;
@@ -47,7 +47,7 @@ mod tests {
     use crate::Context;
     use crate::insert_benchmark::Prepared;
     use crate::insert_benchmark::history::Inserted;
-    use crate::insert_benchmark::steps::plan;
+    use crate::step::StepOptions;
 
     #[test]
     fn queries_and_deletes_are_explained_in_the_middle_of_what_is_there() {
@@ -56,7 +56,7 @@ mod tests {
             capabilities: postgres::capabilities(),
         };
         let options = Options { points_per_query: 3, rates: vec![100], ..Options::default() };
-        let steps = plan(&options);
+        let steps = options.list();
         let setup = Setup {
             options,
             context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None },
@@ -74,7 +74,7 @@ mod tests {
         table.deleted = 1_000;
         let of = |name: &str| {
             let step = steps.iter().find(|step| step.name == name).unwrap();
-            let lines = explained(step, &setup, &history);
+            let lines = explained(&step.kind, &setup, &history);
             lines
                 .iter()
                 .map(|line| format!("{}: {}", line.statement, line.sql))

@@ -4,7 +4,7 @@
 use dbdyno_loadgen::{Coupling, StepEnd};
 use serde::{Deserialize, Serialize};
 
-use crate::insert_benchmark::steps::{LaneKind, StepPlan, kinds};
+use crate::insert_benchmark::steps::{ClientPart, LaneKind, kinds};
 
 /// INSERT statements of one client in one step that were sent, in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ impl History {
     }
 
     /// Takes over what step `index` did.
-    pub(crate) fn add(&mut self, index: usize, step: &StepPlan, end: &StepEnd) {
+    pub(crate) fn add(&mut self, index: usize, step: &ClientPart, end: &StepEnd) {
         let kinds = kinds(step);
         let sent = |statements| Inserted {
             step: index,
@@ -153,7 +153,7 @@ mod tests {
     use dbdyno_record::Outcome;
 
     use super::*;
-    use crate::insert_benchmark::steps;
+    use crate::step::StepOptions;
 
     /// A client's lanes of `kind` sent `started` statements, which had `rows` rows; `failed` of
     /// them failed.
@@ -177,10 +177,10 @@ mod tests {
     /// What is known of the deletes of l.i1 (50 rows each) after a load of `loaded` statements of
     /// 100 rows.
     fn deletes(loaded: u64, l_i1: &StepEnd) -> Deletes {
-        let steps = steps::plan(&Options { clients: 1, ..Options::default() });
+        let steps = Options { clients: 1, ..Options::default() }.list();
         let mut history = History::new(1);
-        history.add(0, &steps[0], &end(0, loaded, loaded * 100, &[]));
-        history.add(2, &steps[2], l_i1);
+        history.add(0, &steps[0].kind, &end(0, loaded, loaded * 100, &[]));
+        history.add(2, &steps[2].kind, l_i1);
         let deletes = history.of(1).deletes;
         history.deletes_checked();
         assert_eq!(history.of(1).deletes, Deletes::default());
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn a_table_without_rows_of_inserts_that_no_list_names_is_unknown_and_its_rows_are_counted() {
-        let steps = steps::plan(&Options { clients: 1, ..Options::default() });
+        let steps = Options { clients: 1, ..Options::default() }.list();
         let mut history = History::new(1);
-        history.add(0, &steps[0], &end(0, 20, 1_700, &[3, 4, 5]));
+        history.add(0, &steps[0].kind, &end(0, 20, 1_700, &[3, 4, 5]));
         assert_eq!((history.of(1).unknown(), history.in_table(1)), (None, 1_700));
-        history.add(2, &steps[2], &unlisted(end(0, 10, 300, &[0, 1, 2]), 1));
+        history.add(2, &steps[2].kind, &unlisted(end(0, 10, 300, &[0, 1, 2]), 1));
         let why = history.of(1).unknown().expect("a reason");
         assert!(why.contains("too many INSERTs failed"), "{why}");
         assert_eq!(history.in_table(1), 1_700 + 300);

@@ -7,7 +7,6 @@
 
 mod check;
 mod deviations;
-mod estimate;
 mod explained;
 mod history;
 mod lanes;
@@ -22,24 +21,22 @@ use std::time::Duration;
 
 use crate::insert_benchmark::options::{Clock, InsertBenchmark as Options};
 use crate::options::Protocol;
-use crate::settle::SettleAfter;
 use dbdyno_db::{AnySession, Capabilities};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::cleanup::cleanup;
 use crate::engine::create_tables;
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
-use crate::insert_benchmark::steps::{StepKind, StepPlan};
+use crate::insert_benchmark::steps::{ClientPart, StepKind};
+use crate::step::{Cell, Step, StepOptions};
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
 
 pub struct InsertBenchmark {
     shared: Arc<Setup>,
-    steps: Vec<StepPlan>,
+    steps: Vec<Step<ClientPart>>,
     history: History,
 }
 
@@ -81,34 +78,19 @@ impl Setup {
 }
 
 impl InsertBenchmark {
-    /// The original cleans up once, before the first step that reads.
-    fn settles_after(&self, index: usize) -> bool {
-        let Some(next) = self.steps.get(index + 1) else { return false };
-        match self.shared.options.settling().after_steps() {
-            None => false,
-            Some(SettleAfter::Load) => self.steps[index].rate.is_none() && next.rate.is_some(),
-            Some(SettleAfter::EachWrite) => true,
-        }
-    }
-
     fn client(&self, index: usize, client: u32) -> Client {
-        let step = &self.steps[index];
         Client {
             setup: Arc::clone(&self.shared),
             number: client,
             step: index,
-            rows_before: self.steps[..index].iter().map(StepPlan::rows).sum(),
+            rows_before: self.steps[..index].iter().map(|step| step.kind.rows()).sum(),
             rows_in_table: self.history.in_table(client),
-            rows_per_commit: step.rows_per_commit,
+            rows_per_commit: self.steps[index].kind.rows_per_commit,
         }
     }
 }
 
 impl Steps for InsertBenchmark {
-    fn options(&self) -> &dyn WorkloadOptions {
-        &self.shared.options
-    }
-
     fn knowledge(&self) -> Value {
         json!(self.history)
     }
@@ -123,13 +105,8 @@ impl Steps for InsertBenchmark {
         steps::spec(index, &self.steps[index], &self.shared)
     }
 
-    fn time_cap(&self, index: usize) -> Option<Duration> {
-        let options = &self.shared.options;
-        self.steps[index].rate.map(|_| options.read_write_time.0.mul_f64(options.time_cap))
-    }
-
     fn explained(&self, index: usize) -> Vec<Explained> {
-        explained::explained(&self.steps[index], &self.shared, &self.history)
+        explained::explained(&self.steps[index].kind, &self.shared, &self.history)
     }
 
     fn unchecked(&self, table: &str) -> String {
@@ -166,54 +143,52 @@ impl Workload for InsertBenchmark {
 
     fn new(options: &Options, context: Context) -> Self {
         let prepared = Prepared::new(options.protocol, &context.endpoint.capabilities);
-        let steps = steps::plan(options);
+        let steps = options.list();
         let history = History::new(options.clients);
         Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        let mut works = Vec::new();
-        if self.steps[index].kind == StepKind::Load {
-            let Setup { options, context, .. } = &*self.shared;
-            let tables = self.shared.tables().into_iter().map(|table| {
-                let own = &options.create_table_options;
-                let statements =
-                    sql::create_table(&table, &context.endpoint.capabilities, own, options.first_id);
-                (table, statements)
-            });
-            works.push(create_tables(context, session, tables).await?);
+    fn cell(&self) -> Cell<'_, Options> {
+        let Setup { options, context, .. } = &*self.shared;
+        Cell { options, context, steps: &self.steps }
+    }
+
+    fn tables(&self) -> Option<Vec<String>> {
+        Some(self.shared.tables())
+    }
+
+    async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+        if self.steps[index].kind.kind != StepKind::Load {
+            return Ok(Vec::new());
         }
-        self.shared.context.drop_binlog(session).await?;
-        Ok(works)
+        let Setup { options, context, .. } = &*self.shared;
+        let tables = self.shared.tables().into_iter().map(|table| {
+            let own = &options.create_table_options;
+            let statements = sql::create_table(&table, &context.endpoint.capabilities, own, options.first_id);
+            (table, statements)
+        });
+        Ok(vec![create_tables(context, session, tables).await?])
     }
 
     fn lanes(&self, index: usize) -> Lanes<AnyLane> {
         (1..=self.shared.options.clients)
-            .flat_map(|client| lanes::of_client(&self.client(index, client), &self.steps[index]))
+            .flat_map(|client| lanes::of_client(&self.client(index, client), &self.steps[index].kind))
             .collect()
     }
 
-    async fn verify(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
-        let step = &self.steps[index];
-        self.history.add(index, step, end);
-        let is_last = index + 1 == self.steps.len();
-        if !self.shared.options.verify.holds(true, is_last) || !self.shared.context.stores_data() {
+    async fn verify_step(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>> {
+        self.history.add(index, &self.steps[index].kind, end);
+        if !self.cell().is_checked(index) {
             return Ok(Vec::new());
         }
         let checks = verify::verify(&self.shared, &self.history, session).await?;
         self.history.deletes_checked();
         Ok(checks)
-    }
-
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        self.shared.context.drop_binlog(session).await?;
-        if !self.settles_after(index) {
-            return Ok(Vec::new());
-        }
-        let Setup { options, context, .. } = &*self.shared;
-        let settle = (&options.settling(), options.original_wait());
-        let step = &self.steps[index].name;
-        Ok(vec![cleanup(session, context, &self.shared.tables(), settle, step).await?])
     }
 }
 

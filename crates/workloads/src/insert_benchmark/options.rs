@@ -1,7 +1,5 @@
 //! Options of the Insert Benchmark, with the original's values as defaults.
 
-use std::time::Duration;
-
 use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -156,14 +154,6 @@ pub enum Clock {
 }
 
 impl InsertBenchmark {
-    /// Names of the steps in their order: `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR`
-    /// (range queries) and `qpR` (point queries).
-    pub fn step_names(&self) -> Vec<String> {
-        let write_steps = ["l.i0", "l.x", "l.i1", "l.i2"].map(str::to_owned);
-        let read_write_steps = self.rates.iter().flat_map(|rate| [format!("qr{rate}"), format!("qp{rate}")]);
-        write_steps.into_iter().chain(read_write_steps).collect()
-    }
-
     /// Steps that only make the data: `l.i0` and `l.x`.
     pub const LOAD_STEPS: usize = 2;
 
@@ -182,18 +172,6 @@ impl InsertBenchmark {
     pub fn loaded_rows(&self) -> u64 {
         self.load_rows.saturating_mul(self.clients.into())
     }
-
-    /// How the server is brought to rest, in the long form.
-    pub fn settling(&self) -> Settle {
-        Settle::chosen(self.settle.as_ref(), self.settle_wait)
-    }
-
-    /// The original's pause between l.i2 and the first read-write step, counted from the start of
-    /// cleanup: min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
-    pub fn original_wait(&self) -> Duration {
-        let millions = (self.loaded_rows() / 500_000).div_ceil(2);
-        Duration::from_secs(millions.saturating_add(60).min(1200))
-    }
 }
 
 #[cfg(test)]
@@ -201,6 +179,7 @@ mod tests {
     use dbdyno_plan::WorkloadOptions;
 
     use super::*;
+    use crate::step::StepOptions;
 
     #[test]
     fn a_rate_below_the_rows_of_a_commit_is_a_warning() {

@@ -1,8 +1,9 @@
-//! The ten steps: what each is, in the original's order.
+//! The ten steps: what each is, in the original's order, and what it takes.
 
 use crate::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
 use dbdyno_db::Capabilities;
 use dbdyno_loadgen::{Arrivals, Draws, Pace};
+use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped};
 use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Target, Unit, WindowRule};
 use serde_json::{Map, json};
 use std::time::Duration;
@@ -10,7 +11,11 @@ use std::time::Duration;
 use crate::insert_benchmark::Setup;
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql::{self, RANGES};
+use crate::options::Verify;
+use crate::settle::Settle;
 use crate::specs::{self, protocol};
+use crate::step::{DataSize, Step, StepOptions, checked};
+use crate::workload::multiplied;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepKind {
@@ -43,9 +48,9 @@ impl LaneKind {
     }
 }
 
+/// What each client does in a step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StepPlan {
-    pub(crate) name: String,
+pub struct ClientPart {
     pub(crate) kind: StepKind,
     /// INSERT statements of each client.
     pub(crate) inserts: u64,
@@ -55,50 +60,145 @@ pub(crate) struct StepPlan {
     pub(crate) rate: Option<u32>,
 }
 
-impl StepPlan {
+impl ClientPart {
     /// Rows that each client inserts.
     pub(crate) fn rows(&self) -> u64 {
         self.inserts * u64::from(self.rows_per_commit)
     }
 }
 
-pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
-    let commit = &options.rows_per_commit;
-    let (first, second) = options.write_split();
-    let step = |name: &str, kind, rows: u64, rows_per_commit: u32, deletes| StepPlan {
-        name: name.to_owned(),
-        kind,
-        inserts: rows.div_ceil(u64::from(rows_per_commit)),
-        rows_per_commit,
-        deletes,
-        rate: None,
-    };
-    let mut steps = vec![
-        step("l.i0", StepKind::Load, options.load_rows, commit.load, false),
-        step("l.x", StepKind::Index, u64::from(commit.load), commit.load, false),
-        step("l.i1", StepKind::Write, first, commit.write_1, options.deletes),
-        step("l.i2", StepKind::Write, second, commit.write_2, options.deletes),
-    ];
-    for &rate in &options.rates {
-        for (prefix, kind) in [("qr", StepKind::Range), ("qp", StepKind::Point)] {
-            // The original lowers the commit size to the rate when it is larger.
-            let rows_per_commit = commit.read_write.min(rate);
-            let rows = (options.read_write_time.0.as_secs_f64() * f64::from(rate)).round() as u64;
-            steps.push(StepPlan {
-                name: format!("{prefix}{rate}"),
-                kind,
-                inserts: rows.div_ceil(u64::from(rows_per_commit)),
-                rows_per_commit,
-                deletes: options.deletes,
-                rate: Some(rate),
-            });
+impl StepOptions for Options {
+    type Kind = ClientPart;
+
+    /// `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR` (range queries) and `qpR` (point
+    /// queries).
+    fn list(&self) -> Vec<Step<ClientPart>> {
+        let commit = &self.rows_per_commit;
+        let (first, second) = self.write_split();
+        let part = |kind, rows: u64, rows_per_commit: u32, deletes| ClientPart {
+            kind,
+            inserts: rows.div_ceil(u64::from(rows_per_commit.max(1))),
+            rows_per_commit,
+            deletes,
+            rate: None,
+        };
+        let step = |estimate, kind| Step {
+            kind,
+            outline: StepOutline { is_checked: true, rest: Rest::EachWrite, ..StepOutline::new(estimate) },
+        };
+        let load = part(StepKind::Load, self.load_rows, commit.load, false);
+        let index = part(StepKind::Index, commit.load.into(), commit.load, false);
+        let load = step(self.load_estimate(load.inserts), load);
+        let mut steps = vec![load, step(self.index_estimate(), index)];
+        steps.iter_mut().for_each(|step| step.outline.loads = true);
+        for (name, rows, rows_per_commit) in
+            [("l.i1", first, commit.write_1), ("l.i2", second, commit.write_2)]
+        {
+            let part = part(StepKind::Write, rows, rows_per_commit, self.deletes);
+            steps.push(step(self.write_estimate(name, rows, part.inserts), part));
         }
+        // The original cleans up once, before the first step that reads.
+        steps[3].outline.rest = Rest::Here("after l.i2".to_owned());
+        for &rate in &self.rates {
+            for (prefix, kind) in [("qr", StepKind::Range), ("qp", StepKind::Point)] {
+                let length = self.read_write_time;
+                // The original lowers the commit size to the rate when it is larger.
+                let rows_per_commit = commit.read_write.min(rate);
+                let rows = (length.0.as_secs_f64() * f64::from(rate)).round() as u64;
+                let both = if self.deletes { "inserts and deletes" } else { "inserts" };
+                let detail = format!("{length} at {rate} {both}/s a client");
+                let estimate = StepEstimate::new(&format!("{prefix}{rate}"), &detail, length.0);
+                let part = part(kind, rows, rows_per_commit, self.deletes);
+                let mut step = step(estimate, ClientPart { rate: Some(rate), ..part });
+                step.outline.time_cap = Some(multiplied(length.0, self.time_cap));
+                steps.push(step);
+            }
+        }
+        checked(steps, self.verify)
     }
-    steps
+
+    fn settling(&self) -> Settle {
+        Settle::chosen(self.settle.as_ref(), self.settle_wait)
+    }
+
+    /// min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
+    fn original_wait(&self) -> Duration {
+        let millions = (self.loaded_rows() / 500_000).div_ceil(2);
+        Duration::from_secs(millions.saturating_add(60).min(1200))
+    }
+
+    fn data_size(&self, size: &Size) -> DataSize {
+        let load_only = Self { write_rows: 0, rates: Vec::new(), ..self.clone() };
+        let loaded = disk_bytes(&load_only, size);
+        DataSize { settled: loaded.saturating_sub(size.log_bytes), loaded, disk: disk_bytes(self, size) }
+    }
+
+    fn checks(&self) -> Option<(Verify, &'static str, u64)> {
+        Some((self.verify, "insert-benchmark row checked", self.loaded_rows()))
+    }
+}
+
+/// Exact: the length of read-write steps, as long as the server keeps the rate. All else is guessed
+/// from figures of data that fit in memory; with data that do not, l.i1 and l.i2 take longer.
+impl Options {
+    fn load_estimate(&self, commits: u64) -> StepEstimate {
+        let (rows, clients) = (self.loaded_rows(), self.clients);
+        StepEstimate::new("l.i0", &format!("{} rows", grouped(rows)), Duration::ZERO)
+            .and("insert-benchmark row loaded", rows as f64, clients)
+            .and("commit", commits as f64 * f64::from(clients), clients)
+    }
+
+    fn index_estimate(&self) -> StepEstimate {
+        let (rows, indexes) = (self.loaded_rows(), self.secondary_indexes);
+        let detail = format!("{indexes} indexes on {} rows", grouped(rows));
+        let entries = rows as f64 * f64::from(indexes);
+        let index = StepEstimate::new("l.x", &detail, Duration::ZERO);
+        index.and("insert-benchmark row indexed", entries, self.clients)
+    }
+
+    /// A write step: each row goes into the table and its indexes, and with deletes another one leaves
+    /// them, on a connection of its own.
+    fn write_estimate(&self, name: &str, rows: u64, commits: u64) -> StepEstimate {
+        let ways = if self.deletes { 2 } else { 1 };
+        let times = f64::from(ways);
+        let connections = self.clients.saturating_mul(ways);
+        let all_clients = f64::from(self.clients);
+        let entries = rows as f64 * all_clients * (1.0 + f64::from(self.secondary_indexes));
+        let all = grouped(rows.saturating_mul(self.clients.into()));
+        let out = if self.deletes { " in, as many out" } else { "" };
+        StepEstimate::new(name, &format!("{all} rows{out}"), Duration::ZERO)
+            .and("insert-benchmark entry written", entries * times, connections)
+            .and("commit", commits as f64 * all_clients * times, connections)
+    }
+}
+
+/// Bytes of the data directory at its largest: after the index build with its sort files, or at the
+/// end.
+fn disk_bytes(benchmark: &Options, size: &Size) -> u64 {
+    let indexes = f64::from(benchmark.secondary_indexes);
+    let data_length = (f64::from(benchmark.data_length_min) + f64::from(benchmark.data_length_max)) / 2.0;
+    // The sizes hold for the original's 10 to 20 characters of data.
+    let row_bytes = if size.row_bytes > 0.0 { size.row_bytes + (data_length - 15.0) } else { 0.0 };
+    let loaded = benchmark.loaded_rows() as f64;
+    let written = written_rows(benchmark);
+    let last = if benchmark.deletes { loaded } else { loaded + written };
+    let built = loaded * (row_bytes + 2.0 * indexes * size.built_index_bytes);
+    let steady = last * (row_bytes + indexes * size.steady_index_bytes);
+    let directions = if benchmark.deletes { 2.0 } else { 1.0 };
+    let binlog = (loaded + written * directions) * size.binlog_row_bytes as f64;
+    ((built.max(steady) + binlog) as u64).saturating_add(size.log_bytes)
+}
+
+/// Rows that all clients insert after the load.
+fn written_rows(benchmark: &Options) -> f64 {
+    let (write_1, write_2) = benchmark.write_split();
+    let rates: f64 = benchmark.rates.iter().map(|rate| f64::from(*rate)).sum();
+    let background = 2.0 * rates * benchmark.read_write_time.0.as_secs_f64();
+    (write_1 as f64 + write_2 as f64 + background) * f64::from(benchmark.clients)
 }
 
 /// Pace of the background writers of `client` in `step`, which is number `index`.
-pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &StepPlan, client: u32) -> Pace {
+pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &ClientPart, client: u32) -> Pace {
     let Some(rate) = step.rate else { return Pace::Closed };
     let options = &setup.options;
     let per = Duration::from_secs(u64::from(step.rows_per_commit));
@@ -119,7 +219,8 @@ pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &StepPlan, client: 
     }
 }
 
-pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
+pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &Setup) -> StepSpec {
+    let (name, step) = (&step.name, &step.kind);
     let options = &setup.options;
     let (kind, unit, label) = match step.kind {
         StepKind::Load | StepKind::Write => (LaneKind::Insert, Unit::Rows, "inserts/s"),
@@ -133,7 +234,7 @@ pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
         share: options.sla_share,
     });
     StepSpec {
-        name: step.name.clone(),
+        name: name.clone(),
         clients: options.clients,
         headline: Headline { kind: kind.name().to_owned(), unit, label: label.to_owned() },
         window: if step.kind == StepKind::Index { WindowRule::LastEnded } else { WindowRule::FirstEnded },
@@ -149,7 +250,7 @@ pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
     }
 }
 
-fn kind_spec(kind: LaneKind, (index, step): (usize, &StepPlan), setup: &Setup) -> KindSpec {
+fn kind_spec(kind: LaneKind, (index, step): (usize, &ClientPart), setup: &Setup) -> KindSpec {
     let (options, prepared) = (&setup.options, setup.prepared);
     let pace = match kind {
         LaneKind::Insert | LaneKind::Delete => writer_pace(setup, index, step, 1),
@@ -187,7 +288,7 @@ fn row_bytes(options: &Options) -> f64 {
     NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0
 }
 
-fn statement(kind: LaneKind, step: &StepPlan, capabilities: &Capabilities, options: &Options) -> String {
+fn statement(kind: LaneKind, step: &ClientPart, capabilities: &Capabilities, options: &Options) -> String {
     let table = "pi?";
     match kind {
         LaneKind::Insert => {
@@ -208,7 +309,7 @@ fn statement(kind: LaneKind, step: &StepPlan, capabilities: &Capabilities, optio
 }
 
 /// Kinds of connections of a step, in the order in which records number them.
-pub(crate) fn kinds(step: &StepPlan) -> Vec<LaneKind> {
+pub(crate) fn kinds(step: &ClientPart) -> Vec<LaneKind> {
     let (first, query) = match step.kind {
         StepKind::Load | StepKind::Write => (LaneKind::Insert, None),
         StepKind::Index => (LaneKind::Index, None),
@@ -226,8 +327,10 @@ mod tests {
     #[test]
     fn the_default_profile_has_the_originals_ten_steps() {
         let options = Options { load_rows: 10_000_000, write_rows: 20_000_000, ..Options::default() };
-        let steps: Vec<_> =
-            plan(&options).into_iter().map(|s| (s.name, s.inserts, s.rows_per_commit, s.deletes)).collect();
+        let step = |step: &Step<ClientPart>| {
+            (step.name.clone(), step.kind.inserts, step.kind.rows_per_commit, step.kind.deletes)
+        };
+        let steps: Vec<_> = options.list().iter().map(step).collect();
         let expect = |name: &str, inserts, rows, deletes| (name.to_owned(), inserts, rows, deletes);
         assert_eq!(
             steps,
@@ -249,7 +352,7 @@ mod tests {
     #[test]
     fn a_rate_below_the_commit_size_lowers_the_commit_size() {
         let options = Options { rates: vec![20], ..Options::default() };
-        assert_eq!(plan(&options)[4].rows_per_commit, 20);
+        assert_eq!(options.list()[4].kind.rows_per_commit, 20);
     }
 
     fn setup(options: Options) -> Setup {
@@ -259,9 +362,9 @@ mod tests {
     #[test]
     fn even_writers_of_several_clients_are_set_off_against_each_other() {
         let setup = setup(Options { clients: 4, ..Options::default() });
-        let steps = plan(&setup.options);
+        let steps = setup.options.list();
         let due =
-            |client| writer_pace(&setup, 4, &steps[4], client).due(1).expect("even pace has a schedule");
+            |client| writer_pace(&setup, 4, &steps[4].kind, client).due(1).expect("even pace has a schedule");
         assert_eq!(due(1), Duration::from_millis(500));
         assert_eq!(due(2), Duration::from_millis(625));
         assert_eq!(due(4), Duration::from_millis(875));
@@ -270,13 +373,13 @@ mod tests {
     #[test]
     fn random_writers_have_all_their_statements_in_the_time_of_the_step() {
         let setup = setup(Options { clients: 2, pacing: Pacing::Poisson, ..Options::default() });
-        let steps = plan(&setup.options);
+        let steps = setup.options.list();
         let due = |index: usize, client, number| {
-            let pace = writer_pace(&setup, index, &steps[index], client);
+            let pace = writer_pace(&setup, index, &steps[index].kind, client);
             assert_eq!(pace.to_string(), "poisson 2/s");
             pace.due(number).expect("a schedule").as_secs_f64()
         };
-        assert_eq!(steps[4].inserts, 3_600);
+        assert_eq!(steps[4].kind.inserts, 3_600);
         for client in [1, 2] {
             assert!((due(4, client, 3_600) - 1_800.0).abs() < 1e-4);
             assert!(due(4, client, 3_599) < 1_800.0);
@@ -292,8 +395,8 @@ mod tests {
     #[test]
     fn the_burst_rate_is_the_originals_statements_per_second() {
         let setup = setup(Options { pacing: Pacing::Burst, ..Options::default() });
-        let steps = plan(&setup.options);
-        let per_second = |index: usize| match writer_pace(&setup, index, &steps[index], 1) {
+        let steps = setup.options.list();
+        let per_second = |index: usize| match writer_pace(&setup, index, &steps[index].kind, 1) {
             Pace::Burst { per_second } => per_second,
             other => panic!("{other} is not a burst"),
         };

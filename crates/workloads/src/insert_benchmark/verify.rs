@@ -120,7 +120,8 @@ mod tests {
     use crate::insert_benchmark::Prepared;
     use crate::insert_benchmark::lanes::Client;
     use crate::insert_benchmark::lanes::insert::InsertBuilder;
-    use crate::insert_benchmark::steps::{self, StepPlan};
+    use crate::insert_benchmark::steps::ClientPart;
+    use crate::step::StepOptions;
 
     const CLIENT: u32 = 2;
 
@@ -141,7 +142,7 @@ mod tests {
 
     /// How a lane of [`CLIENT`] ended that sent all of `step` but whose statements `failed` did not
     /// succeed.
-    fn lane(step: &StepPlan, kind: usize, failed: &[u64]) -> LaneEnd {
+    fn lane(step: &ClientPart, kind: usize, failed: &[u64]) -> LaneEnd {
         let done = step.inserts - failed.len() as u64;
         LaneEnd {
             client: CLIENT,
@@ -160,16 +161,16 @@ mod tests {
 
     fn add(history: &mut History, options: &Options, index: usize, lanes: Vec<LaneEnd>) {
         let end = StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes };
-        history.add(index, &steps::plan(options)[index], &end);
+        history.add(index, &options.list()[index].kind, &end);
     }
 
     /// Load, index and l.i1, with `failed` INSERTs of l.i1 and `deleted` rows gone.
     fn history(options: &Options, failed: &[u64], deleted: u64) -> History {
-        let steps = steps::plan(options);
+        let steps = options.list();
         let mut history = History::new(options.clients);
-        add(&mut history, options, 0, vec![lane(&steps[0], 0, &[])]);
-        add(&mut history, options, 1, vec![LaneEnd { started: 1, ..lane(&steps[1], 0, &[]) }]);
-        add(&mut history, options, 2, vec![lane(&steps[2], 0, failed)]);
+        add(&mut history, options, 0, vec![lane(&steps[0].kind, 0, &[])]);
+        add(&mut history, options, 1, vec![LaneEnd { started: 1, ..lane(&steps[1].kind, 0, &[]) }]);
+        add(&mut history, options, 2, vec![lane(&steps[2].kind, 0, failed)]);
         history.clients_mut()[CLIENT as usize - 1].deleted = deleted;
         history
     }
@@ -178,19 +179,19 @@ mod tests {
     /// productid, price.
     fn rows_by_text(setup: Setup, failed: &[u64]) -> Vec<[i128; 4]> {
         let setup = Arc::new(setup);
-        let steps = steps::plan(&setup.options);
+        let steps = setup.options.list();
         let mut rows = Vec::new();
         for (step, plan) in steps.iter().enumerate().take(3) {
-            let rows_before = steps[..step].iter().map(StepPlan::rows).sum();
+            let rows_before = steps[..step].iter().map(|step| step.kind.rows()).sum();
             let mut builder = InsertBuilder::new(&Client {
                 setup: Arc::clone(&setup),
                 number: CLIENT,
                 step,
                 rows_before,
                 rows_in_table: 0,
-                rows_per_commit: plan.rows_per_commit,
+                rows_per_commit: plan.kind.rows_per_commit,
             });
-            let answered = (0..plan.inserts).filter(|number| step != 2 || !failed.contains(number));
+            let answered = (0..plan.kind.inserts).filter(|number| step != 2 || !failed.contains(number));
             for number in answered {
                 let mut sql = Vec::new();
                 builder.text(number, &mut sql);
@@ -277,7 +278,7 @@ mod tests {
     async fn a_table_with_a_statement_of_unknown_outcome_is_not_checked_at_all() {
         let (setup, options) = (setup(small()), small());
         let mut history = history(&options, &[], 0);
-        let step = &steps::plan(&options)[3];
+        let step = &options.list()[3].kind;
         let lost = LaneEnd { unknown_numbers: vec![2], reconnects: 1, ..lane(step, 0, &[2]) };
         add(&mut history, &options, 3, vec![lost]);
         let mut session = setup.context.endpoint.connect().await.unwrap();
@@ -290,19 +291,19 @@ mod tests {
     #[test]
     fn what_is_not_certain_is_not_checked() {
         let (setup, options) = (setup(small()), small());
-        let steps = steps::plan(&options);
+        let steps = options.list();
         let after = |insert: LaneEnd, delete: LaneEnd| {
             let mut history = history(&options, &[], 0);
             add(&mut history, &options, 3, vec![insert, delete]);
             names(&setup, &history)
         };
-        let (insert, delete) = (lane(&steps[3], 0, &[]), lane(&steps[3], 1, &[]));
+        let (insert, delete) = (lane(&steps[3].kind, 0, &[]), lane(&steps[3].kind, 1, &[]));
         assert_eq!(after(insert.clone(), delete.clone()).len(), 8);
         // A deadlock's victim was rolled back and sent again: its first ids are lost.
         assert_eq!(after(LaneEnd { retries: 1, ..insert.clone() }, delete.clone()).len(), 5);
-        assert_eq!(after(lane(&steps[3], 0, &[1]), delete.clone()).len(), 5);
+        assert_eq!(after(lane(&steps[3].kind, 0, &[1]), delete.clone()).len(), 5);
         // The cursor went on over rows that are still there.
-        assert_eq!(after(insert.clone(), lane(&steps[3], 1, &[1])), ["rows"]);
+        assert_eq!(after(insert.clone(), lane(&steps[3].kind, 1, &[1])), ["rows"]);
         assert_eq!(after(insert, LaneEnd { rows: delete.rows - 1, ..delete }), ["rows"]);
     }
 }

@@ -4,20 +4,19 @@
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 
 use crate::cards::context;
-use crate::microbenchmarks::estimate;
 use crate::microbenchmarks::options::{MicroRung, MicroStep, MicroTest, Microbenchmarks};
 use crate::microbenchmarks::pattern::fits;
 use crate::microbenchmarks::steps::Step;
-use crate::microbenchmarks::turns::begins_group;
 use crate::oltp::check::{MOST_CONNECTIONS, ladder_problem};
 use crate::oltp::check_tables::tables_problem;
-use crate::oltp::estimate::ROW_BYTES;
+use crate::oltp::list::ROW_BYTES;
 use crate::oltp::mix::prepared;
 use crate::oltp::options::existing_warning;
 use crate::options::{
     self, Protocol, exponent_problem, first_problem, range_problem, time_cap_problem, warmup_problem,
 };
 use crate::settle::both_problem;
+use crate::step::{StepOptions, forecast, outlines};
 
 impl WorkloadOptions for Microbenchmarks {
     fn check(&self, _: &Plan) -> Option<Mistake> {
@@ -29,7 +28,7 @@ impl WorkloadOptions for Microbenchmarks {
             .or_else(|| time_problem(self))
             .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
             .or_else(|| refill_problem(self))
-            .or_else(|| data_problem(self.data, &self.cold, &self.step_names()[self.load_steps()..], false))
+            .or_else(|| data_problem(self, false))
     }
 
     fn spell_out(&mut self) {
@@ -69,20 +68,11 @@ impl WorkloadOptions for Microbenchmarks {
     }
 
     fn steps(&self) -> Vec<StepOutline> {
-        let before = StepOutline::of_names(self.tables_part().step_names(), self.load_steps());
-        let rungs = self.rungs();
-        let outline = |(index, rung): (usize, &MicroRung)| StepOutline {
-            name: rung.name.clone(),
-            loads: false,
-            begins_group: begins_group(&rungs, index),
-            is_warm_up: rung.step.moment.is_warm_up(),
-            changes_data: rung.step.test.writes(),
-        };
-        before.into_iter().chain(rungs.iter().enumerate().map(outline)).collect()
+        outlines(self)
     }
 
     fn estimate(&self, size: &Size) -> Forecast {
-        estimate::estimate(self, size)
+        forecast(self, size)
     }
 }
 

@@ -7,6 +7,7 @@ use dbdyno_record::Deviation;
 use crate::deviations::{of_rows, of_table_rows, with_rest};
 use crate::microbenchmarks::options::Microbenchmarks as Options;
 use crate::oltp;
+use crate::step::StepOptions;
 
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let values = with_rest(options.values(), &options.settling(), |wait| wait.to_string());

@@ -10,8 +10,8 @@
 mod acceptance_tests;
 mod check;
 mod deviations;
-mod estimate;
 mod groups;
+mod list;
 mod micro_test;
 pub mod options;
 #[cfg(test)]
@@ -22,28 +22,24 @@ mod refill;
 mod sequence;
 mod sequence_steps;
 mod steps;
-mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::microbenchmarks::options::{MicroRung, MicroSequence, MicroTest, Microbenchmarks as Options};
-use crate::oltp::options::OltpTest;
 use crate::options::Verify;
 use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
 use crate::cards::step_description;
-use crate::cleanup::cleanup;
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::lanes::AnyLane;
-use crate::oltp::steps::StepKind;
+use crate::oltp::list::StepKind;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
-use crate::workload::capped;
+use crate::step::{Cell, StepOptions};
 use crate::{Cards, Context, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
 
 /// What cards say of each test.
@@ -55,9 +51,7 @@ pub struct Microbenchmarks {
     context: Context,
     /// Loads and indexes the tables.
     tables: Oltp,
-    /// Steps of the tables: load, index.
-    before: usize,
-    rungs: Vec<MicroRung>,
+    steps: Vec<crate::Step<Option<MicroRung>>>,
     contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
@@ -73,33 +67,16 @@ impl Microbenchmarks {
     }
 
     fn test(&self, index: usize) -> Option<MicroTest> {
-        self.step(index).map(|step| step.rung.step.test)
+        self.rung(index).map(|rung| rung.step.test)
     }
 
-    /// Step `index` of the sequence; `None` for load and index, and after the last step.
+    /// Step `index` of the sequence; `None` for load and index.
     fn rung(&self, index: usize) -> Option<&MicroRung> {
-        self.rungs.get(index.checked_sub(self.before)?)
-    }
-
-    /// Whether the tables are read after test `index`.
-    fn is_checked(&self, index: usize) -> bool {
-        let is_last = index + 1 == self.before + self.rungs.len();
-        self.options.verify.holds(self.test(index).is_some_and(MicroTest::writes), is_last)
-            && self.context.stores_data()
-    }
-
-    /// After the last step of the load, or a later one: whether the server rests before the next
-    /// one.
-    fn settles_after(&self, index: usize) -> bool {
-        index + 1 >= self.before && self.options.settles_between(self.rung(index), self.rung(index + 1))
+        self.steps[index].kind.as_ref()
     }
 }
 
 impl Steps for Microbenchmarks {
-    fn options(&self) -> &dyn WorkloadOptions {
-        &self.options
-    }
-
     fn knowledge(&self) -> Value {
         self.contents.to_json()
     }
@@ -118,10 +95,6 @@ impl Steps for Microbenchmarks {
         }
     }
 
-    fn warmup(&self, index: usize) -> Duration {
-        self.step(index).map_or(Duration::ZERO, |step| self.options.warmup_of(&step.rung.step))
-    }
-
     fn lanes_state(&self, index: usize) -> Option<Value> {
         self.rung(index).map(|_| json!([self.first_new_id, self.found_rows[..]]))
     }
@@ -129,12 +102,6 @@ impl Steps for Microbenchmarks {
     fn take_lanes_state(&mut self, state: &Value) {
         self.first_new_id = state[0].as_i64().unwrap_or_default();
         self.found_rows = state[1].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
-    }
-
-    fn time_cap(&self, index: usize) -> Option<Duration> {
-        let step = self.step(index)?;
-        let length = self.options.length(&step.rung.step)? + self.options.warmup_of(&step.rung.step);
-        Some(capped(length, self.options.time_cap))
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
@@ -169,11 +136,9 @@ impl Workload for Microbenchmarks {
     }
 
     fn new(options: &Options, context: Context) -> Self {
-        let tables = Oltp::new(&options.tables_part(), context.clone());
         Self {
-            before: tables.steps().len(),
-            tables,
-            rungs: options.rungs(),
+            tables: Oltp::new(&options.tables_part(), context.clone()),
+            steps: options.list(),
             options: options.clone(),
             context,
             contents: Contents::default(),
@@ -182,22 +147,30 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        if index < self.before {
-            return self.tables.before(index, session).await;
-        }
+    fn cell(&self) -> Cell<'_, Options> {
+        Cell { options: &self.options, context: &self.context, steps: &self.steps }
+    }
+
+    fn tables(&self) -> Option<Vec<String>> {
+        self.tables.tables()
+    }
+
+    async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+        let Some(test) = self.test(index) else {
+            return self.tables.before_step(index, session).await;
+        };
         let mut works = Vec::new();
         if index == 0 {
-            let scans = self.rungs.iter().any(|rung| rung.step.test == MicroTest::Scan);
+            let mut rungs = self.steps.iter().filter_map(|step| step.kind.as_ref());
+            let scans = rungs.any(|rung| rung.step.test == MicroTest::Scan);
             let found = oltp::tables::find(&self.tables.shared, session, scans).await?;
             self.found_rows = found.rows.into();
             works.push(found.work);
             self.contents = found.contents;
         }
-        if self.test(index) == Some(MicroTest::Insert) && self.tables.shared.client_ids() {
+        if test == MicroTest::Insert && self.tables.shared.client_ids() {
             self.first_new_id = self.tables.greatest_id(session).await? + 1;
         }
-        self.context.drop_binlog(session).await?;
         Ok(works)
     }
 
@@ -208,44 +181,39 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    async fn verify(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
-        if index < self.before {
-            let checks = self.tables.verify(index, end, session).await?;
+    async fn verify_step(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>> {
+        let Some(test) = self.test(index) else {
+            let checks = self.tables.verify_step(index, end, session).await?;
             self.contents = self.tables.contents;
             return Ok(checks);
-        }
-        let stores_data = self.context.stores_data();
-        if !stores_data || self.options.verify == Verify::Off {
+        };
+        if !self.context.stores_data() || self.options.verify == Verify::Off {
             return Ok(Vec::new());
         }
-        let effect = self.test(index).map_or(OltpTest::PointSelect, MicroTest::effect);
-        self.contents = self.contents.after(effect, &self.tables.shared, end);
-        if !self.is_checked(index) {
+        self.contents = self.contents.after(test.effect(), &self.tables.shared, end);
+        if !self.cell().is_checked(index) {
             return Ok(Vec::new());
         }
-        let kind = StepKind::Test { test: effect, connections: 1, rate: None };
+        let kind = StepKind::Test { test: test.effect(), connections: 1, rate: None };
         verify::verify(&self.tables.shared, kind, &mut self.contents, session).await
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        let mut works = Vec::new();
-        if index < self.before {
-            works.extend(self.tables.after(index, session).await?);
-        } else {
-            self.context.drop_binlog(session).await?;
+    async fn after_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+        let Some(test) = self.test(index) else {
+            return self.tables.after_step(index, session).await;
+        };
+        if test != MicroTest::Delete || !self.options.delete_refill {
+            return Ok(Vec::new());
         }
-        if self.test(index) == Some(MicroTest::Delete) && self.options.delete_refill {
-            let (rows, work) = refill::refill(&self.tables.shared, session).await?;
-            works.push(work);
-            let rows = self.contents.rows.map(|all| all + i128::from(rows));
-            self.contents = Contents { rows, k: None, whole: true };
-        }
-        if self.settles_after(index) {
-            let settle = (&self.options.settling(), self.options.original_wait());
-            let (tables, step) = (self.tables.shared.tables(), &self.steps()[index]);
-            works.push(cleanup(session, &self.context, &tables, settle, step).await?);
-        }
-        Ok(works)
+        let (rows, work) = refill::refill(&self.tables.shared, session).await?;
+        let rows = self.contents.rows.map(|all| all + i128::from(rows));
+        self.contents = Contents { rows, k: None, whole: true };
+        Ok(vec![work])
     }
 }
 

@@ -150,17 +150,6 @@ impl Microbenchmarks {
         rungs
     }
 
-    /// Steps that only make the data: `load` and `index`, those of them that there are.
-    pub fn load_steps(&self) -> usize {
-        self.tables_part().load_steps()
-    }
-
-    /// Names of all steps in their order, beginning with `load` and `index`.
-    pub fn step_names(&self) -> Vec<String> {
-        let before = self.tables_part().step_names();
-        before.into_iter().chain(self.rungs().into_iter().map(|rung| rung.name)).collect()
-    }
-
     /// Length of a step without its warm-up; `None` for one that ends with its operations.
     pub fn length(&self, step: &MicroStep) -> Option<Duration> {
         if self.operations.is_some() {
@@ -239,6 +228,8 @@ impl Microbenchmarks {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_plan::WorkloadOptions;
+
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 
 use crate::oltp::check_tables::tables_problem;
-use crate::oltp::estimate::{self, ROW_BYTES};
+use crate::oltp::list::ROW_BYTES;
 use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{Distribution, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
 use crate::options::{
@@ -12,6 +12,7 @@ use crate::options::{
     time_problem, warmup_problem,
 };
 use crate::settle::both_problem;
+use crate::step::{StepOptions, forecast, outlines};
 
 /// More connections than a server of any product takes.
 pub(crate) const MOST_CONNECTIONS: u32 = 65_536;
@@ -26,7 +27,7 @@ impl WorkloadOptions for Oltp {
             .or_else(|| pace_problem(self))
             .or_else(|| distribution_problem(self))
             .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
-            .or_else(|| data_problem(self.data, &self.cold, &self.step_names()[self.load_steps()..], false))
+            .or_else(|| data_problem(self, false))
     }
 
     fn spell_out(&mut self) {
@@ -61,15 +62,11 @@ impl WorkloadOptions for Oltp {
     }
 
     fn steps(&self) -> Vec<StepOutline> {
-        let mut steps = StepOutline::of_names(self.step_names(), self.load_steps());
-        for (step, (test, ..)) in steps.iter_mut().skip(self.load_steps()).zip(self.test_steps()) {
-            step.changes_data = test.writes();
-        }
-        steps
+        outlines(self)
     }
 
     fn estimate(&self, size: &Size) -> Forecast {
-        estimate::estimate(self, size)
+        forecast(self, size)
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::deviations::of_rows;
 use crate::oltp::options::Oltp as Options;
 use crate::settle::SettleAfter;
+use crate::step::StepOptions;
 
 pub(crate) const ROWS: &str = include_str!("deviations.toml");
 

@@ -225,6 +225,7 @@ mod tests {
     use super::*;
     use crate::Context;
     use crate::oltp::steps;
+    use crate::step::StepOptions;
 
     fn plan(options: Options, capabilities: Capabilities) -> LoadPlan {
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
@@ -324,7 +325,7 @@ mod tests {
                 capabilities: null::capabilities(),
             };
             let context = Context { endpoint, owned: true, seed: 1, draws: 1, device: None };
-            let load = steps::plan(&options).remove(0);
+            let load = options.list().remove(0);
             steps::spec(&load, &Setup { options, context }).kinds.remove(0).protocol
         };
         let full = plan(Options { table_size: 9_999, ..Options::default() }, null::capabilities());

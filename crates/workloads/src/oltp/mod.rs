@@ -9,10 +9,10 @@ pub(crate) mod check_tables;
 pub(crate) mod deviations;
 pub(crate) mod distribution;
 pub(crate) mod draws;
-pub(crate) mod estimate;
 pub(crate) mod explained;
 pub(crate) mod ladder;
 pub(crate) mod lanes;
+pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod mix;
 pub(crate) mod operation;
@@ -32,19 +32,17 @@ use std::time::Duration;
 
 use crate::oltp::options::{Oltp as Options, OltpProfile, OltpTest as Test};
 use crate::options::Verify;
-use crate::settle::SettleAfter;
 use dbdyno_db::{AnySession, KeySource};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::{Table, TableValue, WorkloadOptions};
+use dbdyno_plan::{Table, TableValue};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
+use crate::oltp::list::{OltpStep, StepKind};
 use crate::oltp::mix::places;
-use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
-use crate::workload::capped;
+use crate::step::{Cell, StepOptions};
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
 
 /// What cards say of each test.
@@ -52,7 +50,7 @@ pub(crate) const WORDS: &str = include_str!("words.toml");
 
 pub struct Oltp {
     pub(crate) shared: Arc<Setup>,
-    steps: Vec<StepPlan>,
+    steps: Vec<OltpStep>,
     pub(crate) contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
@@ -107,41 +105,9 @@ impl Oltp {
         }
         Ok(i64::try_from(greatest).unwrap_or(i64::MAX))
     }
-
-    /// After the load, or after each step that wrote, if a test follows on what it has left.
-    fn settles_after(&self, index: usize) -> bool {
-        let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
-        let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
-        let tables_go_on = !self.shared.options.data.puts_back_each_step();
-        let settles = match self.shared.options.settling().after_steps() {
-            None => false,
-            Some(SettleAfter::EachWrite) if tables_go_on && self.writes(index) => true,
-            Some(_) => !is_test(&self.steps[index]),
-        };
-        tests_follow && settles
-    }
-
-    /// Whether step `index` changes rows.
-    fn writes(&self, index: usize) -> bool {
-        match self.steps[index].kind {
-            StepKind::Load => true,
-            StepKind::Index => false,
-            StepKind::Test { test, .. } => test.writes(),
-        }
-    }
-
-    /// Whether the tables are read after step `index`.
-    fn is_checked(&self, index: usize) -> bool {
-        let is_last = index + 1 == self.steps.len();
-        self.shared.options.verify.holds(self.writes(index), is_last) && self.shared.context.stores_data()
-    }
 }
 
 impl Steps for Oltp {
-    fn options(&self) -> &dyn WorkloadOptions {
-        &self.shared.options
-    }
-
     fn knowledge(&self) -> Value {
         self.contents.to_json()
     }
@@ -157,25 +123,12 @@ impl Steps for Oltp {
         steps::spec(&self.steps[index], &self.shared)
     }
 
-    fn warmup(&self, index: usize) -> Duration {
-        match self.steps[index].kind {
-            StepKind::Test { .. } => self.shared.options.warmup_length(),
-            StepKind::Load | StepKind::Index => Duration::ZERO,
-        }
-    }
-
     fn lanes_state(&self, index: usize) -> Option<Value> {
         matches!(self.steps[index].kind, StepKind::Test { .. }).then(|| json!(self.first_new_id))
     }
 
     fn take_lanes_state(&mut self, state: &Value) {
         self.first_new_id = state.as_i64().unwrap_or_default();
-    }
-
-    fn time_cap(&self, index: usize) -> Option<Duration> {
-        let options = &self.shared.options;
-        let length = options.length().filter(|_| matches!(self.steps[index].kind, StepKind::Test { .. }))?;
-        Some(capped(length, options.time_cap))
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
@@ -233,10 +186,19 @@ impl Workload for Oltp {
 
     fn new(options: &Options, context: Context) -> Self {
         let shared = Arc::new(Setup { options: options.clone(), context });
-        Self { shared, steps: steps::plan(options), contents: Contents::default(), first_new_id: 0 }
+        Self { shared, steps: options.list(), contents: Contents::default(), first_new_id: 0 }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+    fn cell(&self) -> Cell<'_, Options> {
+        let Setup { options, context } = &*self.shared;
+        Cell { options, context, steps: &self.steps }
+    }
+
+    fn tables(&self) -> Option<Vec<String>> {
+        Some(self.shared.tables())
+    }
+
+    async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = Vec::new();
         if self.steps[index].kind == StepKind::Load {
             works = tables::make(&self.shared, session).await?;
@@ -246,7 +208,6 @@ impl Workload for Oltp {
             works.push(found.work);
         }
         self.find_new_ids(index, session).await?;
-        self.shared.context.drop_binlog(session).await?;
         Ok(works)
     }
 
@@ -254,7 +215,12 @@ impl Workload for Oltp {
         lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
     }
 
-    async fn verify(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
+    async fn verify_step(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>> {
         let kind = self.steps[index].kind;
         if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
             return Ok(Vec::new());
@@ -264,25 +230,17 @@ impl Workload for Oltp {
             StepKind::Index => self.contents,
             StepKind::Test { test, .. } => self.contents.after(test, &self.shared, end),
         };
-        if !self.is_checked(index) {
+        if !self.cell().is_checked(index) {
             return Ok(Vec::new());
         }
         verify::verify(&self.shared, kind, &mut self.contents, session).await
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        self.shared.context.drop_binlog(session).await?;
-        let mut works = Vec::new();
-        if self.steps[index].kind == StepKind::Load {
-            works.extend(tables::restart_ids(&self.shared, session).await?);
+    async fn after_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+        if self.steps[index].kind != StepKind::Load {
+            return Ok(Vec::new());
         }
-        if self.settles_after(index) {
-            let Setup { options, context } = &*self.shared;
-            let settle = (&options.settling(), Duration::ZERO);
-            let step = &self.steps[index].name;
-            works.push(cleanup(session, context, &self.shared.tables(), settle, step).await?);
-        }
-        Ok(works)
+        Ok(tables::restart_ids(&self.shared, session).await?.into_iter().collect())
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::oltp::ladder::{Ladder, ladder};
 use crate::options::{Protocol, Verify};
-use crate::settle::{Settle, SettleWait};
+use crate::settle::Settle;
 
 pub use crate::oltp::option_words::{
     Distribution, ErrorCode, IdType, LoadMethod, OltpPace, OltpProfile, OltpTest, Think,
@@ -201,36 +201,6 @@ impl Oltp {
         self.tests.iter().flat_map(of).collect()
     }
 
-    /// Name of a test's step: `read-write.c16`, with a rate `read-write.c16.r5000`.
-    pub fn step_name(test: OltpTest, connections: u32, rate: Option<u32>) -> String {
-        rung_name(test.name(), connections, rate)
-    }
-
-    /// Whether the index on `k` is a step of its own.
-    pub fn has_index_step(&self) -> bool {
-        self.create_secondary && !self.index_before_load && !self.use_existing
-    }
-
-    /// Names of all steps in their order: `load`, `index`, then the tests.
-    pub fn step_names(&self) -> Vec<String> {
-        let load = (!self.use_existing).then_some("load");
-        let index = self.has_index_step().then_some("index");
-        let before = load.into_iter().chain(index).map(str::to_owned);
-        let tests =
-            self.test_steps().into_iter().map(|(test, count, rate)| Self::step_name(test, count, rate));
-        before.chain(tests).collect()
-    }
-
-    /// Steps that only make the data: `load` and `index`, those of them that there are.
-    pub fn load_steps(&self) -> usize {
-        usize::from(!self.use_existing) + usize::from(self.has_index_step())
-    }
-
-    /// How the server is brought to rest, in the long form.
-    pub fn settling(&self) -> Settle {
-        Settle::chosen(self.settle.as_ref(), self.settle_wait.map(SettleWait::Fixed))
-    }
-
     /// Whether the statements of `test` are prepared; the original sends inserts as text.
     pub(crate) fn prepares(&self, test: OltpTest) -> bool {
         self.protocol.prepares(test != OltpTest::Insert)
@@ -260,14 +230,10 @@ pub(crate) fn existing_warning(writes: Vec<String>) -> Vec<String> {
     if writes.is_empty() { Vec::new() } else { vec![warning] }
 }
 
-/// Name of a rung's step: `STEM.c16`, with a rate `STEM.c16.r5000`.
-pub(crate) fn rung_name(stem: &str, connections: u32, rate: Option<u32>) -> String {
-    let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
-    format!("{stem}.c{connections}{rate}")
-}
-
 #[cfg(test)]
 mod tests {
+    use dbdyno_plan::WorkloadOptions;
+
     use super::*;
 
     #[test]

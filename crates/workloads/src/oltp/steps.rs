@@ -1,4 +1,4 @@
-//! The steps: load, index, then each test on each rung of its ladders.
+//! What records say of each step, and how its connections share its work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Philox;
 use crate::oltp::Setup;
+use crate::oltp::list::{OltpStep, StepKind};
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::mix::{Slot, places};
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
@@ -21,24 +22,6 @@ use crate::specs::{self, add_run, protocol, step_spec};
 const MOST_CLIENTS: u32 = 64;
 const LEAST_CLIENTS: u32 = 16;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StepKind {
-    Load,
-    Index,
-    /// `rate` is of all connections together.
-    Test {
-        test: Test,
-        connections: u32,
-        rate: Option<u32>,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StepPlan {
-    pub(crate) name: String,
-    pub(crate) kind: StepKind,
-}
-
 /// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves
 /// the others as they are.
 pub(crate) fn stream(name: &str, seed: u64) -> Philox {
@@ -48,19 +31,6 @@ pub(crate) fn stream(name: &str, seed: u64) -> Philox {
 /// The hash of Fowler, Noll and Vo, variant 1a, 32 bits.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-}
-
-pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
-    let mut kinds = Vec::new();
-    if !options.use_existing {
-        kinds.push(StepKind::Load);
-    }
-    if options.has_index_step() {
-        kinds.push(StepKind::Index);
-    }
-    let tests = options.test_steps().into_iter();
-    kinds.extend(tests.map(|(test, connections, rate)| StepKind::Test { test, connections, rate }));
-    options.step_names().into_iter().zip(kinds).map(|(name, kind)| StepPlan { name, kind }).collect()
 }
 
 /// Clients that `connections` are recorded as: one each up to 64, then groups of the same size
@@ -156,7 +126,7 @@ fn rate_label(test: Test, options: &Options) -> &'static str {
     }
 }
 
-pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
+pub(crate) fn spec(step: &OltpStep, setup: &Setup) -> StepSpec {
     let (unit, label, clients) = match step.kind {
         StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections),
         StepKind::Index => (Unit::Rows, "indexed rows/s", LoadPlan::new(setup).index_connections()),
@@ -169,7 +139,7 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
     step_spec((&step.name, clients), (unit, label), is_timed, kind, options(step, setup))
 }
 
-fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
+fn options(step: &OltpStep, setup: &Setup) -> Map<String, Value> {
     let mut map = Map::from_iter([
         ("tables".to_owned(), json!(setup.options.tables)),
         ("table_size".to_owned(), json!(setup.options.table_size)),
@@ -189,7 +159,7 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
     map
 }
 
-fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
+fn kind_spec(step: &OltpStep, setup: &Setup) -> KindSpec {
     match step.kind {
         StepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
         StepKind::Index => {

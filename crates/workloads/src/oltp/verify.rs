@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::checks::{check, numbers, part};
 use crate::oltp::draws::Draws;
+use crate::oltp::list::StepKind;
 use crate::oltp::rows::{RowSource, push_c, push_pad};
-use crate::oltp::steps::StepKind;
 use crate::oltp::{Setup, sql};
 use crate::{Error, Philox, Result};
 

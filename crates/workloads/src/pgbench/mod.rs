@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_db::{AnySession, KeySource, Session, first_i64, tables};
 use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone, StepEnd};
-use dbdyno_plan::{Values, WorkloadOptions};
+use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value as Json, json};
 
@@ -36,13 +36,13 @@ use self::load::LoadLane;
 use self::options::{PartitionMethod, Pgbench as Options, Vacuum};
 use self::script::Action;
 use self::sources::{CLIENT, SCALE, SEEDS, Scripts};
-use self::steps::Planned;
+use self::steps::ScriptStep;
 use self::value::Value;
 use self::variables::Variables;
 use self::verify::Balances;
 use crate::any_lane::any_lane;
 use crate::deviations::of_rows;
-use crate::workload::capped;
+use crate::step::{Cell, StepOptions};
 use crate::{
     Cards, Context, Error, Lanes, Original, Philox, Result, Steps, Work, Workload, cards, sql_checks,
 };
@@ -126,7 +126,7 @@ impl Setup {
 
 pub struct Pgbench {
     setup: Arc<Setup>,
-    steps: Vec<Planned>,
+    steps: Vec<ScriptStep>,
     /// Before the step that runs.
     balances: Option<Balances>,
 }
@@ -157,7 +157,7 @@ impl Pgbench {
         }
         let setup = Setup::new(options, context, Some(alone));
         setup.scripts.as_ref().map_err(Clone::clone)?;
-        Ok(Self { setup, steps: steps::plan(options), balances: None })
+        Ok(Self { setup, steps: options.list(), balances: None })
     }
 
     pub fn scripts(&self) -> Vec<ScriptInfo> {
@@ -255,21 +255,8 @@ impl Pgbench {
 }
 
 impl Steps for Pgbench {
-    fn options(&self) -> &dyn WorkloadOptions {
-        &self.setup.options
-    }
-
     fn spec(&self, index: usize) -> StepSpec {
         self.steps[index].spec(&self.setup)
-    }
-
-    fn warmup(&self, index: usize) -> Duration {
-        self.steps[index].run.map_or(Duration::ZERO, |_| self.setup.options.shared().warmup.0)
-    }
-
-    fn time_cap(&self, index: usize) -> Option<Duration> {
-        let length = self.setup.options.length().filter(|_| self.steps[index].run.is_some())?;
-        Some(capped(length, self.setup.options.time_cap))
     }
 }
 
@@ -302,10 +289,19 @@ impl Workload for Pgbench {
     }
 
     fn new(options: &Options, context: Context) -> Self {
-        Self { setup: Setup::new(options, context, None), steps: steps::plan(options), balances: None }
+        Self { setup: Setup::new(options, context, None), steps: options.list(), balances: None }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+    fn cell(&self) -> Cell<'_, Options> {
+        let Setup { options, context, .. } = &*self.setup;
+        Cell { options, context, steps: &self.steps }
+    }
+
+    fn tables(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = vec![];
         if index == 0 {
             works.push(self.sources()?);
@@ -313,7 +309,7 @@ impl Workload for Pgbench {
                 return Err(Error::Script { script: self.setup.options.files.join(", "), message });
             }
         }
-        if self.steps[index].run.is_some() {
+        if self.steps[index].kind.is_some() {
             if self.setup.options.use_existing && self.is_balanced() {
                 self.find_scale(session).await?;
             }
@@ -325,7 +321,6 @@ impl Workload for Pgbench {
                 self.balances = Some(Balances::read(session).await?);
             }
         }
-        self.setup.context.drop_binlog(session).await?;
         Ok(works)
     }
 
@@ -333,23 +328,22 @@ impl Workload for Pgbench {
         self.steps[index].lanes(&self.setup)
     }
 
-    async fn verify(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
+    async fn verify_step(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>> {
         let stores = self.setup.context.stores_data();
         if end.outcome != Outcome::Completed || !stores {
             return Ok(Vec::new());
         }
         let mut checks = match self.balances.take() {
             Some(before) => vec![before.compare(self.scripts_read()?, end, session).await?],
-            None if self.steps[index].run.is_none() => verify::loaded(&self.setup, session).await?,
+            None if self.steps[index].kind.is_none() => verify::loaded(&self.setup, session).await?,
             None => Vec::new(),
         };
         checks.extend(sql_checks::compare(&self.setup.options.checks, session).await?);
         Ok(checks)
-    }
-
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        let settle = self.setup.options.settling();
-        let settle = (index + 1 == self.load_steps()).then_some(&settle);
-        sql_checks::finish(&self.setup.context, session, &self.steps[index].name, settle).await
     }
 }

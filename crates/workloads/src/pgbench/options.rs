@@ -7,9 +7,10 @@ use dbdyno_model::{Cold, DataMode, PlanDuration, named, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sources::{self, names_of};
+use super::builtin::ACCOUNTS;
+use super::sources;
 use crate::oltp::ladder::{Ladder, ladder};
-use crate::oltp::options::{Oltp, OltpPace, rung_name};
+use crate::oltp::options::{Oltp, OltpPace};
 use crate::settle::Settle;
 use crate::sql_checks::SqlCheck;
 
@@ -150,16 +151,9 @@ impl Pgbench {
         !self.use_existing && !self.init_steps.is_empty()
     }
 
-    pub fn step_names(&self) -> Vec<String> {
-        let stem = names_of(&self.files).join("+");
-        let rungs = self.shared().rungs().into_iter();
-        let rungs = rungs.map(|(connections, rate)| rung_name(&stem, connections, rate));
-        self.has_load().then(|| "load".to_owned()).into_iter().chain(rungs).collect()
-    }
-
-    /// How the server is brought to rest.
-    pub fn settling(&self) -> Settle {
-        self.settle.clone().unwrap_or_default()
+    /// Accounts that the load makes.
+    pub(crate) fn accounts(&self) -> u64 {
+        ACCOUNTS * u64::from(self.scale)
     }
 
     /// Scripts with their weights, read. `commit` is what ends a transaction.

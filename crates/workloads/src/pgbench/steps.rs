@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dbdyno_loadgen::{LaneSpec, Limit, Pace};
+use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
@@ -10,27 +11,55 @@ use super::lane::{ScriptLane, StepDraws};
 use super::load::{LoadLane, load_operations};
 use super::options::Pgbench;
 use super::script::Action;
+use super::sources::names_of;
 use super::{AnyLane, Setup};
 use crate::oltp::steps::{clients, schedule, stream};
+use crate::settle::Settle;
 use crate::specs::{add_run, kind_spec, step_spec};
+use crate::step::{DataSize, Step, StepOptions, load_steps};
 use crate::{Lanes, planned};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Planned {
-    pub(crate) name: String,
-    /// Connections and rate of a run; `None` of the load.
-    pub(crate) run: Option<(u32, Option<u32>)>,
+/// Bytes of an account with its key.
+pub(crate) const ACCOUNT_BYTES: u64 = 150;
+
+/// A step with the connections and the rate of its run; the load has none.
+pub(crate) type ScriptStep = Step<Option<(u32, Option<u32>)>>;
+
+impl StepOptions for Pgbench {
+    type Kind = Option<(u32, Option<u32>)>;
+
+    const PREPARED: &'static str = "server";
+
+    fn list(&self) -> Vec<ScriptStep> {
+        let load = self.has_load().then(|| {
+            let accounts = self.accounts();
+            let detail = format!("{accounts} accounts");
+            let load = StepEstimate::of_work("load", &detail, "pgbench account loaded", accounts as f64);
+            Step { kind: None, outline: StepOutline::new(load) }
+        });
+        let (shared, stem) = (self.shared(), names_of(&self.files).join("+"));
+        let runs = shared.rungs().into_iter().map(|run| {
+            let detail = format!("{} of {}", numbered(run.0, "connection"), self.files.join(", "));
+            // Each connection has so many.
+            let transactions = self.transactions.map(|each| each.saturating_mul(run.0.into()));
+            Step { kind: Some(run), outline: shared.run_outline(&stem, run, transactions, &detail) }
+        });
+        load_steps(load.into_iter().collect()).into_iter().chain(runs).collect()
+    }
+
+    fn settling(&self) -> Settle {
+        self.settle.clone().unwrap_or_default()
+    }
+
+    fn data_size(&self, size: &Size) -> DataSize {
+        let loaded = if self.has_load() { self.accounts() * ACCOUNT_BYTES } else { 0 };
+        DataSize { settled: loaded, loaded, disk: size.log_bytes + loaded }
+    }
 }
 
-pub(crate) fn plan(options: &Pgbench) -> Vec<Planned> {
-    let rungs = options.shared().rungs().into_iter().map(Some);
-    let runs = options.has_load().then_some(None).into_iter().chain(rungs);
-    options.step_names().into_iter().zip(runs).map(|(name, run)| Planned { name, run }).collect()
-}
-
-impl Planned {
+impl ScriptStep {
     pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<AnyLane> {
-        let Some((connections, rate)) = self.run else {
+        let Some((connections, rate)) = self.kind else {
             let spec = LaneSpec::in_turn(1, load_operations(setup).len() as u64);
             let own = Arc::clone(setup);
             return vec![planned(spec, move || AnyLane::Load(Box::new(LoadLane::new(&own))))];
@@ -53,7 +82,7 @@ impl Planned {
     }
 
     fn pace(&self, setup: &Setup) -> Pace {
-        let Some((_, Some(rate))) = self.run else { return Pace::Closed };
+        let Some((_, Some(rate))) = self.kind else { return Pace::Closed };
         let options = &setup.options;
         let schedule = schedule(&self.name, (options.pace, rate), options.max_backlog, setup.context.draws);
         Pace::Shared(Arc::new(match options.latency_limit {
@@ -63,18 +92,18 @@ impl Planned {
     }
 
     pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
-        let (kind, unit, label, connections, clients) = match self.run {
+        let (kind, unit, label, connections, clients) = match self.kind {
             None => ("load", Unit::Rows, "rows/s", 1, 1),
             Some((connections, rate)) => {
                 ("transaction", Unit::Operations, "transactions/s", connections, clients(connections, rate))
             }
         };
-        let statement = if self.run.is_some() { described(setup) } else { load_described(setup) };
-        let is_timed = self.run.is_some() && setup.options.transactions.is_none();
+        let statement = if self.kind.is_some() { described(setup) } else { load_described(setup) };
+        let is_timed = self.kind.is_some() && setup.options.transactions.is_none();
         let kind_spec = KindSpec {
             connections_per_client: connections / clients,
             pace: self.pace(setup).to_string(),
-            protocol: if self.run.is_some() { setup.options.protocol.name() } else { "simple" }.to_owned(),
+            protocol: if self.kind.is_some() { setup.options.protocol.name() } else { "simple" }.to_owned(),
             ..kind_spec(kind, OperationClass::Other, statement)
         };
         step_spec((&self.name, clients), (unit, label), is_timed, kind_spec, self.options(setup))
@@ -86,7 +115,7 @@ impl Planned {
             ("scale".to_owned(), json!(setup.scale())),
             ("seed".to_owned(), json!(setup.context.draws)),
         ]);
-        let Some((connections, rate)) = self.run else { return map };
+        let Some((connections, rate)) = self.kind else { return map };
         map.insert("files".to_owned(), json!(options.files));
         map.insert("connections".to_owned(), json!(connections));
         map.insert("connect".to_owned(), json!(options.connect));

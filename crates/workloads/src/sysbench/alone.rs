@@ -13,7 +13,8 @@ use super::machine::{EventOutcome, Machine, StateIdentity, error_text, plain};
 use super::offers::{Offers, OwnOption};
 use super::options::Sysbench as Options;
 use super::request::Reply;
-use super::{Setup, Sysbench, check, steps};
+use super::{Setup, Sysbench, check};
+use crate::step::StepOptions;
 use crate::{Context, Philox, Result, Work};
 
 /// What happened up to now, or since the report before, as the hooks of a script get it. Times are
@@ -56,7 +57,7 @@ impl Sysbench {
             return Err(format!("script {} has no command {command}; it has {names}", options.script));
         }
         let _ = setup.offers.set(Ok(offers));
-        Ok(Self { setup, steps: steps::plan(options), main: None })
+        Ok(Self { setup, steps: options.list(), main: None })
     }
 
     pub fn own_options(&self) -> Vec<OwnOption> {

@@ -1,19 +1,15 @@
 //! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
 //! a forecast.
 
-use std::time::Duration;
-
-use dbdyno_plan::{
-    Forecast, Mistake, Needs, Plan, Size, StepEstimate, StepOutline, WorkloadOptions, data_problem, numbered,
-};
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 
 use super::Setup;
 use super::offers::Offers;
 use super::options::{PsMode, Sysbench};
 use crate::oltp::check::{self, MOST_CONNECTIONS};
-use crate::oltp::estimate::{OPERATION, ROW_BYTES, ROW_LOADED};
 use crate::options::{exponent_problem, first_problem, pareto_problem, range_problem, repeated};
 use crate::sql_checks;
+use crate::step::{StepOptions, forecast, outlines};
 
 impl WorkloadOptions for Sysbench {
     fn check(&self, _: &Plan) -> Option<Mistake> {
@@ -21,7 +17,7 @@ impl WorkloadOptions for Sysbench {
             .or_else(|| commands_problem(self))
             .or_else(|| sql_checks::problem(&self.checks))
             .or_else(|| script_problem(self))
-            .or_else(|| data_problem(self.data, &self.cold, &self.step_names()[self.load_steps()..], false))
+            .or_else(|| data_problem(self, false))
     }
 
     fn spell_out(&mut self) {
@@ -42,57 +38,11 @@ impl WorkloadOptions for Sysbench {
     }
 
     fn steps(&self) -> Vec<StepOutline> {
-        StepOutline::of_names(self.step_names(), self.load_steps())
+        outlines(self)
     }
 
     fn estimate(&self, size: &Size) -> Forecast {
-        let mut steps = vec![StepEstimate::of_work("prepare", "server", "server started", 1.0)];
-        let loaded_bytes = self.made_rows().unwrap_or(0).saturating_mul(ROW_BYTES);
-        let shared = self.shared();
-        let loads = self.load_steps();
-        let mut rungs = shared.rungs().into_iter();
-        let names = self.step_names();
-        for (index, command) in self.step_commands().enumerate() {
-            if command != "run" {
-                steps.push(self.command_estimate(command));
-                if index + 1 == loads {
-                    steps.extend(self.settling().estimate("after the load", Duration::ZERO, loaded_bytes));
-                }
-                continue;
-            }
-            for (name, (connections, _)) in names[index..].iter().zip(rungs.by_ref()) {
-                let detail = format!("{} of {}", numbered(connections, "connection"), self.script);
-                steps.push(match shared.length() {
-                    Some(length) => StepEstimate::new(name, &detail, length),
-                    None => {
-                        let events = self.events.unwrap_or(0) as f64;
-                        StepEstimate::new(name, &detail, Duration::ZERO).and(OPERATION, events, connections)
-                    }
-                });
-            }
-        }
-        let disk_bytes = size.log_bytes.saturating_add(loaded_bytes);
-        Forecast { steps, disk_bytes, loaded_bytes: disk_bytes }
-    }
-}
-
-impl Sysbench {
-    /// Rows that its own scripts and others like them make, which say so by these options.
-    fn made_rows(&self) -> Option<u64> {
-        /// Of sysbench's own scripts.
-        const TABLE_SIZE: u64 = 10_000;
-        let of = |name: &str| self.options.get(name).and_then(serde_json::Value::as_u64);
-        let is_own = !self.script.contains(['/', '.']);
-        let table_size = of("table_size").or(is_own.then_some(TABLE_SIZE))?;
-        Some(of("tables").unwrap_or(1).saturating_mul(table_size))
-    }
-
-    fn command_estimate(&self, command: &str) -> StepEstimate {
-        let step = StepEstimate::new(command, &format!("a command of {}", self.script), Duration::ZERO);
-        match self.made_rows().filter(|_| command == "prepare") {
-            Some(rows) => step.and(ROW_LOADED, rows as f64, self.prepare_connections),
-            None => step.and("sysbench command", 1.0, 1),
-        }
+        forecast(self, size)
     }
 }
 

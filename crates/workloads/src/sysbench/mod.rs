@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::{Values, WorkloadOptions};
+use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::json;
 
@@ -37,10 +37,10 @@ use self::offers::Offers;
 pub use self::offers::OwnOption;
 use self::options::Sysbench as Options;
 use self::request::Reply;
-use self::steps::{Act, Planned};
+use self::steps::{Act, ScriptStep};
 use crate::deviations::of_rows;
 use crate::sources::{self, sha256};
-use crate::workload::capped;
+use crate::step::{Cell, StepOptions};
 use crate::{Cards, Context, Error, Lanes, Original, Result, Steps, Work, Workload, cards, sql_checks};
 
 /// More than a script prints of a step, unless it prints in each event.
@@ -129,7 +129,7 @@ impl Setup {
 
 pub struct Sysbench {
     setup: Arc<Setup>,
-    steps: Vec<Planned>,
+    steps: Vec<ScriptStep>,
     /// The state in which `init` ran, for `done`.
     main: Option<Machine>,
 }
@@ -177,23 +177,8 @@ impl Sysbench {
 }
 
 impl Steps for Sysbench {
-    fn options(&self) -> &dyn WorkloadOptions {
-        &self.setup.options
-    }
-
     fn spec(&self, index: usize) -> StepSpec {
         self.steps[index].spec(&self.setup)
-    }
-
-    fn warmup(&self, index: usize) -> Duration {
-        self.steps[index].warmup(&self.setup)
-    }
-
-    fn time_cap(&self, index: usize) -> Option<Duration> {
-        let options = &self.setup.options;
-        let is_run = matches!(self.steps[index].act, Act::Run { .. });
-        let length = options.shared().length().filter(|_| is_run)?;
-        Some(capped(length, options.time_cap))
     }
 }
 
@@ -223,25 +208,33 @@ impl Workload for Sysbench {
     }
 
     fn new(options: &Options, context: Context) -> Self {
-        Self { setup: Setup::new(options, context), steps: steps::plan(options), main: None }
+        Self { setup: Setup::new(options, context), steps: options.list(), main: None }
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+    fn cell(&self) -> Cell<'_, Options> {
+        let Setup { options, context, .. } = &*self.setup;
+        Cell { options, context, steps: &self.steps }
+    }
+
+    fn tables(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = vec![];
         if index == 0 {
             works.push(self.sources()?);
         }
         // On a server of our own the data is new.
-        if index == 0 && self.load_steps() > 0 && !self.setup.context.owned {
+        if index == 0 && self.steps[0].loads && !self.setup.context.owned {
             works.extend(self.apart("cleanup").await?);
         }
-        if matches!(self.steps[index].act, Act::Run { .. }) {
+        if matches!(self.steps[index].kind, Act::Run { .. }) {
             let Setup { options, context, .. } = &*self.setup;
             let step = &self.steps[index].name;
             works.extend(sql_checks::before(context, &options.checks, step, session).await?);
             self.init(index).await?;
         }
-        self.setup.context.drop_binlog(session).await?;
         Ok(works)
     }
 
@@ -249,7 +242,7 @@ impl Workload for Sysbench {
         self.steps[index].lanes(&self.setup)
     }
 
-    async fn verify(&mut self, _: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
+    async fn verify_step(&mut self, _: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let is_over = end.outcome == Outcome::Completed;
         if !is_over || !self.setup.context.stores_data() {
             return Ok(Vec::new());
@@ -257,13 +250,8 @@ impl Workload for Sysbench {
         sql_checks::compare(&self.setup.options.checks, session).await
     }
 
-    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
+    async fn after_step(&mut self, _: usize, _: &mut AnySession) -> Result<Vec<Work>> {
         self.end().await?;
-        let printed = self.printed();
-        let settle = self.setup.options.settling();
-        let settle = (index + 1 == self.load_steps()).then_some(&settle);
-        let context = &self.setup.context;
-        let works = sql_checks::finish(context, session, &self.steps[index].name, settle).await?;
-        Ok(printed.into_iter().chain(works).collect())
+        Ok(self.printed().into_iter().collect())
     }
 }

@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Setup, files, host};
+use super::{Setup, host};
 use crate::oltp::ladder::{Ladder, ladder};
-use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace, rung_name};
+use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace};
 use crate::settle::Settle;
 use crate::sql_checks::SqlCheck;
 
@@ -180,26 +180,6 @@ impl Sysbench {
 
     pub(crate) fn step_commands(&self) -> impl Iterator<Item = &String> {
         self.commands.iter().filter(|command| !self.use_existing || *command != "prepare")
-    }
-
-    pub fn step_names(&self) -> Vec<String> {
-        let (shared, stem) = (self.shared(), files::stem(&self.script));
-        let rungs = shared.rungs();
-        let of = |command: &String| match command.as_str() {
-            "run" => rungs.iter().map(|&(count, rate)| rung_name(&stem, count, rate)).collect(),
-            command => vec![command.to_owned()],
-        };
-        self.step_commands().flat_map(of).collect()
-    }
-
-    /// Steps that only make the data: the commands before the first `run`.
-    pub fn load_steps(&self) -> usize {
-        self.step_commands().take_while(|command| *command != "run").count()
-    }
-
-    /// How the server is brought to rest.
-    pub fn settling(&self) -> Settle {
-        self.settle.clone().unwrap_or_default()
     }
 }
 

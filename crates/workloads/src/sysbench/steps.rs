@@ -4,42 +4,92 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_loadgen::{LaneSpec, Limit, Pace};
+use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::Setup;
 use super::lane::{ScriptLane, StepScript};
 use super::options::{PsMode, Sysbench};
+use super::{Setup, files};
+use crate::oltp::list::{ROW_BYTES, ROW_LOADED};
 use crate::oltp::steps::{clients, limit, paces, stream};
+use crate::settle::Settle;
 use crate::specs::{add_run, kind_spec, step_spec};
+use crate::step::{DataSize, Step, StepOptions, load_steps};
 use crate::{Lanes, planned};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Act {
+pub enum Act {
     Command(String),
     Run { connections: u32, rate: Option<u32> },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Planned {
-    pub(crate) name: String,
-    pub(crate) act: Act,
+pub(crate) type ScriptStep = Step<Act>;
+
+impl StepOptions for Sysbench {
+    type Kind = Act;
+
+    const PREPARED: &'static str = "server";
+
+    /// The commands before the first `run` only make the data.
+    fn list(&self) -> Vec<ScriptStep> {
+        let commands: Vec<&String> = self.step_commands().collect();
+        let loads = commands.iter().take_while(|command| **command != "run").count();
+        let steps =
+            |commands: &[&String]| commands.iter().flat_map(|command| self.steps_of(command)).collect();
+        load_steps(steps(&commands[..loads])).into_iter().chain::<Vec<_>>(steps(&commands[loads..])).collect()
+    }
+
+    fn settling(&self) -> Settle {
+        self.settle.clone().unwrap_or_default()
+    }
+
+    fn data_size(&self, size: &Size) -> DataSize {
+        let settled = self.made_rows().unwrap_or(0).saturating_mul(ROW_BYTES);
+        let disk = size.log_bytes.saturating_add(settled);
+        DataSize { settled, loaded: disk, disk }
+    }
 }
 
-pub(crate) fn plan(options: &Sysbench) -> Vec<Planned> {
-    let rungs = options.shared().rungs();
-    let acts = options.step_commands().flat_map(|command| match command.as_str() {
-        "run" => rungs.iter().map(|&(connections, rate)| Act::Run { connections, rate }).collect(),
-        command => vec![Act::Command(command.to_owned())],
-    });
-    options.step_names().into_iter().zip(acts).map(|(name, act)| Planned { name, act }).collect()
+impl Sysbench {
+    fn steps_of(&self, command: &str) -> Vec<ScriptStep> {
+        if command != "run" {
+            let outline = StepOutline::new(self.command_estimate(command));
+            return vec![Step { kind: Act::Command(command.to_owned()), outline }];
+        }
+        let (shared, stem) = (self.shared(), files::stem(&self.script));
+        let run = |(connections, rate)| {
+            let detail = format!("{} of {}", numbered(connections, "connection"), self.script);
+            let outline = shared.run_outline(&stem, (connections, rate), self.events, &detail);
+            Step { kind: Act::Run { connections, rate }, outline }
+        };
+        shared.rungs().into_iter().map(run).collect()
+    }
+
+    /// Rows that its own scripts and others like them make, which say so by these options.
+    fn made_rows(&self) -> Option<u64> {
+        /// Of sysbench's own scripts.
+        const TABLE_SIZE: u64 = 10_000;
+        let of = |name: &str| self.options.get(name).and_then(serde_json::Value::as_u64);
+        let is_own = !self.script.contains(['/', '.']);
+        let table_size = of("table_size").or(is_own.then_some(TABLE_SIZE))?;
+        Some(of("tables").unwrap_or(1).saturating_mul(table_size))
+    }
+
+    fn command_estimate(&self, command: &str) -> StepEstimate {
+        let step = StepEstimate::new(command, &format!("a command of {}", self.script), Duration::ZERO);
+        match self.made_rows().filter(|_| command == "prepare") {
+            Some(rows) => step.and(ROW_LOADED, rows as f64, self.prepare_connections),
+            None => step.and("sysbench command", 1.0, 1),
+        }
+    }
 }
 
-impl Planned {
+impl ScriptStep {
     /// Connections of the step: as many as the plan says, one for a command that the script runs
     /// once.
     pub(crate) fn connections(&self, setup: &Setup) -> u32 {
-        match &self.act {
+        match &self.kind {
             Act::Run { connections, .. } => *connections,
             Act::Command(name) if setup.is_parallel(name) => setup.options.prepare_connections,
             Act::Command(_) => 1,
@@ -50,7 +100,7 @@ impl Planned {
         let Some(script) = setup.script() else { return Vec::new() };
         let connections = self.connections(setup);
         let shared = setup.options.shared();
-        let (command, paces, per_client, is_shared) = match &self.act {
+        let (command, paces, per_client, is_shared) = match &self.kind {
             Act::Command(name) => (name.clone(), vec![Pace::Closed; connections as usize], 1, false),
             Act::Run { rate, .. } => {
                 let per_client = connections / clients(connections, *rate);
@@ -58,7 +108,7 @@ impl Planned {
                 ("run".to_owned(), paces, per_client, rate.is_some())
             }
         };
-        let is_run = matches!(self.act, Act::Run { .. });
+        let is_run = matches!(self.kind, Act::Run { .. });
         let step = StepScript {
             script: script.clone(),
             command,
@@ -83,7 +133,7 @@ impl Planned {
 
     pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
         let connections = self.connections(setup);
-        let (kind, unit, label, clients, pace) = match &self.act {
+        let (kind, unit, label, clients, pace) = match &self.kind {
             Act::Command(name) => {
                 (name.as_str(), Unit::Rows, "rows/s", connections, Pace::Closed.to_string())
             }
@@ -94,7 +144,7 @@ impl Planned {
                 ("event", Unit::Operations, "events/s", clients(connections, *rate), pace)
             }
         };
-        let is_timed = matches!(self.act, Act::Run { .. }) && setup.options.events.is_none();
+        let is_timed = matches!(self.kind, Act::Run { .. }) && setup.options.events.is_none();
         let does = if kind == "event" { "event()" } else { kind };
         let statement = format!("{}: {does}", setup.options.script);
         let mut kind_spec = KindSpec {
@@ -121,17 +171,10 @@ impl Planned {
         for (name, value) in &setup.options.options {
             map.insert(format!("--{name}"), value.clone());
         }
-        if let Act::Run { rate, .. } = self.act {
+        if let Act::Run { rate, .. } = self.kind {
             let length = (setup.options.events, setup.options.time.0);
-            add_run(&mut map, length, self.warmup(setup), rate);
+            add_run(&mut map, length, self.warmup, rate);
         }
         map
-    }
-
-    pub(crate) fn warmup(&self, setup: &Setup) -> Duration {
-        match self.act {
-            Act::Run { .. } => setup.options.shared().warmup_length(),
-            Act::Command(_) => Duration::ZERO,
-        }
     }
 }

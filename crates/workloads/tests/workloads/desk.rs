@@ -9,7 +9,7 @@ use dbdyno_loadgen::{Connections, Lane, Notes, Observer, Step, StepEnd, Threads}
 use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::oltp::options::Oltp as Options;
-use dbdyno_workloads::{Context, Workload};
+use dbdyno_workloads::{AnyWorkload, Context, Workload};
 use tokio::runtime::Runtime;
 
 /// A workload whose statements are written down.
@@ -144,7 +144,7 @@ impl<W: Workload> Desk<W> {
             spec: &spec,
             threads: Threads { count: Some(2), ..Threads::default() },
             connections: Connections::default(),
-            warmup: self.workload.warmup(index),
+            warmup: self.workload.outlines()[index].warmup,
             time_cap: Some(Duration::from_secs(60)),
             cancel: &cancel,
         };

@@ -12,7 +12,7 @@ use crate::any_lane::any_lane;
 use crate::dbt3::Setup;
 use crate::dbt3::rows::{self, RowBatch};
 use crate::dbt3::schema::Table;
-use crate::dbt3::steps::{self, Operation, StepKind, StepPlan};
+use crate::dbt3::steps::{self, Dbt3Step, Operation, StepKind};
 use crate::statements::StatementsLane;
 use crate::{Lanes, planned};
 
@@ -36,7 +36,7 @@ any_lane! {
     Query(query::QueryLane),
 }
 
-pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, ledger: &Ledger) -> Lanes<AnyLane> {
+pub(crate) fn of_step(setup: &Arc<Setup>, step: &Dbt3Step, ledger: &Ledger) -> Lanes<AnyLane> {
     match &step.kind {
         StepKind::Load => {
             let lane = |(batches, client): (Vec<RowBatch>, u32)| {

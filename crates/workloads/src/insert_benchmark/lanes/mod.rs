@@ -14,7 +14,7 @@ use dbdyno_loadgen::{
 };
 
 use crate::any_lane::any_lane;
-use crate::insert_benchmark::steps::{LaneKind, StepPlan, kinds, writer_pace};
+use crate::insert_benchmark::steps::{ClientPart, LaneKind, kinds, writer_pace};
 use crate::insert_benchmark::{Setup, sql};
 use crate::{Lanes, planned};
 
@@ -47,7 +47,7 @@ any_lane! {
     Index(index::IndexLane),
 }
 
-pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Lanes<AnyLane> {
+pub(crate) fn of_client(client: &Client, step: &ClientPart) -> Lanes<AnyLane> {
     let setup = &client.setup;
     let pace = writer_pace(setup, client.step, step, client.number);
     let writes = Limit::Operations(step.inserts);

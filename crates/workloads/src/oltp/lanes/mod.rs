@@ -8,9 +8,9 @@ use std::sync::Arc;
 use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Notes, Pace, StatementDone};
 
 use crate::any_lane::any_lane;
+use crate::oltp::list::{OltpStep, StepKind};
 use crate::oltp::load::LoadPlan;
 use crate::oltp::mix::places;
-use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::{Setup, sql, steps};
 use crate::statements::StatementsLane;
 use crate::{Lanes, planned};
@@ -25,7 +25,7 @@ any_lane! {
 
 /// All lanes of `step`. `first_new_id` is the first id that rows of the client's own numbering
 /// take.
-pub(crate) fn of_step(setup: &Arc<Setup>, step: &StepPlan, first_new_id: i64) -> Lanes<AnyLane> {
+pub(crate) fn of_step(setup: &Arc<Setup>, step: &OltpStep, first_new_id: i64) -> Lanes<AnyLane> {
     match step.kind {
         StepKind::Load => loaders(setup),
         StepKind::Index => indexers(setup),

@@ -9,7 +9,7 @@ use dbdyno_model::PlanDuration;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
 use dbdyno_workloads::settle::SettleWait;
-use dbdyno_workloads::{Steps, Workload};
+use dbdyno_workloads::{AnyWorkload, Workload};
 
 use super::engine::{record_step, run_step};
 use super::recorded::{Recorded, rows_of_text};

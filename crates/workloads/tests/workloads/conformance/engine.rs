@@ -7,7 +7,7 @@ use dbdyno_db::AnySession;
 use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, Check, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
-use dbdyno_workloads::{Steps, Workload};
+use dbdyno_workloads::{AnyWorkload, Steps, Workload};
 use tokio::runtime::Runtime;
 
 struct Quiet;
@@ -68,8 +68,8 @@ pub(crate) fn record_step(
         spec: &spec,
         threads: Threads { count: Some(2), blocking, ..Threads::default() },
         connections: Connections::default(),
-        warmup: workload.warmup(index),
-        time_cap: workload.time_cap(index),
+        warmup: workload.outlines()[index].warmup,
+        time_cap: workload.outlines()[index].time_cap,
         cancel: &cancel,
     };
     let end = dbdyno_loadgen::run(step, workload.lanes(index), &mut writer, &mut Quiet).unwrap();

@@ -5,7 +5,7 @@ use dbdyno_db::{Capabilities, Endpoint, Param, Target};
 use dbdyno_loadgen::{Lane, LaneSpec, Notes};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
-use dbdyno_workloads::{Context, Steps, Workload};
+use dbdyno_workloads::{AnyWorkload, Context, Steps, Workload};
 use tokio::runtime::{Builder, Runtime};
 
 /// Lane of the workload, whatever its kind.

@@ -4,7 +4,7 @@ use dbdyno_db::null::Request;
 use dbdyno_db::{Capabilities, Param, mysql, postgres, sqlite};
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
 use dbdyno_workloads::options::Protocol;
-use dbdyno_workloads::{Steps, Workload};
+use dbdyno_workloads::{AnyWorkload, Steps, Workload};
 
 use super::recorded::{Recorded, number_between};
 

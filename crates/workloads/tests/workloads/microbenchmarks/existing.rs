@@ -8,7 +8,7 @@ use dbdyno_loadgen::{Lane, Notes};
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
 use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
 use dbdyno_workloads::options::Verify;
-use dbdyno_workloads::{Context, Steps, Workload};
+use dbdyno_workloads::{AnyWorkload, Context, Workload};
 
 /// Rows that each connection's scan counts, on two tables of so many rows.
 async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dbdyno_plan::WorkloadOptions;
 use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
 use dbdyno_workloads::oltp::options::IdType;
 

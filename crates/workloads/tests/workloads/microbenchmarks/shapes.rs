@@ -1,8 +1,8 @@
 //! Statements of each step: shapes, order, number, protocol.
 
-use dbdyno_workloads::Steps;
 use dbdyno_workloads::microbenchmarks::options::MicroSequence;
 use dbdyno_workloads::options::Protocol;
+use dbdyno_workloads::{AnyWorkload, Steps};
 
 use super::{desk, options};
 

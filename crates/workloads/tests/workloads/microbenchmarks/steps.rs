@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use dbdyno_model::PlanDuration;
 use dbdyno_record::{StepEvent, Unit};
-use dbdyno_workloads::Steps;
 use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
 use dbdyno_workloads::settle::SettleWait;
+use dbdyno_workloads::{AnyWorkload, Steps};
 
 use super::{desk, options};
 
@@ -112,11 +112,12 @@ fn times_and_pauses_are_those_that_the_plan_says() {
         ..options(MicroSequence::ThirtyTwo)
     };
     let desk = desk(&options);
-    let cap = |name: &str| desk.workload.time_cap(desk.index(name));
+    let outline = |name: &str| desk.workload.outlines()[desk.index(name)].clone();
+    let cap = |name: &str| outline(name).time_cap;
     // Four times (length + warm-up of 5 s), and 10 s of patience.
     assert_eq!(cap("point-query"), Some(Duration::from_secs(58)));
     assert_eq!(cap("write-only"), Some(Duration::from_secs(66)));
     assert_eq!(cap("scan.warm"), Some(Duration::from_secs(42)));
-    assert_eq!(desk.workload.warmup(desk.index("scan")), Duration::from_secs(5));
-    assert_eq!((cap("load"), desk.workload.warmup(desk.index("load"))), (None, Duration::ZERO));
+    assert_eq!(outline("scan").warmup, Duration::from_secs(5));
+    assert_eq!((cap("load"), outline("load").warmup), (None, Duration::ZERO));
 }

@@ -4,7 +4,7 @@ use dbdyno_db::null::Request;
 use dbdyno_db::{Capabilities, mysql, postgres, sqlite};
 use dbdyno_workloads::oltp::options::{IdType, LoadMethod, Oltp as Options};
 use dbdyno_workloads::options::Protocol;
-use dbdyno_workloads::{Steps, Workload};
+use dbdyno_workloads::{AnyWorkload, Workload};
 
 use crate::desk::Desk;
 

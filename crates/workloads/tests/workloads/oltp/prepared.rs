@@ -1,11 +1,11 @@
 //! The plan's count of prepared statements against the statements that each step has.
 
 use dbdyno_db::postgres;
-use dbdyno_plan::Plan;
-use dbdyno_workloads::Workload;
+use dbdyno_plan::{Plan, WorkloadOptions};
 use dbdyno_workloads::microbenchmarks::{Microbenchmarks, options};
 use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::plans::parse;
+use dbdyno_workloads::{AnyWorkload, Workload};
 
 use crate::desk::Desk;
 

@@ -6,7 +6,7 @@ use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::oltp::options::{Oltp as Options, OltpTest};
 use dbdyno_workloads::options::Verify;
 use dbdyno_workloads::plans::parse;
-use dbdyno_workloads::{Steps, Workload};
+use dbdyno_workloads::{AnyWorkload, Workload};
 
 use crate::desk::Desk;
 

@@ -42,7 +42,7 @@ fn scripts_send_the_statements_of_the_classic_tests_in_their_order() {
         for (test, script) in scripts {
             let options = Oltp { tests: vec![test], tables: 3, ..Oltp::default() };
             let classic =
-                Desk::new(&options, capabilities.clone()).operations(&Oltp::step_name(test, 1, None), 0, 20);
+                Desk::new(&options, capabilities.clone()).operations(&format!("{}.c1", test.name()), 0, 20);
             let own = desk_on(&stock(script, "tables = 3"), capabilities.clone()).operations(
                 &format!("{script}.c1"),
                 0,

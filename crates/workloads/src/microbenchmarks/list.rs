@@ -1,0 +1,270 @@
+//! The list of steps: load and index, then the sequence at each concurrency level; where the server
+//! comes to rest between them, and before which steps loaded data may come back. Exact is the length
+//! of steps that have one, all else is guessed.
+
+use std::time::Duration;
+
+use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered};
+
+use crate::microbenchmarks::options::{MicroLength, MicroRung, Microbenchmarks};
+use crate::oltp::list::{OPERATION, ROW_READ, table_bytes, with_warm_up};
+use crate::options::Verify;
+use crate::settle::{Settle, SettleAfter};
+use crate::step::{DataSize, Step, StepOptions, checked};
+use crate::workload::capped;
+
+impl StepOptions for Microbenchmarks {
+    /// A step of the sequence; `None` of load and index.
+    type Kind = Option<MicroRung>;
+
+    fn list(&self) -> Vec<Step<Option<MicroRung>>> {
+        let rungs = self.rungs();
+        let mut tables: Vec<_> = self.tables_part().list();
+        if let Some(last) = tables.last_mut() {
+            last.outline.rest = self.rest_between(None, rungs.first());
+        }
+        let tables = tables.into_iter().map(|step| Step { outline: step.outline, kind: None });
+        let measured = rungs.iter().enumerate().map(|(index, rung)| {
+            let (warmup, writes) = (self.warmup_of(&rung.step), rung.step.test.writes());
+            let length = self.length(&rung.step);
+            let outline = StepOutline {
+                begins_group: begins_group(&rungs, index),
+                is_warm_up: rung.step.moment.is_warm_up(),
+                changes_data: writes,
+                is_checked: writes,
+                rest: self.rest_between(Some(rung), rungs.get(index + 1)),
+                warmup,
+                time_cap: length.map(|length| capped(length.saturating_add(warmup), self.time_cap)),
+                ..StepOutline::new(self.rung_estimate(rung))
+            };
+            Step { outline, kind: Some(rung.clone()) }
+        });
+        tables.chain(checked(measured.collect(), self.verify)).collect()
+    }
+
+    fn settling(&self) -> Settle {
+        Settle::chosen(self.settle.as_ref(), self.settle_wait)
+    }
+
+    /// min(1200, 60 + loaded rows / 1,000,000) seconds.
+    fn original_wait(&self) -> Duration {
+        Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
+    }
+
+    fn data_size(&self, size: &Size) -> DataSize {
+        let (tables, rungs) = (self.tables_part(), self.rungs());
+        let writing = rungs.iter().filter(|rung| rung.step.test.writes());
+        let written = writing.map(|rung| self.length(&rung.step).unwrap_or_default()).sum();
+        let loaded = table_bytes(&tables, size, Duration::ZERO);
+        let disk = table_bytes(&tables, size, written);
+        DataSize { settled: loaded.saturating_sub(size.log_bytes), loaded, disk }
+    }
+
+    fn checks(&self) -> Option<(Verify, &'static str, u64)> {
+        Some((self.verify, ROW_READ, self.loaded_rows()))
+    }
+}
+
+impl Microbenchmarks {
+    /// Whether the server is brought to rest between two steps that follow each other in the plan,
+    /// `None` before the first one (after the load) and after the last.
+    ///
+    /// The original does so after point-query.warm and after the last step that writes before the
+    /// reads. Where loaded data come back later, they must be at rest already, so the first rest
+    /// lies after the load; and there is none after writes that are thrown away.
+    fn rest_between(&self, before: Option<&MicroRung>, after: Option<&MicroRung>) -> Rest {
+        let Some(after) = after.filter(|_| before.is_none() || !self.data.puts_back_each_step()) else {
+            return Rest::Never;
+        };
+        let wrote = before.is_none_or(|before| before.step.test.writes());
+        let each_write = self.settling().after_steps() == Some(SettleAfter::EachWrite);
+        let comes_back = self.data.uses_snapshot() || self.data.puts_back_each_step();
+        let steps = &self.sequence.steps()[before.map_or(0, |before| before.place)..after.place];
+        let rests = match before {
+            _ if wrote && each_write => true,
+            None if comes_back => true,
+            Some(_) if comes_back => steps.iter().any(|step| step.settles && step.test.writes()),
+            _ => steps.iter().any(|step| step.settles),
+        };
+        if rests { Rest::Here(format!("before {}", after.name)) } else { Rest::Never }
+    }
+
+    fn rung_estimate(&self, rung: &MicroRung) -> StepEstimate {
+        let on = format!("on {}", numbered(rung.connections, "connection"));
+        if let Some(length) = self.length(&rung.step) {
+            let warm_up = self.warmup_of(&rung.step);
+            let detail = format!("{} {on}", with_warm_up(warm_up, length));
+            return StepEstimate::new(&rung.name, &detail, length.saturating_add(warm_up));
+        }
+        let of = |detail: &str| StepEstimate::new(&rung.name, detail, Duration::ZERO);
+        match self.operations {
+            // One scan of each table, whatever the plan's operations are.
+            Some(operations) if rung.step.length != MicroLength::OneScan => {
+                let detail = format!("{} operations {on}", grouped(operations));
+                of(&detail).and(OPERATION, operations as f64, rung.connections)
+            }
+            // Each connection has a table of its own to scan.
+            _ => {
+                let rows = self.table_size as f64 * f64::from(rung.connections);
+                of(&format!("each table once {on}")).and(ROW_READ, rows, rung.connections)
+            }
+        }
+    }
+}
+
+/// Whether data may be put back, and the server started again, before step `index` of `rungs`. Not
+/// after a step that fills caches for this one, nor between concurrency levels of a step that reads
+/// with caches filled so.
+fn begins_group(rungs: &[MicroRung], index: usize) -> bool {
+    let follows_warm_up = |index: usize| index > 0 && rungs[index - 1].step.moment.is_warm_up();
+    let first = rungs.iter().position(|other| other.place == rungs[index].place).unwrap_or(index);
+    !follows_warm_up(index) && (rungs[index].step.test.writes() || !follows_warm_up(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_model::DataMode;
+    use dbdyno_plan::{Basis, estimate};
+
+    use super::*;
+    use crate::microbenchmarks::options::MicroSequence;
+    use crate::plans::parse;
+
+    fn options(data: DataMode, steps: &[&str]) -> Microbenchmarks {
+        let steps = steps.iter().map(|&step| step.to_owned()).collect();
+        Microbenchmarks { data, steps, connections: vec![1, 2], ..Microbenchmarks::default() }
+    }
+
+    /// Steps after which the server comes to rest.
+    fn settled_with(options: &Microbenchmarks) -> Vec<String> {
+        let rested = options.list().into_iter().filter(|step| step.rest != Rest::Never);
+        rested.map(|step| step.kind.map_or_else(|| "load".to_owned(), |rung| rung.name)).collect()
+    }
+
+    fn settled(data: DataMode, steps: &[&str]) -> Vec<String> {
+        settled_with(&options(data, steps))
+    }
+
+    #[test]
+    fn the_server_comes_to_rest_after_the_load_and_after_the_writes_whatever_is_left_out() {
+        for data in [DataMode::Preserve, DataMode::Restart] {
+            assert_eq!(settled(data, &["*"]), ["point-query.warm", "read-write_range=100.c2"]);
+            assert_eq!(settled(data, &["!*.warm", "!read-write*"]), ["load", "write-only.c2"]);
+            assert_eq!(settled(data, &["delete"]), ["load"]);
+        }
+    }
+
+    #[test]
+    fn data_that_come_back_are_at_rest_and_data_that_go_away_need_none() {
+        assert_eq!(settled(DataMode::Restore, &["*"]), ["load", "read-write_range=100.c2"]);
+        assert_eq!(settled(DataMode::Restore, &["delete"]), ["load"]);
+        for data in [DataMode::Reset, DataMode::RestoreEachStep] {
+            assert_eq!(settled(data, &["*"]), ["load"]);
+        }
+    }
+
+    #[test]
+    fn after_each_step_that_writes_if_the_plan_asks_for_it_and_the_tables_go_on() {
+        let each = |data| {
+            let settle = Some(Settle { after: SettleAfter::EachWrite, ..Settle::default() });
+            let options =
+                options(data, &["point-query.warm", "point-query.pre", "write-only", "delete", "insert"]);
+            settled_with(&Microbenchmarks { settle, connections: vec![1], ..options }).join(" ")
+        };
+        assert_eq!(each(DataMode::Preserve), "load point-query.warm write-only delete");
+        assert_eq!(each(DataMode::Restore), "load write-only delete");
+        assert_eq!(each(DataMode::RestoreEachStep), "load");
+    }
+
+    #[test]
+    fn tables_of_others_are_not_brought_to_rest_before_the_first_step() {
+        let steps = ["delete".to_owned()].to_vec();
+        let existing = Microbenchmarks { use_existing: true, steps, ..Microbenchmarks::default() };
+        assert_eq!(settled_with(&existing), [""; 0]);
+    }
+
+    #[test]
+    fn a_step_keeps_the_caches_that_the_one_before_it_has_filled() {
+        let within = |sequence, steps: &[&str]| -> Vec<String> {
+            let options = Microbenchmarks { sequence, ..options(DataMode::RestoreEachStep, steps) };
+            let within = options.list().into_iter().filter(|step| !step.begins_group);
+            within.map(|step| step.name.clone()).collect()
+        };
+        assert_eq!(within(MicroSequence::FortyTwo, &["*"]), ["point-query.pre.c1", "point-query.pre.c2"]);
+        assert_eq!(
+            within(MicroSequence::ThirtyTwo, &["*"]).join(" "),
+            "scan.warmpre.c1 scan.warmpre.c2 point-query.pre.c1 point-query.pre.c2 scan.warm.c2 scan.c1 scan.c2 \
+             points-covered-si.warm.c2 points-covered-si.c1 points-covered-si.c2"
+        );
+        // Of steps that write only the first follows the warm-up, whose rows the second would not
+        // find.
+        assert_eq!(within(MicroSequence::ThirtyTwo, &["point-query.warm", "delete"]), ["delete.c1"]);
+        assert_eq!(within(MicroSequence::FortyTwo, &["!*.warm"]), [""; 0]);
+    }
+
+    #[test]
+    fn the_originals_pause_grows_with_the_rows() {
+        let seconds = |tables, table_size| {
+            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.original_wait().as_secs()
+        };
+        assert_eq!(
+            (seconds(1, 50_000_000), seconds(8, 10_000_000), seconds(1, 4_000_000_000)),
+            (110, 140, 1200)
+        );
+    }
+
+    #[test]
+    fn steps_take_their_time_and_pauses_are_where_the_original_has_them() {
+        let plan = parse(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.microbenchmarks]\n\
+             table_size = 1_000_000\nsettle_wait = \"original\"\nsteps = [\"point-query*\", \"update-*\", \"scan\"]\n",
+            "test.toml",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let estimate = estimate(&plan, &Basis::default());
+        let line = |step: &StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
+        let table: String = estimate.cells[0].steps.iter().map(line).collect();
+        insta::assert_snapshot!(table, @r"
+        prepare | server and tables | 3.5s
+        load | 1,000,000 rows | 1.3s
+        index | 1 index on 1,000,000 rows | 1.1s
+        point-query.warm | 5s warm-up and 10m on 1 connection | 605.0s
+        settle | cleanup and pause before point-query.pre | 61.0s
+        point-query.pre | 5s warm-up and 10m on 1 connection | 605.0s
+        update-inlist | 5s warm-up and 15m on 1 connection | 905.0s
+        update-index | 5s warm-up and 15m on 1 connection | 905.0s
+        update-nonindex | 5s warm-up and 15m on 1 connection | 905.0s
+        update-one | 5s warm-up and 15m on 1 connection | 905.0s
+        update-zipf | 5s warm-up and 15m on 1 connection | 905.0s
+        settle again | cleanup and pause before point-query | 61.0s
+        point-query | 5s warm-up and 10m on 1 connection | 605.0s
+        scan | each table once on 1 connection | 630.0ms
+        verify | 6 checks of 1,000,000 rows | 3.6s
+        ");
+    }
+
+    #[test]
+    fn steps_that_end_with_their_operations_say_so_but_the_one_scan_of_each_table() {
+        let detail = |sequence: &str| {
+            let plan = parse(
+                &format!(
+                    "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.microbenchmarks]\n\
+                     table_size = 1000\ntables = 2\noperations = 200\nsteps = [\"scan\", \"delete\"]\nsequence = \"{sequence}\"\n"
+                ),
+                "test.toml",
+            );
+            let estimate = estimate(&plan.unwrap_or_else(|error| panic!("{error}")), &Basis::default());
+            let steps =
+                estimate.cells[0].steps.iter().filter(|step| ["scan", "delete"].contains(&&*step.name));
+            steps.map(|step| format!("{}: {}", step.name, step.detail)).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(
+            detail("42"),
+            "scan: each table once on 2 connections; delete: 200 operations on 1 connection"
+        );
+        assert_eq!(
+            detail("32"),
+            "scan: 200 operations on 1 connection; delete: 200 operations on 1 connection"
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! The list of steps: load, index, then each test at each concurrency level; and how much disk they
+//! take. Exact is the length of tests, all else is guessed.
+
+use std::time::Duration;
+
+use dbdyno_model::PlanDuration;
+use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered, seconds};
+
+use crate::oltp::options::{LoadMethod, Oltp, OltpTest};
+use crate::options::Verify;
+use crate::settle::{Settle, SettleWait};
+use crate::step::{DataSize, Step, StepOptions, checked, load_steps};
+use crate::workload::capped;
+
+/// Figures that other workloads on such tables have too.
+pub(crate) const ROW_LOADED: &str = "oltp row loaded";
+pub(crate) const ROW_READ: &str = "oltp row read";
+pub(crate) const OPERATION: &str = "operation";
+/// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
+const COLUMN_BYTES: f64 = 188.0;
+/// What storage engines add to a row, with space left free in pages.
+const PAGE_FACTOR: f64 = 1.25;
+/// One row of an index on a whole number.
+const INDEX_BYTES: f64 = 20.0;
+/// Bytes of a row with its index in InnoDB's files, measured.
+pub(crate) const ROW_BYTES: u64 = 220;
+/// Rows that tests are taken to write a second, for redo and binary logs, and that an operation
+/// writes.
+const WRITES_PER_SECOND: f64 = 20_000.0;
+const WRITES_PER_OPERATION: f64 = 10.0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepKind {
+    Load,
+    Index,
+    /// `rate` is of all connections together.
+    Test {
+        test: OltpTest,
+        connections: u32,
+        rate: Option<u32>,
+    },
+}
+
+pub(crate) type OltpStep = Step<StepKind>;
+
+impl StepOptions for Oltp {
+    type Kind = StepKind;
+
+    fn list(&self) -> Vec<OltpStep> {
+        let detail = format!("{} rows", grouped(self.loaded_rows()));
+        let (rows, connections) = (self.loaded_rows() as f64, self.load_connections);
+        let mut steps = Vec::new();
+        if !self.use_existing {
+            let figure = match self.load_method {
+                LoadMethod::Insert => ROW_LOADED,
+                LoadMethod::Stream => "oltp row streamed",
+            };
+            let kept = if self.index_before_load { rows } else { 0.0 };
+            let load = StepEstimate::new("load", &detail, Duration::ZERO).and(figure, rows, connections);
+            let load = StepOutline::new(load.and("oltp row kept indexed", kept, connections));
+            let outline = StepOutline { is_checked: true, ..load };
+            steps.push(Step { kind: StepKind::Load, outline });
+        }
+        if self.create_secondary && !self.index_before_load && !self.use_existing {
+            // A table's index is built by one connection.
+            let index = StepEstimate::new("index", &format!("1 index on {detail}"), Duration::ZERO);
+            let index = index.and("oltp row indexed", rows, connections.min(self.tables));
+            steps.push(Step { kind: StepKind::Index, outline: StepOutline::new(index) });
+        }
+        let tests = self.test_steps().into_iter().map(|(test, connections, rate)| {
+            let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+            let what = self.events.map_or_else(
+                || with_warm_up(self.warmup_length(), self.time.0),
+                |events| format!("{} operations", grouped(events)),
+            );
+            let detail = format!("{what} on {}{at}", numbered(connections, "connection"));
+            let is_rested = test.writes() && !self.data.puts_back_each_step();
+            let outline = StepOutline {
+                changes_data: test.writes(),
+                is_checked: test.writes(),
+                rest: if is_rested { Rest::EachWrite } else { Rest::Never },
+                ..self.run_outline(test.name(), (connections, rate), self.events, &detail)
+            };
+            Step { kind: StepKind::Test { test, connections, rate }, outline }
+        });
+        checked(load_steps(steps).into_iter().chain(tests).collect(), self.verify)
+    }
+
+    fn settling(&self) -> Settle {
+        Settle::chosen(self.settle.as_ref(), self.settle_wait.map(SettleWait::Fixed))
+    }
+
+    fn data_size(&self, size: &Size) -> DataSize {
+        let loaded = table_bytes(self, size, Duration::ZERO);
+        let writing = self.test_steps().iter().filter(|(test, ..)| test.writes()).count();
+        let written = writing_time(self).saturating_mul(u32::try_from(writing).unwrap_or(u32::MAX));
+        let disk = table_bytes(self, size, written);
+        DataSize { settled: loaded.saturating_sub(size.log_bytes), loaded, disk }
+    }
+
+    fn checks(&self) -> Option<(Verify, &'static str, u64)> {
+        Some((self.verify, ROW_READ, self.loaded_rows()))
+    }
+}
+
+impl Oltp {
+    /// A step of a sweep: `STEM.c16`, with a rate `STEM.c16.r5000`. It is as long as the plan says,
+    /// or ends with so many operations of all connections together.
+    pub(crate) fn run_outline(
+        &self,
+        stem: &str,
+        (connections, rate): (u32, Option<u32>),
+        operations: Option<u64>,
+        detail: &str,
+    ) -> StepOutline {
+        let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
+        let name = format!("{stem}.c{connections}{rate}");
+        let Some(operations) = operations else {
+            let (warmup, length) = (self.warmup.0, self.warmup.0.saturating_add(self.time.0));
+            let outline = StepOutline::new(StepEstimate::new(&name, detail, length));
+            return StepOutline { warmup, time_cap: Some(capped(length, self.time_cap)), ..outline };
+        };
+        let estimate = StepEstimate::new(&name, detail, Duration::ZERO);
+        StepOutline::new(estimate.and(OPERATION, operations as f64, connections))
+    }
+}
+
+/// `5s warm-up and 30s`
+pub(crate) fn with_warm_up(warm_up: Duration, length: Duration) -> String {
+    let length = PlanDuration(length);
+    if warm_up.is_zero() {
+        length.to_string()
+    } else {
+        format!("{} warm-up and {length}", PlanDuration(warm_up))
+    }
+}
+
+/// How long a step writes, at the rate that tests are taken to write with.
+fn writing_time(oltp: &Oltp) -> Duration {
+    let of_operations = || oltp.events.unwrap_or(0) as f64 * WRITES_PER_OPERATION / WRITES_PER_SECOND;
+    oltp.length().unwrap_or_else(|| seconds(of_operations()))
+}
+
+/// Tables and logs, after `writing` of steps that write.
+pub(crate) fn table_bytes(oltp: &Oltp, size: &Size, writing: Duration) -> u64 {
+    if size.row_bytes <= 0.0 || oltp.use_existing {
+        return size.log_bytes;
+    }
+    let indexes = 1.0 + f64::from(u8::from(oltp.create_secondary));
+    let rows = oltp.loaded_rows() as f64;
+    // An index is sorted in files of its own before it is built.
+    let tables = rows * (COLUMN_BYTES * PAGE_FACTOR + 2.0 * indexes * INDEX_BYTES);
+    let written = WRITES_PER_SECOND * writing.as_secs_f64();
+    let binlog = (rows + written) * if size.binlog_row_bytes > 0 { 2.0 * COLUMN_BYTES } else { 0.0 };
+    ((tables + binlog) as u64).saturating_add(size.log_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_plan::{Basis, estimate};
+
+    use crate::plans::parse;
+
+    #[test]
+    fn tests_take_their_time_and_all_else_is_guessed() {
+        let plan = parse(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.oltp]\n\
+             tests = [\"point-select\", \"read-write\"]\ntable_size = 1_000_000\nconnections = [1, 16]\n\
+             warmup = \"2s\"\npace = \"constant\"\nrates = [500]\n",
+            "test.toml",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let estimate = estimate(&plan, &Basis::default());
+        let line =
+            |step: &super::StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
+        let table: String = estimate.cells[0].steps.iter().map(line).collect();
+        insta::assert_snapshot!(table, @r"
+        prepare | server and tables | 3.5s
+        load | 1,000,000 rows | 1.3s
+        index | 1 index on 1,000,000 rows | 1.1s
+        settle | cleanup after the load, until quiet, 10m at most | 17.8s
+        point-select.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s
+        point-select.c16.r500 | 2s warm-up and 10s on 16 connections at 500/s | 12.0s
+        read-write.c1.r500 | 2s warm-up and 10s on 1 connection at 500/s | 12.0s
+        read-write.c16.r500 | 2s warm-up and 10s on 16 connections at 500/s | 12.0s
+        verify | 3 checks of 1,000,000 rows | 1.8s
+        ");
+        assert!(
+            (1 << 30..3 << 30).contains(&estimate.cells[0].disk_bytes),
+            "{}",
+            estimate.cells[0].disk_bytes
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! The step engine: a workload's steps are a list that its options make, and what plans, forecasts
+//! and the work around steps need follows from that list.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use dbdyno_plan::{Forecast, Rest, Size, StepEstimate, StepOutline, WorkloadOptions, grouped, numbered};
+
+use crate::Context;
+use crate::options::Verify;
+use crate::settle::{Settle, SettleAfter};
+
+/// A step of a workload: what a plan says of it, and what only the workload knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step<K> {
+    pub outline: StepOutline,
+    pub kind: K,
+}
+
+impl<K> Deref for Step<K> {
+    type Target = StepOutline;
+
+    fn deref(&self) -> &StepOutline {
+        &self.outline
+    }
+}
+
+/// Options from which the steps of a workload are made.
+pub trait StepOptions: WorkloadOptions {
+    /// What its steps are to the workload itself.
+    type Kind;
+
+    /// What is ready before the first step, for the forecast.
+    const PREPARED: &'static str = "server and tables";
+
+    /// The steps in their order.
+    fn list(&self) -> Vec<Step<Self::Kind>>;
+
+    /// How the server is brought to rest, in the long form.
+    fn settling(&self) -> Settle;
+
+    /// The original's own pause, counted from the start of cleanup.
+    fn original_wait(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn data_size(&self, size: &Size) -> DataSize;
+
+    /// When the tables are read, which row of `figures.toml` says how long a row takes, and how many
+    /// rows there are; `None` where a forecast counts no such time.
+    fn checks(&self) -> Option<(Verify, &'static str, u64)> {
+        None
+    }
+}
+
+/// Bytes that a workload takes on a kind of server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataSize {
+    /// What comes to rest after the load.
+    pub settled: u64,
+    /// The data directory after the load.
+    pub loaded: u64,
+    /// The data directory at its largest.
+    pub disk: u64,
+}
+
+/// A workload over one cell, as far as the engine needs to know it.
+pub struct Cell<'a, O: StepOptions> {
+    pub options: &'a O,
+    pub context: &'a Context,
+    pub steps: &'a [Step<O::Kind>],
+}
+
+impl<O: StepOptions> Cell<'_, O> {
+    /// Whether the tables are read after step `index`.
+    pub(crate) fn is_checked(&self, index: usize) -> bool {
+        self.steps[index].is_checked && self.context.stores_data()
+    }
+
+    /// Whether the server is brought to rest after step `index`; never after the last one.
+    pub(crate) fn settles_after(&self, index: usize) -> bool {
+        let after = self.options.settling().after_steps();
+        index + 1 < self.steps.len()
+            && match self.steps[index].rest {
+                Rest::Never => false,
+                Rest::EachWrite => after == Some(SettleAfter::EachWrite),
+                Rest::Here(_) => after.is_some(),
+            }
+    }
+}
+
+/// Leaves of the checks that [`Verify::EachStep`] makes those that `verify` asks for.
+pub(crate) fn checked<K>(mut steps: Vec<Step<K>>, verify: Verify) -> Vec<Step<K>> {
+    let count = steps.len();
+    for (index, Step { outline, .. }) in steps.iter_mut().enumerate() {
+        outline.is_checked = verify.holds(outline.is_checked, index + 1 == count);
+    }
+    steps
+}
+
+/// The steps of a load, which alone make the data; the server comes to rest after the last one.
+pub(crate) fn load_steps<K>(mut steps: Vec<Step<K>>) -> Vec<Step<K>> {
+    steps.iter_mut().for_each(|step| step.outline.loads = true);
+    if let Some(last) = steps.last_mut() {
+        last.outline.rest = Rest::Here("after the load".to_owned());
+    }
+    steps
+}
+
+/// The steps of `options` as plans see them.
+pub(crate) fn outlines(options: &impl StepOptions) -> Vec<StepOutline> {
+    options.list().into_iter().map(|step| step.outline).collect()
+}
+
+/// The steps of `options` with the work between them.
+pub(crate) fn forecast<O: StepOptions>(options: &O, size: &Size) -> Forecast {
+    let DataSize { settled, loaded, disk } = options.data_size(size);
+    let (settle, outlines) = (options.settling(), options.steps());
+    let mut steps = vec![StepEstimate::of_work("prepare", O::PREPARED, "server started", 1.0)];
+    // By its name, the rest after the load can be left out of later blocks.
+    let mut name = "settle";
+    for step in &outlines {
+        steps.push(step.estimate.clone());
+        if let (Rest::Here(place), Some(_)) = (&step.rest, settle.after_steps()) {
+            steps.push(settle.forecast(name, place, options.original_wait(), settled));
+            name = "settle again";
+        }
+    }
+    if let Some((verify, figure, rows)) = options.checks().filter(|(verify, ..)| *verify != Verify::Off) {
+        let is_found = !outlines.iter().any(|step| step.loads);
+        let times = match verify {
+            // Tables that are there are read once before the first step.
+            Verify::EachStep => {
+                outlines.iter().filter(|step| step.is_checked).count() + usize::from(is_found)
+            }
+            Verify::End | Verify::Off => 1,
+        };
+        let detail = format!("{} of {} rows", numbered(times, "check"), grouped(rows));
+        steps.push(StepEstimate::of_work("verify", &detail, figure, rows as f64 * times as f64));
+    }
+    Forecast { steps, disk_bytes: disk, loaded_bytes: loaded }
+}
