@@ -135,7 +135,7 @@ pub trait AnyWorkload: Steps {
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error>;
 
-    /// [`Workload::verify_step`]
+    /// [`Workload::check`]
     fn verify<'a>(
         &'a mut self,
         index: usize,
@@ -191,7 +191,7 @@ impl<W: Workload> AnyWorkload for W {
         end: &'a StepEnd,
         session: &'a mut AnySession,
     ) -> Boxed<'a, Vec<Check>> {
-        Box::pin(self.verify_step(index, end, session))
+        Box::pin(self.check(index, end, session))
     }
 
     fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {

@@ -13,7 +13,6 @@ mod indexes;
 mod kind;
 #[cfg(not(feature = "scripts"))]
 mod left_out;
-mod listing;
 mod local_infile;
 pub mod options;
 pub mod plans;
@@ -33,11 +32,11 @@ pub mod pgbench;
 #[cfg(feature = "scripts")]
 pub mod sysbench;
 
+pub use cards::{Card, CardOperation, Cards};
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use deviations::{Original, Surroundings};
 pub use error::Error;
 pub use kind::{AnyWorkload, Boxed, Entry, Kind};
-pub use listing::{Card, CardOperation, Cards};
 pub use local_infile::takes_streams;
 pub use step::{Cell, DataSize, Step, StepOptions};
 pub(crate) use workload::planned;

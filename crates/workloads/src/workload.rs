@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::listing::Cards;
+use crate::cards::{self, Cards};
 use crate::step::{Cell, StepOptions};
 use crate::{Error, Original, Result};
 
@@ -119,7 +119,7 @@ pub trait Steps {
         Vec::new()
     }
 
-    /// Why [`Workload::verify_step`] has compared nothing of `table`.
+    /// Why [`Workload::check`] has compared nothing of `table`.
     fn unchecked(&self, _table: &str) -> String {
         "a connection was lost during a statement, or statements failed after part of their work; its content is unknown"
             .to_owned()
@@ -156,6 +156,8 @@ pub trait Workload: Steps + Sized + 'static {
     const NAME: &'static str;
     /// What it is for, in a sentence.
     const PURPOSE: &'static str;
+    /// What lists say of each step: its `words.toml`.
+    const WORDS: &'static str;
     /// Rises with any change of rows, statements or order: runs of different versions are not
     /// comparable.
     const VERSION: u32;
@@ -163,14 +165,16 @@ pub trait Workload: Steps + Sized + 'static {
     const ORIGINAL: Original;
 
     /// Its table in a plan.
-    type Options: StepOptions + DeserializeOwned + JsonSchema;
+    type Options: StepOptions + Default + DeserializeOwned + JsonSchema;
     type Lane: Lane + 'static;
 
     /// Lays defaults that depend on other keys under its table, before options are made of it.
     fn lay_under(_table: &mut Table<'_>) {}
 
     /// Its steps with default options: one list for each order.
-    fn cards() -> Vec<Cards>;
+    fn cards() -> Vec<Cards> {
+        cards::of::<Self>(&Self::Options::default())
+    }
 
     /// Which original it follows with these options.
     fn follows(options: &Self::Options) -> &'static str;
@@ -186,7 +190,9 @@ pub trait Workload: Steps + Sized + 'static {
 
     /// Names of its tables; `None` where only the database knows them. The rows of those are then
     /// counted after each step.
-    fn tables(&self) -> Option<Vec<String>>;
+    fn tables(&self) -> Option<Vec<String>> {
+        None
+    }
 
     /// Brings the database to where step `index` can begin.
     fn before_step(
@@ -199,7 +205,7 @@ pub trait Workload: Steps + Sized + 'static {
     fn lanes(&self, index: usize) -> Lanes<Self::Lane>;
 
     /// Takes over what step `index` did, and compares the database with what must be there.
-    fn verify_step(
+    fn check(
         &mut self,
         index: usize,
         end: &StepEnd,

@@ -6,7 +6,6 @@
 //! so in every record.
 
 mod answers;
-mod check;
 mod comments;
 pub(crate) mod lanes;
 pub mod options;
@@ -117,6 +116,7 @@ impl Workload for Dbt3 {
     const NAME: &'static str = "dbt3";
     const PURPOSE: &'static str = "22 analytical queries on eight tables at any scale factor, one by one, as a power test or in streams; \
                                    derived from TPC-H, not comparable with published TPC-H results";
+    const WORDS: &'static str = include_str!("words.toml");
     const VERSION: u32 = 1;
     const ORIGINAL: Original = Original {
         rest: (Duration::ZERO, "published DBT3 reports restart the server before each execution"),
@@ -129,7 +129,7 @@ impl Workload for Dbt3 {
     fn cards() -> Vec<Cards> {
         let options =
             Options { parts: vec![Part::Queries, Part::Power, Part::Throughput], ..Options::default() };
-        cards::of::<Self>(&options, include_str!("words.toml"))
+        cards::of::<Self>(&options)
     }
 
     fn follows(_options: &Options) -> &'static str {
@@ -178,12 +178,7 @@ impl Workload for Dbt3 {
         lanes::of_step(&self.shared, &self.steps[index], &self.ledger)
     }
 
-    async fn verify_step(
-        &mut self,
-        index: usize,
-        _end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>> {
+    async fn check(&mut self, index: usize, _end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let scripts = steps::scripts(self.kind(index), &self.shared.options);
         let mut checks = {
             let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);

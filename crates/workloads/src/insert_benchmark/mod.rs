@@ -5,7 +5,6 @@
 //! Shapes, distributions, row counts, step order and formulas are the original's; where this
 //! differs, [`deviations`] says so in every record.
 
-mod check;
 mod deviations;
 mod explained;
 mod history;
@@ -32,7 +31,7 @@ use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{ClientPart, StepKind};
 use crate::step::{Cell, Step, StepOptions};
-use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
+use crate::{Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload};
 
 pub struct InsertBenchmark {
     shared: Arc<Setup>,
@@ -120,6 +119,7 @@ impl Workload for InsertBenchmark {
     const NAME: &'static str = "insert-benchmark";
     const PURPOSE: &'static str = "ten steps: load in key order, build indexes, random writes with deletes, then range and point \
                                    queries with concurrent writes at fixed rates";
+    const WORDS: &'static str = include_str!("words.toml");
     const VERSION: u32 = 3;
     const ORIGINAL: Original = Original {
         rest: (Duration::from_secs(1200), "1200 s between builds of servers"),
@@ -128,10 +128,6 @@ impl Workload for InsertBenchmark {
 
     type Options = Options;
     type Lane = AnyLane;
-
-    fn cards() -> Vec<Cards> {
-        cards::of::<Self>(&Options::default(), include_str!("words.toml"))
-    }
 
     fn follows(_: &Options) -> &'static str {
         "Insert Benchmark (mdcallag/mytools, bench/ibench), schema and steps of December 2023"
@@ -176,12 +172,7 @@ impl Workload for InsertBenchmark {
             .collect()
     }
 
-    async fn verify_step(
-        &mut self,
-        index: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>> {
+    async fn check(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         self.history.add(index, &self.steps[index].kind, end);
         if !self.cell().is_checked(index) {
             return Ok(Vec::new());

@@ -8,7 +8,6 @@
 
 #[cfg(test)]
 mod acceptance_tests;
-mod check;
 mod deviations;
 mod groups;
 mod list;
@@ -41,9 +40,6 @@ use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
 use crate::step::{Cell, StepOptions};
 use crate::{Cards, Context, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
-
-/// What cards say of each test.
-const WORDS: &str = include_str!("words.toml");
 
 /// The workload over one cell.
 pub struct Microbenchmarks {
@@ -114,6 +110,7 @@ impl Workload for Microbenchmarks {
     const NAME: &'static str = "microbenchmarks";
     const PURPOSE: &'static str = "27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the \
                                    32 of 2025: read tests run before the writes and again after them";
+    const WORDS: &'static str = include_str!("words.toml");
     const VERSION: u32 = 4;
     const ORIGINAL: Original = Original {
         rest: (Duration::from_secs(600), "600 s between versions of servers"),
@@ -181,14 +178,9 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    async fn verify_step(
-        &mut self,
-        index: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>> {
+    async fn check(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let Some(test) = self.test(index) else {
-            let checks = self.tables.verify_step(index, end, session).await?;
+            let checks = self.tables.check(index, end, session).await?;
             self.contents = self.tables.contents;
             return Ok(checks);
         };
@@ -224,8 +216,8 @@ fn cards_of(sequence: MicroSequence) -> Cards {
     let card = |spec: StepSpec| {
         let rung = rungs.iter().find(|rung| rung.name == spec.name);
         let description = rung.map_or_else(
-            || step_description(oltp::WORDS, &spec.name),
-            |rung| step_description(WORDS, rung.step.test.name()),
+            || step_description(Oltp::WORDS, &spec.name),
+            |rung| step_description(Microbenchmarks::WORDS, rung.step.test.name()),
         );
         let published = rung.map(|rung| rung.step.published_name()).filter(|name| *name != spec.name);
         cards::card(&spec, published, description)

@@ -67,12 +67,9 @@ impl StepOptions for Oltp {
             let index = index.and("oltp row indexed", rows, connections.min(self.tables));
             steps.push(Step { kind: StepKind::Index, outline: StepOutline::new(index) });
         }
-        let tests = self.test_steps().into_iter().map(|(test, connections, rate)| {
+        let (what, levels) = (self.length_in_words(), self.rungs());
+        let step = |test: OltpTest, (connections, rate): (u32, Option<u32>)| {
             let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-            let what = self.events.map_or_else(
-                || with_warm_up(self.warmup_length(), self.time.0),
-                |events| format!("{} operations", grouped(events)),
-            );
             let detail = format!("{what} on {}{at}", numbered(connections, "connection"));
             let is_rested = test.writes() && !self.data.puts_back_each_step();
             let outline = StepOutline {
@@ -82,7 +79,8 @@ impl StepOptions for Oltp {
                 ..self.run_outline(test.name(), (connections, rate), self.events, &detail)
             };
             Step { kind: StepKind::Test { test, connections, rate }, outline }
-        });
+        };
+        let tests = self.tests.iter().flat_map(|test| levels.iter().map(move |level| step(*test, *level)));
         checked(load_steps(steps).into_iter().chain(tests).collect(), self.verify)
     }
 
@@ -92,7 +90,7 @@ impl StepOptions for Oltp {
 
     fn data_size(&self, size: &Size) -> DataSize {
         let loaded = table_bytes(self, size, Duration::ZERO);
-        let writing = self.test_steps().iter().filter(|(test, ..)| test.writes()).count();
+        let writing = self.list().iter().filter(|step| !step.loads && step.changes_data).count();
         let written = writing_time(self).saturating_mul(u32::try_from(writing).unwrap_or(u32::MAX));
         let disk = table_bytes(self, size, written);
         DataSize { settled: loaded.saturating_sub(size.log_bytes), loaded, disk }
@@ -104,6 +102,13 @@ impl StepOptions for Oltp {
 }
 
 impl Oltp {
+    fn length_in_words(&self) -> String {
+        match self.events {
+            Some(events) => format!("{} operations", grouped(events)),
+            None => with_warm_up(self.warmup.0, self.time.0),
+        }
+    }
+
     /// A step of a sweep: `STEM.c16`, with a rate `STEM.c16.r5000`. It is as long as the plan says,
     /// or ends with so many operations of all connections together.
     pub(crate) fn run_outline(

@@ -5,7 +5,6 @@
 //! distributions. Where this differs, [`deviations`] says so in every record.
 
 pub(crate) mod check;
-pub(crate) mod check_tables;
 pub(crate) mod deviations;
 pub(crate) mod distribution;
 pub(crate) mod draws;
@@ -44,9 +43,6 @@ use crate::oltp::mix::places;
 use crate::oltp::verify::Contents;
 use crate::step::{Cell, StepOptions};
 use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
-
-/// What cards say of each test.
-pub(crate) const WORDS: &str = include_str!("words.toml");
 
 pub struct Oltp {
     pub(crate) shared: Arc<Setup>,
@@ -146,6 +142,7 @@ impl Workload for Oltp {
     const NAME: &'static str = "oltp";
     const PURPOSE: &'static str = "the classic tests on sbtest tables: point selects, read-only and read-write transactions, single \
                                    writes, over ladders of connections and rates";
+    const WORDS: &'static str = include_str!("words.toml");
     const VERSION: u32 = 4;
     const ORIGINAL: Original = Original {
         rest: (
@@ -170,7 +167,7 @@ impl Workload for Oltp {
 
     fn cards() -> Vec<Cards> {
         let options = Options { tests: Test::ALL.to_vec(), ..Options::default() };
-        cards::of::<Self>(&options, WORDS)
+        cards::of::<Self>(&options)
     }
 
     fn follows(options: &Options) -> &'static str {
@@ -215,12 +212,7 @@ impl Workload for Oltp {
         lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
     }
 
-    async fn verify_step(
-        &mut self,
-        index: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>> {
+    async fn check(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let kind = self.steps[index].kind;
         if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {
             return Ok(Vec::new());

@@ -194,13 +194,6 @@ impl Oltp {
         rungs.collect()
     }
 
-    /// Steps after `load` and `index`, in order: each test on each rung.
-    pub fn test_steps(&self) -> Vec<(OltpTest, u32, Option<u32>)> {
-        let rungs = self.rungs();
-        let of = |&test: &OltpTest| rungs.iter().map(move |&(count, rate)| (test, count, rate));
-        self.tests.iter().flat_map(of).collect()
-    }
-
     /// Whether the statements of `test` are prepared; the original sends inserts as text.
     pub(crate) fn prepares(&self, test: OltpTest) -> bool {
         self.protocol.prepares(test != OltpTest::Insert)

@@ -4,7 +4,6 @@
 //! formulas of its source; where it differs, `deviations.toml` says so in every record.
 
 mod builtin;
-mod check;
 mod expression;
 mod lane;
 mod listener;
@@ -43,9 +42,7 @@ use self::verify::Balances;
 use crate::any_lane::any_lane;
 use crate::deviations::of_rows;
 use crate::step::{Cell, StepOptions};
-use crate::{
-    Cards, Context, Error, Lanes, Original, Philox, Result, Steps, Work, Workload, cards, sql_checks,
-};
+use crate::{Context, Error, Lanes, Original, Philox, Result, Steps, Work, Workload, sql_checks};
 
 any_lane! {
     Load(Box<LoadLane>),
@@ -152,7 +149,7 @@ pub struct ScriptInfo {
 impl Pgbench {
     /// The workload outside of a plan, with the times of every command.
     pub fn alone(options: &Options, context: Context, alone: Alone) -> Result<Self, String> {
-        if let Some((_, problem)) = check::values_problem(options) {
+        if let Some((_, problem)) = options::values_problem(options) {
             return Err(problem);
         }
         let setup = Setup::new(options, context, Some(alone));
@@ -263,6 +260,7 @@ impl Steps for Pgbench {
 impl Workload for Pgbench {
     const NAME: &'static str = "pgbench";
     const PURPOSE: &'static str = "scripts of pgbench: tpcb-like, simple-update, select-only, and your own";
+    const WORDS: &'static str = include_str!("words.toml");
     const VERSION: u32 = 1;
     const ORIGINAL: Original = Original {
         rest: (Duration::ZERO, "none: it runs once"),
@@ -271,10 +269,6 @@ impl Workload for Pgbench {
 
     type Options = Options;
     type Lane = AnyLane;
-
-    fn cards() -> Vec<Cards> {
-        cards::of::<Self>(&Options::default(), include_str!("words.toml"))
-    }
 
     fn follows(_: &Options) -> &'static str {
         "pgbench of PostgreSQL 15"
@@ -295,10 +289,6 @@ impl Workload for Pgbench {
     fn cell(&self) -> Cell<'_, Options> {
         let Setup { options, context, .. } = &*self.setup;
         Cell { options, context, steps: &self.steps }
-    }
-
-    fn tables(&self) -> Option<Vec<String>> {
-        None
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
@@ -328,12 +318,7 @@ impl Workload for Pgbench {
         self.steps[index].lanes(&self.setup)
     }
 
-    async fn verify_step(
-        &mut self,
-        index: usize,
-        end: &StepEnd,
-        session: &mut AnySession,
-    ) -> Result<Vec<Check>> {
+    async fn check(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let stores = self.setup.context.stores_data();
         if end.outcome != Outcome::Completed || !stores {
             return Ok(Vec::new());

@@ -11,9 +11,9 @@ use serde_json::Map;
 
 use super::machine::{EventOutcome, Machine, StateIdentity, error_text, plain};
 use super::offers::{Offers, OwnOption};
-use super::options::Sysbench as Options;
+use super::options::{Sysbench as Options, values_problem};
 use super::request::Reply;
-use super::{Setup, Sysbench, check};
+use super::{Setup, Sysbench};
 use crate::step::StepOptions;
 use crate::{Context, Philox, Result, Work};
 
@@ -44,7 +44,7 @@ pub struct Stat {
 impl Sysbench {
     /// The workload for the one command that `options` name.
     pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
-        if let Some((_, problem)) = check::values_problem(options) {
+        if let Some((_, problem)) = values_problem(options) {
             return Err(problem);
         }
         let setup = Setup::new(options, context);

@@ -6,7 +6,6 @@
 //! so in every record.
 
 mod alone;
-mod check;
 mod draws;
 mod files;
 mod host;
@@ -41,7 +40,7 @@ use self::steps::{Act, ScriptStep};
 use crate::deviations::of_rows;
 use crate::sources::{self, sha256};
 use crate::step::{Cell, StepOptions};
-use crate::{Cards, Context, Error, Lanes, Original, Result, Steps, Work, Workload, cards, sql_checks};
+use crate::{Context, Error, Lanes, Original, Result, Steps, Work, Workload, cards, sql_checks};
 
 /// More than a script prints of a step, unless it prints in each event.
 const MOST_PRINTED: usize = 1 << 20;
@@ -186,15 +185,12 @@ impl Workload for Sysbench {
     const NAME: &'static str = "sysbench";
     const PURPOSE: &'static str =
         "scripts of sysbench, unchanged: its oltp_*.lua, sysbench-tpcc, and your own";
+    const WORDS: &'static str = include_str!("words.toml");
     const VERSION: u32 = 1;
     const ORIGINAL: Original = crate::oltp::Oltp::ORIGINAL;
 
     type Options = Options;
     type Lane = ScriptLane;
-
-    fn cards() -> Vec<Cards> {
-        cards::of::<Self>(&Options::default(), include_str!("words.toml"))
-    }
 
     fn follows(_: &Options) -> &'static str {
         "sysbench 1.0.20 and 1.1, the Lua API"
@@ -214,10 +210,6 @@ impl Workload for Sysbench {
     fn cell(&self) -> Cell<'_, Options> {
         let Setup { options, context, .. } = &*self.setup;
         Cell { options, context, steps: &self.steps }
-    }
-
-    fn tables(&self) -> Option<Vec<String>> {
-        None
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
@@ -242,7 +234,7 @@ impl Workload for Sysbench {
         self.steps[index].lanes(&self.setup)
     }
 
-    async fn verify_step(&mut self, _: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
+    async fn check(&mut self, _: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {
         let is_over = end.outcome == Outcome::Completed;
         if !is_over || !self.setup.context.stores_data() {
             return Ok(Vec::new());

@@ -1,22 +1,27 @@
-//! Options of a script: what to run, with which options of its own, on how many connections.
+//! Options of a script: what to run, with which options of its own, on how many connections; and what
+//! a plan asks of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_loadgen::Failure;
 use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
-use dbdyno_plan::Values;
+use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, Values, WorkloadOptions, data_problem};
 use dbdyno_record::ErrorClass;
 use mlua::{Lua, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::offers::Offers;
 use super::{Setup, host};
+use crate::oltp::check::{self, MOST_CONNECTIONS};
 use crate::oltp::ladder::{Ladder, ladder};
 use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace};
+use crate::options::{exponent_problem, first_problem, pareto_problem, range_problem, repeated};
 use crate::settle::Settle;
-use crate::sql_checks::SqlCheck;
+use crate::sql_checks::{self, SqlCheck};
+use crate::step::{StepOptions, forecast, outlines};
 
 /// Codes of lost connections in lists of errors to ignore.
 const LOST: [&str; 4] = ["2006", "2013", "2011", "2055"];
@@ -181,6 +186,73 @@ impl Sysbench {
     pub(crate) fn step_commands(&self) -> impl Iterator<Item = &String> {
         self.commands.iter().filter(|command| !self.use_existing || *command != "prepare")
     }
+}
+
+impl WorkloadOptions for Sysbench {
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        values_problem(self)
+            .or_else(|| commands_problem(self))
+            .or_else(|| sql_checks::problem(&self.checks))
+            .or_else(|| script_problem(self))
+            .or_else(|| data_problem(self, false))
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+    }
+
+    fn needs(&self) -> Needs {
+        let most = self.connections.iter().copied().max().unwrap_or(1);
+        let only_runs = self.step_commands().all(|command| command == "run");
+        Needs {
+            connections: if only_runs { most } else { most.max(self.prepare_connections) },
+            data: self.data,
+            cold: self.cold.clone(),
+            prepares: self.db_ps_mode == PsMode::Auto,
+            existing_tables: self.use_existing,
+            ..Needs::default()
+        }
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        outlines(self)
+    }
+
+    fn estimate(&self, size: &Size) -> Forecast {
+        forecast(self, size)
+    }
+}
+
+/// The first number out of its range, or that does not go with another.
+pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
+    range_problem(options)
+        .or_else(|| pareto_problem("rand_pareto_h", options.rand_pareto_h))
+        .or_else(|| exponent_problem("rand_zipfian_exp", options.rand_zipfian_exp))
+        .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
+        .or_else(|| check::pace_problem(&options.shared()))
+}
+
+fn commands_problem(options: &Sysbench) -> Option<Mistake> {
+    let commands = &options.commands;
+    if let Some(command) = repeated(commands) {
+        let message = format!("commands holds {command} twice: each gives steps of its own name");
+        return Some(("commands", message));
+    }
+    let without = "commands has no \"run\", so that nothing would be measured";
+    first_problem([(!commands.iter().any(|command| command == "run"), "commands", without)])
+}
+
+/// What the script says: whether it can be loaded, and has these options and commands.
+fn script_problem(options: &Sysbench) -> Option<Mistake> {
+    let setup = Setup::without_database(options);
+    let offers = match Offers::of(&setup, "run") {
+        Ok(offers) => offers,
+        Err(mistake) => return Some(mistake),
+    };
+    let missing = options.step_commands().find(|command| !offers.commands.contains_key(*command))?;
+    let names = offers.commands.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let key = if missing == "run" { "script" } else { "commands" };
+    Some((key, format!("script {} has no command {missing}; it has {names}", options.script)))
 }
 
 impl Setup {

@@ -11,7 +11,7 @@ use crate::cards::{StepDescription, context, shown, step_description};
 use crate::deviations::{Surroundings, of_surroundings};
 use crate::microbenchmarks::micro_test::Family;
 use crate::microbenchmarks::steps::Step;
-use crate::microbenchmarks::{Microbenchmarks, WORDS, deviations};
+use crate::microbenchmarks::{Microbenchmarks, deviations};
 use crate::{Context, Workload, oltp};
 
 #[path = "../../../../../xtask/src/filled.rs"]
@@ -31,7 +31,7 @@ fn page() -> String {
         let _ = writeln!(out, "\n## {}", title(family[0].family()));
         let mut before = StepDescription::default();
         for test in family {
-            let description = step_description(WORDS, test.name());
+            let description = step_description(Microbenchmarks::WORDS, test.name());
             write_test(&mut out, *test, &description, &before);
             before = description;
         }
