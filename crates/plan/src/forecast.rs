@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 /// Forecast of one step, or of work between steps (`prepare`, `settle`, `verify`).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct StepEstimate {
     pub name: String,
     /// How much there is to do: rows or seconds.

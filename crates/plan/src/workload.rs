@@ -113,7 +113,7 @@ pub struct Needs {
 }
 
 /// A step as a plan sees it: all that is known of it before it runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct StepOutline {
     pub name: String,
     /// It only makes the data. Such steps come first.
@@ -155,19 +155,8 @@ pub enum Rest {
 impl StepOutline {
     /// A measured step that changes data, begins on data of its own, and has no end but its work.
     pub fn new(estimate: StepEstimate) -> Self {
-        Self {
-            name: estimate.name.clone(),
-            loads: false,
-            begins_group: true,
-            is_warm_up: false,
-            changes_data: true,
-            leaves_data: false,
-            is_checked: false,
-            rest: Rest::Never,
-            warmup: Duration::ZERO,
-            time_cap: None,
-            estimate,
-        }
+        let name = estimate.name.clone();
+        Self { name, begins_group: true, changes_data: true, estimate, ..Self::default() }
     }
 }
 
