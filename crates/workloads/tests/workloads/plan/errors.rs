@@ -280,3 +280,22 @@ fn options_of_oltp_tables_that_contradict_each_other_are_named() {
     insta::assert_snapshot!(microbenchmarks(sqlite, "load_method = \"copy\""), @"plan.toml:6:15: `copy` is not a value of this key; it takes insert, stream");
     insta::assert_snapshot!(oltp(sqlite, "profile = \"sysbench-0.4\""), @"plan.toml:6:11: `sysbench-0.4` is not a value of this key (did you mean `sysbench-0.5`?); it takes sysbench-1, sysbench-0.5");
 }
+
+#[test]
+fn steps_are_listed_also_of_options_that_are_checked_later() {
+    for (workload, options) in [
+        ("dbt3", "parts = [\"power\", \"throughput\"]\nstreams = 4_000_000_000\nscale_factor = -1.0"),
+        ("dbt3", "repetitions = 4_000_000_000\ntime_limit = \"100000h\""),
+        ("insert-benchmark", "rates = [0]\nsecondary_indexes = 4_294_967_295\ntime_cap = nan"),
+        ("insert-benchmark", "time_cap = 1e300\nrows_per_commit = { load = 0 }"),
+        ("microbenchmarks", "tables = 0\ntime_cap = -1.0"),
+        ("oltp", "tests = [\"read-write\"]\ntime_cap = 1e300"),
+        ("pgbench", "scale = 4_294_967_295\ntime_cap = nan"),
+    ] {
+        // The design is looked at first, and for it the list of steps.
+        let text =
+            plan(workload, "server = \"sqlite\"", options).replacen('\n', "\ndesign = \"alternate\"\n", 1);
+        let error = error(&text);
+        assert!(error.contains("changes the data that all later blocks read"), "{workload}: {error}");
+    }
+}
