@@ -11,19 +11,6 @@ pub(crate) enum Value {
     Flag(Option<bool>),
 }
 
-impl Value {
-    /// A number that is there; 1 and 0 of a flag.
-    pub(crate) fn number(&self) -> Option<f64> {
-        let number = match self {
-            Self::Text(_) => None,
-            Self::Whole(number) => number.map(|number| number as f64),
-            Self::Number(number) => *number,
-            Self::Flag(flag) => flag.map(|flag| f64::from(u8::from(flag))),
-        };
-        number.filter(|number| number.is_finite())
-    }
-}
-
 /// Numbers are unrounded, `inf` where the base has 0; `NA` is shown where there is none.
 impl fmt::Display for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

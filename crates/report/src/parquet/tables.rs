@@ -76,7 +76,7 @@ fn figures(findings: &Findings) -> Table {
     let mut rows = Table::new("figures");
     for (workload, step, variant, run) in all_runs(findings) {
         for figure in figures::figures(step, run) {
-            let Some(value) = figure.value.number() else { continue };
+            let Some(value) = number(&figure.value) else { continue };
             let columns = [
                 block(run),
                 valid(run),
@@ -90,6 +90,17 @@ fn figures(findings: &Findings) -> Table {
         }
     }
     rows
+}
+
+/// A number that is there; 1 and 0 of a flag.
+fn number(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Text(_) => None,
+        Value::Whole(number) => number.map(|number| number as f64),
+        Value::Number(number) => *number,
+        Value::Flag(flag) => flag.map(|flag| f64::from(u8::from(flag))),
+    };
+    number.filter(|number| number.is_finite())
 }
 
 fn seconds(findings: &Findings) -> Table {
