@@ -4,7 +4,7 @@
 use dbdyno_record::{CellRecord, Clock, Run, StepRecord, parallel};
 
 use crate::measure::latency::merge;
-use crate::readings::span::Span;
+use crate::window::Span;
 
 /// The times of one kind of operation in one run of a step, on one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,7 @@
 //!
 //! * `statistics`: the methods. `servers`, `words`: what several folders share.
 //! * `parity`: in what the variants were not set alike, and what is of one product.
-//! * `readings`: what was done and counted between two moments of a step: `span` cuts intervals
-//!   there, `rates` and `counters` measure in it.
+//! * `window`: what a step did in its common window, read from the records once.
 //! * `metrics`: the catalogue of figures, each with its formula.
 //! * `model`: the types of findings.
 //! * `measure`: the rest of one execution of a step, such as `latency`.
@@ -32,13 +31,13 @@ pub mod metrics;
 mod model;
 mod notices;
 pub mod parity;
-mod readings;
 mod servers;
 pub mod statistics;
 #[cfg(test)]
 mod tests;
 mod unique;
 mod validity;
+mod window;
 mod words;
 
 use dbdyno_model::{Colours, Report};
@@ -63,6 +62,7 @@ pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, noise, pooled};
 pub use compare::ratio::{interval_of_blocks, interval_of_steps, ratio_of_blocks, ratio_of_runs};
+pub use compare::targets::{keeps_target, least_accepted};
 pub use compare::undecided::LEAST_SECONDS;
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
@@ -90,7 +90,6 @@ pub use model::{
 };
 pub use notices::settling::restless;
 pub use parity::SettingDifference;
-pub use readings::rates::{keeps_target, least_accepted};
 pub use unique::unique;
 pub use validity::failed_check;
 pub use words::{grouped, numbered};
@@ -155,10 +154,10 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
 /// The headline of one step, a rate or seconds, and the length of its common window in seconds;
 /// `None` when it has no window.
 pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
-    let (from_us, to_us) = step.window()?;
-    let window = readings::span::Span::new(from_us, to_us);
-    let (figure, _) = measure::executions::headline(step, &measure::executions::executions(step), window);
-    Some((figure, window.seconds()))
+    step.window()?;
+    let summary = window::WindowSummary::of(step, window::Hosting::Nothing, 0);
+    let (figure, _) = measure::executions::headline(&summary, &measure::executions::executions(step));
+    Some((figure, summary.window.seconds()))
 }
 
 /// The second name of the base; `None` where another variant than the plan's is the base, against

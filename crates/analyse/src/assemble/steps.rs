@@ -1,6 +1,6 @@
 //! One execution of one step: its records in, its figures out.
 
-use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepRecord};
+use dbdyno_record::{ClientCalibration, Clock, StepRecord};
 use hdrhistogram::Histogram;
 
 use crate::measure::course::{device_seconds, seconds, server_events};
@@ -12,9 +12,9 @@ use crate::measure::lookups::lookups;
 use crate::measure::outages::longest_without_any;
 use crate::measure::reach::{self, reach};
 use crate::measure::schedule::{self, schedule};
-use crate::measure::slowest_client::judged_rate;
 use crate::measure::statements::statements;
 use crate::measure::steadiness::{rates_of, steadiness};
+use crate::measure::target::{judged_rate, seconds_on_target};
 use crate::metrics::cost::cost;
 use crate::metrics::device::device;
 use crate::metrics::efficiency::efficiency;
@@ -23,13 +23,10 @@ use crate::metrics::host_check::host_check;
 use crate::metrics::original::metric_row;
 use crate::model::runs::JUDGED_FROM_SECONDS;
 use crate::model::{ClientReach, KindResult, Notice, StepRun, Validity};
-use crate::readings::counted::{tail_from, too_few};
-use crate::readings::load_threads::busiest;
-use crate::readings::measured::{Hosting, Measured};
-use crate::readings::rates::{done, has_telling_seconds, per_second, seconds_on_target};
-use crate::readings::span::{Span, tally};
 use crate::validity::record_integrity::times_fault;
 use crate::validity::{client_hosts, headroom, littles_law, refused, throttled, validity, warmup_backlog};
+use crate::window::load_threads::busiest;
+use crate::window::{Hosting, KindSummary, WindowSummary};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
@@ -59,102 +56,91 @@ pub(crate) fn step_run(step: &StepRecord, around: StepContext<'_>) -> StepRun {
 /// The figures of a step, and the response times of its headline operations. Figures of a step that
 /// did not come to a common window are zero or absent; its validity says why.
 pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun, Option<Histogram<u64>>) {
-    let window = step.window().map_or(Span::new(0, 0), |(from_us, to_us)| Span::new(from_us, to_us));
-    let measured = Measured {
-        spec: &step.spec,
-        intervals: &step.intervals,
-        counters: &step.counters,
-        window,
-        hosting: around.hosting,
-        cpus: around.cpus,
-    };
+    let summary = WindowSummary::of(step, around.hosting, around.cpus);
     let of_records = validity(step);
     let is_sound = of_records == Validity::Valid;
     let (mut kinds, mut faults, mut times) = (Vec::new(), Vec::new(), None);
-    for spec in &step.spec.kinds {
-        let found = kind_result(step, spec, window, is_sound);
-        times = if spec.kind == step.spec.headline.kind { found.response } else { times };
+    for kind in &summary.kinds {
+        let found = kind_result(step, &summary, kind, is_sound);
+        times = if kind.spec.kind == step.spec.headline.kind { found.response } else { times };
         kinds.push(found.result);
         faults.extend(found.faults);
     }
+    let cost = cost(&summary, around.syncs);
     let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
+    faults.extend(operation_faults(&summary, &kinds));
+    if around.judges_client {
+        let is_long = summary.window.seconds() >= JUDGED_FROM_SECONDS;
+        let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
+        faults.extend(client_faults(step, &summary, waited, client_reach, &kinds));
+    }
     let target = step.spec.target.as_ref();
-    let seconds = seconds(&step.spec, &step.intervals, window);
-    let first_second = window.whole_seconds().start;
-    let tail_from_second = tail_from(&step.spec, &step.intervals, window).map(|second| second - first_second);
-    let telling = has_telling_seconds(&step.spec, &step.intervals, window);
-    let metrics = metric_row(&measured, around.tag);
-    let cost = cost(&measured, around.syncs, &step.events);
+    let seconds = seconds(&summary);
+    let tail_from_second = summary.tail_from.map(|second| second - summary.window.whole_seconds().start);
+    let telling = summary.has_telling_seconds();
+    let metrics = metric_row(&summary, around.tag);
     let executions = executions(step);
-    let (figure, cut_off) = headline(step, &executions, window);
-    let is_long = window.seconds() >= JUDGED_FROM_SECONDS;
-    let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
-    let of_client = || client_faults((&measured, step), waited, client_reach, &kinds);
-    let limited = if around.judges_client { of_client() } else { Vec::new() };
-    let of_operations = operation_faults(step, window, &kinds);
-    let validity = faults.into_iter().chain(of_operations).chain(limited).fold(of_records, add_reason);
+    let (figure, cut_off) = headline(&summary, &executions);
     let run = StepRun {
         block: around.block,
-        validity,
-        window_seconds: window.seconds(),
+        validity: faults.into_iter().fold(of_records, add_reason),
+        window_seconds: summary.window.seconds(),
         rate: figure,
         cut_off,
-        too_few: too_few(&step.spec, &step.intervals, window),
-        composite: composite(&executions, window),
+        too_few: summary.too_few(),
+        composite: composite(&executions, summary.window),
         executions,
         kinds,
-        efficiency: efficiency(&measured, &metrics),
-        device: device(&measured),
-        host_check: host_check(&measured),
+        efficiency: efficiency(&summary, &metrics),
+        device: device(&summary),
+        host_check: host_check(&summary),
         metrics,
         cost,
         client_reach,
-        seconds_on_target: target
-            .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
-        judged_background_rate: target
-            .filter(|_| window.seconds() > 0.0)
-            .map(|target| judged_rate(step, target, window)),
+        seconds_on_target: target.and_then(|target| seconds_on_target(&summary, target)),
+        judged_background_rate: target.and_then(|target| summary.in_window(judged_rate(&summary, target))),
         lookups: lookups(step),
         steadiness: steadiness(
             &rates_of(&seconds, &step.spec.headline.kind, tail_from_second),
-            longest_without_any(step, window),
+            longest_without_any(step, summary.window),
         )
         .filter(|_| telling),
-        device_seconds: device_seconds(&measured),
-        server_events: server_events(step, &seconds, telling, window),
+        device_seconds: device_seconds(&summary),
+        server_events: server_events(&summary, &seconds),
         seconds,
         has_telling_seconds: telling,
         tail_from_second,
         debt: debt(&step.counters),
-        group_memory: group_memory(&measured),
+        group_memory: group_memory(&summary),
     };
     (run, times)
 }
 
 /// Why figures of a step's operations say nothing of the load that was asked for: too many failed, or
 /// the warm-up left too many waiting.
-fn operation_faults(step: &StepRecord, window: Span, kinds: &[KindResult]) -> Vec<Notice> {
-    let headline_kinds = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
-    let refused = headline_kinds.filter_map(|kind| refused::fault(kind, &step.events));
-    let waited = kinds.iter().filter_map(|kind| warmup_backlog::fault(step, window, kind));
+fn operation_faults(summary: &WindowSummary<'_>, kinds: &[KindResult]) -> Vec<Notice> {
+    let headline_kinds = kinds.iter().filter(|kind| kind.kind == summary.spec.headline.kind);
+    let refused = headline_kinds.filter_map(|kind| refused::fault(kind, summary.events));
+    let waited = kinds.iter().filter_map(|kind| warmup_backlog::fault(summary, kind));
     refused.chain(waited).collect()
 }
 
 /// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its
 /// own for a part `waited` of the window, at its calibrated rate, or late.
 fn client_faults(
-    (measured, step): (&Measured<'_>, &StepRecord),
+    step: &StepRecord,
+    summary: &WindowSummary<'_>,
     waited: Option<f64>,
     reached: Option<ClientReach>,
     kinds: &[KindResult],
 ) -> Vec<Notice> {
-    let busy = busiest(measured).and_then(|busiest| headroom::fault(busiest, measured.window.seconds()));
+    let busy = busiest(summary).and_then(|busiest| headroom::fault(busiest, summary.window.seconds()));
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
     // Threads that a quota keeps off their CPUs wait for no other program.
     let busy = busy.filter(|_| !throttled::is_client(step));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
     let late = kinds.iter().filter_map(schedule::fault);
-    busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(&step.events)).collect()
+    busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(summary.events)).collect()
 }
 
 /// A valid step becomes invalid, an invalid one has one reason more; any other state says enough
@@ -179,12 +165,13 @@ struct Kind {
 
 /// The figures of one kind. Whether its histograms hold a time for each operation is asked where
 /// all else of the records `is_sound`.
-fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span, is_sound: bool) -> Kind {
-    let sum = tally(&step.intervals, &spec.kind, window);
-    // What failed in a step that did not come to a window is all the same what its reader looks
-    // for.
-    let wrong = if window.seconds() > 0.0 { sum } else { tally(&step.intervals, &spec.kind, Span::ALWAYS) };
-    let done = done(&step.intervals, &spec.kind, window);
+fn kind_result(
+    step: &StepRecord,
+    summary: &WindowSummary<'_>,
+    kind: &KindSummary<'_>,
+    is_sound: bool,
+) -> Kind {
+    let (spec, window, wrong, done) = (kind.spec, summary.window, kind.wrong(), kind.done);
     let mut faults = Vec::new();
     let mut histogram = |clock| {
         merge(&step.histograms, &spec.kind, clock, window).unwrap_or_else(|error| {
@@ -205,26 +192,27 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span, is_sound: bool)
     };
     let lag = histogram(Clock::Lag);
     if faults.is_empty() && is_sound {
-        faults.extend(littles_law::fault(step, spec, done, window));
+        faults.extend(littles_law::fault(summary, kind));
         let timed = [(Clock::Service, service_latency.count), (Clock::Response, response_latency.count)];
-        faults.extend(times_fault(step, &spec.kind, timed, window));
+        faults.extend(times_fault(summary, kind, timed));
     }
+    let operations_per_second = window.rate_of(done.operations);
     let result = KindResult {
         kind: spec.kind.clone(),
-        connections: spec.connections_per_client * step.spec.clients,
+        connections: kind.connections,
         pace: spec.pace.clone(),
-        operations: sum.operations.round() as u64,
-        rows: sum.rows.round() as u64,
+        operations: kind.answered.operations.round() as u64,
+        rows: kind.answered.rows.round() as u64,
         failed: wrong.failed,
         dropped: wrong.dropped,
         errors: wrong.errors,
-        operations_per_second: per_second(done.operations, window),
-        rows_per_second: per_second(done.rows, window),
-        statements_per_second: per_second(done.operations, window) * f64::from(spec.statements_per_operation),
+        operations_per_second,
+        rows_per_second: window.rate_of(done.rows),
+        statements_per_second: operations_per_second * f64::from(spec.statements_per_operation),
         statements: statements(step, &spec.kind, &service_latency, &mut faults),
         service: service_latency,
         response: response_latency,
-        schedule: schedule(step, &spec.kind, window, latency(lag.as_ref())),
+        schedule: schedule(summary, kind, latency(lag.as_ref())),
         buckets,
     };
     Kind { result, response, faults }

@@ -3,7 +3,7 @@
 use dbdyno_record::{CellEvent, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::model::TimeBreakdown;
-use crate::readings::span::covered_us;
+use crate::window::covered_us;
 
 /// Work that brings a server to rest.
 const SETTLE: &str = "cleanup";

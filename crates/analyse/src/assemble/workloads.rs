@@ -8,18 +8,18 @@ use crate::assemble::steps::{StepContext, add_reason, step_run, timed_run};
 use crate::compare::comparisons::Rules;
 use crate::compare::operators::executed_plans;
 use crate::compare::query_plans::plans_of;
+use crate::compare::targets::keeps_target;
 use crate::measure::hosts::client_has_own_cpus;
 use crate::measure::latency::pooled;
 use crate::metrics::fsyncs::syncs_of;
 use crate::model::runs::valid;
 use crate::model::{Latency, Notice, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings};
-use crate::readings::measured::Hosting;
-use crate::readings::rates::keeps_target;
 use crate::statistics::describe::median;
 use crate::statistics::kendall::trend;
 use crate::unique::unique;
 use crate::validity::answers::faults;
 use crate::validity::validity;
+use crate::window::Hosting;
 
 /// The steps of a workload, not yet compared: that needs all workloads of the run.
 pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {

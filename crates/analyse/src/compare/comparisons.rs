@@ -25,8 +25,8 @@ use crate::measure::hosts::hosting_of;
 use crate::model::{
     ForeignLoad, Inference, Ratio, StepComparison, StepFindings, StepRun, Verdict, ZeroRates,
 };
-use crate::readings::measured::Hosting;
 use crate::statistics::Interval;
+use crate::window::Hosting;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {

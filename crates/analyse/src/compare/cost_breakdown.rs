@@ -11,7 +11,7 @@ use dbdyno_record::HostInfo;
 use crate::cpus::cpu_list;
 use crate::model::runs::valid;
 use crate::model::{Cause, CostBreakdown, CostPart, Ratio, StepRun};
-use crate::readings::measured::Hosting;
+use crate::window::Hosting;
 
 /// One run of a step as the identity sees it.
 #[derive(Debug, Clone, Copy)]

@@ -104,7 +104,7 @@ mod tests {
     use crate::fixtures::{cell, load_step, run, series, shown_all, step_run, texts};
     use crate::metrics::Cost;
     use crate::model::Side;
-    use crate::readings::counters::HOST_BUSY;
+    use crate::window::counters::HOST_BUSY;
 
     const MARGIN: f64 = 0.05;
 

@@ -3,7 +3,18 @@
 
 use crate::model::runs::valid;
 use crate::model::{Code, Notice, StepFindings, VariantStep, Verdict};
-use crate::readings::rates::{keeps_target, least_accepted};
+
+/// The least whole number of rows per second that counts as having kept the target:
+/// `round(share * target)`.
+pub fn least_accepted(target_rows_per_second: f64, share: f64) -> f64 {
+    (share * target_rows_per_second).round()
+}
+
+/// The original's service level rule, on rounded figures: a target of 1000 at 95 % is kept by 949.5
+/// and missed by 949.4.
+pub fn keeps_target(rows_per_second: f64, target_rows_per_second: f64, share: f64) -> bool {
+    rows_per_second.round() >= least_accepted(target_rows_per_second, share)
+}
 
 impl StepFindings {
     /// Whether `variant` did not keep the step's background rate. `false` for a step without one,
@@ -136,5 +147,14 @@ mod tests {
         assert!(step.misses_target_of("base", "new"));
         step.target = None;
         assert!(!step.misses_target_of("base", "new"));
+    }
+
+    #[test]
+    fn the_target_is_judged_on_rounded_figures() {
+        assert!(keeps_target(949.5, 1000.0, 0.95));
+        assert!(!keeps_target(949.4, 1000.0, 0.95));
+        // round(0.95 * 250) = round(237.5) = 238
+        assert!(!keeps_target(237.4, 250.0, 0.95));
+        assert!(keeps_target(237.6, 250.0, 0.95));
     }
 }

@@ -1,13 +1,11 @@
 //! The course of a step: what clients and device did second by second, and what happened to the
 //! server.
 
-use dbdyno_record::{CounterSeries, Interval, StepEvent, StepRecord, StepSpec};
+use dbdyno_record::{CounterSeries, StepEvent};
 
 use crate::model::{DeviceSecond, SecondPoint, ServerEvent, ServerEventKind};
-use crate::readings::counters::{KIB, STATUS};
-use crate::readings::measured::Measured;
-use crate::readings::rates::{amount, unit_of};
-use crate::readings::span::{Span, by_second};
+use crate::window::counters::{KIB, STATUS};
+use crate::window::{KindSummary, Span, WindowSummary, amount};
 
 const SECOND_US: f64 = 1e6;
 const US_PER_MS: f64 = 1e3;
@@ -29,28 +27,25 @@ const UPTIME: &str = "Uptime";
 
 /// Rate and greatest times of each whole second, the headline kind first, all clients together.
 /// Seconds are counted from the window's first whole one.
-pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> Vec<SecondPoint> {
-    let mut kinds: Vec<&str> = spec.kinds.iter().map(|kind| kind.kind.as_str()).collect();
-    kinds.sort_by_key(|kind| *kind != spec.headline.kind);
-    let first = window.whole_seconds().start;
-    let of_kind = |kind: &str| -> Vec<SecondPoint> {
-        let unit = unit_of(spec, kind);
-        by_second(intervals, kind, None, window)
-            .into_iter()
-            .map(|(second, sum)| SecondPoint {
-                second: second - first,
-                kind: kind.to_owned(),
-                rate: amount(unit, (sum.operations, sum.rows)),
-                service_max_us: sum.service_max_us,
-                response_max_us: sum.response_max_us,
-            })
-            .collect()
-    };
-    kinds.into_iter().flat_map(of_kind).collect()
+pub(crate) fn seconds(step: &WindowSummary<'_>) -> Vec<SecondPoint> {
+    let mut kinds: Vec<&KindSummary<'_>> = step.kinds.iter().collect();
+    kinds.sort_by_key(|kind| kind.spec.kind != step.spec.headline.kind);
+    let first = step.window.whole_seconds().start;
+    let mut points = Vec::new();
+    for kind in kinds {
+        points.extend(kind.seconds.iter().map(|(second, sum)| SecondPoint {
+            second: second - first,
+            kind: kind.spec.kind.clone(),
+            rate: amount(kind.unit, (sum.operations, sum.rows)),
+            service_max_us: sum.service_max_us,
+            response_max_us: sum.response_max_us,
+        }));
+    }
+    points
 }
 
 /// From sample to sample within the window.
-pub(crate) fn device_seconds(step: &Measured<'_>) -> Vec<DeviceSecond> {
+pub(crate) fn device_seconds(step: &WindowSummary<'_>) -> Vec<DeviceSecond> {
     let Some(series) = step.counters.get("disk") else { return Vec::new() };
     // Each key has a value in every sample from its first one on, which is the file's.
     let columns = KEYS.map(|key| series.values(key).map(|(_, value)| value).collect::<Vec<_>>());
@@ -86,12 +81,8 @@ fn device_second(from: &Sample, to: &Sample, window: Span) -> Option<DeviceSecon
 }
 
 /// In the order of time. Stalls only where single seconds say something.
-pub(crate) fn server_events(
-    step: &StepRecord,
-    seconds: &[SecondPoint],
-    has_telling_seconds: bool,
-    window: Span,
-) -> Vec<ServerEvent> {
+pub(crate) fn server_events(step: &WindowSummary<'_>, seconds: &[SecondPoint]) -> Vec<ServerEvent> {
+    let window = step.window;
     let first = window.whole_seconds().start as f64;
     let event = |what: ServerEventKind| move |at_us: i64| (at_us, what);
     let mut found: Vec<(i64, ServerEventKind)> = Vec::new();
@@ -110,7 +101,7 @@ pub(crate) fn server_events(
     let mut events: Vec<ServerEvent> = found
         .into_iter()
         .map(|(at_us, what)| ServerEvent { at_seconds: at_us as f64 / SECOND_US - first, what })
-        .chain(stalls(seconds, &step.spec.headline.kind).into_iter().filter(|_| has_telling_seconds))
+        .chain(stalls(seconds, &step.spec.headline.kind).into_iter().filter(|_| step.has_telling_seconds()))
         .collect();
     events.sort_by(|one, other| one.at_seconds.total_cmp(&other.at_seconds));
     // Sixty-four connections that are lost at once are one event for a reader.
@@ -145,16 +136,14 @@ fn stalls(seconds: &[SecondPoint], kind: &str) -> Vec<ServerEvent> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::WindowRule;
+
     use super::*;
-    use crate::fixtures::{read_write_step, series};
-    use crate::readings::counters::Counters;
-    use crate::readings::measured::Hosting;
+    use crate::fixtures::{in_window, read_write_step, series, summary, with_counters};
+    use crate::window::counters::Counters;
 
     fn seconds_of(counters: &Counters) -> Vec<DeviceSecond> {
-        let step = read_write_step();
-        let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
-        let window = Span::new(0, 2_500_000);
-        device_seconds(&Measured { spec, intervals, counters, window, hosting, cpus: 4 })
+        device_seconds(&summary(&with_counters(counters)))
     }
 
     #[test]
@@ -175,9 +164,8 @@ mod tests {
     }
 
     fn events_of(keys: &[&str], samples: &[(i64, Vec<i64>)]) -> Vec<(f64, ServerEventKind)> {
-        let mut step = read_write_step();
-        step.counters = series(STATUS, keys, samples);
-        let found = server_events(&step, &[], true, Span::new(0, 2_500_000));
+        let step = with_counters(&series(STATUS, keys, samples));
+        let found = server_events(&summary(&step), &[]);
         found.into_iter().map(|event| (event.at_seconds, event.what)).collect()
     }
 
@@ -211,16 +199,18 @@ mod tests {
             response_max_us: None,
         };
         let seconds: Vec<_> = [(0, 5.0), (1, 0.0), (2, 0.0), (3, 4.0)].map(point).into();
-        let found = server_events(&step, &seconds, true, Span::new(0, 2_500_000));
+        let found = server_events(&summary(&step), &seconds);
         let whats: Vec<_> = found.iter().map(|event| (event.at_seconds, event.what)).collect();
         assert_eq!(whats, [(0.5, ServerEventKind::Lost), (1.0, ServerEventKind::Stall)]);
-        assert_eq!(server_events(&step, &seconds, false, Span::new(0, 2_500_000)).len(), 1);
+        step.spec.window = WindowRule::LastEnded;
+        step.intervals.clear();
+        assert_eq!(server_events(&summary(&step), &seconds).len(), 1, "single seconds say nothing");
     }
 
     #[test]
     fn seconds_are_counted_from_the_begin_of_the_window_not_of_the_warm_up() {
-        let step = read_write_step();
-        let points = seconds(&step.spec, &step.intervals, Span::new(1_000_000, 2_500_000));
+        let step = in_window(read_write_step(), (1_000_000, 2_500_000));
+        let points = seconds(&summary(&step));
         let queries: Vec<_> =
             points.iter().filter(|p| p.kind == "query").map(|p| (p.second, p.rate)).collect();
         assert_eq!(queries, [(0, 210.0)]);
@@ -229,7 +219,7 @@ mod tests {
     #[test]
     fn seconds_list_the_headline_first_and_end_with_the_last_whole_second() {
         let step = read_write_step();
-        let points = seconds(&step.spec, &step.intervals, Span::new(0, 2_500_000));
+        let points = seconds(&summary(&step));
         let short: Vec<_> = points.iter().map(|p| (p.kind.as_str(), p.second, p.rate)).collect();
         assert_eq!(
             short,

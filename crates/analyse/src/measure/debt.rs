@@ -1,7 +1,7 @@
 //! What a server owed before and after each step: work that a step left to the ones after it.
 
 use crate::model::{Code, Debt, DebtLevel, DeferredWork, Notice, StepFindings, StepRun, WorkloadFindings};
-use crate::readings::counters::Counters;
+use crate::window::counters::Counters;
 
 /// Less growth than this is an idle server's.
 const LEAST_BYTES: i64 = 1 << 20;

@@ -3,9 +3,8 @@
 use dbdyno_record::{StepEvent, StepRecord, Unit};
 
 use crate::model::{Composite, Execution};
-use crate::readings::rates;
-use crate::readings::span::Span;
 use crate::statistics::describe::{geometric_mean, median};
+use crate::window::{Span, WindowSummary};
 
 /// The executions of a step in their order.
 pub(crate) fn executions(step: &StepRecord) -> Vec<Execution> {
@@ -26,12 +25,10 @@ pub(crate) fn executions(step: &StepRecord) -> Vec<Execution> {
 
 /// The one figure that a step is about: a rate over the window, or a time, and whether that is only
 /// a bound of it.
-pub(crate) fn headline(step: &StepRecord, executions: &[Execution], window: Span) -> (f64, bool) {
+pub(crate) fn headline(step: &WindowSummary<'_>, executions: &[Execution]) -> (f64, bool) {
     match step.spec.headline.unit {
-        Unit::Operations | Unit::Rows => {
-            (rates::rate(&step.spec, &step.intervals, &step.spec.headline.kind, window), false)
-        }
-        Unit::Elapsed => (window.seconds(), executions.iter().any(|execution| execution.cut_off)),
+        Unit::Operations | Unit::Rows => (step.headline_rate(), false),
+        Unit::Elapsed => (step.window.seconds(), executions.iter().any(|execution| execution.cut_off)),
         Unit::Seconds => {
             let seconds: Vec<f64> = executions.iter().map(|execution| execution.seconds).collect();
             let middle = median(&seconds).unwrap_or(0.0);
@@ -62,11 +59,11 @@ pub(crate) fn composite(executions: &[Execution], window: Span) -> Option<Compos
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{query_seconds_step, read_write_step};
+    use crate::fixtures::{query_seconds_step, read_write_step, summary};
 
     fn found(seconds: &[(f64, bool)]) -> (f64, bool) {
         let step = query_seconds_step("q1", seconds);
-        headline(&step, &executions(&step), Span::new(0, 4_000_000))
+        headline(&summary(&step), &executions(&step))
     }
 
     #[test]
@@ -96,6 +93,6 @@ mod tests {
     fn a_piece_of_work_takes_its_window() {
         let mut step = read_write_step();
         step.spec.headline.unit = Unit::Elapsed;
-        assert_eq!(headline(&step, &[], Span::new(0, 2_500_000)), (2.5, false));
+        assert_eq!(headline(&summary(&step), &[]), (2.5, false));
     }
 }

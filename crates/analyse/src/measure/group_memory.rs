@@ -2,11 +2,11 @@
 //! the limit was hit.
 
 use crate::model::GroupMemory;
-use crate::readings::counters::{at_end, greatest};
-use crate::readings::measured::Measured;
+use crate::window::WindowSummary;
+use crate::window::counters::{at_end, greatest};
 
 /// `None` without a group of the server's own.
-pub(crate) fn group_memory(step: &Measured<'_>) -> Option<GroupMemory> {
+pub(crate) fn group_memory(step: &WindowSummary<'_>) -> Option<GroupMemory> {
     const SOURCE: &str = "cgroup";
     step.counters.get(SOURCE)?;
     let level = |key| at_end(step.counters, SOURCE, key, step.window);
@@ -22,16 +22,11 @@ pub(crate) fn group_memory(step: &Measured<'_>) -> Option<GroupMemory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{read_write_step, series};
-    use crate::readings::counters::Counters;
-    use crate::readings::measured::Hosting;
-    use crate::readings::span::Span;
+    use crate::fixtures::{series, summary, with_counters};
+    use crate::window::counters::Counters;
 
     fn of(counters: &Counters) -> Option<GroupMemory> {
-        let step = read_write_step();
-        let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
-        let window = Span::new(0, 2_500_000);
-        group_memory(&Measured { spec, intervals, counters, window, hosting, cpus: 4 })
+        group_memory(&summary(&with_counters(counters)))
     }
 
     #[test]

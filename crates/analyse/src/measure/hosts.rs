@@ -4,7 +4,7 @@ use dbdyno_record::{HostInfo, Run, VariantInfo};
 
 use crate::cpus::cpu_list;
 use crate::model::{Code, Notice};
-use crate::readings::measured::Hosting;
+use crate::window::Hosting;
 
 pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     let variants = &run.manifest.variants;

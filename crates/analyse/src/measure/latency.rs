@@ -4,7 +4,7 @@ use dbdyno_record::{Clock, HistogramSpan};
 use hdrhistogram::Histogram;
 
 use crate::model::{Bucket, Latency};
-use crate::readings::span::Span;
+use crate::window::Span;
 
 /// The original's buckets: label and upper bound, inclusive, in microseconds.
 const BUCKETS: [(&str, u64); 10] = [

@@ -1,4 +1,4 @@
-//! One execution of a step: readings to latencies, its course and what the server had put off.
+//! One execution of a step: from records to latencies, its course and what the server had put off.
 
 pub(crate) mod course;
 pub(crate) mod debt;
@@ -10,6 +10,6 @@ pub(crate) mod lookups;
 pub(crate) mod outages;
 pub(crate) mod reach;
 pub(crate) mod schedule;
-pub(crate) mod slowest_client;
 pub(crate) mod statements;
 pub(crate) mod steadiness;
+pub(crate) mod target;

@@ -3,7 +3,7 @@
 use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
 use crate::model::{Code, Notice};
-use crate::readings::span::{Span, covered_us};
+use crate::window::{Span, covered_us};
 
 /// Losses of connections in one step. Times are seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::{Interval, StepEvent, StepRecord};
+use dbdyno_record::{Interval, StepEvent};
 
 use crate::model::{Code, KindResult, Latency, Notice, Schedule};
-use crate::readings::span::{Span, tally};
+use crate::window::{KindSummary, Span, WindowSummary};
 
 /// Lag that is no fault, whatever the response time.
 const LAG_ALLOWED_US: f64 = 1_000.0;
@@ -15,30 +15,29 @@ const LAG_ALLOWED_SHARE: f64 = 0.10;
 const LEAST_OPERATIONS: u64 = 200;
 
 /// The schedule of one kind; `None` for a closed loop. `lag` is that of the common window.
-pub(crate) fn schedule(step: &StepRecord, kind: &str, window: Span, lag: Latency) -> Option<Schedule> {
+pub(crate) fn schedule(step: &WindowSummary<'_>, kind: &KindSummary<'_>, lag: Latency) -> Option<Schedule> {
     let mut asked = None;
-    for event in &step.events {
+    for event in step.events {
         if let StepEvent::Scheduled { kind: of, process, operations_per_second, .. } = event
-            && of == kind
+            && *of == kind.spec.kind
         {
             let (_, sum) = asked.get_or_insert((process.clone(), 0.0));
             *sum += operations_per_second;
         }
     }
     let (process, asked_per_second) = asked?;
-    let backlog_max = backlog_max(&step.intervals, kind, window);
-    let due = tally(&step.intervals, kind, window).due.round() as u64;
-    let queue = |at_us| queue(&step.intervals, kind, at_us);
-    let queue_growth = queue(window.to_us) - queue(window.from_us);
+    let backlog_max = backlog_max(kind, step.window);
+    let due = kind.answered.due.round() as u64;
+    let queue_growth = queue(kind, step.window.to_us) - queue(kind, step.window.from_us);
     Some(Schedule { process, asked_per_second, due, backlog_max, queue_growth, lag })
 }
 
 /// Operations of all clients together that were due and not ended at a moment; at the last cut
 /// before it, where there was none then.
-fn queue(intervals: &[Interval], kind: &str, at_us: i64) -> i64 {
+fn queue(kind: &KindSummary<'_>, at_us: i64) -> i64 {
     let mut last: BTreeMap<u32, &Interval> = BTreeMap::new();
-    let until = |interval: &&Interval| Span::new(0, interval.to_us).to_us <= at_us;
-    for interval in intervals.iter().filter(|interval| interval.kind == kind).filter(until) {
+    let until = |interval: &&&Interval| Span::new(0, interval.to_us).to_us <= at_us;
+    for interval in kind.intervals.0.iter().filter(until) {
         let known = last.entry(interval.client).or_insert(interval);
         if known.to_us <= interval.to_us {
             *known = interval;
@@ -49,10 +48,10 @@ fn queue(intervals: &[Interval], kind: &str, at_us: i64) -> i64 {
 }
 
 /// The greatest backlog of all clients together at the end of any interval of the window.
-fn backlog_max(intervals: &[Interval], kind: &str, window: Span) -> u64 {
+fn backlog_max(kind: &KindSummary<'_>, window: Span) -> u64 {
     let mut at: BTreeMap<u64, u64> = BTreeMap::new();
-    let inside = |interval: &&Interval| window.share_of(interval.from_us, interval.to_us) > 0.0;
-    for interval in intervals.iter().filter(|interval| interval.kind == kind).filter(inside) {
+    let inside = |interval: &&&Interval| window.share_of(interval.from_us, interval.to_us) > 0.0;
+    for interval in kind.intervals.0.iter().filter(inside) {
         *at.entry(interval.to_us).or_default() += interval.backlog;
     }
     at.into_values().max().unwrap_or(0)
@@ -74,8 +73,15 @@ pub(crate) fn fault(kind: &KindResult) -> Option<Notice> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::StepRecord;
+
     use super::*;
-    use crate::fixtures::{read_write_step, shown};
+    use crate::fixtures::{in_window, read_write_step, shown, summary};
+
+    fn schedule_of(step: &StepRecord, kind: &str) -> Option<Schedule> {
+        let summary = summary(step);
+        schedule(&summary, summary.kind(kind).unwrap(), Latency::default())
+    }
 
     fn asked(kind: &str, operations_per_second: f64) -> StepEvent {
         let process = "constant".to_owned();
@@ -93,10 +99,9 @@ mod tests {
                 .find(|(client, to_us, _)| (interval.client, interval.to_us) == (*client, *to_us));
             interval.backlog = found.map_or(0, |(.., backlog)| *backlog);
         }
-        let of = |kind| schedule(&step, kind, Span::new(0, 2_500_000), Latency::default());
-        let found = of("insert").unwrap();
+        let found = schedule_of(&step, "insert").unwrap();
         assert_eq!((found.process.as_str(), found.asked_per_second, found.backlog_max), ("constant", 4.0, 9));
-        assert!(of("query").is_none(), "a closed loop");
+        assert!(schedule_of(&step, "query").is_none(), "a closed loop");
     }
 
     #[test]
@@ -110,12 +115,12 @@ mod tests {
             (interval.backlog, interval.in_flight) = (found.map_or(0, |(_, waiting)| *waiting), 1);
         }
         let growth = |from_us, to_us| {
-            schedule(&step, "insert", Span::new(from_us, to_us), Latency::default()).unwrap().queue_growth
+            schedule_of(&in_window(step.clone(), (from_us, to_us)), "insert").unwrap().queue_growth
         };
         assert_eq!([growth(0, 2_500_000), growth(1_000_000, 2_500_000), growth(0, 3_000_000)], [8, 4, 20]);
         assert_eq!(growth(2_500_000, 2_500_000), 0);
         step.intervals.reverse();
-        let reversed = schedule(&step, "insert", Span::new(0, 2_500_000), Latency::default()).unwrap();
+        let reversed = schedule_of(&step, "insert").unwrap();
         assert_eq!(reversed.queue_growth, 8, "whatever the order of lines");
     }
 

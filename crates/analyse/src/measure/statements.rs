@@ -4,8 +4,7 @@ use dbdyno_record::{Clock, StepEvent, StepRecord, statement_kind};
 
 use crate::measure::latency::{latency, merge};
 use crate::model::{Code, Latency, Notice, StatementResult};
-use crate::readings::rates::per_second;
-use crate::readings::span::Span;
+use crate::window::Span;
 
 /// The statements that were counted within operations of `kind`. Times of an operation that is one
 /// statement are `operation`'s. What is wrong with a histogram goes to `faults`.
@@ -38,7 +37,7 @@ pub(crate) fn statements(
             count: *done,
             empty: *empty,
             rows: *rows,
-            per_second: per_second(*done as f64, window),
+            per_second: window.rate_of(*done as f64),
             service: if own.is_some() { latency(own.as_ref()) } else { operation.clone() },
         });
     }

@@ -2,10 +2,10 @@
 //! repetitions.
 
 use crate::model::{SecondPoint, Steadiness};
-use crate::readings::span::Span;
 use crate::statistics::describe::median;
 use crate::statistics::series::{longest_gap, modes, period, share_below_half_median};
 use crate::statistics::warm_up::{WarmUp, warm_up};
+use crate::window::Span;
 
 /// Figures of fewer whole seconds say nothing, and are not given.
 const MIN_SECONDS: usize = 10;

@@ -5,13 +5,11 @@ use dbdyno_record::{StatementClass, StepEvent, Unit};
 
 use super::fsyncs::{self, Binlog};
 use super::{group, reads};
-use crate::readings::counters::{Change, STATUS, change};
-use crate::readings::foreign_cpu::{self, CpuShares};
-use crate::readings::load_threads::{self, Busiest};
-use crate::readings::measured::{Hosting, Measured};
-use crate::readings::rates::unit_of;
-use crate::readings::span::Span;
-use crate::readings::{client_hosts, polling};
+use crate::window::counters::{Change, STATUS, change};
+use crate::window::foreign_cpu::{self, CpuShares};
+use crate::window::load_threads::{self, Busiest};
+use crate::window::{Hosting, Span, WindowSummary};
+use crate::window::{client_hosts, polling};
 
 /// New threads for each connection that was opened again, from which on the switches of those that
 /// ended are missed.
@@ -38,7 +36,7 @@ group! {
         host_steal_share: "steal", "of CPUs", 4, NotCompared, stolen_share(c.step),
             "Share of the host's CPU time that the hypervisor gave to others.";
         foreign_cpu_share: "foreign", "of CPU", 4, NotCompared,
-            foreign_cpu::cpu_shares(c.step, c.events).map(CpuShares::foreign_share),
+            foreign_cpu::cpu_shares(c.step).map(CpuShares::foreign_share),
             "Of the CPU time that server or client could have had, whichever may use fewer CPUs, the \
              part that other programs took on the CPUs of both; NA for a server out of sight.";
         server_switches: "switches", "1/op", 3, Less,
@@ -70,7 +68,7 @@ group! {
             c.step.per_unit("load", &["voluntary_switches"]).filter(|_| c.has_server), is_last = true,
             "The client's load threads went to sleep, and were woken by an answer or a timer; NA \
              of more than 64.";
-        fsyncs_per_commit: "fsyncs", "1/commit", 3, Less, fsyncs::per_commit(c.step, c.syncs, c.events),
+        fsyncs_per_commit: "fsyncs", "1/commit", 3, Less, fsyncs::per_commit(c.step, c.syncs),
             "fsyncs of the server's files, its binary log included, for one operation that \
              writes: each commits once.";
         write_amplification: "write amp.", "B/B", 2, Less, write_amplification(c.step),
@@ -105,9 +103,8 @@ pub(crate) struct Cpu {
 
 /// What the figures are made of.
 struct Charged<'a> {
-    step: &'a Measured<'a>,
+    step: &'a WindowSummary<'a>,
     syncs: Option<Binlog>,
-    events: &'a [StepEvent],
     server: Cpu,
     client: Cpu,
     has_server: bool,
@@ -115,14 +112,14 @@ struct Charged<'a> {
     sees_threads: bool,
 }
 
-/// Each figure is `None` where its source was not sampled or nothing was done. `syncs` and `events`
-/// are what [`fsyncs::per_commit`] asks for.
-pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Cost {
+/// Each figure is `None` where its source was not sampled or nothing was done. `syncs` is
+/// what [`fsyncs::per_commit`] asks for.
+pub(crate) fn cost(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
-    let client = elsewhere(step, events).unwrap_or_else(|| client(step));
-    let sees_threads = has_server && !loses_switches(step, events);
-    Cost::of(&Charged { step, syncs, events, server, client, has_server, sees_threads })
+    let client = elsewhere(step).unwrap_or_else(|| client(step));
+    let sees_threads = has_server && !loses_switches(step);
+    Cost::of(&Charged { step, syncs, server, client, has_server, sees_threads })
 }
 
 impl Charged<'_> {
@@ -147,20 +144,20 @@ impl Charged<'_> {
 
 /// Share of the time of all the host's CPUs in which they had something to run and were not there
 /// for it; `None` where the host was not sampled.
-fn stolen_share(step: &Measured<'_>) -> Option<f64> {
+fn stolen_share(step: &WindowSummary<'_>) -> Option<f64> {
     let stolen = step.change("host", &["cpu_steal_us"])?;
     Some(stolen.value / (f64::from(step.cpus) * stolen.between.seconds() * 1e6))
 }
 
 /// CPU of the hosts that put the load on, where this one did not.
-fn elsewhere(step: &Measured<'_>, events: &[StepEvent]) -> Option<Cpu> {
-    let value = client_hosts::cpu_us_per_second(events)? * step.window.seconds();
+fn elsewhere(step: &WindowSummary<'_>) -> Option<Cpu> {
+    let value = client_hosts::cpu_us_per_second(step.events)? * step.window.seconds();
     let total_us = step.per_headline_unit(Change { value, between: step.window });
     Some(Cpu { total_us, ..Cpu::default() })
 }
 
 /// The client's CPU for its work.
-fn client(step: &Measured<'_>) -> Cpu {
+fn client(step: &WindowSummary<'_>) -> Cpu {
     let whole = process(step, "client", step.window);
     if polling::polled(step, step.window).is_none() {
         return whole;
@@ -173,8 +170,8 @@ fn client(step: &Measured<'_>) -> Cpu {
 /// or thread did between the last reading and its end is seen by no one. PostgreSQL has a process
 /// for each. Other servers keep threads for the next connection, and report how many they have made
 /// anew.
-fn loses_switches(step: &Measured<'_>, events: &[StepEvent]) -> bool {
-    let reopened: u64 = events.iter().map(reopened).sum();
+fn loses_switches(step: &WindowSummary<'_>) -> bool {
+    let reopened: u64 = step.events.iter().map(reopened).sum();
     let by_process = || {
         step.counters.get("server").is_some_and(|server| server.header.about.contains_key("with_children"))
     };
@@ -199,12 +196,12 @@ fn reopened(event: &StepEvent) -> u64 {
 }
 
 /// At most one kind of a step brings bytes: inserts, or a whole transaction.
-fn write_amplification(step: &Measured<'_>) -> Option<f64> {
-    let writer = step.spec.kinds.iter().find(|kind| kind.user_bytes_per_operation > 0.0)?;
-    let written = step.per_unit_of(&writer.kind, step.change("disk", &["written_bytes"])?)?;
-    let user_bytes = match unit_of(step.spec, &writer.kind) {
-        Unit::Rows => writer.user_bytes_per_operation / f64::from(writer.rows_per_operation),
-        Unit::Operations | Unit::Seconds | Unit::Elapsed => writer.user_bytes_per_operation,
+fn write_amplification(step: &WindowSummary<'_>) -> Option<f64> {
+    let writer = step.kinds.iter().find(|kind| kind.spec.user_bytes_per_operation > 0.0)?;
+    let written = step.per_unit_of(writer, step.change("disk", &["written_bytes"])?)?;
+    let user_bytes = match writer.unit {
+        Unit::Rows => writer.spec.user_bytes_per_operation / f64::from(writer.spec.rows_per_operation),
+        Unit::Operations | Unit::Seconds | Unit::Elapsed => writer.spec.user_bytes_per_operation,
     };
     Some(written / user_bytes)
 }
@@ -212,7 +209,7 @@ fn write_amplification(step: &Measured<'_>) -> Option<f64> {
 /// What a process used between the samples nearest to `span`: its exact CPU clock, split in the
 /// proportion of its tick-based user and kernel times. The clock knows no split, and the ticks (10
 /// ms each) do not add up to the clock.
-pub(crate) fn process(step: &Measured<'_>, source: &str, span: Span) -> Cpu {
+pub(crate) fn process(step: &WindowSummary<'_>, source: &str, span: Span) -> Cpu {
     let change = |key: &str| change(step.counters, source, &[key], span);
     let total_us = change("cpu_us").and_then(|change| step.per_headline_unit(change));
     let user = change("cpu_user_us").map(|change| change.value);
@@ -230,8 +227,8 @@ pub(crate) fn process(step: &Measured<'_>, source: &str, span: Span) -> Cpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{read_write_step, series};
-    use crate::readings::counters::{Counters, HOST_BUSY};
+    use crate::fixtures::{series, summary, with_counters};
+    use crate::window::counters::{Counters, HOST_BUSY};
 
     const PROCESS: [&str; 3] = ["cpu_us", "cpu_user_us", "cpu_kernel_us"];
     const SWITCHES: [&str; 3] = ["voluntary_switches", "involuntary_switches", "run_delay_us"];
@@ -254,10 +251,8 @@ mod tests {
     }
 
     fn cost_of(hosting: Hosting, counters: &Counters) -> Cost {
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let window = Span::new(0, 2_500_000);
-        cost(&Measured { spec, intervals, counters, window, hosting, cpus: 4 }, Some(Binlog::NotSynced), &[])
+        let step = with_counters(counters);
+        cost(&WindowSummary::of(&step, hosting, 4), Some(Binlog::NotSynced))
     }
 
     #[test]
@@ -271,7 +266,6 @@ mod tests {
 
     #[test]
     fn switches_of_connections_that_ended_meanwhile_are_not_known() {
-        let step = read_write_step();
         let statement = |done| StepEvent::Statement {
             kind: "query".to_owned(),
             statement: "reconnect".to_owned(),
@@ -282,10 +276,9 @@ mod tests {
             rows: 0,
         };
         let found = |counters: &Counters, done| {
-            let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
-            let measured =
-                Measured { spec, intervals, counters, window: Span::new(0, 2_500_000), hosting, cpus: 4 };
-            cost(&measured, None, &[statement(done)]).server_switches
+            let mut step = with_counters(counters);
+            step.events.push(statement(done));
+            cost(&summary(&step), None).server_switches
         };
         let mut counters = counters();
         assert_eq!(
@@ -326,13 +319,10 @@ mod tests {
         let mut counters = counters();
         counters.extend(series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![200_000])]));
         assert_eq!(cost_of(Hosting::Process, &counters).write_amplification, None, "nothing came in");
-        let mut step = read_write_step();
+        let mut step = with_counters(&counters);
         let insert = step.spec.kinds.iter_mut().find(|kind| kind.kind == "insert").unwrap();
         insert.user_bytes_per_operation = 2_000.0;
-        let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
-        let window = Span::new(0, 2_500_000);
-        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
-        let found = cost(&measured, Some(Binlog::NotSynced), &[]);
+        let found = cost(&summary(&step), Some(Binlog::NotSynced));
         // 400 bytes for each of 500 rows, each of which brings 2000 / 50 bytes.
         assert_eq!(found.write_amplification, Some(10.0));
     }

@@ -2,8 +2,8 @@
 //! flushes, then all.
 
 use super::group;
-use crate::readings::counters::{Change, KIB};
-use crate::readings::measured::Measured;
+use crate::window::WindowSummary;
+use crate::window::counters::{Change, KIB};
 
 const SOURCE: &str = "disk";
 const US_PER_MS: f64 = 1e3;
@@ -17,7 +17,7 @@ group! {
     /// Averages over the common window, of all that used the device. `None` where the kernel does
     /// not count, and where there was no request to take the average of.
     #[derive(Copy)]
-    DeviceLoad: |step: Measured<'_>| {
+    DeviceLoad: |step: WindowSummary<'_>| {
         reads_per_second: "r/s", "1/s", 1, Neither, step.per_second(SOURCE, &["reads"]),
             "Reads that were completed.";
         read_kib_per_second: "rKB/s", "KiB/s", 1, Neither,
@@ -49,30 +49,30 @@ group! {
 }
 
 /// `None` where the device was not sampled.
-pub(crate) fn device(step: &Measured<'_>) -> Option<DeviceLoad> {
+pub(crate) fn device(step: &WindowSummary<'_>) -> Option<DeviceLoad> {
     requests(step).map(|_| DeviceLoad::of(step))
 }
 
-fn change(step: &Measured<'_>, key: &str) -> Option<Change> {
+fn change(step: &WindowSummary<'_>, key: &str) -> Option<Change> {
     step.change(SOURCE, &[key])
 }
 
-fn requests(step: &Measured<'_>) -> Option<Change> {
+fn requests(step: &WindowSummary<'_>) -> Option<Change> {
     step.change(SOURCE, &["reads", "writes"])
 }
 
 /// `None` without a request.
-fn mean(step: &Measured<'_>, sum: &str, count: &str, unit: f64) -> Option<f64> {
+fn mean(step: &WindowSummary<'_>, sum: &str, count: &str, unit: f64) -> Option<f64> {
     let (sum, count) = (change(step, sum)?, change(step, count)?);
     (count.value > 0.0).then(|| sum.value / count.value / unit)
 }
 
-fn await_ms(step: &Measured<'_>, us: &str, count: &str) -> Option<f64> {
+fn await_ms(step: &WindowSummary<'_>, us: &str, count: &str) -> Option<f64> {
     timed(change(step, us)?, change(step, count)?)?;
     mean(step, us, count, US_PER_MS)
 }
 
-fn share_of_time(step: &Measured<'_>, us: Change) -> Option<f64> {
+fn share_of_time(step: &WindowSummary<'_>, us: Change) -> Option<f64> {
     Some(timed(us, requests(step)?)?.per_second() / US_PER_SECOND)
 }
 
@@ -84,7 +84,7 @@ fn timed(us: Change, requests: Change) -> Option<Change> {
 /// Time that all requests took, added up over them: ÷ time it is how many were under way (Little's
 /// law). What iostat reads from one figure of the kernel is the sum of these. Discards and flushes
 /// are in it where the device's own line counts them.
-fn time_of_requests(step: &Measured<'_>) -> Option<Change> {
+fn time_of_requests(step: &WindowSummary<'_>) -> Option<Change> {
     let series = step.counters.get(SOURCE)?;
     let about = &series.header.about;
     let has_own_flushes = about.get("flushes_of").is_some_and(|disk| Some(disk) == about.get("device"));
@@ -101,19 +101,14 @@ fn time_of_requests(step: &Measured<'_>) -> Option<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{read_write_step, series};
-    use crate::readings::counters::Counters;
-    use crate::readings::measured::Hosting;
-    use crate::readings::span::Span;
+    use crate::fixtures::{series, summary, with_counters};
+    use crate::window::counters::Counters;
 
     const OLD_KERNEL: [&str; 7] =
         ["reads", "read_bytes", "read_us", "writes", "written_bytes", "write_us", "busy_us"];
 
     fn load(counters: &Counters) -> Option<DeviceLoad> {
-        let step = read_write_step();
-        let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
-        let window = Span::new(0, 2_500_000);
-        device(&Measured { spec, intervals, counters, window, hosting, cpus: 4 })
+        device(&summary(&with_counters(counters)))
     }
 
     /// From 0 to these values in 2.5 s.

@@ -3,8 +3,8 @@
 use dbdyno_record::Unit;
 
 use super::{MetricRow, group};
-use crate::readings::counters::KIB;
-use crate::readings::measured::Measured;
+use crate::window::WindowSummary;
+use crate::window::counters::KIB;
 
 group! {
     /// The published figures under their names, `/` written as `_`. The operation `o` is a
@@ -31,7 +31,7 @@ group! {
 
 /// What the figures are made of.
 struct Statements<'a> {
-    step: &'a Measured<'a>,
+    step: &'a WindowSummary<'a>,
     row: &'a MetricRow,
     /// Of one unit of the headline.
     statements: f64,
@@ -47,16 +47,14 @@ impl Statements<'_> {
 /// What the host used between two samples ÷ operations between the same two, as all figures for one
 /// unit. Averages of each second divided by the window's rate, as the original has them, are the
 /// same where samples lie at the window's edges.
-pub(crate) fn efficiency(step: &Measured<'_>, row: &MetricRow) -> Efficiency {
+pub(crate) fn efficiency(step: &WindowSummary<'_>, row: &MetricRow) -> Efficiency {
     Efficiency::of(&Statements { step, row, statements: statements(step) })
 }
 
 /// Statements of one unit of the headline.
-fn statements(step: &Measured<'_>) -> f64 {
-    let headline = &step.spec.headline;
-    let kind = step.spec.kinds.iter().find(|kind| kind.kind == headline.kind);
-    match (headline.unit, kind) {
-        (Unit::Operations, Some(kind)) => f64::from(kind.statements_per_operation),
+fn statements(step: &WindowSummary<'_>) -> f64 {
+    match step.headline() {
+        Some(kind) if kind.unit == Unit::Operations => f64::from(kind.spec.statements_per_operation),
         _ => 1.0,
     }
 }
@@ -64,11 +62,10 @@ fn statements(step: &Measured<'_>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{load_spec, read_write_step, series};
+    use crate::fixtures::{completed, load_spec, read_write_step, series, summary, with_counters};
     use crate::metrics::original::metric_row;
-    use crate::readings::counters::{Counters, HOST_BUSY};
-    use crate::readings::measured::Hosting;
-    use crate::readings::span::Span;
+    use crate::window::Hosting;
+    use crate::window::counters::{Counters, HOST_BUSY};
 
     /// For each of 500 queries, as `cpupq` and its neighbours have it.
     fn row() -> MetricRow {
@@ -84,11 +81,9 @@ mod tests {
     fn of_statements(statements_per_operation: u32, row: &MetricRow) -> Efficiency {
         let mut step = read_write_step();
         step.spec.kinds[2].statements_per_operation = statements_per_operation;
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let counters = series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![500 * 5 * 1024])]);
-        let window = Span::new(0, 2_500_000);
-        let hosting = Hosting::Process;
-        efficiency(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 48 }, row)
+        step.counters =
+            series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![500 * 5 * 1024])]);
+        efficiency(&WindowSummary::of(&step, Hosting::Process, 48), row)
     }
 
     #[test]
@@ -114,14 +109,12 @@ mod tests {
 
     #[test]
     fn both_tables_agree_however_far_samples_lie_from_the_windows_edges() {
-        let step = read_write_step();
-        let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
         // Samples 0.2 s early and 0.3 s late: of the load's 550 queries 530.
         let samples = |last: Vec<i64>| [(-200_000, vec![0; last.len()]), (2_800_000, last)];
         let mut counters = series("disk", &["reads", "written_bytes"], &samples(vec![1_060, 5_300 * 1024]));
         counters.extend(series("host", &HOST_BUSY, &samples(vec![5_300_000, 0, 0, 0, 0])));
-        let window = Span::new(0, 2_500_000);
-        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
+        let step = with_counters(&counters);
+        let measured = summary(&step);
         let row = metric_row(&measured, "a");
         let found = efficiency(&measured, &row);
         assert_eq!((row.cpupq, found.cpu_o), (Some(10_000.0), Some(0.25)));
@@ -130,16 +123,8 @@ mod tests {
 
     #[test]
     fn nothing_done_or_not_sampled_is_not_available() {
-        let step = read_write_step();
-        let measured = Measured {
-            spec: &load_spec(),
-            intervals: &step.intervals[..0],
-            counters: &Counters::new(),
-            window: Span::new(0, 2_500_000),
-            hosting: Hosting::Process,
-            cpus: 48,
-        };
-        let idle = efficiency(&measured, &MetricRow { cpupq: None, ..row() });
+        let step = completed(load_spec(), Vec::new(), (0, 2_500_000), Counters::new());
+        let idle = efficiency(&summary(&step), &MetricRow { cpupq: None, ..row() });
         assert_eq!((idle.o_s, idle.cpu_o, idle.wkb_o), (Some(0.0), None, None));
     }
 }

@@ -1,13 +1,10 @@
 //! How often a server synced its files: redo log and data files, and the binary log.
 
-use dbdyno_record::{CellRecord, Interval, KindSpec, ServerInfo, StatementClass, StepEvent, StepSpec};
+use dbdyno_record::{CellRecord, KindSpec, ServerInfo, StatementClass, StepEvent};
 
-use crate::readings::counted::is_one_piece;
-use crate::readings::counters::{Change, Counters, greatest};
-use crate::readings::deferred_counters;
-use crate::readings::measured::Measured;
-use crate::readings::span::{Span, tally};
 use crate::servers::servers_of;
+use crate::window::counters::{Change, Counters, change_reported_late, greatest, is_reported_late};
+use crate::window::{KindSummary, WindowSummary};
 
 /// Where servers count the fsyncs of their logs and data files: the first of these sets that a
 /// server has all of is summed.
@@ -72,7 +69,7 @@ impl Binlog {
     }
 
     /// How often the binary log was synced; `None` where that is not known.
-    fn syncs(self, step: &Measured<'_>) -> Option<f64> {
+    fn syncs(self, step: &WindowSummary<'_>) -> Option<f64> {
         let Self::Synced { every, in_groups } = self else { return Some(0.0) };
         let change = |key: &str| step.change("status", &[key]).map(|change| change.value);
         if let Some(groups) = change(GROUPS) {
@@ -116,42 +113,40 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
 /// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its
 /// sessions had not reported all of them, and for a step that is one piece of work: it has no
 /// commits to speak of.
-pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Option<f64> {
-    if !has_commits(step.spec, step.intervals, step.window) {
+pub(crate) fn per_commit(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Option<f64> {
+    if !has_commits(step) {
         return None;
     }
     let binlog = syncs?;
     let Change { value, between } = FSYNCS.iter().find_map(|keys| change(step, keys))?;
     let fsyncs = value + binlog.syncs(step)?;
-    let commits = |kind: &KindSpec| {
-        let operations = tally(step.intervals, &kind.kind, between).operations;
-        operations * commits_per_operation(step, &kind.kind, events)
-    };
-    let commits: f64 = step.spec.kinds.iter().filter(|kind| kind.writes()).map(commits).sum();
+    let commits =
+        |kind: &KindSummary<'_>| kind.intervals.sum(between).operations * commits_per_operation(step, kind);
+    let commits: f64 = step.kinds.iter().filter(|kind| kind.spec.writes()).map(commits).sum();
     (commits > 0.0).then(|| fsyncs / commits)
 }
 
 /// Over the window, or over the whole step where sessions report late what they did.
-fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
-    if keys.iter().any(|key| deferred_counters::is_reported_late(key)) {
-        return deferred_counters::change(step, keys);
+fn change(step: &WindowSummary<'_>, keys: &[&str]) -> Option<Change> {
+    if keys.iter().any(|key| is_reported_late(key)) {
+        return change_reported_late(step.counters, keys);
     }
     step.change("status", keys)
 }
 
 /// Whether a step has commits that can be counted: it writes, and is not one piece of work.
-fn has_commits(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
-    spec.kinds.iter().any(KindSpec::writes) && !is_one_piece(spec, intervals, window)
+fn has_commits(step: &WindowSummary<'_>) -> bool {
+    step.spec.kinds.iter().any(KindSpec::writes) && !step.is_one_piece
 }
 
 /// Commits of an operation of `kind` that had something to make safe, on average over the window:
 /// one of a transaction, else one of each statement that has changed a row. 1 where a record does
 /// not count the operation's statements.
-fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) -> f64 {
+fn commits_per_operation(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {
     let mut changed = None;
-    for event in events {
+    for event in step.events {
         let StepEvent::Statement { kind: of, statement, done, empty, .. } = event else { continue };
-        if of != kind {
+        if *of != kind.spec.kind {
             continue;
         }
         match StatementClass::of(statement) {
@@ -165,7 +160,7 @@ fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) 
             StatementClass::Reconnect | StatementClass::Other => {}
         }
     }
-    let operations = tally(step.intervals, kind, step.window).operations;
+    let operations = kind.answered.operations;
     match changed {
         Some(changed) if operations > 0.0 => changed as f64 / operations,
         _ => 1.0,
@@ -174,10 +169,10 @@ fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) 
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::StepRecord;
+
     use super::*;
-    use crate::fixtures::{read_write_step, series};
-    use crate::readings::measured::Hosting;
-    use crate::readings::span::Span;
+    use crate::fixtures::{interval, read_write_step, series, summary, with_counters};
 
     fn server(version: &str, settings: &[(&str, &str)]) -> ServerInfo {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -186,20 +181,15 @@ mod tests {
 
     /// 10 inserts and 10 deletes, between two samples of these counters.
     fn found(binlog: Binlog, counters: &[(&str, i64)]) -> Option<f64> {
-        let step = read_write_step();
         let keys: Vec<&str> = counters.iter().map(|(key, _)| *key).collect();
         let ends: Vec<i64> = counters.iter().map(|(_, value)| *value).collect();
         let counters = series("status", &keys, &[(0, vec![0; keys.len()]), (2_500_000, ends)]);
-        let (spec, intervals, window) = (&step.spec, step.intervals.as_slice(), Span::new(0, 2_500_000));
-        let hosting = Hosting::Process;
-        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
-        per_commit(&measured, Some(binlog), &[])
+        per_commit(&summary(&with_counters(&counters)), Some(binlog))
     }
 
     /// 20 fsyncs for 10 inserts and 10 deletes, of which the record counts these statements: kind,
     /// name, done, empty.
     fn found_with(syncs: Option<Binlog>, statements: &[(&str, &str, u64, u64)]) -> Option<f64> {
-        let step = read_write_step();
         let counters = series("status", &[INNODB.0], &[(0, vec![0]), (2_500_000, vec![INNODB.1])]);
         let event = |(kind, statement, done, empty): &(&str, &str, u64, u64)| StepEvent::Statement {
             kind: (*kind).to_owned(),
@@ -210,11 +200,9 @@ mod tests {
             empty: *empty,
             rows: done - empty,
         };
-        let events: Vec<StepEvent> = statements.iter().map(event).collect();
-        let (spec, intervals, window) = (&step.spec, step.intervals.as_slice(), Span::new(0, 2_500_000));
-        let hosting = Hosting::Process;
-        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
-        per_commit(&measured, syncs, &events)
+        let mut step = with_counters(&counters);
+        step.events.extend(statements.iter().map(event));
+        per_commit(&summary(&step), syncs)
     }
 
     const INNODB: (&str, i64) = ("Innodb_data_fsyncs", 20);
@@ -282,12 +270,12 @@ mod tests {
 
     #[test]
     fn a_step_that_ends_by_a_count_has_fsyncs_and_one_piece_of_work_has_none() {
-        let (step, window) = (read_write_step(), Span::new(0, 2_500_000));
-        let mut spec = step.spec.clone();
-        spec.window = dbdyno_record::WindowRule::LastEnded;
-        assert!(has_commits(&spec, &step.intervals, window));
-        spec.headline.kind = "delete".to_owned();
-        assert!(!has_commits(&spec, &step.intervals[..2], window), "the first second of two kinds");
+        let mut step = read_write_step();
+        step.spec.window = dbdyno_record::WindowRule::LastEnded;
+        assert!(has_commits(&summary(&step)));
+        step.spec.headline.kind = "delete".to_owned();
+        step.intervals.truncate(2);
+        assert!(!has_commits(&summary(&step)), "the first second of two kinds");
     }
 
     #[test]
@@ -309,5 +297,37 @@ mod tests {
     #[test]
     fn logs_of_two_engines_are_added() {
         assert_eq!(found(Binlog::NotSynced, &[INNODB, ("Rocksdb_wal_synced", 20)]), Some(2.0));
+    }
+
+    /// 12 inserts and 12 deletes in 3 s. At the window's end (2.5 s) their sessions have reported 3
+    /// of their fsyncs, when they have ended all 24.
+    fn reported_late(left: Option<i64>) -> StepRecord {
+        let mut step = read_write_step();
+        let last = [31].into_iter().chain(left).collect();
+        let samples = [(-50_000, vec![7]), (1_000_000, vec![9]), (2_510_000, vec![10]), (3_060_000, last)];
+        let status = series("status", &["pg_stat_io.fsyncs", "load_sessions"], &samples);
+        step.counters.extend(status);
+        step
+    }
+
+    fn fsyncs_of(step: &StepRecord) -> Option<f64> {
+        per_commit(&summary(step), Some(Binlog::NotSynced))
+    }
+
+    #[test]
+    fn what_sessions_tell_when_they_end_counts_for_all_that_they_did() {
+        assert_eq!(fsyncs_of(&reported_late(Some(0))), Some(1.0));
+    }
+
+    #[test]
+    fn operations_after_the_window_count_too_because_their_fsyncs_do() {
+        let mut step = reported_late(Some(0));
+        step.intervals.push(interval(3_000_000, 3_050_000, 1, "insert", 24, 1_200));
+        assert_eq!(fsyncs_of(&step), Some(0.5));
+    }
+
+    #[test]
+    fn sessions_that_are_left_or_were_not_counted_leave_no_figure() {
+        assert_eq!((fsyncs_of(&reported_late(Some(1))), fsyncs_of(&reported_late(None))), (None, None));
     }
 }

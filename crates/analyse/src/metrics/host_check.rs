@@ -3,9 +3,9 @@
 
 use super::cost::{Cpu, process};
 use super::group;
-use crate::readings::counters::{HOST_BUSY, change};
-use crate::readings::foreign_cpu::bound_share;
-use crate::readings::measured::{Hosting, Measured};
+use crate::window::counters::{HOST_BUSY, change};
+use crate::window::foreign_cpu::bound_share;
+use crate::window::{Hosting, WindowSummary};
 
 group! {
     /// CPU of the host and the parts that are known, for one unit of the step's headline.
@@ -60,7 +60,7 @@ impl Counted {
 }
 
 /// `None` where processes were not sampled, and for a server of which nothing was seen here.
-pub(crate) fn host_check(step: &Measured<'_>) -> Option<HostCheck> {
+pub(crate) fn host_check(step: &WindowSummary<'_>) -> Option<HostCheck> {
     // Processes are sampled seldom, so all is over the time between two of their samples.
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
@@ -96,8 +96,8 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, query_step, run, series};
     use crate::metrics::Figures;
-    use crate::readings::counters::Counters;
     use crate::simulations::close;
+    use crate::window::counters::Counters;
 
     /// Over the 2 s of `query_step` with 500 queries a second: the host's busy and interrupt time,
     /// all processes, kernel threads.

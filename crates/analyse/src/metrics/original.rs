@@ -4,21 +4,22 @@
 use dbdyno_record::Unit;
 
 use super::group;
-use crate::readings::counters::{KIB, at_end, greatest};
-use crate::readings::measured::Measured;
-use crate::readings::polling::host_busy;
-use crate::readings::rates::throughput_percentile;
-use crate::readings::span::tally;
+use crate::window::counters::{KIB, at_end, greatest};
+use crate::window::polling::host_busy;
+use crate::window::{KindSummary, WindowSummary, amount};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
+/// Throughput percentiles of fewer seconds than this say nothing, and are not given.
+const MIN_SECONDS: usize = 10;
+
 group! {
     /// The original's 21 columns under their names; `None` prints as `NA`. Names with `q` mean "per
     /// insert" in `l.*` steps, as in the original.
-    MetricRow: |step: Measured<'_>| {
+    MetricRow: |step: WindowSummary<'_>| {
         ips: "ips", "rows/s", 0, More,
-            step.in_window(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
+            step.in_window(step.insert_kind().map_or(0.0, KindSummary::rate)),
             "Inserts per second; in l.x indexed rows per second.";
         qps: "qps", "1/s", 0, More, step.in_window(query_rate(step)), "Queries per second.";
         rps: "rps", "1/s", 0, Neither, step.per_second("disk", &["reads"]),
@@ -64,47 +65,64 @@ group! {
 
 /// Figures are not rounded here; `None` where a source was not sampled or nothing was done to
 /// divide by. Reads are charged to the headline, writes to inserts, as in the original.
-pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
+pub(crate) fn metric_row(step: &WindowSummary<'_>, tag: &str) -> MetricRow {
     MetricRow { tag: tag.to_owned(), ..MetricRow::of(step) }
 }
 
-fn query_rate(step: &Measured<'_>) -> f64 {
+fn query_rate(step: &WindowSummary<'_>) -> f64 {
     if step.spec.headline.unit == Unit::Operations { step.headline_rate() } else { 0.0 }
 }
 
-fn per_insert(step: &Measured<'_>, key: &str) -> Option<f64> {
+fn per_insert(step: &WindowSummary<'_>, key: &str) -> Option<f64> {
     step.per_unit_of(step.insert_kind()?, step.change("disk", &[key])?)
 }
 
-fn busy_percent(step: &Measured<'_>) -> Option<f64> {
+fn busy_percent(step: &WindowSummary<'_>) -> Option<f64> {
     let busy = host_busy(step).filter(|_| step.cpus > 0)?;
     Some(100.0 * busy.per_second() / (1e6 * f64::from(step.cpus)))
 }
 
-fn size_gib(step: &Measured<'_>, key: &str) -> Option<f64> {
+fn size_gib(step: &WindowSummary<'_>, key: &str) -> Option<f64> {
     Some(at_end(step.counters, "size", key, step.window)? as f64 / GIB)
 }
 
-fn memory_gib(step: &Measured<'_>) -> Option<f64> {
+fn memory_gib(step: &WindowSummary<'_>) -> Option<f64> {
     Some(greatest(step.counters, step.hosting.source()?, "rss_bytes")? as f64 / GIB)
 }
 
-fn greatest_service_time_seconds(step: &Measured<'_>) -> f64 {
-    let sum = tally(step.intervals, &step.spec.headline.kind, step.window);
-    sum.service_max_us as f64 / 1e6
+fn greatest_service_time_seconds(step: &WindowSummary<'_>) -> f64 {
+    step.headline().map_or(0.0, |kind| kind.answered.service_max_us as f64 / 1e6)
 }
 
-fn second_rate(step: &Measured<'_>, percent: f64) -> Option<f64> {
-    throughput_percentile(step.spec, step.intervals, step.window, percent)
+/// The original's p50 and p99: throughput of client 1 in each whole second, sorted from high to
+/// low, at rank `round(percent / 100 * n)`, counted from 1. A high percentile is a *slow* second.
+///
+/// Of a step that ends by a count, the seconds in which all clients were at work. `None` for fewer
+/// than 10 of these seconds, for a step that is one piece of work, and for long scans.
+fn second_rate(step: &WindowSummary<'_>, percent: f64) -> Option<f64> {
+    let kind = step.headline().filter(|_| step.has_telling_seconds())?;
+    let seconds = kind.intervals.by_second(Some(1), step.all_at_work());
+    at_rank(seconds.iter().map(|(_, sum)| amount(kind.unit, (sum.operations, sum.rows))).collect(), percent)
+}
+
+fn at_rank(mut rates: Vec<f64>, percent: f64) -> Option<f64> {
+    if rates.len() < MIN_SECONDS {
+        return None;
+    }
+    rates.sort_by(|a, b| b.total_cmp(a));
+    let rank = (percent / 100.0 * rates.len() as f64).round() as usize;
+    rates.get(rank.clamp(1, rates.len()) - 1).copied()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{interval, load_spec, read_write_step, series};
-    use crate::readings::counters::{Counters, HOST_BUSY};
-    use crate::readings::measured::Hosting;
-    use crate::readings::span::Span;
+    use crate::fixtures::{
+        completed, in_window, index_spec, interval, load_spec, read_write_spec, series, summary,
+        with_counters,
+    };
+    use crate::window::counters::{Change, Counters, HOST_BUSY};
+    use crate::window::{Hosting, Span};
 
     /// Samples at 0 and 2.5 s, the window of `read_write_step`: 500 queries and 500 inserted rows
     /// between them.
@@ -125,17 +143,9 @@ mod tests {
     }
 
     fn row(hosting: Hosting, counters: &Counters) -> MetricRow {
-        let mut step = read_write_step();
+        let mut step = with_counters(counters);
         step.intervals.last_mut().unwrap().service_max_us = 9_000_000;
-        let measured = Measured {
-            spec: &step.spec,
-            intervals: &step.intervals,
-            counters,
-            window: Span::new(0, 2_500_000),
-            hosting,
-            cpus: 4,
-        };
-        metric_row(&measured, "a")
+        metric_row(&WindowSummary::of(&step, hosting, 4), "a")
     }
 
     #[test]
@@ -184,18 +194,59 @@ mod tests {
     fn a_load_step_has_no_queries_and_its_longest_insert() {
         let mut intervals = vec![interval(0, 1_000_000, 1, "insert", 10, 1_000)];
         intervals[0].service_max_us = 250_000;
-        let counters = Counters::new();
-        let spec = load_spec();
-        let window = Span::new(0, 1_000_000);
-        let measured = Measured {
-            spec: &spec,
-            intervals: &intervals,
-            counters: &counters,
-            window,
-            hosting: Hosting::Process,
-            cpus: 4,
-        };
-        let row = metric_row(&measured, "a");
+        let step = completed(load_spec(), intervals, (0, 1_000_000), Counters::new());
+        let row = metric_row(&summary(&step), "a");
         assert_eq!((row.ips, row.qps, row.maxop), (Some(1_000.0), Some(0.0), Some(0.25)));
+    }
+
+    #[test]
+    fn percentiles_of_throughput_run_from_fast_to_slow() {
+        let rates = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
+        // n = 10: rank round(5) = 5th from the top of 10..1 is 6; rank round(9.9) = 10th is 1.
+        assert_eq!(at_rank(rates(10), 50.0), Some(6.0));
+        assert_eq!(at_rank(rates(10), 99.0), Some(1.0));
+        // n = 150: rank round(148.5) = 149th from the top of 150..1 is 2.
+        assert_eq!(at_rank(rates(150), 99.0), Some(2.0));
+        assert_eq!(at_rank(rates(9), 50.0), None);
+    }
+
+    #[test]
+    fn throughput_percentiles_look_at_client_one_only() {
+        let mut intervals = Vec::new();
+        for second in 0..10 {
+            let from_us = second * 1_000_000;
+            intervals.push(interval(from_us, from_us + 1_000_000, 1, "query", second + 1, 0));
+            intervals.push(interval(from_us, from_us + 1_000_000, 2, "query", 1_000, 0));
+        }
+        let percentile = |spec, percent| {
+            let step = completed(spec, intervals.clone(), (0, 10_700_000), Counters::new());
+            second_rate(&summary(&step), percent)
+        };
+        assert_eq!(percentile(read_write_spec(), 50.0), Some(6.0));
+        assert_eq!(percentile(read_write_spec(), 99.0), Some(1.0));
+        assert_eq!(percentile(index_spec(), 50.0), None);
+    }
+
+    #[test]
+    fn a_step_that_ends_by_a_count_has_the_percentiles_of_one_that_ends_by_time() {
+        let mut intervals = Vec::new();
+        for second in 0..13 {
+            let (from_us, to_us) = (second * 1_000_000, (second + 1) * 1_000_000);
+            // Client 1 has its last answer in second 10, client 2 goes on alone.
+            let done = if second < 10 { 20 + second } else { u64::from(second == 10) };
+            intervals.push(interval(from_us, to_us, 1, "query", done, 0));
+            intervals.push(interval(from_us, to_us, 2, "query", 15, 0));
+        }
+        let mut spec = read_write_spec();
+        spec.window = dbdyno_record::WindowRule::LastEnded;
+        let step = completed(spec, intervals, (0, 13_000_000), Counters::new());
+        let found = summary(&step);
+        assert_eq!(second_rate(&found, 99.0), Some(20.0));
+        let total = (20..30).sum::<u64>() + 1 + 13 * 15;
+        assert_eq!(found.headline_rate(), total as f64 / 13.0, "the tail is in the rate");
+        let first_second = Change { value: 70.0, between: Span::new(0, 1_000_000) };
+        assert_eq!(found.per_headline_unit(first_second), Some(2.0), "35 were counted, and not spread");
+        let sparse = in_window(step.clone(), (0, 130_000_000));
+        assert_eq!(second_rate(&summary(&sparse), 50.0), None);
     }
 }

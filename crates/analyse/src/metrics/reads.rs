@@ -5,35 +5,34 @@
 //! write through the page cache is charged when the page becomes dirty, whatever of it reaches the
 //! device and when, so writes are not distinguished.
 
-use crate::readings::counters::{Change, KIB, change};
-use crate::readings::measured::Measured;
+use crate::window::WindowSummary;
+use crate::window::counters::{Change, KIB, change};
 
 /// What the server's processes had fetched from storage, for one unit of the headline; of an
 /// embedded database dbdyno's own process. `None` where the kernel does not report.
-pub(crate) fn server_read_kib(step: &Measured<'_>) -> Option<f64> {
+pub(crate) fn server_read_kib(step: &WindowSummary<'_>) -> Option<f64> {
     step.per_headline_unit(of_server(step)?).map(|bytes| bytes / KIB)
 }
 
 /// The device's reads less the server's, as a share of the device's; below 0 where the server read
 /// from other devices as well. `None` also where the device read nothing.
-pub(crate) fn others_share(step: &Measured<'_>) -> Option<f64> {
+pub(crate) fn others_share(step: &WindowSummary<'_>) -> Option<f64> {
     let server = of_server(step)?;
     // A server of many processes may be sampled less often than the device.
     let device = change(step.counters, "disk", &["read_bytes"], server.between)?.per_second();
     (device > 0.0).then(|| (device - server.per_second()) / device)
 }
 
-fn of_server(step: &Measured<'_>) -> Option<Change> {
+fn of_server(step: &WindowSummary<'_>) -> Option<Change> {
     step.change(step.hosting.source()?, &["read_bytes"])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{read_write_step, series};
-    use crate::readings::counters::Counters;
-    use crate::readings::measured::Hosting;
-    use crate::readings::span::Span;
+    use crate::fixtures::{series, with_counters};
+    use crate::window::Hosting;
+    use crate::window::counters::Counters;
 
     const MIB: i64 = 1 << 20;
 
@@ -43,11 +42,9 @@ mod tests {
     }
 
     fn figures(hosting: Hosting, counters: &Counters) -> (Option<f64>, Option<f64>) {
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let window = Span::new(0, 2_500_000);
-        let measured = Measured { spec, intervals, counters, window, hosting, cpus: 4 };
-        (server_read_kib(&measured), others_share(&measured))
+        let step = with_counters(counters);
+        let summary = WindowSummary::of(&step, hosting, 4);
+        (server_read_kib(&summary), others_share(&summary))
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dbdyno_record::{CellEvent, ConnectionClass, Run};
 
 use crate::model::{Code, Notice};
-use crate::readings::measured::Hosting;
 use crate::servers::servers;
+use crate::window::Hosting;
 
 const IN_CLEAR: &str = "in clear";
 

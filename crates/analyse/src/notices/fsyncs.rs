@@ -4,7 +4,7 @@ use dbdyno_record::{CellRecord, Run};
 
 use crate::metrics::fsyncs::Binlog;
 use crate::model::{Code, Notice};
-use crate::readings::counters::{Counters, greatest};
+use crate::window::counters::{Counters, greatest};
 
 /// Variants whose binary log is synced without being counted, so that there is no figure of fsyncs.
 pub(crate) fn notice(run: &Run) -> Option<Notice> {

@@ -21,7 +21,7 @@ mod tests {
 
     use crate::analyse;
     use crate::fixtures::{cell, query_step, run, series, texts};
-    use crate::readings::counters::HOST_BUSY;
+    use crate::window::counters::HOST_BUSY;
 
     /// A step of 2 s: CPU that the host counted, and that of all processes.
     fn reported(host_us: i64, processes_us: i64) -> Option<String> {

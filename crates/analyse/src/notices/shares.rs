@@ -36,7 +36,7 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
 mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, query_step, run, series, texts};
-    use crate::readings::counters::Counters;
+    use crate::window::counters::Counters;
 
     const MIB: i64 = 1 << 20;
 

@@ -15,7 +15,8 @@ use serde_json::Map;
 
 use crate::metrics::{Cost, Efficiency, MetricRow};
 use crate::model::{Code, Difference, Figure, Findings, Notice, StepRun, Validity};
-use crate::readings::counters::Counters;
+use crate::window::counters::Counters;
+use crate::window::{Hosting, WindowSummary};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -189,6 +190,23 @@ pub(crate) fn read_write_step() -> StepRecord {
         }
     }
     completed(read_write_spec(), intervals, (0, 2_500_000), BTreeMap::new())
+}
+
+/// The same with these counters.
+pub(crate) fn with_counters(counters: &Counters) -> StepRecord {
+    StepRecord { counters: counters.clone(), ..read_write_step() }
+}
+
+/// Another common window of a step.
+pub(crate) fn in_window(mut step: StepRecord, (from_us, to_us): (u64, u64)) -> StepRecord {
+    step.events.retain(|event| !matches!(event, StepEvent::Window { .. }));
+    step.events.push(StepEvent::Window { from_us, to_us });
+    step
+}
+
+/// Of a step on a server that this host of four CPUs runs.
+pub(crate) fn summary(step: &StepRecord) -> WindowSummary<'_> {
+    WindowSummary::of(step, Hosting::Process, 4)
 }
 
 /// `l.i0` of one client at `rows_per_second` for two seconds.

@@ -3,9 +3,9 @@
 use dbdyno_record::{ClientHost, StepEvent};
 
 use crate::model::{Code, Notice};
-use crate::readings::client_hosts::all;
 use crate::validity::headroom::{BUSY_FROM_SECONDS, LIMIT};
 use crate::validity::throttled;
+use crate::window::client_hosts::all;
 
 /// A host that begins later than this has put less load on than the others, in seconds that count.
 const LATE_US: u64 = 1_000;

@@ -7,7 +7,7 @@
 use dbdyno_record::{CellRecord, StepEvent, StepRecord};
 
 use crate::model::{Code, Notice};
-use crate::readings::span::Span;
+use crate::window::Span;
 
 /// Share of the common window from which a step is invalid: as for a CPU quota.
 const LIMIT: f64 = 0.02;

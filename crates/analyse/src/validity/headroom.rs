@@ -4,7 +4,7 @@
 //! and not the server's.
 
 use crate::model::{Code, Notice};
-use crate::readings::load_threads::Busiest;
+use crate::window::load_threads::Busiest;
 
 /// A shorter time is not judged: its samples lie some milliseconds before and after it, and what a
 /// thread did there would be taken for work in it.

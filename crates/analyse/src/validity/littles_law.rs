@@ -4,11 +4,10 @@
 //! sends or waits for the answer. A rate and a mean time that do not give the number of connections
 //! together have lost operations or time.
 
-use dbdyno_record::{KindSpec, StepEvent, StepRecord};
+use dbdyno_record::StepEvent;
 
 use crate::model::{Code, Notice};
-use crate::readings::rates::per_second;
-use crate::readings::span::{Span, Tally};
+use crate::window::{KindSummary, Span, WindowSummary};
 
 /// By how much the connections that a rate and a mean time give may differ from those that ran.
 const MOST: f64 = 0.03;
@@ -18,21 +17,19 @@ const END_SECONDS: f64 = 0.01;
 
 /// Why the rate of this kind cannot be right; `None` where it agrees with its times, where nothing
 /// was answered, and for operations that come by a schedule.
-pub(crate) fn fault(step: &StepRecord, kind: &KindSpec, done: Tally, window: Span) -> Option<Notice> {
-    if !kind.is_closed_loop() || window.seconds() <= 0.0 {
+pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> Option<Notice> {
+    let (done, window) = (kind.done, step.window);
+    if !kind.spec.is_closed_loop() || window.seconds() <= 0.0 || done.operations <= 0.0 {
         return None;
     }
-    if done.operations <= 0.0 {
-        return None;
-    }
-    let expected = open_connections(step, kind, window) - done.down_us / 1e6 / window.seconds();
-    let rate = per_second(done.operations, window);
+    let expected = open_connections(step, kind) - done.down_us / 1e6 / window.seconds();
+    let rate = window.rate_of(done.operations);
     let cycle_us = done.cycle_sum_us / done.operations;
     let found = rate * cycle_us / 1e6;
     let allowed = MOST * expected + END_SECONDS / window.seconds() * expected;
     ((found - expected).abs() > allowed).then(|| {
         Notice::reason(Code::LittlesLaw)
-            .with("kind", kind.kind.as_str())
+            .with("kind", kind.spec.kind.as_str())
             .with("rate", rate)
             .with("cycle_ms", cycle_us / 1e3)
             .with("found", found)
@@ -42,29 +39,28 @@ pub(crate) fn fault(step: &StepRecord, kind: &KindSpec, done: Tally, window: Spa
 }
 
 /// How many connections of this kind had not ended in the window, on average.
-fn open_connections(step: &StepRecord, kind: &KindSpec, window: Span) -> f64 {
-    let all = f64::from(kind.connections_per_client * step.spec.clients);
+fn open_connections(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {
     let after_end = step.events.iter().filter_map(|event| match event {
-        StepEvent::LaneEnded { at_us, kind: of, .. } if *of == kind.kind => {
-            Some(Span::new(*at_us, u64::MAX).overlap(window).seconds())
+        StepEvent::LaneEnded { at_us, kind: of, .. } if *of == kind.spec.kind => {
+            Some(Span::new(*at_us, u64::MAX).overlap(step.window).seconds())
         }
         _ => None,
     });
-    all - after_end.sum::<f64>() / window.seconds()
+    f64::from(kind.connections) - after_end.sum::<f64>() / step.window.seconds()
 }
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::StepRecord;
+
     use super::*;
-    use crate::fixtures::{scan_step, shown};
-    use crate::readings::rates::done;
+    use crate::fixtures::{scan_step, shown, summary};
 
     const SECOND: u64 = 1_000_000;
 
     fn found(step: &StepRecord) -> Option<String> {
-        let (from_us, to_us) = step.window().unwrap();
-        let (kind, window) = (&step.spec.kinds[0], Span::new(from_us, to_us));
-        fault(step, kind, done(&step.intervals, &kind.kind, window), window).map(|notice| shown(&notice))
+        let summary = summary(step);
+        fault(&summary, &summary.kinds[0]).map(|notice| shown(&notice))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use dbdyno_record::{Clock, Interval, StepEvent, StepRecord};
 
 use crate::measure::latency::counts_in;
 use crate::model::{Code, Notice};
-use crate::readings::span::Span;
+use crate::window::{KindSummary, WindowSummary};
 
 /// Client and kind.
 type Key<'a> = (u32, &'a str);
@@ -99,21 +99,20 @@ fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<(Code, [u64;
 /// the first clock that is at odds. `None` for a record that was not made by connections: it has no
 /// times.
 pub(crate) fn times_fault(
-    step: &StepRecord,
-    kind: &str,
+    step: &WindowSummary<'_>,
+    kind: &KindSummary<'_>,
     timed: [(Clock, u64); 2],
-    window: Span,
 ) -> Option<Notice> {
     if !step.events.iter().any(|event| matches!(event, StepEvent::LaneEnded { .. })) {
         return None;
     }
     // The same rule for both, so that an interval that straddles the window's edge is on the same
     // side of it.
-    let inside =
-        |interval: &&Interval| interval.kind == kind && counts_in(window, interval.from_us, interval.to_us);
-    let done: u64 = step.intervals.iter().filter(inside).map(|interval| interval.done).sum();
+    let intervals = kind.intervals.0.iter();
+    let inside = intervals.filter(|interval| counts_in(step.window, interval.from_us, interval.to_us));
+    let done: u64 = inside.map(|interval| interval.done).sum();
     let (clock, timed) = timed.into_iter().find(|(_, timed)| *timed != done)?;
-    let fault = Notice::reason(Code::TimesUnlike).at(clock.tag(kind));
+    let fault = Notice::reason(Code::TimesUnlike).at(clock.tag(&kind.spec.kind));
     Some(fault.with("timed", timed).with("done", done))
 }
 
@@ -123,7 +122,7 @@ mod tests {
     use hdrhistogram::Histogram;
 
     use super::*;
-    use crate::fixtures::{codes, interval, load_step, shown, shown_all};
+    use crate::fixtures::{codes, interval, load_step, shown, shown_all, summary};
     use crate::model::Validity;
     use crate::validity::validity;
 
@@ -188,9 +187,10 @@ mod tests {
 
     #[test]
     fn each_answer_of_the_window_has_its_time() {
-        let window = Span::new(0, 2_000_000);
         let fault = |step: &StepRecord, timed| {
-            times_fault(step, "insert", [Clock::Service, Clock::Response].map(|clock| (clock, timed)), window)
+            let summary = summary(step);
+            let timed = [Clock::Service, Clock::Response].map(|clock| (clock, timed));
+            times_fault(&summary, summary.kind("insert").unwrap(), timed)
         };
         assert_eq!(fault(&step(), 40), None);
         insta::assert_snapshot!(shown(&fault(&step(), 20).unwrap()), @"times-unlike [insert/service] done: 40, timed: 20");

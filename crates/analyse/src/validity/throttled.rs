@@ -9,9 +9,9 @@ use dbdyno_record::{CellRecord, ClientHost, StepRecord, Throttled};
 use serde_json::Value;
 
 use crate::model::{Code, Notice, Severity};
-use crate::readings::client_hosts::all;
-use crate::readings::counters::change;
-use crate::readings::span::Span;
+use crate::window::Span;
+use crate::window::client_hosts::all;
+use crate::window::counters::change;
 
 /// Share of the common window from which a step is invalid: half the margin of the smallest
 /// differences that are usually looked for.

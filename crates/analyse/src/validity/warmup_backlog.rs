@@ -1,10 +1,8 @@
 //! Open loops that begin their window with operations that the warm-up has left waiting: their
 //! response times are those of that queue, and not of the load that was asked for.
 
-use dbdyno_record::StepRecord;
-
 use crate::model::{Code, KindResult, Notice};
-use crate::readings::span::Span;
+use crate::window::{Span, WindowSummary};
 
 /// So much of the schedule may wait when the window begins, in seconds.
 const MOST_SECONDS: f64 = 0.010;
@@ -16,11 +14,10 @@ const MOST_GROWTH: f64 = 0.01;
 
 /// Why the response times of `kind` say nothing of its schedule; `None` where no more waited than
 /// may.
-pub(crate) fn fault(step: &StepRecord, window: Span, kind: &KindResult) -> Option<Notice> {
+pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindResult) -> Option<Notice> {
     let schedule = kind.schedule.as_ref().filter(|schedule| schedule.asked_per_second > 0.0)?;
-    let at_beginning = step.intervals.iter().filter(|interval| {
-        interval.kind == kind.kind && Span::new(0, interval.to_us).to_us == window.from_us
-    });
+    let intervals = step.kind(&kind.kind)?.intervals.0.iter();
+    let at_beginning = intervals.filter(|interval| Span::new(0, interval.to_us).to_us == step.window.from_us);
     let waiting: u64 = at_beginning.map(|interval| interval.backlog).sum();
     let most_seconds = MOST_SECONDS.max(MOST_SERVICE_TIMES * kind.service.mean_us / 1e6);
     let most = (schedule.asked_per_second * most_seconds).max(1.0);

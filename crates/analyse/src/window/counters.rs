@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::CounterSeries;
 
-use crate::readings::span::Span;
+use crate::window::Span;
 
 /// Counter files of one step by source.
 pub(crate) type Counters = BTreeMap<String, CounterSeries>;
@@ -83,6 +83,31 @@ pub(crate) fn at_end(counters: &Counters, source: &str, key: &str, window: Span)
 /// The greatest value that `key` had in any sample of the step.
 pub(crate) fn greatest(counters: &Counters, source: &str, key: &str) -> Option<i64> {
     counters.get(source)?.values(key).map(|(_, value)| value).max()
+}
+
+/// Sessions of the load that had not ended at the last sample. That sample alone has it, and only
+/// of servers whose sessions report late.
+const LOAD_SESSIONS: &str = "load_sessions";
+
+/// What the names of all counters begin with that are reported late: PostgreSQL's.
+const PREFIX: &str = "pg_stat_";
+
+/// Whether sessions report `key` late: at most once a second, and when they end.
+pub(crate) fn is_reported_late(key: &str) -> bool {
+    key.starts_with(PREFIX)
+}
+
+/// The increase of the sum of `keys` from the first sample, before the load, to the last, when its
+/// sessions have ended.
+///
+/// Nothing between the two can be trusted: at the window's end sessions may owe a second of what
+/// they did, which is all that a step of a second has. `None` where sessions were left at the last
+/// sample, or no one looked.
+pub(crate) fn change_reported_late(counters: &Counters, keys: &[&str]) -> Option<Change> {
+    let series = counters.get(STATUS)?;
+    let (to_us, left) = series.values(LOAD_SESSIONS).last()?;
+    let (from_us, _) = series.values(keys.first()?).next()?;
+    (left == 0).then(|| change(counters, STATUS, keys, Span { from_us, to_us }))?
 }
 
 #[cfg(test)]

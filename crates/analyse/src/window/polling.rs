@@ -1,30 +1,30 @@
 //! CPU time that a client that spins spent on asking for answers when there were none: it is no
 //! work, and kept apart from it.
 
-use crate::readings::counters::{Change, HOST_BUSY, change};
-use crate::readings::measured::Measured;
-use crate::readings::span::Span;
+use crate::window::Span;
+use crate::window::WindowSummary;
+use crate::window::counters::{Change, HOST_BUSY, change};
 
 /// What the load threads polled in vain between the samples nearest to `span`. `None` of a client
 /// that sleeps.
-pub(crate) fn polled(step: &Measured<'_>, span: Span) -> Option<Change> {
+pub(crate) fn polled(step: &WindowSummary<'_>, span: Span) -> Option<Change> {
     change(step.counters, "load", &["polled_us"], span)
 }
 
 /// CPU time of the client, or of the host, without what was polled in vain meanwhile.
-pub(crate) fn without(step: &Measured<'_>, busy: Change) -> Change {
+pub(crate) fn without(step: &WindowSummary<'_>, busy: Change) -> Change {
     let polled_us =
         polled(step, busy.between).map_or(0.0, |polled| polled.per_second() * busy.between.seconds());
     Change { value: (busy.value - polled_us).max(0.0), ..busy }
 }
 
 /// CPU time that the host was busy and not with polls in vain.
-pub(crate) fn host_busy(step: &Measured<'_>) -> Option<Change> {
+pub(crate) fn host_busy(step: &WindowSummary<'_>) -> Option<Change> {
     Some(without(step, step.change("host", &HOST_BUSY)?))
 }
 
 /// Part of the load threads' CPU time.
-pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
+pub(crate) fn share(step: &WindowSummary<'_>) -> Option<f64> {
     let polled = polled(step, step.window)?;
     let cpu = step.change("load", &["cpu_us"]).filter(|cpu| cpu.value > 0.0)?;
     Some((polled.per_second() / cpu.per_second()).min(1.0))
@@ -32,15 +32,14 @@ pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixtures::{read_write_step, series};
+    use crate::fixtures::{series, summary, with_counters};
     use crate::metrics::cost::cost;
     use crate::metrics::original::metric_row;
-    use crate::readings::counters::{Counters, HOST_BUSY};
-    use crate::readings::measured::{Hosting, Measured};
-    use crate::readings::span::Span;
+    use crate::window::WindowSummary;
+    use crate::window::counters::{Counters, HOST_BUSY};
 
     /// Of 500 queries in 2.5 s: 2 s of a load thread, of which it polled so long in vain.
-    fn of(polled_us: Option<i64>, check: impl Fn(&Measured<'_>)) {
+    fn of(polled_us: Option<i64>, check: impl Fn(&WindowSummary<'_>)) {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
         let mut counters: Counters = match polled_us {
             Some(polled_us) => series("load", &["cpu_us", "polled_us"], &two(vec![2_000_000, polled_us])),
@@ -50,16 +49,13 @@ mod tests {
         counters.extend(series("client", &client, &two(vec![2_100_000, 1_000_000, 1_000_000])));
         counters.extend(series("server", &client, &two(vec![500_000, 250_000, 250_000])));
         counters.extend(series("host", &HOST_BUSY, &two(vec![3_000_000, 0, 0, 0, 0])));
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let (window, hosting) = (Span::new(0, 2_500_000), Hosting::Process);
-        check(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 });
+        check(&summary(&with_counters(&counters)));
     }
 
     #[test]
     fn what_is_polled_in_vain_is_in_no_figure_but_its_own() {
         of(Some(1_500_000), |step| {
-            let cost = cost(step, None, &[]);
+            let cost = cost(step, None);
             assert_eq!((cost.client_cpu_us, cost.client_polling_share), (Some(1_200.0), Some(0.75)));
             assert_eq!((cost.client_user_us, cost.client_kernel_us), (None, None));
             assert_eq!((cost.server_cpu_us, cost.rest_cpu_us), (Some(1_000.0), Some(800.0)));
@@ -71,7 +67,7 @@ mod tests {
     #[test]
     fn a_client_that_sleeps_has_polled_nothing() {
         of(None, |step| {
-            let cost = cost(step, None, &[]);
+            let cost = cost(step, None);
             assert_eq!((cost.client_cpu_us, cost.client_polling_share), (Some(4_200.0), None));
             assert_eq!(cost.client_user_us, Some(2_100.0));
             assert_eq!((cost.rest_cpu_us, metric_row(step, "a").cpupq), (Some(800.0), Some(6_000.0)));

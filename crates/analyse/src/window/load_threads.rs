@@ -3,9 +3,9 @@
 //! A load thread serves its connections one after the other. While it is on a CPU, or would be if
 //! one were free, an answer that arrives waits for it and not for the server.
 
-use crate::readings::counters::{Counters, change};
-use crate::readings::measured::{Hosting, Measured};
-use crate::readings::span::Span;
+use crate::window::Span;
+use crate::window::counters::{Counters, change};
+use crate::window::{Hosting, WindowSummary};
 
 /// The busiest load thread over the common window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,18 +25,18 @@ impl Busiest {
 
 /// `None` where load threads were not sampled, or where the database works in them, so that they
 /// are the server.
-pub(crate) fn busiest(step: &Measured<'_>) -> Option<Busiest> {
+pub(crate) fn busiest(step: &WindowSummary<'_>) -> Option<Busiest> {
     of_threads(step).into_iter().max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
 }
 
 /// Part of the window in which the load thread that waited longest for a CPU did so. `None` as for
 /// [`busiest`].
-pub(crate) fn longest_wait(step: &Measured<'_>) -> Option<f64> {
+pub(crate) fn longest_wait(step: &WindowSummary<'_>) -> Option<f64> {
     of_threads(step).into_iter().map(|thread| thread.waiting).max_by(f64::total_cmp)
 }
 
 /// Every load thread that was seen at work.
-fn of_threads(step: &Measured<'_>) -> Vec<Busiest> {
+fn of_threads(step: &WindowSummary<'_>) -> Vec<Busiest> {
     if matches!(step.hosting, Hosting::Embedded | Hosting::Nothing) {
         return Vec::new();
     }
@@ -70,7 +70,7 @@ fn threads(counters: &Counters) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{read_write_step, series};
+    use crate::fixtures::{read_write_step, series, summary, with_counters};
 
     const KEYS: [&str; 6] = [
         "cpu_us",
@@ -83,10 +83,7 @@ mod tests {
 
     fn busiest_of(hosting: Hosting, end: Vec<i64>) -> Option<Busiest> {
         let counters = series("load", &KEYS, &[(0, vec![0; 6]), (2_500_000, end)]);
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let window = Span::new(0, 2_500_000);
-        busiest(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 })
+        busiest(&WindowSummary::of(&with_counters(&counters), hosting, 4))
     }
 
     #[test]
@@ -101,10 +98,7 @@ mod tests {
     fn a_thread_that_polls_in_vain_has_nothing_to_do() {
         let keys = ["load-0.cpu_us", "load-0.run_delay_us", "load-0.polled_us"];
         let counters = series("load", &keys, &[(0, vec![0; 3]), (2_500_000, vec![2_500_000, 0, 1_875_000])]);
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let (window, hosting) = (Span::new(0, 2_500_000), Hosting::Process);
-        let found = busiest(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 });
+        let found = busiest(&summary(&with_counters(&counters)));
         assert_eq!(found, Some(Busiest { on_cpu: 0.25, waiting: 0.0 }));
     }
 
@@ -113,18 +107,8 @@ mod tests {
         let counters = |delay_us| {
             series("load", &KEYS, &[(0, vec![0; 6]), (2_500_000, vec![0, 0, 500_000, delay_us, 900_000, 10])])
         };
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let window = Span::new(0, 2_500_000);
         let waits = |hosting, delay_us| {
-            longest_wait(&Measured {
-                spec,
-                intervals,
-                counters: &counters(delay_us),
-                window,
-                hosting,
-                cpus: 4,
-            })
+            longest_wait(&WindowSummary::of(&with_counters(&counters(delay_us)), hosting, 4))
         };
         // The second thread is the busier one.
         assert_eq!(waits(Hosting::Process, 500_000), Some(0.2));
@@ -144,20 +128,8 @@ mod tests {
         let keys = &KEYS[2..4];
         let samples =
             [(0, vec![0; 2]), (1_000_000, vec![800_000, 150_000]), (2_500_000, vec![800_000, 150_000])];
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let of = |samples: &[(i64, Vec<i64>)]| {
-            let counters = series("load", keys, samples);
-            let window = Span::new(0, 2_500_000);
-            busiest(&Measured {
-                spec,
-                intervals,
-                counters: &counters,
-                window,
-                hosting: Hosting::Process,
-                cpus: 4,
-            })
-        };
+        let of =
+            |samples: &[(i64, Vec<i64>)]| busiest(&summary(&with_counters(&series("load", keys, samples))));
         assert_eq!(of(&samples), Some(Busiest { on_cpu: 0.8, waiting: 0.15 }));
         // A thread that was never seen at work says nothing.
         assert_eq!(of(&[(0, vec![0; 2]), (2_500_000, vec![0; 2])]), None);
@@ -165,12 +137,6 @@ mod tests {
 
     #[test]
     fn a_record_without_load_threads_is_not_judged() {
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        let window = Span::new(0, 2_500_000);
-        let counters = Counters::new();
-        let measured =
-            Measured { spec, intervals, counters: &counters, window, hosting: Hosting::Process, cpus: 4 };
-        assert_eq!(busiest(&measured), None);
+        assert_eq!(busiest(&summary(&read_write_step())), None);
     }
 }

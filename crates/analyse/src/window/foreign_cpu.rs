@@ -1,11 +1,9 @@
 //! CPU time that programs other than server and client took on the CPUs that these may use.
 
-use dbdyno_record::StepEvent;
-
-use crate::readings::client_hosts;
-use crate::readings::counters::{Counters, HOST_BUSY, change};
-use crate::readings::measured::{Hosting, Measured};
-use crate::readings::span::Span;
+use crate::window::Span;
+use crate::window::client_hosts;
+use crate::window::counters::{Counters, HOST_BUSY, change};
+use crate::window::{Hosting, WindowSummary};
 
 /// Share of the host's CPU below which an unexplained rest is not reported: what published tables
 /// do not colour either. Above it, a figure of the whole host (`cpups`, `cpupq`) may differ between
@@ -39,7 +37,7 @@ impl CpuShares {
 
 /// `None` where it was not sampled, and for another's server out of sight: if it is on this host,
 /// its CPU time is not foreign.
-pub(crate) fn cpu_shares(step: &Measured<'_>, events: &[StepEvent]) -> Option<CpuShares> {
+pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
     let value = |source, keys: &[&str]| Some(change(step.counters, source, keys, over)?.value);
@@ -48,7 +46,7 @@ pub(crate) fn cpu_shares(step: &Measured<'_>, events: &[StepEvent]) -> Option<Cp
         Hosting::Embedded | Hosting::Nothing => 0.0,
         Hosting::External => return None,
     };
-    let hosts_here_us = client_hosts::here_cpu_us_per_second(events) * over.seconds();
+    let hosts_here_us = client_hosts::here_cpu_us_per_second(step.events) * over.seconds();
     let own_us = server_us + value("client", &["cpu_us"])? + hosts_here_us;
     let host = Host {
         busy_us: value("host", &HOST_BUSY)?,
@@ -81,7 +79,7 @@ fn has_all_cpus(counters: &Counters) -> bool {
 }
 
 /// Of server or client, whichever may use fewer.
-fn fewest_cpus(step: &Measured<'_>) -> u32 {
+fn fewest_cpus(step: &WindowSummary<'_>) -> u32 {
     let about = step.counters.get("host").and_then(|series| series.header.about.get("fewest_cpus")?.as_u64());
     about.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(step.cpus)
 }
@@ -129,13 +127,11 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::{ClientHost, CounterSeries};
+    use dbdyno_record::{ClientHost, CounterSeries, StepEvent};
 
     use super::*;
-    use crate::fixtures::{client_host, read_write_step, series};
+    use crate::fixtures::{client_host, series, with_counters};
     use crate::simulations::close;
-
-    const WINDOW: Span = Span { from_us: 0, to_us: 2_500_000 };
 
     /// 2.5 s on a host of four CPUs: 2 s of the server, 1 s of the client, `others_us` of other
     /// processes, 0.1 s of kernel threads, 0.2 s of interrupts, and `unseen_us` of no process.
@@ -155,9 +151,9 @@ mod tests {
     }
 
     fn shares(counters: &Counters, hosting: Hosting, events: &[StepEvent]) -> Option<CpuShares> {
-        let step = read_write_step();
-        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        cpu_shares(&Measured { spec, intervals, counters, window: WINDOW, hosting, cpus: 4 }, events)
+        let mut step = with_counters(counters);
+        step.events.extend_from_slice(events);
+        cpu_shares(&WindowSummary::of(&step, hosting, 4))
     }
 
     fn foreign_us(others_us: i64, unseen_us: i64) -> f64 {
