@@ -1,5 +1,6 @@
 //! Running other programs in the repository's root.
 
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -45,6 +46,28 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         bail!("`{line}` failed ({})", output.status);
     }
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no text"))
+}
+
+/// Runs `command` like [`run`], shows what it prints on its standard output at once, and returns that
+/// with whether it succeeded.
+pub(crate) fn shown_and_kept(command: &mut Command) -> Result<(bool, String)> {
+    let line = shown(command);
+    let command = command.current_dir(places::root()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("`{line}` cannot be run"))?;
+    let (mut kept, mut part) = (Vec::new(), [0; 8192]);
+    if let Some(mut output) = child.stdout.take() {
+        loop {
+            let length = output.read(&mut part).with_context(|| format!("`{line}` cannot be read"))?;
+            if length == 0 {
+                break;
+            }
+            kept.extend_from_slice(&part[..length]);
+            let mut stdout = std::io::stdout();
+            stdout.write_all(&part[..length])?;
+            stdout.flush()?;
+        }
+    }
+    Ok((child.wait()?.success(), String::from_utf8_lossy(&kept).into_owned()))
 }
 
 /// The command line as a person would type it: the program without its folder.

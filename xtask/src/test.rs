@@ -1,14 +1,13 @@
 //! `cargo xtask test`: everything that must hold before a change lands, stage by stage, and with
 //! `--all` everything else that the tests can show.
 
-use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
-use crate::command::{cargo, run as run_command};
+use crate::command::{cargo, run as run_command, shown_and_kept};
 use crate::{page, places, servers, terminal, tools};
 
 /// Check what must hold: install and fetch what the tests need, then format, lints and tests.
@@ -204,25 +203,6 @@ fn failing<'a>(targets: &[&str], threads: &str, words: impl Iterator<Item = &'a 
         true => Ok(failed),
         false => bail!("cargo test failed, and named no test"),
     }
-}
-
-/// Runs `command` without input in the repository's root. What it prints is shown at once, and kept.
-fn shown_and_kept(command: &mut Command) -> Result<(bool, String)> {
-    let command = command.current_dir(places::root()).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().context("cargo cannot be run")?;
-    let mut output = child.stdout.take().context("its output is not there")?;
-    let (mut kept, mut part) = (Vec::new(), [0; 8192]);
-    loop {
-        let length = output.read(&mut part)?;
-        if length == 0 {
-            break;
-        }
-        kept.extend_from_slice(&part[..length]);
-        let mut stdout = std::io::stdout();
-        stdout.write_all(&part[..length])?;
-        stdout.flush()?;
-    }
-    Ok((child.wait()?.success(), String::from_utf8_lossy(&kept).into_owned()))
 }
 
 /// The names that test programs list at their end, each on a line of its own after `failures:`.
