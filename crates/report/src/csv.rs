@@ -42,6 +42,12 @@ fn of_variant(
     step: &StepFindings,
     variant: &VariantStep,
 ) -> Vec<Vec<Cell>> {
+    // What all blocks say together is the same in each of their rows.
+    let over_blocks = over_blocks(&findings.run.base, step, variant).into_iter();
+    let over_blocks: Vec<Cell> =
+        over_blocks.map(|(name, value)| (format!("{name}_over_blocks"), value)).collect();
+    let others = relative(variant).into_iter().chain(groups(step)).chain(settings(findings, variant));
+    let others: Vec<Cell> = others.collect();
     let of_run = |run: &StepRun| {
         let place: [(&str, Value); 8] = [
             ("run", findings.run.run_id.as_str().into()),
@@ -55,11 +61,7 @@ fn of_variant(
         ];
         let place = place.into_iter().map(|(name, value)| (name.to_owned(), value));
         let figures = figures(step, run).into_iter().map(|figure| (figure.full_name(), figure.value));
-        // What all blocks say together is the same in each of their rows.
-        let over_blocks = over_blocks(&findings.run.base, step, variant).into_iter();
-        let over_blocks = over_blocks.map(|(name, value)| (format!("{name}_over_blocks"), value));
-        let all = place.chain(over_blocks).chain(figures);
-        all.chain(relative(variant)).chain(groups(step)).chain(settings(findings, variant)).collect()
+        place.chain(over_blocks.clone()).chain(figures).chain(others.clone()).collect()
     };
     variant.runs.iter().map(of_run).collect()
 }

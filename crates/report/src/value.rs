@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::number::NOT_AVAILABLE;
 
+#[derive(Clone)]
 pub(crate) enum Value {
     Text(Option<String>),
     Whole(Option<i64>),
