@@ -109,11 +109,12 @@ impl<'a> Charts<'a> {
         let mut steps = Vec::new();
         for (number, workload) in self.findings.workloads.iter().enumerate() {
             for (at, step) in workload.steps.iter().enumerate() {
+                let rates = |name: &&str| step.variant(name).map_or_else(Vec::new, block_rates);
                 steps.push(json!({
                     "id": format!("w{number}s{at}"),
                     "name": step.name,
                     "groups": step.groups.values().collect::<Vec<_>>(),
-                    "rates": self.rates(step),
+                    "rates": self.names.iter().map(rates).collect::<Vec<_>>(),
                 }));
             }
         }
@@ -127,15 +128,6 @@ impl<'a> Charts<'a> {
             },
             "steps": steps,
         })
-    }
-
-    /// Pairs of block and rate by variant, valid runs only.
-    fn rates(&self, step: &StepFindings) -> Vec<Vec<(u32, Value)>> {
-        let of = |name: &&str| {
-            let valid = step.variant(name).into_iter().flat_map(VariantStep::valid_runs);
-            valid.map(|run| (run.block, figure(run.rate))).collect()
-        };
-        self.names.iter().map(of).collect()
     }
 
     /// The variant's number, by which the script knows it.
@@ -152,6 +144,11 @@ fn numbered(id: &str, charts: impl IntoIterator<Item = Chart>) -> Vec<Block> {
 
 fn chart(title: impl Into<String>, data: Value) -> Chart {
     Chart { title: title.into(), data, ..Chart::default() }
+}
+
+/// Pairs of block and rate, valid runs only.
+fn block_rates(variant: &VariantStep) -> Vec<(u32, Value)> {
+    variant.valid_runs().map(|run| (run.block, figure(run.rate))).collect()
 }
 
 /// A whole number without its `.0`, which a big run has 80,000 times.

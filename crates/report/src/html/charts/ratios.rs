@@ -1,7 +1,7 @@
 //! Ratios of rates as dots with intervals around 1, a chart for each group of steps and number of
 //! connections.
 
-use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings};
+use dbdyno_analyse::{StepFindings, VariantStep, Verdict, WorkloadFindings};
 use serde_json::{Value, json};
 
 use super::{Charts, chart};
@@ -76,14 +76,14 @@ fn of_set(
 
 /// Row, variant, ratio, ends of the interval, verdict.
 fn point(charts: &Charts<'_>, row: usize, variant: &VariantStep) -> Option<Value> {
-    let ratio = variant.to_base.ratio.as_ref()?;
-    let interval = ratio.inference.as_ref().map(|inference| inference.interval);
+    let ratio = variant.to_base.value()?;
+    let interval = variant.to_base.inference().map(|inference| inference.interval);
     Some(json!([
         row,
         charts.variant(&variant.variant),
-        ratio.value,
+        ratio,
         interval.map(|interval| interval.low),
         interval.map(|interval| interval.high),
-        variant.to_base.verdict.map(dbdyno_analyse::Verdict::word),
+        variant.to_base.verdict.map(Verdict::word),
     ]))
 }

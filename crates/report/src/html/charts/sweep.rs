@@ -18,14 +18,14 @@ pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep<'_>) -> Chart {
     let line = |variant: &str| {
         let points = |of: PointOf| sweep.steps.iter().map(move |step| of(step, step.variant(variant)?));
         let spread = LINES.map(|(name, of, unit)| {
-            let ends = points(of).map(|point| point?.blocks);
-            let ends =
-                ends.map(|ends| ends.map(|ends| json!([figure(ends.low / unit), figure(ends.high / unit)])));
+            let ends = points(of).map(|point| {
+                let ends = point?.blocks?;
+                Some(json!([ends.low, ends.high].map(|end| figure(end / unit))))
+            });
             (name.to_owned(), ends.collect::<Value>())
         });
         let values = LINES.map(|(name, of, unit)| {
-            let values = points(of).map(|point| point.map(|point| point.value / unit));
-            let values = values.map(|value| value.filter(|value| value.is_finite()).map(figure));
+            let values = points(of).map(|point| Some(figure(point?.value / unit)));
             (name.to_owned(), values.collect::<Value>())
         });
         let mut line = Map::new();
