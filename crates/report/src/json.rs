@@ -91,16 +91,49 @@ pub(crate) fn document(content: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use dbdyno_analyse::parity::What;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use crate::fixture;
+
+    const DOCUMENT: &str = include_str!("../../../docs/reference/report-json.md");
+
+    #[test]
+    fn every_key_of_a_report_is_documented() {
+        for findings in [fixture::with_blocks(3), fixture::with_groups()] {
+            let report: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
+            for path in [
+                &[][..],
+                &["run"],
+                &["variants"],
+                &["workloads"],
+                &["workloads", "steps"],
+                &["workloads", "steps", "variants"],
+                &["workloads", "steps", "variants", "ratio"],
+                &["workloads", "steps", "variants", "ratio", "inference"],
+                &["workloads", "steps", "variants", "runs"],
+            ] {
+                let found = path.iter().fold(vec![&report], |objects, key| below(&objects, key));
+                for key in found.iter().filter_map(|one| one.as_object()).flat_map(|object| object.keys()) {
+                    assert!(DOCUMENT.contains(&format!("`{key}`")), "{key} of {path:?}");
+                }
+            }
+        }
+    }
+
+    /// What the objects have under the key; of a list its items.
+    fn below<'a>(objects: &[&'a Value], key: &str) -> Vec<&'a Value> {
+        let values = objects.iter().filter_map(|object| object.get(key));
+        values
+            .flat_map(|value| value.as_array().map_or(vec![value], |items| items.iter().collect()))
+            .collect()
+    }
 
     #[test]
     fn the_schema_comes_first_and_the_findings_follow_unrounded() {
         let findings = fixture::findings();
         let text = super::findings(&findings);
         assert!(text.starts_with("{\n  \"schema\": 1,\n  \"run\": {"));
-        let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
+        let value: Value = serde_json::from_str(&text).expect("valid JSON");
         assert_eq!(value["variants"][1]["name"], "<b>&\"");
         let rate = findings.workloads[0].steps[0].variants[0].rate;
         assert_eq!(value["workloads"][0]["steps"][0]["variants"][0]["rate"].as_f64(), rate);
@@ -116,7 +149,7 @@ mod tests {
     #[test]
     fn every_view_is_there_with_the_numbers_behind_its_texts() {
         let findings = fixture::with_blocks(3);
-        let value: serde_json::Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
+        let value: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
         let views = value["workloads"][0]["views"].as_array().expect("a list");
         let names: Vec<&str> = views.iter().filter_map(|view| view["view"].as_str()).collect();
         assert_eq!(names, ["throughput", "ratios", "targets"]);
@@ -142,7 +175,7 @@ mod tests {
         parity.remarks[0].what = What::UnknownSettings;
         parity.remarks[0].variants = vec!["a".to_owned()];
         findings.parity = Some(parity);
-        let value: serde_json::Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
+        let value: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
         assert_eq!(value["parity"]["remarks"][0]["text"], "the settings of a are not known");
     }
 }
