@@ -1,10 +1,9 @@
 //! `cargo xtask test`: everything that must hold before a change lands, stage by stage, and with
 //! `--all` everything else that the tests can show.
 
-use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Parser;
 
 use crate::command::{cargo, run as run_command, shown_and_kept};
