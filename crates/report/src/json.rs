@@ -151,8 +151,8 @@ mod tests {
         let findings = fixture::with_blocks(3);
         let value: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
         let views = value["workloads"][0]["views"].as_array().expect("a list");
-        let names: Vec<&str> = views.iter().filter_map(|view| view["view"].as_str()).collect();
-        assert_eq!(names, ["throughput", "ratios", "targets"]);
+        let names = dbdyno_analyse::unique(views.iter().filter_map(|view| view["view"].as_str()));
+        assert_eq!(names, ["throughput", "ratios", "targets", "latency", "efficiency"]);
         let (rates, ratios) = (&views[0], &views[1]);
         assert_eq!(ratios["title"], "Relative throughput");
         assert_eq!(ratios["columns"][2], json!({ "name": "<b>&\"", "unit": "" }));
@@ -165,6 +165,8 @@ mod tests {
         let expected = json!({ "value": rate, "least": rate * 0.99, "greatest": rate * 1.01 });
         assert_eq!((&rates["rows"][2][2], &rates["rows"][7][2]), (&expected, &"invalid".into()));
         assert_eq!(ratios["rows"][2][1], json!(1.0), "the base has no interval");
+        let latency = views.iter().find(|view| view["view"] == "latency").expect("it is named above");
+        assert_eq!((&latency["columns"][3]["unit"], &latency["rows"][0][4]), (&"ms".into(), &json!(0.096)));
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<
             blocks.extend(
                 charts.into_iter().flat_map(|charts| charts.of_workload(workload, &section.base, &id)),
             );
-            blocks.extend(views::blocks(Scope { run: &run, workload, ..Scope::of(findings, workload) }));
+            blocks.extend(views::rates(Scope { run: &run, workload, ..Scope::of(findings, workload) }));
         }
         blocks.extend(set_ups(&run, &section.workloads, ""));
         blocks

@@ -7,7 +7,7 @@ use dbdyno_analyse::{
 
 use crate::answer::{answer, one_block};
 use crate::document::{Block, Heading, Table, Tone};
-use crate::evidence::{Topic, efficiency_of_all, latency_of_all, problems, rate, tables};
+use crate::evidence::{Topic, problems, rate, tables};
 use crate::facts::{
     FAILURES, blocks_text, facts_line, host_line, logs, option_text, run_line, target_line, time_line, title,
     variant_line,
@@ -16,7 +16,7 @@ use crate::html::charts::Charts;
 use crate::machines::machines;
 use crate::notices::texts;
 use crate::sentences::reasons;
-use crate::views::{self, Scope};
+use crate::views::{self, Part, Scope};
 use crate::{parity, plan_words};
 
 /// Under the answer of a page.
@@ -102,18 +102,18 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Opti
     blocks.extend(plan_words::prose(findings));
     for (number, workload) in findings.workloads.iter().enumerate() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
-        blocks.extend(views::blocks(Scope::of(findings, workload)));
+        let scope = Scope::of(findings, workload);
+        blocks.extend(views::rates(scope));
         for step in &workload.steps {
             let note = plan_words::note(findings, &step.name);
             blocks.extend(note.into_iter().flat_map(|note| [Block::heading(3, &step.name), note]));
         }
         blocks.extend(charts.of_workload(workload, &findings.run.base, &format!("w{number}")));
-        let steps: Vec<&StepFindings> = workload.judged_steps().collect();
         blocks.push(Block::section(
             format!("Hardware efficiency: {}", workload.name),
             format!("w{number}efficiency"),
         ));
-        blocks.extend(efficiency_of_all(&steps, &findings.run.base).into_iter().map(Block::Table));
+        blocks.extend(views::part(scope, Part::Efficiency));
     }
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, Some(charts)));
@@ -217,7 +217,7 @@ pub(crate) fn evidence(
     for workload in &findings.workloads {
         let steps: Vec<&StepFindings> = workload.steps.iter().filter(|step| is_asked(step)).collect();
         if topic.is_none_or(|topic| topic == Topic::Latency) && !steps.is_empty() {
-            blocks.push(Block::Table(latency_of_all(&steps)));
+            blocks.push(Block::Table(views::latency::of_steps(&steps)));
         }
         for step in steps {
             match topic {
@@ -303,16 +303,14 @@ fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     let reasons = reasons(scope);
     let mut blocks: Vec<Block> =
         (!reasons.is_empty()).then_some(Block::List(Tone::Plain, reasons)).into_iter().collect();
-    blocks.extend(views::blocks(scope));
-    let latency = latency_of_all(&workload.judged_steps().collect::<Vec<_>>());
-    blocks.extend((!latency.rows.is_empty()).then_some(Block::Table(latency)));
+    blocks.extend(views::rates(scope));
+    blocks.extend(views::part(scope, Part::Latency));
     blocks
 }
 
 /// A table for each metric; `None` where nothing was measured.
 fn efficiency(findings: &Findings, workload: &WorkloadFindings, number: usize) -> Option<Block> {
-    let steps: Vec<&StepFindings> = workload.judged_steps().collect();
-    let tables = efficiency_of_all(&steps, &findings.run.base).into_iter().map(Block::Table).collect();
+    let tables = views::part(Scope::of(findings, workload), Part::Efficiency);
     let blocks = linked(tables, workload, number);
     (!blocks.is_empty()).then(|| Block::Fold("Hardware efficiency of all steps".to_owned(), blocks))
 }

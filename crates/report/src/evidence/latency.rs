@@ -1,43 +1,11 @@
 //! Service and response times of operations, and how they kept their schedules.
 
-use dbdyno_analyse::{Latency, PercentileRatio, StepFindings};
+use dbdyno_analyse::{Latency, StepFindings};
 
 use super::{of_runs, runs};
-use crate::document::{Cell, Column, Table, Tone};
-use crate::number::{
-    NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate, ratio,
-};
+use crate::document::{Column, Table};
+use crate::number::{NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate};
 use crate::words::{TIMES_TABLE, table};
-
-/// Response times of the headline operations of several steps, a row a variant.
-pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
-    let has_ratios =
-        steps.iter().flat_map(|step| &step.variants).any(|variant| variant.to_base.p99.is_some());
-    let ratio = if has_ratios { " p99 ÷ base: geometric mean over the blocks." } else { "" };
-    let note = format!(
-        "Response time of each step's headline operation: all clients and all valid blocks together.{ratio}"
-    );
-    let mut grid =
-        Table { note, ..table("latency").without(if has_ratios { &[] } else { &["p99 ÷ base"] }) };
-    for step in steps {
-        for variant in &step.variants {
-            let Some(latency) = &variant.latency else { continue };
-            let mut row = vec![Cell::from(step.name.as_str()), Cell::from(variant.variant.as_str())];
-            row.extend(figures_of(latency).into_iter().map(Cell::from));
-            row.extend(has_ratios.then(|| variant.to_base.p99.as_ref().map_or(Cell::from(""), p99_ratio)));
-            grid.push(row);
-        }
-    }
-    grid
-}
-
-fn p99_ratio(found: &PercentileRatio) -> Cell {
-    Cell {
-        interval: found.ratio.inference.as_ref().map(|inference| inference.interval),
-        verdict: found.verdict,
-        ..Cell::toned(ratio(Some(found.ratio.value), 2), Tone::of(found.verdict))
-    }
-}
 
 pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
     let table = Table { title: format!("{TIMES_TABLE}: {kind}"), ..table("times") };

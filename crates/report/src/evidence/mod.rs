@@ -5,9 +5,8 @@ mod cost_breakdown;
 mod io;
 mod latency;
 mod metrics;
-mod of_all;
 pub(crate) mod rates;
-mod relative;
+pub(crate) mod relative;
 mod sql;
 mod statistics;
 
@@ -18,8 +17,6 @@ use crate::notices::reasons_text;
 use crate::words;
 
 pub(crate) use cost_breakdown::{cause, explanations, of_operation};
-pub(crate) use latency::of_all as latency_of_all;
-pub(crate) use of_all::efficiency_of_all;
 
 /// What a table of the evidence is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

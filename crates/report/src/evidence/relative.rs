@@ -7,7 +7,7 @@ use crate::number::ratio;
 use crate::words::table;
 
 /// What a 0 in a block makes of a geometric mean over the blocks.
-pub(super) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
+pub(crate) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
 
 /// Ratios of a group's metrics, without those that no variant has; `None` for a group that is not
 /// compared.
@@ -32,7 +32,7 @@ pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
 }
 
 /// Two decimals, as published; three figures below 0.1.
-pub(super) fn ratio_text(value: Option<f64>) -> String {
+pub(crate) fn ratio_text(value: Option<f64>) -> String {
     match value {
         Some(value) if value.is_infinite() => "inf".to_owned(),
         value => ratio(value, 2),

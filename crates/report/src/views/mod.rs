@@ -7,8 +7,10 @@ mod cells;
 mod colours;
 mod control;
 mod effects;
+mod efficiency;
 pub(crate) mod groups;
 mod hints;
+pub(crate) mod latency;
 mod load_with_indexes;
 mod missing_values;
 mod ratios;
@@ -44,28 +46,45 @@ pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> Run
 pub(crate) struct View {
     /// By which programs that read JSON know it.
     pub(crate) id: &'static str,
+    pub(crate) part: Part,
     /// None where the workload has nothing of it.
     pub(crate) tables: fn(Scope<'_>) -> Vec<Table>,
 }
 
-pub(crate) const VIEWS: [View; 11] = [
-    View { id: "throughput", tables: throughput::tables },
-    View { id: "ratios", tables: ratios::tables },
-    View { id: "by_machine", tables: by_machine::tables },
-    View { id: "effects", tables: effects::tables },
-    View { id: "load_with_indexes", tables: load_with_indexes::tables },
-    View { id: "groups", tables: groups::tables },
-    View { id: "hints", tables: hints::tables },
-    View { id: "sweeps", tables: sweeps::tables },
-    View { id: "before_after_writes", tables: before_after_writes::tables },
-    View { id: "targets", tables: targets::tables },
-    View { id: "control", tables: control::tables },
+/// The part of a report in which a view stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Rates,
+    Latency,
+    /// CPU and IO per operation, which a page folds away.
+    Efficiency,
+}
+
+pub(crate) const VIEWS: [View; 13] = [
+    View { id: "throughput", part: Part::Rates, tables: throughput::tables },
+    View { id: "ratios", part: Part::Rates, tables: ratios::tables },
+    View { id: "by_machine", part: Part::Rates, tables: by_machine::tables },
+    View { id: "effects", part: Part::Rates, tables: effects::tables },
+    View { id: "load_with_indexes", part: Part::Rates, tables: load_with_indexes::tables },
+    View { id: "groups", part: Part::Rates, tables: groups::tables },
+    View { id: "hints", part: Part::Rates, tables: hints::tables },
+    View { id: "sweeps", part: Part::Rates, tables: sweeps::tables },
+    View { id: "before_after_writes", part: Part::Rates, tables: before_after_writes::tables },
+    View { id: "targets", part: Part::Rates, tables: targets::tables },
+    View { id: "control", part: Part::Rates, tables: control::tables },
+    View { id: "latency", part: Part::Latency, tables: latency::tables },
+    View { id: "efficiency", part: Part::Efficiency, tables: efficiency::tables },
 ];
 
-/// All views of a workload, and why values are missing.
-pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
-    let mut blocks: Vec<Block> =
-        VIEWS.iter().flat_map(|view| (view.tables)(scope)).map(Block::Table).collect();
+/// The tables of one part of a report.
+pub(crate) fn part(scope: Scope<'_>, part: Part) -> Vec<Block> {
+    let views = VIEWS.iter().filter(|view| view.part == part);
+    views.flat_map(|view| (view.tables)(scope)).map(Block::Table).collect()
+}
+
+/// What is said of a workload's rates, and why values are missing.
+pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
+    let mut blocks = part(scope, Part::Rates);
     let missing = missing_values::lines(scope);
     if !missing.is_empty() {
         blocks.insert(1, Block::List(Tone::Doubt, missing));

@@ -22,7 +22,8 @@ fn cell(findings: &Findings, title: &str, step: usize) -> Cell {
 fn each_kind_of_table_is_there_only_where_there_is_something_of_it() {
     let titles = |findings: &Findings| {
         let scope = Scope::of(findings, &findings.workloads[0]);
-        let all = VIEWS.iter().flat_map(|view| (view.tables)(scope));
+        let of_rates = VIEWS.iter().filter(|view| view.part == Part::Rates);
+        let all = of_rates.flat_map(|view| (view.tables)(scope));
         all.map(|table| table.title.split([':', '(']).next().unwrap_or_default().trim().to_owned())
             .collect::<Vec<_>>()
     };

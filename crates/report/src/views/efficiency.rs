@@ -1,11 +1,13 @@
-//! Hardware efficiency of all steps: a table for each metric, absolute and relative to the base.
+//! Hardware efficiency: one table per metric, absolute and relative to the base.
 
 use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::{MetricGroup, StepFindings, StepRun, VariantStep};
 
+use super::Scope;
+use super::cells::number;
 use crate::document::{Cell, Table};
 use crate::evidence::relative::{ZEROS, ratio_text};
-use crate::number::fixed;
+use crate::number::{NOT_AVAILABLE, fixed};
 
 /// What reports of microbenchmarks have of each group; nothing named is all of it.
 const SHOWN: [(&str, &[&str]); 3] = [
@@ -18,18 +20,19 @@ const SHOWN: [(&str, &[&str]); 3] = [
 const READS: &str = "rmbps";
 
 /// Tables of metrics that any step has.
-pub(crate) fn efficiency_of_all(steps: &[&StepFindings], base: &str) -> Vec<Table> {
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let steps: Vec<&StepFindings> = scope.steps().collect();
     let of_group = |(name, ids): (&'static str, &'static [&'static str])| {
         let groups = MetricGroup::ALL.iter().filter(move |group| group.name == name);
         let metrics = groups.flat_map(|group| group.in_tables().map(move |metric| (group, metric)));
         metrics.filter(move |(_, metric)| ids.is_empty() || ids.contains(&metric.id))
     };
     let shown = SHOWN.into_iter().flat_map(of_group);
-    let tables = shown.map(|(group, metric)| of_metric(steps, base, group, metric));
+    let tables = shown.map(|(group, metric)| of_metric(&steps, &scope.run.base, group, metric));
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// A row a step: the medians of the valid blocks, then the ratios to the base.
+/// One row per step: the medians of the valid blocks, then the ratios to the base.
 fn of_metric(steps: &[&StepFindings], base: &str, group: &MetricGroup, metric: &Metric) -> Table {
     let of = |run: &StepRun| {
         let figure = (group.of)(run)?.value(metric)?;
@@ -55,13 +58,17 @@ fn of_metric(steps: &[&StepFindings], base: &str, group: &MetricGroup, metric: &
         if figures.iter().all(Option::is_none) {
             continue;
         }
-        let texts = figures
-            .iter()
-            .map(|value| Cell::from(fixed(value.map(|value| metric.factor * value), metric.decimals)));
-        let ratios = others().map(|name| Cell::from(ratio_text(step.variant(name).and_then(relative))));
-        table.push(std::iter::once(Cell::from(step.name.as_str())).chain(texts).chain(ratios));
+        let scaled = figures.iter().map(|value| value.map(|value| metric.factor * value));
+        let cells = scaled.map(|value| cell(value, fixed(value, metric.decimals)));
+        let ratios = others().map(|name| step.variant(name).and_then(relative));
+        let ratios = ratios.map(|ratio| cell(ratio, ratio_text(ratio)));
+        table.push(std::iter::once(Cell::from(step.name.as_str())).chain(cells).chain(ratios));
     }
     table
+}
+
+fn cell(value: Option<f64>, text: String) -> Cell {
+    value.map_or_else(|| Cell::from(NOT_AVAILABLE), |value| number(value, text))
 }
 
 #[cfg(test)]
@@ -72,8 +79,7 @@ mod tests {
     #[test]
     fn each_metric_has_the_medians_of_all_variants_and_the_ratios_of_all_but_the_base() {
         let findings = fixture::with_blocks(3);
-        let steps: Vec<&StepFindings> = findings.workloads[0].steps.iter().collect();
-        let tables = efficiency_of_all(&steps, "rollback");
+        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
         let table = tables.iter().find(|table| table.title == "cpu/o of all steps").expect("in the fixture");
         let heads: Vec<_> =
             table.columns.iter().map(|column| (column.name.as_str(), column.unit.as_str())).collect();
