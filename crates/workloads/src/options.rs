@@ -52,17 +52,19 @@ impl Verify {
     }
 }
 
-/// The first whole number outside the range that the plan schema has for it.
-pub(crate) fn range_problem<T: JsonSchema + Values>(options: &T) -> Option<Mistake> {
+/// The first value that is not as the plan schema says: numbers in their ranges, lists that are not
+/// empty and hold nothing twice, times that are long enough. The schema has these rules from the
+/// option's own declaration, so no workload checks them again.
+pub(crate) fn schema_problem<T: JsonSchema + Values>(options: &T) -> Option<Mistake> {
     let schema = schema_for!(T).to_value();
-    let (key, message) = outside(&schema, &options.values(), "", &schema["$defs"])?;
+    let (key, message) = table_problem(&schema, &options.values(), "", &schema["$defs"])?;
     // A mistake names a key that lives as long as the process; no plan has more than one.
     let key: &'static str = key.leak();
     Some((key, message))
 }
 
-/// As [`range_problem`], of a table with this schema whose keys begin with `prefix`.
-fn outside(
+/// Of a table with this schema whose keys begin with `prefix`: the key, and what to write.
+fn table_problem(
     schema: &Value,
     values: &Map<String, Value>,
     prefix: &str,
@@ -70,26 +72,87 @@ fn outside(
 ) -> Option<(String, String)> {
     schema["properties"].as_object()?.iter().find_map(|(key, schema)| {
         let (value, key) = (values.get(key)?, format!("{prefix}{key}"));
+        let schema = schema_of(schema, value, tables);
         if let Value::Object(inner) = value {
-            let table = schema["$ref"].as_str()?.strip_prefix("#/$defs/")?;
-            return outside(&tables[table], inner, &format!("{key}."), tables);
+            return table_problem(schema, inner, &format!("{key}."), tables);
         }
-        let bound = |name: &str| schema[name].as_u64();
-        let range = bound("minimum").unwrap_or(0)..=bound("maximum").unwrap_or(u64::MAX);
-        number_problem(&key, value.as_u64()?, &range).map(|message| (key, message))
+        value_problem(&key, schema, value).map(|message| (key, message))
     })
+}
+
+/// The schema behind a reference, and of several the one that is for such a value.
+fn schema_of<'a>(schema: &'a Value, value: &Value, tables: &'a Value) -> &'a Value {
+    if let Some(table) = schema["$ref"].as_str().and_then(|table| table.strip_prefix("#/$defs/")) {
+        return schema_of(&tables[table], value, tables);
+    }
+    let Some(variants) = schema["anyOf"].as_array() else { return schema };
+    let wanted = if value.is_array() { "array" } else { "object" };
+    let mut variants = variants.iter().map(|variant| schema_of(variant, value, tables));
+    variants.find(|variant| variant["type"] == wanted).unwrap_or(schema)
+}
+
+fn value_problem(key: &str, schema: &Value, value: &Value) -> Option<String> {
+    match value {
+        Value::Number(number) => {
+            let value = number.as_f64()?;
+            Some(format!("{key} is {value}, but must be {}", wanted(schema, value)?))
+        }
+        // JSON has no number for infinity.
+        Value::Null if schema["type"] == "number" => Some(format!("{key} must be a finite number")),
+        Value::Array(list) => list_problem(key, schema, list),
+        Value::String(text) => {
+            time_problem(schema, text).map(|wanted| format!("{key} is {text}, but must be {wanted}"))
+        }
+        _ => None,
+    }
+}
+
+fn list_problem(key: &str, schema: &Value, list: &[Value]) -> Option<String> {
+    if list.is_empty() && schema["minItems"].as_u64().is_some_and(|least| least > 0) {
+        return Some(format!("{key} is empty: name at least one"));
+    }
+    let out_of_range = |value: &Value| Some((value.clone(), wanted(&schema["items"], value.as_f64()?)?));
+    if let Some((value, wanted)) = list.iter().find_map(out_of_range) {
+        return Some(format!("{key} holds {value}, but each must be {wanted}"));
+    }
+    let twice = repeated(list).filter(|_| schema["uniqueItems"] == true)?;
+    let shown = twice.as_str().map_or_else(|| twice.to_string(), str::to_owned);
+    Some(format!("{key} holds {shown} twice: each gives steps of its own name"))
+}
+
+/// What a number must be that is outside its range; `None` for one that is inside.
+fn wanted(schema: &Value, number: f64) -> Option<String> {
+    let bound = |name: &str| schema[name].as_f64();
+    let (least, most) = (bound("minimum"), bound("maximum"));
+    let (above, below) = (bound("exclusiveMinimum"), bound("exclusiveMaximum"));
+    let is_inside = least.is_none_or(|least| number >= least)
+        && most.is_none_or(|most| number <= most)
+        && above.is_none_or(|above| number > above)
+        && below.is_none_or(|below| number < below);
+    if is_inside {
+        return None;
+    }
+    if let (Some(least), Some(most)) = (least, most) {
+        return Some(format!("{least} to {most}"));
+    }
+    let parts = [("at least", least), ("above", above), ("at most", most), ("below", below)];
+    let parts = parts.into_iter().filter_map(|(word, bound)| Some(format!("{word} {}", bound?)));
+    Some(parts.collect::<Vec<_>>().join(" and "))
+}
+
+/// What a time must be: a step that is shorter than a second has too little to count, and records
+/// are cut at whole seconds, so a warm-up that ends between two would be counted in part.
+fn time_problem(schema: &Value, text: &str) -> Option<&'static str> {
+    let time: PlanDuration = serde_json::from_value(Value::from(text)).ok()?;
+    let is_short = schema["x-step-time"] == true && time.0 < Duration::from_secs(1);
+    let is_cut = schema["x-whole-seconds"] == true && time.0.subsec_nanos() != 0;
+    is_short.then_some("at least 1s").or(is_cut.then_some("whole seconds"))
 }
 
 /// What to write when `value` is outside `range`.
 pub(crate) fn number_problem(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<String> {
-    if range.contains(&value) {
-        return None;
-    }
-    let wanted = match (range.start(), range.end()) {
-        (least, &u64::MAX) => format!("at least {least}"),
-        (least, greatest) => format!("{least} to {greatest}"),
-    };
-    Some(format!("{key} is {value}, but must be {wanted}"))
+    (!range.contains(&value))
+        .then(|| format!("{key} is {value}, but must be {} to {}", range.start(), range.end()))
 }
 
 /// The first of these that is so: its key, and what to write.
@@ -101,36 +164,6 @@ pub(crate) fn first_problem<const N: usize>(cases: [(bool, &'static str, &str); 
 /// The first value that a list holds for the second time.
 pub(crate) fn repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
     list.iter().enumerate().find(|(at, value)| list[..*at].contains(value)).map(|(_, value)| value)
-}
-
-/// A time in which too little happens to be counted.
-pub(crate) fn time_problem(key: &'static str, time: PlanDuration) -> Option<Mistake> {
-    let is_short = time.0 < Duration::from_secs(1);
-    is_short.then(|| (key, format!("{key} is {time}, but must be at least 1s")))
-}
-
-/// Records are cut at whole seconds: a warm-up that ends between two would be counted in part.
-pub(crate) fn warmup_problem(warmup: PlanDuration) -> Option<Mistake> {
-    let is_cut = warmup.0.subsec_nanos() != 0;
-    is_cut.then(|| ("warmup", format!("warmup is {warmup}, but must be whole seconds")))
-}
-
-/// `of` is what it is a multiple of.
-pub(crate) fn time_cap_problem(time_cap: f64, of: &str) -> Option<Mistake> {
-    let is_good = time_cap >= 1.0 && time_cap.is_finite();
-    (!is_good).then(|| ("time_cap", format!("time_cap is a multiple of {of} and must be at least 1")))
-}
-
-/// The exponent of a Zipf law.
-pub(crate) fn exponent_problem(key: &'static str, exponent: f64) -> Option<Mistake> {
-    let is_good = (0.0..=100.0).contains(&exponent);
-    (!is_good).then(|| (key, format!("{key} must be 0 to 100, e.g. 0.8")))
-}
-
-/// The share of a Pareto law.
-pub(crate) fn pareto_problem(key: &'static str, share: f64) -> Option<Mistake> {
-    let is_good = share > 0.0 && share < 1.0;
-    (!is_good).then(|| (key, format!("{key} must be above 0 and below 1, e.g. 0.2")))
 }
 
 /// They end up in a statement, and there is one statement to send.

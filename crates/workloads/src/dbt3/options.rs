@@ -14,7 +14,7 @@ pub use crate::dbt3::queries::Q15;
 use crate::dbt3::queries::{COUNT, Hint, joined_tables};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::table_bytes;
-use crate::options::{Verify, first_problem, range_problem, repeated, table_options_problem};
+use crate::options::{Verify, first_problem, schema_problem, table_options_problem};
 use crate::settle::Settle;
 use crate::step::{StepOptions, forecast, outlines};
 
@@ -159,9 +159,7 @@ impl Dbt3 {
 
 impl WorkloadOptions for Dbt3 {
     fn check(&self, _: &Plan) -> Option<Mistake> {
-        scale_problem(self)
-            .or_else(|| range_problem(self))
-            .or_else(|| queries_problem(self))
+        schema_problem(self)
             .or_else(|| words_problem(self))
             .or_else(|| orders_problem(self))
             .or_else(|| indexes_problem(self))
@@ -195,31 +193,14 @@ impl WorkloadOptions for Dbt3 {
     }
 }
 
-fn scale_problem(options: &Dbt3) -> Option<Mistake> {
-    let is_legal = (0.01..=1000.0).contains(&options.scale_factor);
-    let message = format!("scale_factor is {}, but must be 0.01 to 1000", options.scale_factor);
-    (!is_legal).then_some(("scale_factor", message))
-}
-
 fn words_problem(options: &Dbt3) -> Option<Mistake> {
     let is_short = options.time_limit.is_some_and(|limit| limit.0 < Duration::from_millis(1));
-    let twice = "parts holds a part twice: each gives steps of its own names";
     let one_cold = "only the first of several repetitions would be cold: set repetitions = 1 and, for so many cold ones, blocks";
     first_problem([
-        (repeated(&options.parts).is_some(), "parts", twice),
         (is_short, "time_limit", "time_limit must be at least 1ms"),
         // Only the first execution after a start is cold.
         (options.cold.is_any() && options.repetitions > 1, "repetitions", one_cold),
     ])
-}
-
-fn queries_problem(options: &Dbt3) -> Option<Mistake> {
-    let queries = &options.queries;
-    if let Some(number) = queries.iter().find(|number| !(1..=COUNT).contains(*number)) {
-        return Some(("queries", format!("queries holds {number}, but must be 1 to {COUNT}")));
-    }
-    let number = repeated(queries)?;
-    Some(("queries", format!("queries holds {number} twice: each gives a step of its own name")))
 }
 
 fn outer_tables(options: &Dbt3, key: &'static str, name: &str) -> Result<Vec<&'static str>, Mistake> {

@@ -7,10 +7,7 @@ use dbdyno_products::{EMBEDDED, VariantKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::options::{
-    Protocol, Verify, first_problem, range_problem, repeated, table_options_problem, time_cap_problem,
-    time_problem,
-};
+use crate::options::{Protocol, Verify, first_problem, schema_problem, table_options_problem};
 use crate::settle::{Settle, SettleWait, both_problem};
 use crate::step::{StepOptions, forecast, outlines};
 
@@ -186,10 +183,8 @@ const ROW_BYTES: u64 = 225;
 
 impl WorkloadOptions for InsertBenchmark {
     fn check(&self, plan: &Plan) -> Option<Mistake> {
-        range_problem(self)
-            .or_else(|| rates_problem(self))
+        schema_problem(self)
             .or_else(|| data_length_problem(self))
-            .or_else(|| fraction_problem(self))
             .or_else(|| table_options_problem(&self.create_table_options))
             .or_else(|| data_problem(self, true))
             .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
@@ -232,32 +227,10 @@ impl WorkloadOptions for InsertBenchmark {
     }
 }
 
-fn rates_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
-    let rates = &benchmark.rates;
-    let empty = "rates is empty: name at least one background rate, e.g. [100, 500, 1000]";
-    first_problem([
-        (rates.is_empty(), "rates", empty),
-        (rates.contains(&0), "rates", "rates holds 0: a background rate is at least 1 row a second"),
-    ])
-    .or_else(|| {
-        let rate = repeated(rates)?;
-        Some(("rates", format!("rates holds {rate} twice: each rate gives a step of its own name")))
-    })
-}
-
 fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
     let reversed = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
     first_problem([(least > greatest, "data_length_min", &reversed)])
-}
-
-fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
-    let is_share = benchmark.sla_share > 0.0 && benchmark.sla_share <= 1.0;
-    time_problem("read_write_time", benchmark.read_write_time)
-        .or_else(|| time_cap_problem(benchmark.time_cap, "read_write_time"))
-        .or_else(|| {
-            first_problem([(!is_share, "sla_share", "sla_share must be above 0 and at most 1, e.g. 0.95")])
-        })
 }
 
 /// The tables leave ids to the database, and SQLite's begin with 1.

@@ -11,14 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::cards::context;
 use crate::microbenchmarks::pattern::{chosen, fits};
 use crate::microbenchmarks::steps::Step;
-use crate::oltp::check::{MOST_CONNECTIONS, ladder_problem, tables_problem};
+use crate::oltp::check::tables_problem;
 use crate::oltp::ladder::{Ladder, ladder};
 use crate::oltp::list::ROW_BYTES;
 use crate::oltp::mix::prepared;
 use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpProfile, existing_warning};
-use crate::options::{
-    self, Protocol, Verify, exponent_problem, first_problem, range_problem, time_cap_problem, warmup_problem,
-};
+use crate::options::{Protocol, Verify, first_problem, schema_problem};
 use crate::settle::{Settle, SettleWait, both_problem};
 use crate::step::{StepOptions, forecast, outlines};
 
@@ -58,6 +56,7 @@ with_defaults! {
         /// Length of scan.warmpre and scan.warm, which fill caches.
         pub warm_scan_time: PlanDuration = PlanDuration::from_secs(60),
         /// Load before the clock of a step counts, in whole seconds.
+        #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(5),
         /// Operations of each step, all connections together, in place of a time; the warm-up is
         /// left out then. The scan of the 42 is one of each table all the same.
@@ -239,11 +238,9 @@ impl Microbenchmarks {
 impl WorkloadOptions for Microbenchmarks {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         tables_problem(&self.tables_part())
-            .or_else(|| range_problem(self))
-            .or_else(|| ladder_problem("connections", &self.connections, MOST_CONNECTIONS))
+            .or_else(|| schema_problem(self))
             .or_else(|| steps_problem(self))
             .or_else(|| hot_problem(self))
-            .or_else(|| time_problem(self))
             .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
             .or_else(|| refill_problem(self))
             .or_else(|| data_problem(self, false))
@@ -320,15 +317,6 @@ fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
         options.table_size
     );
     first_problem([(options.table_size < least, "table_size", &message)])
-}
-
-fn time_problem(options: &Microbenchmarks) -> Option<Mistake> {
-    options::time_problem("read_time", options.read_time)
-        .or_else(|| options::time_problem("write_time", options.write_time))
-        .or_else(|| options::time_problem("warm_scan_time", options.warm_scan_time))
-        .or_else(|| warmup_problem(options.warmup))
-        .or_else(|| time_cap_problem(options.time_cap, "a step's length"))
-        .or_else(|| exponent_problem("zipfian_exponent", options.zipfian_exponent))
 }
 
 /// Rows are put back as the load has made them, where nothing else brings them back.

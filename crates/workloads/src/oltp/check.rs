@@ -6,10 +6,7 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOpt
 use crate::oltp::list::ROW_BYTES;
 use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
-use crate::options::{
-    Protocol, exponent_problem, first_problem, number_problem, pareto_problem, range_problem, repeated,
-    table_options_problem, time_cap_problem, time_problem, warmup_problem,
-};
+use crate::options::{Protocol, first_problem, number_problem, schema_problem, table_options_problem};
 use crate::settle::both_problem;
 use crate::step::{StepOptions, forecast, outlines};
 
@@ -18,17 +15,12 @@ const MOST_ID: u64 = i32::MAX as u64;
 /// No one has the disks for more, and sums of such ids fit into 64 bits for millions of rows.
 const MOST_BIG_ID: u64 = 1_000_000_000_000;
 
-/// More connections than a server of any product takes.
-pub(crate) const MOST_CONNECTIONS: u32 = 65_536;
-
 impl WorkloadOptions for Oltp {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         tables_problem(self)
-            .or_else(|| range_problem(self))
-            .or_else(|| ladder_problem("connections", &self.connections, MOST_CONNECTIONS))
-            .or_else(|| tests_problem(self))
+            .or_else(|| schema_problem(self))
             .or_else(|| statements_problem(self))
-            .or_else(|| pace_problem(self))
+            .or_else(|| rates_problem(self))
             .or_else(|| distribution_problem(self))
             .or_else(|| both_problem(self.settle.as_ref(), self.settle_wait.is_some()))
             .or_else(|| data_problem(self, false))
@@ -74,21 +66,6 @@ impl WorkloadOptions for Oltp {
     }
 }
 
-pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<Mistake> {
-    if rungs.is_empty() {
-        return Some((key, format!("{key} is empty: name at least one, e.g. [1, 16, 64]")));
-    }
-    if let Some(rung) = rungs.iter().find(|rung| !(1..=most).contains(*rung)) {
-        return Some((key, format!("{key} holds {rung}, but must be 1 to {most}")));
-    }
-    Some((key, format!("{key} holds {} twice: each gives a step of its own name", repeated(rungs)?)))
-}
-
-fn tests_problem(oltp: &Oltp) -> Option<Mistake> {
-    let name = repeated(&oltp.tests)?.name();
-    Some(("tests", format!("tests holds {name} twice: each gives steps of its own name")))
-}
-
 /// A test whose operations hold no statement: its rate would be that of the client's empty loop.
 fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
     let test = oltp.tests.iter().find(|test| places(**test, oltp, false).is_empty())?;
@@ -108,7 +85,8 @@ fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
     Some((key, format!("the test {} has no statement, because {why}: {remedy}", test.name())))
 }
 
-fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
+/// The first option of pace that does not go with the others.
+pub(crate) fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
     let is_closed = oltp.pace == OltpPace::Closed;
     let events = "events is for pace = \"closed\"; with a rate, time says how many there are";
     let rates = "rates are for pace = \"constant\" and pace = \"poisson\"; a closed loop has none";
@@ -120,35 +98,16 @@ fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
         (is_closed && oltp.max_backlog.is_some(), "max_backlog", backlog),
         (!is_closed && !oltp.think_time.0.is_zero(), "think_time", thinks),
     ]);
-    if contradiction.is_some() || is_closed {
-        return contradiction;
-    }
-    if oltp.rates.is_empty() {
-        let message = format!(
-            "pace = \"{}\" needs rates: name at least one number of operations a second, e.g. rates = [1000, 5000]",
-            oltp.pace.name()
-        );
-        return Some(("rates", message));
-    }
-    ladder_problem("rates", &oltp.rates, 100_000_000)
-}
-
-/// The first option of pace or time that does not go with the others.
-pub(crate) fn pace_problem(oltp: &Oltp) -> Option<Mistake> {
-    rates_problem(oltp)
-        .or_else(|| time_problem("time", oltp.time))
-        .or_else(|| warmup_problem(oltp.warmup))
-        .or_else(|| time_cap_problem(oltp.time_cap, "time"))
+    let message = format!(
+        "pace = \"{}\" needs rates: name at least one number of operations per second, e.g. rates = [1000, 5000]",
+        oltp.pace.name()
+    );
+    contradiction.or_else(|| first_problem([(!is_closed && oltp.rates.is_empty(), "rates", &message)]))
 }
 
 fn distribution_problem(oltp: &Oltp) -> Option<Mistake> {
     let is_lost = oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian;
-    pareto_problem("pareto_h", oltp.pareto_h)
-        .or_else(|| exponent_problem("zipfian_exponent", oltp.zipfian_exponent))
-        .or_else(|| {
-            let message = "zipfian_scrambled is for distribution = \"zipfian\"";
-            first_problem([(is_lost, "zipfian_scrambled", message)])
-        })
+    first_problem([(is_lost, "zipfian_scrambled", "zipfian_scrambled is for distribution = \"zipfian\"")])
 }
 
 /// The first option of the tables out of its range, or that contradicts another: its key inside

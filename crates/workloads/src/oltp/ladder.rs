@@ -11,6 +11,9 @@ use serde::{Deserialize, Deserializer};
 const HELP: &str =
     "a number of connections, a list such as [1, 16, 64], or a range such as \"1..4096\", which doubles";
 
+/// More connections than a server of any product takes.
+const MOST_CONNECTIONS: u32 = 65_536;
+
 /// Stands for a ladder in the schema; plans hold it as a list.
 #[derive(Debug)]
 pub(crate) struct Ladder;
@@ -21,10 +24,10 @@ impl JsonSchema for Ladder {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let number = json_schema!({ "type": "integer", "minimum": 1 });
+        let number = json_schema!({ "type": "integer", "minimum": 1, "maximum": MOST_CONNECTIONS });
         json_schema!({
             "description": "Numbers of connections: one, a list, or a range that doubles: \"1..4096\" is 1, 2, 4, ... 4096.",
-            "anyOf": [number, { "type": "array", "items": number }, { "type": "string", "pattern": "^[0-9]+\\.\\.[0-9]+$" }]
+            "anyOf": [number, { "type": "array", "minItems": 1, "uniqueItems": true, "items": number }, { "type": "string", "pattern": "^[0-9]+\\.\\.[0-9]+$" }]
         })
     }
 }

@@ -46,6 +46,7 @@ with_defaults! {
         #[schemars(range(min = 1))]
         pub events: Option<u64> = None,
         /// Load before the clock of a step counts, in whole seconds.
+        #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection sends its next operation.
         pub pace: OltpPace = OltpPace::Closed,

@@ -13,10 +13,10 @@ use super::builtin::ACCOUNTS;
 use super::sources;
 use super::steps::ACCOUNT_BYTES;
 use super::variables::{is_name, no_name};
-use crate::oltp::check::{self, MOST_CONNECTIONS};
+use crate::oltp::check;
 use crate::oltp::ladder::{Ladder, ladder};
 use crate::oltp::options::{Oltp, OltpPace};
-use crate::options::{first_problem, range_problem};
+use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
 use crate::sql_checks::{self, SqlCheck};
 use crate::step::{StepOptions, forecast, outlines};
@@ -93,6 +93,7 @@ with_defaults! {
         #[schemars(range(min = 1, max = 4_294_967_295_u64))]
         pub transactions: Option<u64> = None,
         /// Load before the clock counts, in whole seconds.
+        #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next transaction. pgbench's rates are `poisson`.
         pub pace: OltpPace = OltpPace::Closed,
@@ -207,10 +208,9 @@ impl WorkloadOptions for Pgbench {
 
 /// The first value out of its range, or that does not go with another.
 pub(crate) fn values_problem(options: &Pgbench) -> Option<Mistake> {
-    range_problem(options)
+    schema_problem(options)
         .or_else(|| words_problem(options))
-        .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
-        .or_else(|| check::pace_problem(&options.shared()))
+        .or_else(|| check::rates_problem(&options.shared()))
 }
 
 fn words_problem(options: &Pgbench) -> Option<Mistake> {

@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use super::offers::Offers;
 use super::{Setup, host};
-use crate::oltp::check::{self, MOST_CONNECTIONS};
+use crate::oltp::check;
 use crate::oltp::ladder::{Ladder, ladder};
 use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace};
-use crate::options::{exponent_problem, first_problem, pareto_problem, range_problem, repeated};
+use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
 use crate::sql_checks::{self, SqlCheck};
 use crate::step::{StepOptions, forecast, outlines};
@@ -57,6 +57,7 @@ with_defaults! {
         /// The script's own options, by their names.
         pub options: BTreeMap<String, Value> = BTreeMap::new(),
         /// Commands in the order in which they run. Those before `run` only make the data.
+        #[schemars(extend("uniqueItems" = true))]
         pub commands: Vec<String> = vec!["prepare".to_owned(), "run".to_owned()],
         /// Numbers of connections of `run`: a ladder, in its order.
         #[serde(deserialize_with = "ladder")]
@@ -76,6 +77,7 @@ with_defaults! {
         #[serde(skip)]
         pub time_ends_too: bool = false,
         /// Load before the clock of a `run` counts, in whole seconds.
+        #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next event.
         pub pace: OltpPace = OltpPace::Closed,
@@ -225,21 +227,13 @@ impl WorkloadOptions for Sysbench {
 
 /// The first number out of its range, or that does not go with another.
 pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
-    range_problem(options)
-        .or_else(|| pareto_problem("rand_pareto_h", options.rand_pareto_h))
-        .or_else(|| exponent_problem("rand_zipfian_exp", options.rand_zipfian_exp))
-        .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
-        .or_else(|| check::pace_problem(&options.shared()))
+    schema_problem(options).or_else(|| check::rates_problem(&options.shared()))
 }
 
 fn commands_problem(options: &Sysbench) -> Option<Mistake> {
-    let commands = &options.commands;
-    if let Some(command) = repeated(commands) {
-        let message = format!("commands holds {command} twice: each gives steps of its own name");
-        return Some(("commands", message));
-    }
+    let has_run = options.commands.iter().any(|command| command == "run");
     let without = "commands has no \"run\", so that nothing would be measured";
-    first_problem([(!commands.iter().any(|command| command == "run"), "commands", without)])
+    first_problem([(!has_run, "commands", without)])
 }
 
 /// What the script says: whether it can be loaded, and has these options and commands.
