@@ -23,7 +23,7 @@ use crate::compare::undecided::{Subject, is_below_clock};
 use crate::compare::verdicts::{Known, verdict};
 use crate::measure::hosts::hosting_of;
 use crate::model::{
-    ForeignLoad, Inference, Ratio, StepComparison, StepFindings, StepRun, Verdict, ZeroRates,
+    ForeignLoad, Inference, PercentileRatio, Ratio, StepComparison, StepFindings, StepRun, Verdict, ZeroRates,
 };
 use crate::statistics::Interval;
 use crate::window::Hosting;
@@ -215,23 +215,25 @@ impl Tested {
 }
 
 fn judge_rates(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
-    let tested = Tested::of(entries, family, |against| inference_of(against.ratio.as_ref()).is_some());
+    let tested = Tested::of(entries, family, |against| against.inference().is_some());
     let compared = tested.originals(entries).filter_map(|entry| {
         let StepComparison { ratio, verdict, decided, .. } = &mut entry.against;
         Compared::of(ratio.as_mut()?, entry.step.margin, verdict, Some(decided))
     });
     judge_family(looks, &mut compared.collect::<Vec<_>>());
     for (at, original) in tested.mirrored {
-        let StepComparison { ratio, verdict, decided, .. } = entries[original].against.clone();
+        let original = &entries[original].against;
+        let (verdict, decided) = (original.verdict.map(Verdict::of_time), original.decided);
+        let inference = original.inference().cloned();
         let own = &mut entries[at].against;
-        (own.verdict, own.decided) = (verdict.map(Verdict::of_time), decided);
-        mirror(own.ratio.as_mut(), ratio.as_ref());
+        (own.verdict, own.decided) = (verdict, decided);
+        mirror(own.ratio.as_mut(), inference.as_ref());
     }
 }
 
 fn judge_p99(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
-    let of_p99 = |against: &StepComparison| inference_of(Some(&against.p99.as_ref()?.ratio)).map(drop);
-    let tested = Tested::of(entries, family, |against| of_p99(against).is_some());
+    let is_tested = |found: &PercentileRatio| found.ratio.inference.is_some();
+    let tested = Tested::of(entries, family, |against| against.p99.as_ref().is_some_and(is_tested));
     let percentiles =
         tested.originals(entries).filter_map(|entry| Some((entry.against.p99.as_mut()?, entry.step.margin)));
     judge_percentiles(&mut percentiles.collect::<Vec<_>>(), looks);
@@ -239,7 +241,7 @@ fn judge_p99(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
         let Some(original) = entries[original].against.p99.clone() else { continue };
         if let Some(own) = &mut entries[at].against.p99 {
             own.verdict = original.verdict.map(Verdict::of_time);
-            mirror(Some(&mut own.ratio), Some(&original.ratio));
+            mirror(Some(&mut own.ratio), original.ratio.inference.as_ref());
         }
     }
 }
@@ -260,14 +262,10 @@ fn judge_machines(entries: &mut [Entry<'_>], family: Family) {
     }
 }
 
-fn inference_of(ratio: Option<&Ratio>) -> Option<&Inference> {
-    ratio?.inference.as_ref()
-}
-
 /// What the tests of the other direction say of this one.
-fn mirror(own: Option<&mut Ratio>, original: Option<&Ratio>) {
+fn mirror(own: Option<&mut Ratio>, original: Option<&Inference>) {
     let own = own.and_then(|ratio| ratio.inference.as_mut());
-    if let Some((own, original)) = own.zip(inference_of(original)) {
+    if let Some((own, original)) = own.zip(original) {
         (own.q_difference, own.q_same) = (original.q_difference, original.q_same);
         let Interval { low, high } = original.interval;
         own.interval = Interval { low: 1.0 / high, high: 1.0 / low };

@@ -201,7 +201,7 @@ impl RunFigures<'_> {
         let of_step = |place: Place<'_>| {
             let against = self.against(place, pair)?;
             let name = self.names.get(pair.1)?;
-            let counted = place.1.is_counted(name, &against.zero_rates, against.verdict);
+            let counted = place.1.is_counted(name, against);
             let ratio = against.ratio.as_ref().filter(|ratio| counted && ratio.bound.is_none())?;
             let speed = move |ratio: f64| if place.1.less_is_better { 1.0 / ratio } else { ratio };
             let blocks: Vec<(u32, f64)> =

@@ -98,10 +98,9 @@ pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
 
 impl<'a> Group<'a> {
     fn add(&mut self, step: &'a StepFindings) {
-        let counted = step
-            .variant(self.variant)
-            .filter(|found| step.is_counted(self.variant, &found.to_base.zero_rates, found.to_base.verdict));
-        match counted.and_then(|found| found.to_base.ratio.as_ref()) {
+        let against = step.variant(self.variant).map(|found| &found.to_base);
+        let counted = against.filter(|against| step.is_counted(self.variant, against));
+        match counted.and_then(|against| against.ratio.as_ref()) {
             Some(ratio) => self.ratios.push((step, ratio)),
             None => self.without.push(&step.name),
         }
