@@ -29,6 +29,27 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
+    /// Of those of a table's steps that are in the group of this name.
+    fn of(
+        steps: &[&'a StepFindings],
+        (grouping, connections): (&'a str, Option<u32>),
+        name: &'a str,
+        variant: &'a str,
+    ) -> Self {
+        let mut found =
+            Self { grouping, connections, name, variant, ratios: Vec::new(), without: Vec::new() };
+        let is_own = |step: &&&StepFindings| step.groups.get(grouping).is_some_and(|own| own == name);
+        for step in steps.iter().filter(is_own) {
+            let against = step.variant(variant).map(|found| &found.to_base);
+            let counted = against.filter(|against| step.is_counted(variant, against));
+            match counted.and_then(|against| against.ratio.as_ref()) {
+                Some(ratio) => found.ratios.push((step, ratio)),
+                None => found.without.push(&step.name),
+            }
+        }
+        found
+    }
+
     /// `None` where no step has a ratio.
     pub(super) fn figures(&self) -> Option<Figures> {
         describe::group(&self.ratios.iter().map(|(_, ratio)| ratio.value).collect::<Vec<_>>())
@@ -66,7 +87,7 @@ impl<'a> Group<'a> {
 /// of its own.
 pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
     let mut found = Vec::new();
-    for (grouping, connections) in tables_of(scope) {
+    for table @ (grouping, connections) in tables_of(scope) {
         let is_member = |step: &&StepFindings| {
             let is_rung = |rung| connections.is_none() || Some(rung) == connections;
             step.groups.contains_key(grouping) && rung(step).is_none_or(is_rung)
@@ -76,35 +97,10 @@ pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
         in_published_order(&mut names, |name| name);
         let compared = scope.compared().into_iter().filter(|name| scope.run.again.as_deref() != Some(name));
         for variant in compared {
-            let of = |name: &'_ &String| {
-                let own = members.iter().filter(|step| step.groups.get(grouping) == Some(name));
-                let own: Vec<&StepFindings> = own.copied().collect();
-                let mut group = Group {
-                    grouping,
-                    connections,
-                    name: "",
-                    variant,
-                    ratios: Vec::new(),
-                    without: Vec::new(),
-                };
-                own.into_iter().for_each(|step| group.add(step));
-                group
-            };
-            found.extend(names.iter().map(|name| Group { name: name.as_str(), ..of(name) }));
+            found.extend(names.iter().map(|name| Group::of(&members, table, name, variant)));
         }
     }
     found
-}
-
-impl<'a> Group<'a> {
-    fn add(&mut self, step: &'a StepFindings) {
-        let against = step.variant(self.variant).map(|found| &found.to_base);
-        let counted = against.filter(|against| step.is_counted(self.variant, against));
-        match counted.and_then(|against| against.ratio.as_ref()) {
-            Some(ratio) => self.ratios.push((step, ratio)),
-            None => self.without.push(&step.name),
-        }
-    }
 }
 
 /// Groupings by name, each with the number of connections where there are several. Steps that always
