@@ -13,6 +13,7 @@ pub(crate) mod factorial;
 pub(crate) mod fixed_rate;
 pub(crate) mod forecast;
 pub(crate) mod foreign_load;
+pub(crate) mod groups;
 pub(crate) mod inference;
 pub(crate) mod interim_analyses;
 pub(crate) mod latency_verdicts;

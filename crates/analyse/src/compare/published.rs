@@ -9,6 +9,7 @@ use dbdyno_model::{
 use dbdyno_record::{Manifest, workload_and_setup};
 
 use crate::compare::comparisons::Comparisons;
+use crate::compare::groups::GroupRatios;
 use crate::compare::margins::fits;
 use crate::compare::pairs::PublishedPair;
 use crate::compare::ratio::{interval_of_blocks, ratio_of_blocks};
@@ -18,22 +19,11 @@ use crate::model::{
     StepFindings, StepRun, Verdict, WorkloadFindings,
 };
 use crate::statistics::Interval;
-use crate::statistics::describe;
+use crate::statistics::describe::{Figure, Group as Figures};
 use crate::statistics::student::Estimate;
 
 /// A published ratio has two decimals: half of the last one.
 const ROUNDED: f64 = 0.005;
-
-/// Statistics of groups in the order of published tables.
-fn statistics(figures: &GroupFigures) -> [(&'static str, &BTreeMap<String, f64>); 5] {
-    [
-        ("average", &figures.average),
-        ("median", &figures.median),
-        ("min", &figures.min),
-        ("max", &figures.max),
-        ("stddev", &figures.stddev),
-    ]
-}
 
 /// The published report that a plan names, with the plan's names of variants by their published
 /// ones.
@@ -131,11 +121,14 @@ impl RunFigures<'_> {
     fn rows_of_groups(&self, figures: &GroupFigures) -> Vec<PublishedRow> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
         let mut rows = Vec::new();
-        for group in figures.average.keys() {
-            for (statistic, values) in statistics(figures) {
-                let Some(published) = values.get(group) else { continue };
-                let measured = self.group(figures, group, statistic);
-                let subject = (format!("{group}: {statistic}"), Quantity::Rate);
+        let GroupFigures { average, median, min, max, stddev, .. } = figures;
+        for group in average.keys() {
+            let ratios = self.group(figures, group);
+            let of_values = [average, median, min, max, stddev].map(|values| values.get(group));
+            for (published, statistic) in of_values.into_iter().zip(Figures::PUBLISHED) {
+                let Some(published) = published else { continue };
+                let measured = ratios.as_ref().and_then(|ratios| of_group(ratios, statistic));
+                let subject = (format!("{group}: {}", statistic.0), Quantity::Rate);
                 rows.push(row(figures.setup.as_ref(), pair, subject, (*published, measured)));
             }
         }
@@ -192,43 +185,16 @@ impl RunFigures<'_> {
         Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })
     }
 
-    /// The statistic over the ratios of a group's steps, as the table of groups has it; of average
-    /// and median with the interval of what the blocks have each.
-    fn group(&self, figures: &GroupFigures, group: &str, statistic: &str) -> Option<Measured> {
+    /// The ratios of a group's steps that the report's table of groups counts, as ratios of rates, of
+    /// all numbers of connections together.
+    fn group<'s>(&'s self, figures: &'s GroupFigures, group: &str) -> Option<GroupRatios<'s>> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
+        let variant = self.names.get(pair.1)?;
         let is_member =
             |step: &StepFindings| step.groups.get(&figures.grouping).is_some_and(|name| name == group);
-        let of_step = |place: Place<'_>| {
-            let against = self.against(place, pair)?;
-            let name = self.names.get(pair.1)?;
-            let counted = place.1.is_counted(name, against);
-            let ratio = against.ratio.as_ref().filter(|ratio| counted && ratio.bound.is_none())?;
-            let speed = move |ratio: f64| if place.1.less_is_better { 1.0 / ratio } else { ratio };
-            let blocks: Vec<(u32, f64)> =
-                ratio.blocks.iter().map(|(block, ratio)| (*block, speed(*ratio))).collect();
-            Some((speed(ratio.value), blocks))
-        };
         let members = self.steps(figures.setup.as_deref()).filter(|(_, step)| is_member(step));
-        let (ratios, blocks): (Vec<f64>, Vec<Vec<(u32, f64)>>) = members.filter_map(of_step).unzip();
-        let of_all = |ratios: &[f64]| -> Option<f64> {
-            let all = describe::group(ratios)?;
-            match statistic {
-                "average" => Some(all.average),
-                "median" => Some(all.median),
-                "min" => Some(all.min),
-                "max" => Some(all.max),
-                _ => all.deviation,
-            }
-        };
-        let of_block = |(block, _): &(u32, f64)| -> Option<f64> {
-            let own = |all: &Vec<(u32, f64)>| Some(all.iter().find(|(other, _)| other == block)?.1);
-            of_all(&blocks.iter().map(own).collect::<Option<Vec<f64>>>()?)
-        };
-        let values: Vec<f64> = blocks.first()?.iter().filter_map(of_block).collect();
-        // The least and the greatest of a block are of other steps in each, and a spread has no side.
-        let estimate = Estimate::of_mean(&values).filter(|_| matches!(statistic, "average" | "median"));
-        let interval = estimate.map(|estimate| estimate.interval(CONFIDENCE));
-        Some(Measured { value: of_all(&ratios)?, interval, blocks: values.len() })
+        let members = members.map(|place| (place.1, self.against(place, pair)));
+        Some(GroupRatios::of(variant, members).into_speeds())
     }
 
     fn look_for(&self, finding: &PublishedFinding) -> FindingSeen {
@@ -292,6 +258,16 @@ impl RunFigures<'_> {
             }
         })
     }
+}
+
+/// A statistic over a group's steps; of average and median with the interval of what the blocks have
+/// each.
+fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, Figure)) -> Option<Measured> {
+    let values: Vec<f64> = ratios.figures_in_blocks().iter().filter_map(figure).collect();
+    // The least and the greatest of a block are of other steps in each, and a spread has no side.
+    let estimate = Estimate::of_mean(&values).filter(|_| matches!(statistic, "average" | "median"));
+    let interval = estimate.map(|estimate| estimate.interval(CONFIDENCE));
+    Some(Measured { value: figure(&ratios.figures()?)?, interval, blocks: values.len() })
 }
 
 fn row(

@@ -49,7 +49,7 @@ pub fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
 /// for bounds, and where not all have the same blocks. Each block has one geometric mean over the
 /// steps, and these are the observations: steps of a block are not independent repetitions of
 /// anything.
-pub fn interval_of_steps(ratios: &[&Ratio]) -> Option<Interval> {
+pub(crate) fn interval_of_steps(ratios: &[&Ratio]) -> Option<Interval> {
     let blocks: Vec<u32> = ratios.first()?.blocks.iter().map(|(block, _)| *block).collect();
     let same = |ratio: &&Ratio| ratio.blocks.iter().map(|(block, _)| *block).eq(blocks.iter().copied());
     if !ratios.iter().all(same) || ratios.iter().any(|ratio| ratio.bound.is_some()) {

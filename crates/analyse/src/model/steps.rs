@@ -66,7 +66,7 @@ impl StepFindings {
     /// Whether the ratio of this variant, as it is held `against` a base, is counted among those of
     /// other steps: one that leaves out rates of zero would make the mean better than the variant,
     /// and one of rates that the plan gives is none.
-    pub fn is_counted(&self, variant: &str, against: &StepComparison) -> bool {
+    pub(crate) fn is_counted(&self, variant: &str, against: &StepComparison) -> bool {
         let has_pace = self.variant(variant).is_some_and(|found| self.pace(found).is_some());
         let is_fixed_rate = has_pace && matches!(against.verdict, Some(Verdict::Paced | Verdict::Missed));
         against.zero_rates.is_empty() && !is_fixed_rate

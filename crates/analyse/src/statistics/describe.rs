@@ -16,6 +16,20 @@ pub struct Group {
     pub geometric_mean: Option<f64>,
 }
 
+/// Picks a figure; `None` where the group has too few values.
+pub type Figure = fn(&Group) -> Option<f64>;
+
+impl Group {
+    /// The figures of published tables of groups, in their order.
+    pub const PUBLISHED: [(&'static str, Figure); 5] = [
+        ("average", |group| Some(group.average)),
+        ("median", |group| Some(group.median)),
+        ("min", |group| Some(group.min)),
+        ("max", |group| Some(group.max)),
+        ("stddev", |group| group.deviation),
+    ];
+}
+
 /// The group's summary; `None` for no values.
 pub fn group(values: &[f64]) -> Option<Group> {
     Some(Group {

@@ -1,8 +1,7 @@
 //! Ratios summed up over groups of steps, as published tables of microbenchmarks do: a row a group, a
 //! column a figure.
 
-use dbdyno_analyse::statistics::describe::{self, Group as Figures};
-use dbdyno_analyse::{Bound, Ratio, StepFindings, interval_of_steps, numbered, unique};
+use dbdyno_analyse::{GroupRatios, Ratio, StepFindings, numbered, unique};
 
 use super::cells::{absent, bounded, joined, number, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
@@ -22,10 +21,7 @@ pub(super) struct Group<'a> {
     /// `point, part 1`
     pub(super) name: &'a str,
     pub(super) variant: &'a str,
-    ratios: Vec<(&'a StepFindings, &'a Ratio)>,
-    /// Steps without a ratio, without that of all blocks because one of the two answered nothing in
-    /// some, and those whose rate is the plan's.
-    without: Vec<&'a str>,
+    pub(super) ratios: GroupRatios<'a>,
 }
 
 impl<'a> Group<'a> {
@@ -36,46 +32,25 @@ impl<'a> Group<'a> {
         name: &'a str,
         variant: &'a str,
     ) -> Self {
-        let mut found =
-            Self { grouping, connections, name, variant, ratios: Vec::new(), without: Vec::new() };
-        let is_own = |step: &&&StepFindings| step.groups.get(grouping).is_some_and(|own| own == name);
-        for step in steps.iter().filter(is_own) {
-            let against = step.variant(variant).map(|found| &found.to_base);
-            let counted = against.filter(|against| step.is_counted(variant, against));
-            match counted.and_then(|against| against.ratio.as_ref()) {
-                Some(ratio) => found.ratios.push((step, ratio)),
-                None => found.without.push(&step.name),
-            }
-        }
-        found
-    }
-
-    /// `None` where no step has a ratio.
-    pub(super) fn figures(&self) -> Option<Figures> {
-        describe::group(&self.ratios.iter().map(|(_, ratio)| ratio.value).collect::<Vec<_>>())
+        let own = steps.iter().filter(|step| step.groups.get(grouping).is_some_and(|own| own == name));
+        let members = own.map(|step| (*step, step.variant(variant).map(|found| &found.to_base)));
+        Self { grouping, connections, name, variant, ratios: GroupRatios::of(variant, members) }
     }
 
     pub(super) fn are_times(&self) -> bool {
-        self.ratios.iter().any(|(step, _)| step.less_is_better)
+        self.ratios.counted.iter().any(|(step, _)| step.less_is_better)
     }
 
-    /// Of the means over all steps.
-    fn bound(&self) -> Option<Bound> {
-        Bound::of_all(self.ratios.iter().filter_map(|(_, ratio)| ratio.bound))
-    }
-
-    /// The steps with the least and the greatest ratio.
-    fn ends(&self) -> Option<[(&'a StepFindings, &'a Ratio); 2]> {
-        let all = || self.ratios.iter().copied();
-        let least = all().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-        Some([least, all().max_by(|a, b| a.1.value.total_cmp(&b.1.value))?])
+    /// The steps whose ratio is a bound.
+    fn cut_off(&self) -> Vec<&'a str> {
+        let cut = self.ratios.counted.iter().filter(|(_, ratio)| ratio.bound.is_some());
+        cut.map(|(step, _)| step.name.as_str()).collect()
     }
 
     /// Which steps of the group are not in its figures; empty when all are.
     fn left_out(&self) -> String {
-        let not = (!self.without.is_empty()).then(|| format!("not counted: {}", listed(&self.without)));
-        let cut = self.ratios.iter().filter(|(_, ratio)| ratio.bound.is_some());
-        let cut: Vec<&str> = cut.map(|(step, _)| step.name.as_str()).collect();
+        let (without, cut) = (&self.ratios.without, self.cut_off());
+        let not = (!without.is_empty()).then(|| format!("not counted: {}", listed(without)));
         let cut = (!cut.is_empty())
             .then(|| format!("counted with a bound, since a time limit cut it off: {}", listed(&cut)));
         joined([not, cut])
@@ -163,29 +138,29 @@ fn table(groups: &[Group<'_>], scope: Scope<'_>) -> Table {
 }
 
 fn cells(group: &Group<'_>, scope: Scope<'_>) -> Vec<Cell> {
-    let (Some(figures), Some(ends)) = (group.figures(), group.ends()) else {
+    let ratios = &group.ratios;
+    let (Some(figures), Some(ends)) = (ratios.figures(), ratios.ends()) else {
         return COLUMNS.iter().map(|_| absent(&group.left_out())).collect();
     };
-    let count = match group.without.len() {
+    let count = match ratios.without.len() {
         0 => figures.count.to_string(),
         missing => format!("{} of {}", figures.count, figures.count + missing),
     };
-    let bounds = group.ratios.iter().filter(|(_, ratio)| ratio.bound.is_some()).count();
-    let is_plain = group.without.is_empty() && bounds == 0;
+    let bounds = group.cut_off().len();
+    let is_plain = ratios.without.is_empty() && bounds == 0;
     let count = if bounds == 0 { count } else { format!("{count}, {}", numbered(bounds, "bound")) };
     let (is_time, colours) = (group.are_times(), scope.run.colours);
     let of_all =
-        |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, colours), value, group.bound());
+        |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, colours), value, ratios.bound());
     // The ends are single steps, whose own cells have the colour.
-    let end = |(step, ratio): (&StepFindings, &Ratio)| Cell {
+    let end = |(step, ratio): &(&StepFindings, Ratio)| Cell {
         tone: Tone::Plain,
         sign: "",
         note: step.name.clone(),
         ..bounded(ratio_cell(ratio.value, 2, is_time, colours), ratio.value, ratio.bound)
     };
-    let ratios: Vec<&Ratio> = group.ratios.iter().map(|(_, ratio)| *ratio).collect();
     let geometric = figures.geometric_mean.map(|value| of_all(value, 3));
-    let geometric = geometric.map(|cell| Cell { interval: interval_of_steps(&ratios), ..cell });
+    let geometric = geometric.map(|cell| Cell { interval: ratios.interval(), ..cell });
     let [lowest, highest] = ends;
     vec![
         Cell { note: group.left_out(), value: is_plain.then_some(figures.count as f64), ..Cell::from(count) },
@@ -275,7 +250,7 @@ mod tests {
     fn each_number_of_connections_has_a_table_and_steps_with_a_fixed_number_are_in_all() {
         let findings = findings(&[("a.c1", "r", &[2.0]), ("a.c16", "r", &[3.0]), ("scan", "r", &[4.0])]);
         let of = groups(Scope::of(&findings, &findings.workloads[0])).into_iter().map(|group| {
-            let names: Vec<&str> = group.ratios.iter().map(|(step, _)| step.name.as_str()).collect();
+            let names: Vec<&str> = group.ratios.counted.iter().map(|(step, _)| step.name.as_str()).collect();
             format!("{:?}: {}", group.connections, names.join(" "))
         });
         assert_eq!(of.collect::<Vec<_>>(), ["Some(1): a.c1 scan", "Some(16): a.c16 scan"]);

@@ -1,7 +1,7 @@
 //! The set-ups of a workload next to each other: a table of relative rates and one of group figures
 //! for each variant.
 
-use dbdyno_analyse::statistics::describe::Group as Figures;
+use dbdyno_analyse::statistics::describe::{Figure, Group as Figures};
 use dbdyno_analyse::{RunSummary, WorkloadFindings, unique, workload_and_setup};
 use dbdyno_model::Colours;
 
@@ -9,18 +9,6 @@ use super::cells::{absent, ratio_cell, variant_cell};
 use super::groups::{self, Group};
 use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Column, Table};
-
-/// Picks a figure; `None` where the group has too few steps.
-type Figure = fn(&Figures) -> Option<f64>;
-
-/// The figures of published tables of groups.
-const FIGURES: [(&str, Figure); 5] = [
-    ("average", |group| Some(group.average)),
-    ("median", |group| Some(group.median)),
-    ("min", |group| Some(group.min)),
-    ("max", |group| Some(group.max)),
-    ("stddev", |group| group.deviation),
-];
 
 /// Workloads that ran in several set-ups, in the order of the plan, each with the tables of its
 /// variants.
@@ -94,10 +82,10 @@ fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Ve
         let mut table = Table::new(&title, &note, ["group"], heads(setups));
         for name in unique(all().filter(is_here).map(|group| group.name)) {
             let of_setup = |groups: &Vec<Group<'_>>| {
-                groups.iter().filter(is_here).find(|group| group.name == name)?.figures()
+                groups.iter().filter(is_here).find(|group| group.name == name)?.ratios.figures()
             };
             let figures: Vec<Option<Figures>> = by_setup.iter().map(of_setup).collect();
-            for (figure, value) in FIGURES {
+            for (figure, value) in Figures::PUBLISHED {
                 let cells = figures
                     .iter()
                     .map(|group| figure_cell(group.as_ref(), (figure, value), are_times, run.colours));
