@@ -2,7 +2,7 @@
 //! every format.
 
 use dbdyno_analyse::{
-    Code, CostBreakdown, CostPart, Inference, Latency, Notice, StepFindings, VariantStep, Verdict, forecast,
+    Code, CostBreakdown, CostPart, Latency, Notice, Ratio, StepFindings, VariantStep, Verdict, forecast,
 };
 
 use crate::document::{Block, Cell, Column, Table, Tone};
@@ -223,7 +223,7 @@ impl<'a> Pairs<'a> {
                 Cell::toned(&pair.ratio, Tone::of(verdict)),
             ];
             if has_verdicts {
-                let interval = pair.inference().map(|inference| inference.interval);
+                let interval = pair.new.and_then(|new| new.to_base.ratio.as_ref()?.interval());
                 let text = interval.map_or(NONE.to_owned(), interval_text);
                 cells.push(Cell { drawn: interval, ..Cell::from(text) });
                 let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
@@ -250,10 +250,6 @@ impl<'a> Pairs<'a> {
 impl Pair<'_> {
     fn verdict(&self) -> Option<Verdict> {
         self.new.and_then(shown_verdict)
-    }
-
-    fn inference(&self) -> Option<&Inference> {
-        self.new?.to_base.ratio.as_ref()?.inference.as_ref()
     }
 
     fn p99_verdict(&self) -> Option<Verdict> {
@@ -324,8 +320,7 @@ fn each(
 fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
     let verdict = shown_verdict(found);
     let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
-    let inference = found.to_base.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
-    let drawn = inference.map(|inference| inference.interval);
+    let drawn = found.to_base.ratio.as_ref().and_then(Ratio::interval);
     Cell { drawn, ..Cell::toned(format!("{}{word}", ratio_or_placeholder(scope, found)), Tone::of(verdict)) }
 }
 

@@ -328,7 +328,7 @@ fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEADS.len()] {
 /// `1.250 1.102–1.418 slower`
 fn p99_ratio(found: &PercentileRatio) -> String {
     let value = Some(ratio(Some(found.ratio.value), 3));
-    let interval = found.ratio.inference.as_ref().map(|inference| interval_text(inference.interval));
+    let interval = found.ratio.interval().map(interval_text);
     let verdict = found.verdict.map(|verdict| verdict.word().to_owned());
     value.into_iter().chain(interval).chain(verdict).collect::<Vec<_>>().join(" ")
 }

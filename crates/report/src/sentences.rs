@@ -36,9 +36,8 @@ pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
 /// Steps whose rate is the plan's have no interval, however many blocks there are.
 fn has_verdicts(scope: Scope<'_>) -> bool {
     let mut variants = scope.steps().flat_map(|step| &step.variants);
-    let has_interval =
-        |variant: &VariantStep| variant.to_base.ratio.as_ref().is_some_and(|ratio| ratio.inference.is_some());
-    variants.any(has_interval) || scope.workload.most_ratio_blocks(&scope.run.base) > 1
+    variants.any(|variant| variant.to_base.inference().is_some())
+        || scope.workload.most_ratio_blocks(&scope.run.base) > 1
 }
 
 /// Of a step that says anything of the variant.

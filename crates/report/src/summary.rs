@@ -129,8 +129,8 @@ impl Part<'_> {
         let cause = self.cause().map_or_else(String::new, |cause| format!(", {cause}"));
         match self.steps.as_slice() {
             [(step, _, ratio)] => {
-                let interval = ratio.inference.as_ref().map_or_else(String::new, |inference| {
-                    format!(", 95 % interval {}", interval_text(inference.interval))
+                let interval = ratio.interval().map_or_else(String::new, |interval| {
+                    format!(", 95 % interval {}", interval_text(interval))
                 });
                 format!("{word} in {} ({}{interval}{cause})", step.name, whose(&bounded_text(ratio)))
             }

@@ -57,8 +57,8 @@ fn mean_share(runs: &[StepRun]) -> f64 {
 
 /// The logs between which a ratio lies.
 fn interval(ratio: &Ratio) -> (f64, f64) {
-    match &ratio.inference {
-        Some(found) => (found.interval.low.ln(), found.interval.high.ln()),
+    match ratio.interval() {
+        Some(interval) => (interval.low.ln(), interval.high.ln()),
         None => (ratio.value.ln(), ratio.value.ln()),
     }
 }

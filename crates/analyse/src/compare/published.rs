@@ -292,8 +292,7 @@ fn row(
 
 /// `None` for one that is a bound only.
 fn of_ratio(ratio: &crate::model::Ratio) -> Option<Measured> {
-    let interval = ratio.inference.as_ref().map(|inference| inference.interval);
-    let measured = Measured { value: ratio.value, interval, blocks: ratio.blocks.len() };
+    let measured = Measured { value: ratio.value, interval: ratio.interval(), blocks: ratio.blocks.len() };
     ratio.bound.is_none().then_some(measured)
 }
 

@@ -142,6 +142,13 @@ pub struct Ratio {
     pub inference: Option<Inference>,
 }
 
+impl Ratio {
+    /// 95 %; `None` as for what the blocks say beyond the value.
+    pub fn interval(&self) -> Option<Interval> {
+        Some(self.inference.as_ref()?.interval)
+    }
+}
+
 /// The look at which a verdict was reached. It holds from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Decided {

@@ -1,6 +1,6 @@
 //! The headline rate of a step: by variant over all blocks, and block by block.
 
-use dbdyno_analyse::{StepFindings, Validity, VariantStep};
+use dbdyno_analyse::{Ratio, StepFindings, Validity, VariantStep};
 
 use super::{has_blocks, runs, state};
 use crate::document::Table;
@@ -39,8 +39,8 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
     }
     row.push(ratio(variant.to_base.value(), 3));
     if blocks {
-        let inference = variant.to_base.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
-        row.push(inference.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| interval_text(found.interval)));
+        let interval = variant.to_base.ratio.as_ref().and_then(Ratio::interval);
+        row.push(interval.map_or_else(|| NOT_AVAILABLE.to_owned(), interval_text));
         row.push(variant.to_base.verdict.map_or("", |verdict| verdict.word()).to_owned());
     }
     row.push(fixed(variant.median(|run| Some(run.window_seconds)), 2));

@@ -69,9 +69,7 @@ fn of_seconds(found: &Steadiness) -> Vec<String> {
 pub(super) fn verdicts(step: &StepFindings) -> Table {
     let mut grid = table("verdict");
     for variant in &step.variants {
-        let Some((ratio, inference)) =
-            variant.to_base.ratio.as_ref().and_then(|ratio| Some((ratio, ratio.inference.as_ref()?)))
-        else {
+        let Some((ratio, inference)) = variant.to_base.ratio.as_ref().zip(variant.to_base.inference()) else {
             continue;
         };
         let mut row = vec![variant.variant.clone()];

@@ -193,7 +193,7 @@ pub(super) fn judged_cell(
     });
     let decided = decided.map(|at| format!("decided at interim analysis {} of {}", at.look, at.of));
     cell.note = joined([bound, inference, decided]);
-    cell.interval = ratio.inference.as_ref().map(|inference| inference.interval);
+    cell.interval = ratio.interval();
     cell.verdict = verdict;
     cell
 }

@@ -25,7 +25,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 
 fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     let shown = Cell {
-        interval: ratio.inference.as_ref().map(|inference| inference.interval),
+        interval: ratio.interval(),
         verdict: variant.to_base.verdict,
         ..number(ratio.value, format!("{:.3}", ratio.value))
     };
