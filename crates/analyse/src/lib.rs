@@ -73,6 +73,7 @@ pub use join::{UnlikeWords, join};
 pub use measure::debt::is_in_bytes;
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use model::failure::words as failure_words;
+pub use model::runs::pairs;
 pub use model::{
     Agreement, Aspect, Bound, Bucket, Budget, ByMachine, CLOSE, CONFIDENCE, Cause, ClientReach, ComparedSide,
     ComparedStep, Comparison, Composite, CostBreakdown, CostPart, Debt, DebtLevel, Decided, DeviceSecond,

@@ -4,18 +4,16 @@
 use crate::compare::inference::unpaired;
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::ratio::ratio_of_blocks;
-use crate::model::runs::valid;
+use crate::model::runs::{pairs, valid};
 use crate::model::{PercentileRatio, Ratio, StepRun, Verdict};
 use crate::statistics::describe::geometric_mean;
 
 /// The ratio of the 99th percentiles of the response times of `kind`, in blocks in which both are
 /// valid.
 pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Option<PercentileRatio> {
-    let of_block = |run: &StepRun| {
-        let base = valid(base).find(|base| base.block == run.block)?;
-        Some((run.block, p99_us(run, kind)? / p99_us(base, kind)?))
-    };
-    let ratio = ratio_of_blocks(valid(runs).filter_map(of_block).collect())?;
+    let of_block =
+        |(run, base): (&StepRun, &StepRun)| Some((run.block, p99_us(run, kind)? / p99_us(base, kind)?));
+    let ratio = ratio_of_blocks(pairs(runs, base).filter_map(of_block).collect())?;
     Some(PercentileRatio { ratio, verdict: None })
 }
 

@@ -13,7 +13,7 @@ use crate::compare::groups::GroupRatios;
 use crate::compare::margins::fits;
 use crate::compare::pairs::PublishedPair;
 use crate::compare::ratio::{interval_of_blocks, ratio_of_blocks};
-use crate::model::runs::valid;
+use crate::model::runs;
 use crate::model::{
     Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepComparison,
     StepFindings, StepRun, Verdict, WorkloadFindings,
@@ -174,12 +174,11 @@ impl RunFigures<'_> {
         figure: fn(&StepRun) -> Option<f64>,
     ) -> Option<Measured> {
         let (base, new) = (step.runs_of(self.names.get(base)?), step.runs_of(self.names.get(variant)?));
-        let of_block = |run: &StepRun| {
-            let base = valid(base).find(|base| base.block == run.block)?;
+        let of_block = |(run, base): (&StepRun, &StepRun)| {
             let ratio = figure(run)? / figure(base)?;
             (ratio.is_finite() && ratio > 0.0).then_some((run.block, ratio))
         };
-        let blocks: Vec<(u32, f64)> = valid(new).filter_map(of_block).collect();
+        let blocks: Vec<(u32, f64)> = runs::pairs(new, base).filter_map(of_block).collect();
         let interval = interval_of_blocks(&blocks);
         let ratio = ratio_of_blocks(blocks)?;
         Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })

@@ -1,6 +1,6 @@
 //! Several blocks in one figure: ratios paired by block.
 
-use crate::model::runs::valid;
+use crate::model::runs::pairs;
 use crate::model::{Bound, CONFIDENCE, Ratio, StepRun};
 use crate::statistics::Interval;
 use crate::statistics::student::Estimate;
@@ -14,8 +14,7 @@ use crate::statistics::student::Estimate;
 /// none.
 pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();
-    let of_block = |run: &StepRun| {
-        let base = valid(base).find(|base| base.block == run.block)?;
+    let of_block = |(run, base): (&StepRun, &StepRun)| {
         match (run.cut_off, base.cut_off) {
             (true, true) => return None,
             (true, false) => bounds.push(Bound::MoreThan),
@@ -24,7 +23,7 @@ pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
         }
         (base.rate > 0.0 && run.rate > 0.0).then(|| (run.block, run.rate / base.rate))
     };
-    let ratio = ratio_of_blocks(valid(runs).filter_map(of_block).collect())?;
+    let ratio = ratio_of_blocks(pairs(runs, base).filter_map(of_block).collect())?;
     Some(Ratio { bound: Bound::of_all(bounds), ..ratio })
 }
 

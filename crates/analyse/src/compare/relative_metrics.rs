@@ -1,14 +1,13 @@
 //! Every metric of a variant divided by the base's, in the groups that are compared.
 
 use crate::metrics::Better;
-use crate::model::runs::valid;
+use crate::model::runs::pairs;
 use crate::model::{MetricGroup, RelativeMetrics, StepRun};
 
 /// Over the blocks in which both are valid; `None` when there is none. Infinite ratios are under
 /// their names in the list as well.
-pub(crate) fn relative_metrics<'a>(runs: &'a [StepRun], base: &'a [StepRun]) -> Option<RelativeMetrics> {
-    let pair = |run: &'a StepRun| Some((run, valid(base).find(|base| base.block == run.block)?));
-    let pairs: Vec<(&StepRun, &StepRun)> = valid(runs).filter_map(pair).collect();
+pub(crate) fn relative_metrics(runs: &[StepRun], base: &[StepRun]) -> Option<RelativeMetrics> {
+    let pairs: Vec<(&StepRun, &StepRun)> = pairs(runs, base).collect();
     let mut found = RelativeMetrics::default();
     found.metrics.tag.clone_from(&pairs.first()?.0.metrics.tag);
     let mut infinite = Vec::new();

@@ -1,15 +1,14 @@
 //! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it:
 //! a server that stalled in two blocks of six is not as fast as the other four say.
 
-use crate::model::runs::valid;
+use crate::model::runs::{pairs, valid};
 use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, ZeroRates};
 
 impl ZeroRates {
     /// Of two lists of runs that are paired by block, in the blocks in which both are valid.
     pub fn in_pairs(runs: &[StepRun], base: &[StepRun]) -> Self {
         let mut found = Self::default();
-        for run in valid(runs) {
-            let Some(base) = valid(base).find(|base| base.block == run.block) else { continue };
+        for (run, base) in pairs(runs, base) {
             found.blocks += 1;
             if base.rate <= 0.0 {
                 found.base_stalled.push(run.block);

@@ -8,7 +8,7 @@ use crate::analyse;
 use crate::compare::comparability::{Starts, starts};
 use crate::compare::fixed_rate::Pace;
 use crate::history::{Followed, HistoryChoices, HistoryRun, Measure, Series};
-use crate::model::runs::valid;
+use crate::model::runs::{pairs, valid};
 use crate::model::{BlockShare, Code, Findings, Notice, StepFindings, StepRun, VariantStep};
 use crate::statistics::describe::geometric_mean;
 
@@ -151,17 +151,13 @@ fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure:
     if value(step, variant, base, measure) == Some(0.0) {
         return Some(0.0);
     }
-    let of_run = |run: &StepRun| {
-        let own = step.response_p99_us_in(run)?;
-        match measure {
-            Measure::Rate => Some(own),
-            Measure::Ratio => {
-                let other = valid(step.runs_of(base)).find(|other| other.block == run.block)?;
-                Some(own / step.response_p99_us_in(other)?)
-            }
-        }
+    let p99 = |run: &StepRun| step.response_p99_us_in(run);
+    let ratio = |(run, base): (&StepRun, &StepRun)| Some(p99(run)? / p99(base)?);
+    let of_blocks: Vec<f64> = match measure {
+        Measure::Rate => valid(&variant.runs).filter_map(p99).collect(),
+        Measure::Ratio => pairs(&variant.runs, step.runs_of(base)).filter_map(ratio).collect(),
     };
-    geometric_mean(&valid(&variant.runs).filter_map(of_run).collect::<Vec<_>>())
+    geometric_mean(&of_blocks)
 }
 
 /// Which series follow response times, for a history's reader.

@@ -78,6 +78,14 @@ pub(crate) fn valid(runs: &[StepRun]) -> impl Iterator<Item = &StepRun> {
     runs.iter().filter(|run| run.validity == Validity::Valid)
 }
 
+/// The valid runs that have a valid one in the same block of the base, each with that one.
+pub fn pairs<'a>(
+    runs: &'a [StepRun],
+    base: &'a [StepRun],
+) -> impl Iterator<Item = (&'a StepRun, &'a StepRun)> {
+    valid(runs).filter_map(|run| Some((run, valid(base).find(|base| base.block == run.block)?)))
+}
+
 impl VariantStep {
     pub fn valid_runs(&self) -> impl Iterator<Item = &StepRun> {
         valid(&self.runs)

@@ -3,7 +3,7 @@
 
 use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{
-    OperationClass, StepFindings, StepRun, VariantStep, interval_of_blocks, ratio_of_blocks,
+    OperationClass, StepFindings, StepRun, VariantStep, interval_of_blocks, pairs, ratio_of_blocks,
 };
 
 use super::cells::{absent, rate_cell, ratio_cell};
@@ -42,16 +42,11 @@ fn is_load_with_index(pair: &[&StepFindings]) -> bool {
 /// By block, where both steps are valid. Both rates are in rows a second, so a row takes the sum of
 /// both times.
 fn rates(load: &StepFindings, index: &StepFindings, variant: &str) -> Rates {
-    let of_block = |run: &StepRun| {
-        let index = valid(index, variant).find(|other| other.block == run.block)?;
-        let rate = 1.0 / (1.0 / run.rate + 1.0 / index.rate);
-        (rate > 0.0).then_some((run.block, rate))
+    let of_block = |(load, index): (&StepRun, &StepRun)| {
+        let rate = 1.0 / (1.0 / load.rate + 1.0 / index.rate);
+        (rate > 0.0).then_some((load.block, rate))
     };
-    valid(load, variant).filter_map(of_block).collect()
-}
-
-fn valid<'a>(step: &'a StepFindings, variant: &str) -> impl Iterator<Item = &'a StepRun> {
-    step.variant(variant).into_iter().flat_map(VariantStep::valid_runs)
+    pairs(load.runs_of(variant), index.runs_of(variant)).filter_map(of_block).collect()
 }
 
 fn median_cell(rates: &Rates) -> Cell {
