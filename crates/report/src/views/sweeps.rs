@@ -7,6 +7,7 @@ use dbdyno_analyse::{Latency, StepFindings, StepRun, VariantStep, WorkloadFindin
 
 use super::Scope;
 use super::cells::{absent, milliseconds_cell, placeholder, rate_cell};
+use super::throughput::spread as rate_spread;
 use crate::document::{Cell, Table};
 use crate::number::count;
 
@@ -84,7 +85,7 @@ impl<'a> Sweep<'a> {
 
 /// The step's rate, the median over the valid blocks.
 pub(crate) fn rate(_: &StepFindings, variant: &VariantStep) -> Option<Point> {
-    Some(Point { value: variant.rate?, blocks: spread(variant.valid_runs().map(|run| run.rate)) })
+    Some(Point { value: variant.rate?, blocks: rate_spread(variant) })
 }
 
 pub(crate) fn p50_us(step: &StepFindings, variant: &VariantStep) -> Option<Point> {

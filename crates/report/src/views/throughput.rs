@@ -104,7 +104,7 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
 }
 
 /// Least and greatest of several valid blocks.
-fn spread(variant: &VariantStep) -> Option<Interval> {
+pub(super) fn spread(variant: &VariantStep) -> Option<Interval> {
     let ends = Interval { low: variant.rate_min?, high: variant.rate_max? };
     (variant.valid_runs().count() > 1).then_some(ends)
 }
