@@ -191,7 +191,11 @@ impl RunFigures<'_> {
         let variant = self.names.get(pair.1)?;
         let is_member =
             |step: &StepFindings| step.groups.get(&figures.grouping).is_some_and(|name| name == group);
-        let members = self.steps(figures.setup.as_deref()).filter(|(_, step)| is_member(step));
+        let members: Vec<Place<'s>> =
+            self.steps(figures.setup.as_deref()).filter(|(_, step)| is_member(step)).collect();
+        // As single steps are, see `is_named`.
+        let connections = members.first()?.1.connections;
+        let members = members.into_iter().filter(|(_, step)| step.connections == connections);
         let members = members.map(|place| (place.1, self.against(place, pair)));
         Some(GroupRatios::of(variant, members).into_speeds())
     }
@@ -318,7 +322,7 @@ fn test_of(step: &StepFindings) -> String {
     step.test_of_sweep().unwrap_or_else(|| step.name.clone())
 }
 
-/// Of a ladder published figures are those of its lowest rung, which comes first.
+/// Published figures of a sweep are those of its first number of connections.
 fn is_named(step: &StepFindings, name: &str) -> bool {
     step.name == name || test_of(step) == name
 }
@@ -355,23 +359,38 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, load_step, plan, run};
 
-    /// Rungs of a ladder in which `b` has so many times the rate of `a`.
-    #[test]
-    fn a_finding_is_seen_where_most_of_its_steps_show_it_and_may_name_rungs() {
-        let rung = |connections: u32, rate| {
+    /// A sweep of one test over three numbers of connections, in which `b` does so many of the two
+    /// that `a` does.
+    fn sweep(times: [u64; 3]) -> dbdyno_record::Run {
+        let step = |connections: u32, rate| {
             let mut step = load_step(rate);
             step.name = format!("ro.c{connections}");
             step.spec.name = step.name.clone();
             step.spec.clients = connections;
+            step.spec.groups.insert("2024".to_owned(), "writes".to_owned());
             step
         };
+        let of = |times: [u64; 3]| {
+            let steps = [1, 2, 4].into_iter().zip(times);
+            steps.map(|(connections, times)| step(connections, 1_000 * times)).collect::<Vec<_>>()
+        };
+        let cells = (1..=3).flat_map(|block| [cell(block, "a", of([2; 3])), cell(block, "b", of(times))]);
+        run(&["a", "b"], 3, cells.collect())
+    }
+
+    #[test]
+    fn a_published_group_is_held_against_the_first_number_of_connections() {
+        let mut run = sweep([4, 8, 16]);
+        run.manifest.plan = plan(PLAN);
+        let rows = analyse(&run).published.expect("it names some").rows;
+        let average = rows.iter().find(|row| row.subject == "writes: average").expect("the plan has it");
+        assert_eq!(average.measured, Some(2.0));
+    }
+
+    #[test]
+    fn a_finding_is_seen_where_most_of_its_steps_show_it_and_may_name_connections() {
         let seen = |steps: &str, times: [u64; 3]| {
-            let of = |times: [u64; 3]| {
-                let rungs = [1, 2, 4].into_iter().zip(times);
-                rungs.map(|(connections, times)| rung(connections, 1_000 * times)).collect::<Vec<_>>()
-            };
-            let cells = (1..=3).flat_map(|block| [cell(block, "a", of([2; 3])), cell(block, "b", of(times))]);
-            let mut run = run(&["a", "b"], 3, cells.collect());
+            let mut run = sweep(times);
             let finding = format!("says = 's'\nbase = 'a'\nvariant = 'b'\nsteps = ['{steps}']\nis = 'above'");
             run.manifest.plan = plan(&format!(
                 "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\ntitle = 'T'\nauthor = 'A'\nyear = 2024\n\
