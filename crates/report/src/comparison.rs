@@ -11,7 +11,7 @@ use crate::document::text::{cut, one_line};
 use crate::document::{self, Block, Column, Table, Tone};
 use crate::notices::{add_words, texts};
 use crate::number::{
-    NOT_AVAILABLE, fixed, interval_text, margins_text, milliseconds, rate, ratio, seconds_text, shared_unit,
+    NOT_AVAILABLE, fixed, interval_text, margins_text, milliseconds, rate_or_seconds, ratio, shared_unit,
 };
 use crate::words::undecided_text;
 use crate::{TerminalOptions, json};
@@ -303,18 +303,13 @@ fn step_name(comparison: &Comparison, step: &ComparedStep) -> String {
     if several { format!("{} {}", step.workload, step.step) } else { step.step.clone() }
 }
 
-/// A rate, or seconds, of which the first figures count however short they are.
-fn figure(step: &ComparedStep, value: Option<f64>) -> String {
-    value.filter(|_| step.less_is_better).map_or_else(|| rate(value), seconds_text)
-}
-
 fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEADS.len()] {
     let none = || NOT_AVAILABLE.to_owned();
     let (ratio_to_base, inference) = (step.to_base.ratio.as_ref(), step.to_base.inference());
     [
         step_name(comparison, step),
-        figure(step, step.base_rate),
-        figure(step, step.new_rate),
+        rate_or_seconds(step.base_rate, step.less_is_better),
+        rate_or_seconds(step.new_rate, step.less_is_better),
         step.rate_label.clone(),
         ratio(ratio_to_base.map(|found| found.value), 3),
         inference.map_or_else(none, |inference| interval_text(inference.interval)),

@@ -43,7 +43,7 @@ pub(crate) fn over_blocks(
     let (to_base, latency) = (&variant.to_base, variant.latency.as_ref());
     let (inference, p99) = (to_base.inference(), to_base.p99.as_ref());
     let interval = inference.map(|inference| inference.interval);
-    let of_p99 = p99.and_then(|found| Some(found.ratio.inference.as_ref()?.interval));
+    let of_p99 = p99.and_then(|found| found.ratio.interval());
     let time = |of: fn(&Latency) -> u64| Value::from(latency.map(of));
     vec![
         ("base", base.into()),

@@ -96,6 +96,12 @@ pub fn seconds_text(seconds: f64) -> String {
     fixed(Some(seconds), decimals(seconds, 4))
 }
 
+/// The figure of a step: a rate, or seconds, of which the first figures count however short they
+/// are.
+pub(crate) fn rate_or_seconds(figure: Option<f64>, are_seconds: bool) -> String {
+    figure.filter(|_| are_seconds).map_or_else(|| rate(figure), seconds_text)
+}
+
 pub(crate) fn count(number: impl Into<u64>) -> String {
     grouped(&number.into().to_string())
 }

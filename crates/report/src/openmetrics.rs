@@ -63,7 +63,7 @@ pub fn run_openmetrics(findings: &Findings) -> String {
     text.family(name, "gauge", "Rate divided by the base's, and its 95 % interval.");
     each(findings, |labels, _, found| {
         let Some(ratio) = &found.to_base.ratio else { return };
-        let interval = ratio.inference.as_ref().map(|inference| inference.interval);
+        let interval = ratio.interval();
         let bounds = interval.map_or(Vec::new(), |found| vec![("low", found.low), ("high", found.high)]);
         for (bound, value) in [("value", ratio.value)].into_iter().chain(bounds) {
             text.sample(name, &[labels, &[("bound", bound)]].concat(), value);

@@ -4,7 +4,8 @@ use dbdyno_analyse::{Ratio, StepFindings, Validity, VariantStep};
 
 use super::{has_blocks, runs, state};
 use crate::document::Table;
-use crate::number::{NOT_AVAILABLE, fixed, interval_text, rate, ratio, seconds_text};
+use crate::number::{NOT_AVAILABLE, fixed, interval_text, rate, ratio};
+use crate::views::headline_text;
 use crate::words::table_of;
 
 /// Columns of tables of several blocks.
@@ -33,9 +34,9 @@ pub(super) fn by_variant(step: &StepFindings) -> Table {
 fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<String> {
     let valid = variant.valid_runs().count();
     let mut row = vec![variant.variant.clone(), format!("{valid} of {}", variant.runs.len())];
-    row.push(bounded(variant.cut_off, headline(step, variant.rate)));
+    row.push(figure_text(step, variant.rate, variant.cut_off));
     if blocks {
-        row.extend([variant.rate_min, variant.rate_max].map(|figure| headline(step, figure)));
+        row.extend([variant.rate_min, variant.rate_max].map(|figure| figure_text(step, figure, false)));
     }
     row.push(ratio(variant.to_base.value(), 3));
     if blocks {
@@ -52,15 +53,8 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
     row
 }
 
-fn headline(step: &StepFindings, figure: Option<f64>) -> String {
-    match figure {
-        Some(seconds) if step.less_is_better => seconds_text(seconds),
-        figure => rate(figure),
-    }
-}
-
-fn bounded(is_bound: bool, figure: String) -> String {
-    if is_bound { format!("> {figure}") } else { figure }
+fn figure_text(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> String {
+    figure.map_or_else(|| NOT_AVAILABLE.to_owned(), |figure| headline_text(step, figure, cut_off))
 }
 
 /// Every run by itself; only when there is more than one block.
@@ -73,7 +67,7 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Table> {
     for (variant, run) in runs(step) {
         let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
         let mut row = vec![variant.variant.clone(), run.block.to_string(), state(&run.validity).to_owned()];
-        row.push(bounded(run.cut_off, headline(step, ran.then_some(run.rate))));
+        row.push(figure_text(step, ran.then_some(run.rate), run.cut_off));
         row.push(ratio(block_ratio(variant, run.block), 3));
         row.push(fixed(ran.then_some(run.window_seconds), 2));
         if step.target.is_some() {

@@ -10,7 +10,7 @@ use dbdyno_model::Colours;
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};
 use crate::notices::reasons_text;
-use crate::number::{fixed, milliseconds, percent, rate, ratio_text, seconds_text};
+use crate::number::{fixed, milliseconds, percent, rate, rate_or_seconds, ratio_text, seconds_text};
 use crate::words::{missed_text, pace_text, undecided_text, zero_rate_text};
 
 /// What is shown of a variant that has no valid run of a step, and why.
@@ -111,11 +111,8 @@ pub(super) fn headline_cell(step: &StepFindings, figure: f64, cut_off: bool) -> 
 
 /// A step's rate, or its seconds: `> 7200` of seconds that were cut off.
 pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> String {
-    match (step.less_is_better, cut_off) {
-        (false, _) => rate(Some(figure)),
-        (true, false) => seconds_text(figure),
-        (true, true) => format!("> {}", seconds_text(figure)),
-    }
+    let bound = if cut_off && step.less_is_better { "> " } else { "" };
+    format!("{bound}{}", rate_or_seconds(Some(figure), step.less_is_better))
 }
 
 /// In place of a ratio.

@@ -15,7 +15,7 @@ const COLUMNS: [&str; 9] =
 /// The ratios of one variant in the steps of one group.
 pub(super) struct Group<'a> {
     /// `2024`
-    pub(super) grouping: &'a str,
+    grouping: &'a str,
     /// Number of connections, where the steps ran with several.
     connections: Option<u32>,
     /// `point, part 1`
@@ -35,6 +35,17 @@ impl<'a> Group<'a> {
         let own = steps.iter().filter(|step| step.groups.get(grouping).is_some_and(|own| own == name));
         let members = own.map(|step| (*step, step.variant(variant).map(|found| &found.to_base)));
         Self { grouping, connections, name, variant, ratios: GroupRatios::of(variant, members) }
+    }
+
+    /// The groups of one table: those of a grouping, and of a number of connections.
+    pub(super) fn table(&self) -> (&'a str, Option<u32>) {
+        (self.grouping, self.connections)
+    }
+
+    /// `Groups of steps (2024), 16 connections`
+    pub(super) fn table_title(&self) -> String {
+        let connections = self.connections.map(|number| format!(", {}", numbered(number, "connection")));
+        format!("Groups of steps ({}){}", self.grouping, connections.unwrap_or_default())
     }
 
     pub(super) fn are_times(&self) -> bool {
@@ -106,14 +117,11 @@ pub(crate) fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str)
 
 /// One table for each grouping and number of connections.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    let same = |a: &Group<'_>, b: &Group<'_>| a.grouping == b.grouping && a.connections == b.connections;
-    groups(scope).chunk_by(same).map(|groups| table(groups, scope)).collect()
+    groups(scope).chunk_by(|a, b| a.table() == b.table()).map(|groups| table(groups, scope)).collect()
 }
 
 fn table(groups: &[Group<'_>], scope: Scope<'_>) -> Table {
     let (base, first) = (&scope.run.base, &groups[0]);
-    let connections =
-        first.connections.map_or_else(String::new, |number| format!(", {}", numbered(number, "connection")));
     let several = groups.iter().any(|group| group.variant != first.variant);
     let of = if several { "each variant" } else { first.variant };
     let rows: Vec<(&Group<'_>, Vec<Cell>)> =
@@ -122,13 +130,12 @@ fn table(groups: &[Group<'_>], scope: Scope<'_>) -> Table {
         true => " The geometric mean has its 95 % interval over the blocks.",
         false => "",
     };
-    let title = format!("Groups of steps ({}){connections}", first.grouping);
     let note = format!(
         "Ratios of {of} to {base}, over the steps of each group of the published reports. stddev \
          has n - 1 in its divisor.{interval}"
     );
     let heads = COLUMNS.map(|head| Column { is_words: head.ends_with(" step"), ..Column::new(head, "", "") });
-    let mut table = Table::new(&title, &note, ["group"], heads);
+    let mut table = Table::new(&first.table_title(), &note, ["group"], heads);
     for (group, cells) in rows {
         let label =
             if several { format!("{}: {}", group.variant, group.name) } else { group.name.to_owned() };

@@ -46,7 +46,7 @@ fn cells(latency: &Latency) -> impl Iterator<Item = Cell> {
 fn p99_ratio(found: &PercentileRatio) -> Cell {
     Cell {
         value: Some(found.ratio.value),
-        interval: found.ratio.inference.as_ref().map(|inference| inference.interval),
+        interval: found.ratio.interval(),
         verdict: found.verdict,
         ..Cell::toned(ratio(Some(found.ratio.value), 2), Tone::of(found.verdict))
     }

@@ -61,7 +61,7 @@ fn scope<'a>(run: &'a RunSummary, workload: &'a WorkloadFindings) -> Scope<'a> {
     Scope { run, failures: &[], warnings: &[], workload }
 }
 
-/// One table for each grouping: rows are the figures of each group.
+/// One table per grouping and number of connections: rows are the figures of each group.
 fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<Table> {
     let of_setup = |setup| {
         let mut all = groups::groups(scope(run, setup));
@@ -70,9 +70,9 @@ fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Ve
     };
     let by_setup: Vec<Vec<Group<'_>>> = setups.iter().map(of_setup).collect();
     let all = || by_setup.iter().flatten();
-    let table = |grouping: &str| {
-        let title = format!("Groups of steps ({grouping}): {variant} in each set-up");
-        let is_here = |group: &&Group<'_>| group.grouping == grouping;
+    let table = |first: &Group<'_>| {
+        let title = format!("{}: {variant} in each set-up", first.table_title());
+        let is_here = |group: &&Group<'_>| group.table() == first.table();
         let are_times = all().filter(is_here).any(Group::are_times);
         let what = if are_times { "Ratios of seconds" } else { "Relative rates" };
         let note = format!(
@@ -94,7 +94,8 @@ fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Ve
         }
         explained(table, &of_ratios(scope(run, &setups[0])))
     };
-    unique(all().map(|group| group.grouping)).into_iter().map(table).collect()
+    let known = unique(all().map(Group::table));
+    known.into_iter().filter_map(|known| all().find(|group| group.table() == known)).map(table).collect()
 }
 
 fn figure_cell(
@@ -149,6 +150,7 @@ mod tests {
         let text = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>().join(" | ");
         let groups =
             tables.iter().find(|table| table.title.starts_with("Groups")).expect("a table of groups");
+        assert_eq!(groups.title, "Groups of steps (2024): <b>&\" in each set-up");
         insta::assert_snapshot!(groups.rows.iter().map(text).collect::<Vec<_>>().join("\n"), @"
         writes: average | 1.50 | 0.75
         writes: median | 1.50 | 0.75
@@ -156,5 +158,21 @@ mod tests {
         writes: max | 2.00 | 1.00
         writes: stddev | 0.71 | 0.35
         ");
+    }
+
+    #[test]
+    fn each_number_of_connections_has_a_table_of_groups() {
+        let mut findings = fixture::with_sweep();
+        for step in &mut findings.workloads[0].steps {
+            step.groups = [("2024".to_owned(), "reads".to_owned())].into();
+        }
+        let workloads = ["small", "big"].map(|setup| {
+            let workload = findings.workloads[0].clone();
+            WorkloadFindings { name: format!("oltp@{setup}"), ..workload }
+        });
+        let numbers = unique(workloads[0].judged_steps().map(|step| step.connections)).len();
+        let found = side_by_side(&findings.run, &workloads);
+        let tables = found[0].1.iter().filter(|table| table.title.starts_with("Groups"));
+        assert_eq!((tables.count(), numbers > 1), (numbers, true));
     }
 }
