@@ -8,6 +8,7 @@ mod colours;
 mod control;
 mod effects;
 mod efficiency;
+mod errors;
 pub(crate) mod groups;
 mod hints;
 pub(crate) mod latency;
@@ -60,7 +61,7 @@ pub(crate) enum Part {
     Efficiency,
 }
 
-pub(crate) const VIEWS: [View; 13] = [
+pub(crate) const VIEWS: [View; 14] = [
     View { id: "throughput", part: Part::Rates, tables: throughput::tables },
     View { id: "ratios", part: Part::Rates, tables: ratios::tables },
     View { id: "by_machine", part: Part::Rates, tables: by_machine::tables },
@@ -71,6 +72,7 @@ pub(crate) const VIEWS: [View; 13] = [
     View { id: "sweeps", part: Part::Rates, tables: sweeps::tables },
     View { id: "before_after_writes", part: Part::Rates, tables: before_after_writes::tables },
     View { id: "targets", part: Part::Rates, tables: targets::tables },
+    View { id: "errors", part: Part::Rates, tables: errors::tables },
     View { id: "control", part: Part::Rates, tables: control::tables },
     View { id: "latency", part: Part::Latency, tables: latency::tables },
     View { id: "efficiency", part: Part::Efficiency, tables: efficiency::tables },

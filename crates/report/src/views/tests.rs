@@ -27,14 +27,17 @@ fn each_kind_of_table_is_there_only_where_there_is_something_of_it() {
         all.map(|table| table.title.split([':', '(']).next().unwrap_or_default().trim().to_owned())
             .collect::<Vec<_>>()
     };
-    assert_eq!(titles(&fixture::findings()), ["Throughput", "Relative throughput", "Background inserts"]);
+    assert_eq!(
+        titles(&fixture::findings()),
+        ["Throughput", "Relative throughput", "Background inserts", "Errors"]
+    );
     assert_eq!(titles(&fixture::with_groups())[2], "Groups of steps");
     assert_eq!(titles(&fixture::with_sweep())[2], "Connections");
     assert_eq!(titles(&fixture::with_aging())[2], "After ÷ before writes");
     let mut alone = fixture::sized(&["rollback"], 1, 5);
-    assert_eq!(titles(&alone), ["Throughput", "Background inserts"]);
+    assert_eq!(titles(&alone), ["Throughput", "Background inserts", "Errors"]);
     alone.workloads[0].steps.truncate(4);
-    assert_eq!(titles(&alone), ["Throughput"], "loads have no targets");
+    assert_eq!(titles(&alone), ["Throughput", "Errors"], "loads have no targets");
 }
 
 #[test]
