@@ -1,13 +1,15 @@
 //! Options that several workloads have, and checks of them.
 
-use std::ops::RangeInclusive;
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use dbdyno_model::PlanDuration;
 use dbdyno_plan::{Mistake, Values};
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
+
+use crate::plans::{LEAST_MS, STEP_TIME, WHOLE_SECONDS};
 
 /// How statements travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +56,8 @@ impl Verify {
 
 /// The first value that is not as the plan schema says: numbers in their ranges, lists that are not
 /// empty and hold nothing twice, times that are long enough. The schema has these rules from the
-/// option's own declaration, so no workload checks them again.
+/// option's own declaration, so no workload checks them again. Tables within lists and maps are not
+/// looked into.
 pub(crate) fn schema_problem<T: JsonSchema + Values>(options: &T) -> Option<Mistake> {
     let schema = schema_for!(T).to_value();
     let (key, message) = table_problem(&schema, &options.values(), "", &schema["$defs"])?;
@@ -94,15 +97,13 @@ fn schema_of<'a>(schema: &'a Value, value: &Value, tables: &'a Value) -> &'a Val
 fn value_problem(key: &str, schema: &Value, value: &Value) -> Option<String> {
     match value {
         Value::Number(number) => {
-            let value = number.as_f64()?;
-            Some(format!("{key} is {value}, but must be {}", wanted(schema, value)?))
+            let wanted = wanted(schema, number)?;
+            Some(format!("{key} is {}, but must be {wanted}", plain(number)))
         }
         // JSON has no number for infinity.
         Value::Null if schema["type"] == "number" => Some(format!("{key} must be a finite number")),
         Value::Array(list) => list_problem(key, schema, list),
-        Value::String(text) => {
-            time_problem(schema, text).map(|wanted| format!("{key} is {text}, but must be {wanted}"))
-        }
+        Value::String(text) => Some(format!("{key} is {text}, but must be {}", time_problem(schema, text)?)),
         _ => None,
     }
 }
@@ -111,48 +112,64 @@ fn list_problem(key: &str, schema: &Value, list: &[Value]) -> Option<String> {
     if list.is_empty() && schema["minItems"].as_u64().is_some_and(|least| least > 0) {
         return Some(format!("{key} is empty: name at least one"));
     }
-    let out_of_range = |value: &Value| Some((value.clone(), wanted(&schema["items"], value.as_f64()?)?));
+    let out_of_range = |value: &Value| match value {
+        Value::Number(number) => Some((plain(number), wanted(&schema["items"], number)?)),
+        _ => None,
+    };
     if let Some((value, wanted)) = list.iter().find_map(out_of_range) {
         return Some(format!("{key} holds {value}, but each must be {wanted}"));
     }
-    let twice = repeated(list).filter(|_| schema["uniqueItems"] == true)?;
+    let twice = if schema["uniqueItems"] == true { repeated(list)? } else { return None };
     let shown = twice.as_str().map_or_else(|| twice.to_string(), str::to_owned);
-    Some(format!("{key} holds {shown} twice: each gives steps of its own name"))
+    Some(format!("{key} holds {shown} twice"))
 }
 
 /// What a number must be that is outside its range; `None` for one that is inside.
-fn wanted(schema: &Value, number: f64) -> Option<String> {
-    let bound = |name: &str| schema[name].as_f64();
+fn wanted(schema: &Value, number: &Number) -> Option<String> {
+    let bound = |name: &str| schema[name].as_number();
     let (least, most) = (bound("minimum"), bound("maximum"));
     let (above, below) = (bound("exclusiveMinimum"), bound("exclusiveMaximum"));
-    let is_inside = least.is_none_or(|least| number >= least)
-        && most.is_none_or(|most| number <= most)
-        && above.is_none_or(|above| number > above)
-        && below.is_none_or(|below| number < below);
+    let is_inside = least.is_none_or(|least| order(number, least).is_ge())
+        && most.is_none_or(|most| order(number, most).is_le())
+        && above.is_none_or(|above| order(number, above).is_gt())
+        && below.is_none_or(|below| order(number, below).is_lt());
     if is_inside {
         return None;
     }
     if let (Some(least), Some(most)) = (least, most) {
-        return Some(format!("{least} to {most}"));
+        return Some(format!("{} to {}", plain(least), plain(most)));
     }
     let parts = [("at least", least), ("above", above), ("at most", most), ("below", below)];
-    let parts = parts.into_iter().filter_map(|(word, bound)| Some(format!("{word} {}", bound?)));
+    let parts = parts.into_iter().filter_map(|(word, bound)| Some(format!("{word} {}", plain(bound?))));
     Some(parts.collect::<Vec<_>>().join(" and "))
 }
 
-/// What a time must be: a step that is shorter than a second has too little to count, and records
-/// are cut at whole seconds, so a warm-up that ends between two would be counted in part.
-fn time_problem(schema: &Value, text: &str) -> Option<&'static str> {
-    let time: PlanDuration = serde_json::from_value(Value::from(text)).ok()?;
-    let is_short = schema["x-step-time"] == true && time.0 < Duration::from_secs(1);
-    let is_cut = schema["x-whole-seconds"] == true && time.0.subsec_nanos() != 0;
-    is_short.then_some("at least 1s").or(is_cut.then_some("whole seconds"))
+/// Whole numbers are compared as such: a float has too few digits for the greatest ids.
+fn order(one: &Number, other: &Number) -> Ordering {
+    match (one.as_u64(), other.as_u64()) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => one.as_f64().unwrap_or(f64::NAN).total_cmp(&other.as_f64().unwrap_or(f64::NAN)),
+    }
 }
 
-/// What to write when `value` is outside `range`.
-pub(crate) fn number_problem(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<String> {
-    (!range.contains(&value))
-        .then(|| format!("{key} is {value}, but must be {} to {}", range.start(), range.end()))
+/// `1` also for a 1.0.
+fn plain(number: &Number) -> String {
+    match number.as_f64() {
+        Some(value) if number.is_f64() => value.to_string(),
+        _ => number.to_string(),
+    }
+}
+
+/// What a time must be. A step that is shorter than a second has too little to count. Records are cut
+/// at whole seconds, so a warm-up that ends between two would be counted in part.
+fn time_problem(schema: &Value, text: &str) -> Option<String> {
+    let time: PlanDuration = serde_json::from_value(Value::from(text)).ok()?;
+    let of_step = (schema[STEP_TIME] == true).then_some(1_000);
+    let least = schema[LEAST_MS].as_u64().or(of_step).map(Duration::from_millis);
+    if let Some(least) = least.filter(|least| time.0 < *least) {
+        return Some(format!("at least {}", PlanDuration(least)));
+    }
+    (schema[WHOLE_SECONDS] == true && time.0.subsec_nanos() != 0).then(|| "whole seconds".to_owned())
 }
 
 /// The first of these that is so: its key, and what to write.

@@ -8,8 +8,12 @@ use serde_json::Value;
 
 use crate::{ALL, kind_of};
 
-/// An option's mark in its schema: it is the length of steps, which `--time` sets.
+/// An option's mark in its schema: it is the length of steps, which `--time` sets. It is at least 1 s.
 pub const STEP_TIME: &str = "x-step-time";
+/// The mark of a time that has a least length, in milliseconds.
+pub(crate) const LEAST_MS: &str = "x-least-ms";
+/// The mark of a time that must be whole seconds.
+pub(crate) const WHOLE_SECONDS: &str = "x-whole-seconds";
 /// The mark of an option that `dbdyno init` asks for.
 pub const ASKED: &str = "x-asked";
 /// The mark of an option that says how much data there is: fewer where the user gives little time.

@@ -19,7 +19,8 @@ pub struct GroupRatios<'a> {
 }
 
 impl<'a> GroupRatios<'a> {
-    /// Of steps with what is said of the variant there; `None` where it did not run.
+    /// From the group's steps, each with the comparison of the variant there, which is `None` where
+    /// the variant did not run.
     pub fn of(
         variant: &str,
         members: impl IntoIterator<Item = (&'a StepFindings, Option<&'a StepComparison>)>,
@@ -35,7 +36,8 @@ impl<'a> GroupRatios<'a> {
         found
     }
 
-    /// Those that are no bounds, of times turned round: above 1 is faster in each.
+    /// The ratios without bounds, each as one of rates: a ratio of times is turned round, so that
+    /// above 1 is faster in every step.
     pub(crate) fn into_speeds(self) -> Self {
         let speed = |(step, ratio): OfStep<'a>| match step.less_is_better {
             true => (step, turned(ratio)),
@@ -64,13 +66,13 @@ impl<'a> GroupRatios<'a> {
         blocks.filter_map(|(block, _)| in_block(*block)).collect()
     }
 
-    /// Of the geometric mean, 95 %; `None` for one block, for bounds, and where not all steps have
-    /// the same blocks.
+    /// The 95 % interval of the geometric mean; `None` for one block, for bounds, and where not all
+    /// steps have the same blocks.
     pub fn interval(&self) -> Option<Interval> {
         interval_of_steps(&self.ratios().collect::<Vec<_>>())
     }
 
-    /// Of the means over all steps.
+    /// The bound that the means over all steps are, where a ratio is one.
     pub fn bound(&self) -> Option<Bound> {
         Bound::of_all(self.ratios().filter_map(|ratio| ratio.bound))
     }
@@ -83,7 +85,7 @@ impl<'a> GroupRatios<'a> {
     }
 }
 
-/// Base ÷ variant.
+/// The ratio of base to variant.
 fn turned(ratio: Ratio) -> Ratio {
     let blocks = ratio.blocks.into_iter().map(|(block, ratio)| (block, 1.0 / ratio));
     Ratio { value: 1.0 / ratio.value, blocks: blocks.collect(), bound: None, inference: None }

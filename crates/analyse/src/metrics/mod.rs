@@ -90,7 +90,7 @@ pub trait Figures {
 macro_rules! group {
     (
         $(#[$about:meta])*
-        $group:ident: |$from:ident: $readings:ty| {
+        $group:ident: |$from:ident: $source:ty| {
             $($id:ident: $name:literal, $unit:literal, $decimals:literal, $better:ident, $formula:expr,
                 $($option:ident = $value:expr,)* $meaning:literal;)*
         }
@@ -116,11 +116,11 @@ macro_rules! group {
             }),*];
 
             /// By the formulas; other fields have their defaults.
-            fn of($from: &$readings) -> Self {
+            fn of($from: &$source) -> Self {
                 Self { $($id: Self::$id($from),)* $($field: <$type>::default(),)* }
             }
 
-            $(fn $id($from: &$readings) -> Option<f64> {
+            $(fn $id($from: &$source) -> Option<f64> {
                 $formula
             })*
         }

@@ -63,6 +63,11 @@ impl StepFindings {
         Some(parts.join("."))
     }
 
+    /// The step's number of connections, where its test ran with several (`point-query.c16`).
+    pub fn sweep_connections(&self) -> Option<u32> {
+        self.test_of_sweep().map(|_| self.connections)
+    }
+
     /// Whether the ratio of this variant, as it is held `against` a base, is counted among those of
     /// other steps: one that leaves out rates of zero would make the mean better than the variant,
     /// and one of rates that the plan gives is none.

@@ -143,7 +143,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// 95 %; `None` as for what the blocks say beyond the value.
+    /// The 95 % interval of the value; `None` where there is no `inference`.
     pub fn interval(&self) -> Option<Interval> {
         Some(self.inference.as_ref()?.interval)
     }

@@ -192,7 +192,7 @@ pub(crate) fn read_write_step() -> StepRecord {
     completed(read_write_spec(), intervals, (0, 2_500_000), BTreeMap::new())
 }
 
-/// The same with these counters.
+/// [`read_write_step`] with these counters.
 pub(crate) fn with_counters(counters: &Counters) -> StepRecord {
     StepRecord { counters: counters.clone(), ..read_write_step() }
 }
@@ -204,7 +204,7 @@ pub(crate) fn in_window(mut step: StepRecord, (from_us, to_us): (u64, u64)) -> S
     step
 }
 
-/// Of a step on a server that this host of four CPUs runs.
+/// The summary of a step whose server runs on this host, which has four CPUs.
 pub(crate) fn summary(step: &StepRecord) -> WindowSummary<'_> {
     WindowSummary::of(step, Hosting::Process, 4)
 }

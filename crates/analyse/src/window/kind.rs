@@ -161,7 +161,7 @@ pub(crate) struct Tally {
     pub(crate) dropped: u64,
     pub(crate) errors: ErrorCounts,
     pub(crate) service_max_us: u64,
-    /// Prorated, as are the two counts.
+    /// Sum of service times, prorated like `operations`.
     pub(crate) service_sum_us: f64,
     /// As the record has it, prorated.
     pub(crate) cycle_sum_us: f64,

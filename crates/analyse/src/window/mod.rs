@@ -122,7 +122,8 @@ impl<'a> WindowSummary<'a> {
         self.kinds.iter().find(|kind| kind.spec.kind == name)
     }
 
-    /// The kind that the step's figure counts.
+    /// The kind that the step's figure counts. Every record that dbdyno writes describes it; without
+    /// it a step has no rate.
     pub(crate) fn headline(&self) -> Option<&KindSummary<'a>> {
         self.kind(&self.spec.headline.kind)
     }
@@ -218,7 +219,8 @@ impl<'a> WindowSummary<'a> {
     }
 }
 
-/// Each connection has its share of the operations, or of the rows to load. One whose answers came
+/// The second in which the first client was done. Each connection has its share of the operations,
+/// or of the rows to load. One whose answers came
 /// later than the others' goes on alone, and seconds of one connection of many are no stalls of the
 /// server. A client that is stuck is at work: its last answer is yet to come. Of more than 64
 /// connections some are one client in the record, which ends with the last of them.
@@ -291,7 +293,7 @@ mod tests {
     const SECOND: u64 = 1_000_000;
     const ROWS: u64 = 1_000_000;
 
-    /// Rows a second that this many connections are said to scan in a window, each scan of so many
+    /// Rows per second that this many connections are said to scan in a window, each scan of so many
     /// microseconds.
     fn rows_per_second(connections: usize, scan_us: u64, window: (u64, u64)) -> f64 {
         rate(&scan_step(&vec![(scan_us, ROWS); connections], window), "scan")

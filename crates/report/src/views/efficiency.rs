@@ -16,7 +16,7 @@ const SHOWN: [(&str, &[&str]); 3] = [
     ("cost", &["server_cpu_us", "client_cpu_us", "fsyncs_per_commit", "write_amplification"]),
 ];
 
-/// What scans read a second; of tables in memory it is nothing, and is not shown.
+/// What scans read per second; of tables in memory it is nothing, and is not shown.
 const READS: &str = "rmbps";
 
 /// Tables of metrics that any step has.

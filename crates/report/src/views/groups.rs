@@ -1,5 +1,5 @@
-//! Ratios summed up over groups of steps, as published tables of microbenchmarks do: a row a group, a
-//! column a figure.
+//! Ratios summed up over groups of steps, as published tables of microbenchmarks do: one row per group,
+//! one column per figure.
 
 use dbdyno_analyse::{GroupRatios, Ratio, StepFindings, numbered, unique};
 
@@ -37,8 +37,8 @@ impl<'a> Group<'a> {
         Self { grouping, connections, name, variant, ratios: GroupRatios::of(variant, members) }
     }
 
-    /// The groups of one table: those of a grouping, and of a number of connections.
-    pub(super) fn table(&self) -> (&'a str, Option<u32>) {
+    /// The table in which the group stands: its grouping and number of connections.
+    pub(super) fn table_key(&self) -> (&'a str, Option<u32>) {
         (self.grouping, self.connections)
     }
 
@@ -75,8 +75,8 @@ pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
     let mut found = Vec::new();
     for table @ (grouping, connections) in tables_of(scope) {
         let is_member = |step: &&StepFindings| {
-            let is_rung = |rung| connections.is_none() || Some(rung) == connections;
-            step.groups.contains_key(grouping) && rung(step).is_none_or(is_rung)
+            let is_here = |own| connections.is_none() || Some(own) == connections;
+            step.groups.contains_key(grouping) && step.sweep_connections().is_none_or(is_here)
         };
         let members: Vec<&StepFindings> = scope.steps().filter(is_member).collect();
         let mut names = unique(members.iter().filter_map(|step| step.groups.get(grouping)));
@@ -94,17 +94,12 @@ pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
 fn tables_of(scope: Scope<'_>) -> Vec<(&str, Option<u32>)> {
     let mut groupings = unique(scope.steps().flat_map(|step| step.groups.keys()));
     groupings.sort();
-    let rungs = match unique(scope.steps().filter_map(rung)) {
-        rungs if rungs.is_empty() => vec![None],
-        rungs => rungs.into_iter().map(Some).collect(),
+    let numbers = match unique(scope.steps().filter_map(StepFindings::sweep_connections)) {
+        numbers if numbers.is_empty() => vec![None],
+        numbers => numbers.into_iter().map(Some).collect(),
     };
-    let of_grouping = |grouping| rungs.iter().map(move |connections| (grouping, *connections));
+    let of_grouping = |grouping| numbers.iter().map(move |connections| (grouping, *connections));
     groupings.into_iter().map(String::as_str).flat_map(of_grouping).collect()
-}
-
-/// The number of connections, where the step's test ran with several (`point-query.c16`).
-fn rung(step: &StepFindings) -> Option<u32> {
-    step.test_of_sweep().map(|_| step.connections)
 }
 
 /// Groups that have parts, in the order of published tables: point, range, writes. Others stay as
@@ -117,7 +112,7 @@ pub(crate) fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str)
 
 /// One table for each grouping and number of connections.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    groups(scope).chunk_by(|a, b| a.table() == b.table()).map(|groups| table(groups, scope)).collect()
+    groups(scope).chunk_by(|a, b| a.table_key() == b.table_key()).map(|groups| table(groups, scope)).collect()
 }
 
 fn table(groups: &[Group<'_>], scope: Scope<'_>) -> Table {

@@ -8,13 +8,13 @@ use crate::document::{Cell, Table, Tone};
 use crate::number::{count, ratio};
 use crate::words::table;
 
-/// None where nothing was timed.
+/// There is no table where nothing was timed.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let table = of_steps(&scope.steps().collect::<Vec<_>>());
     if table.rows.is_empty() { Vec::new() } else { vec![table] }
 }
 
-/// Of the steps that a reader asks for.
+/// The same table for the steps that a reader asks for.
 pub(crate) fn of_steps(steps: &[&StepFindings]) -> Table {
     let has_ratios =
         steps.iter().flat_map(|step| &step.variants).any(|variant| variant.to_base.p99.is_some());

@@ -72,7 +72,7 @@ fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Ve
     let all = || by_setup.iter().flatten();
     let table = |first: &Group<'_>| {
         let title = format!("{}: {variant} in each set-up", first.table_title());
-        let is_here = |group: &&Group<'_>| group.table() == first.table();
+        let is_here = |group: &&Group<'_>| group.table_key() == first.table_key();
         let are_times = all().filter(is_here).any(Group::are_times);
         let what = if are_times { "Ratios of seconds" } else { "Relative rates" };
         let note = format!(
@@ -94,8 +94,8 @@ fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Ve
         }
         explained(table, &of_ratios(scope(run, &setups[0])))
     };
-    let known = unique(all().map(Group::table));
-    known.into_iter().filter_map(|known| all().find(|group| group.table() == known)).map(table).collect()
+    let known = unique(all().map(Group::table_key));
+    known.into_iter().filter_map(|known| all().find(|group| group.table_key() == known)).map(table).collect()
 }
 
 fn figure_cell(

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
@@ -70,6 +69,7 @@ with_defaults! {
         /// A query that takes longer is ended on the server, and counts as longer than this.
         /// Without a limit when left out.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-least-ms" = 1))]
         pub time_limit: Option<PlanDuration> = None,
         pub q15: Q15 = Q15::View,
         /// Orders in which to join the tables of a query, each a step of its own after the
@@ -194,10 +194,8 @@ impl WorkloadOptions for Dbt3 {
 }
 
 fn words_problem(options: &Dbt3) -> Option<Mistake> {
-    let is_short = options.time_limit.is_some_and(|limit| limit.0 < Duration::from_millis(1));
     let one_cold = "only the first of several repetitions would be cold: set repetitions = 1 and, for so many cold ones, blocks";
     first_problem([
-        (is_short, "time_limit", "time_limit must be at least 1ms"),
         // Only the first execution after a start is cold.
         (options.cold.is_any() && options.repetitions > 1, "repetitions", one_cold),
     ])

@@ -54,6 +54,7 @@ with_defaults! {
         #[schemars(extend("x-step-time" = true))]
         pub write_time: PlanDuration = PlanDuration::from_secs(900),
         /// Length of scan.warmpre and scan.warm, which fill caches.
+        #[schemars(extend("x-least-ms" = 1_000))]
         pub warm_scan_time: PlanDuration = PlanDuration::from_secs(60),
         /// Load before the clock of a step counts, in whole seconds.
         #[schemars(extend("x-whole-seconds" = true))]

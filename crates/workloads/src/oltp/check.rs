@@ -1,12 +1,13 @@
-//! What a plan asks of the options: checks of their ranges and of what goes together, needs, steps,
-//! a forecast.
+//! What a plan asks of the options: checks of what goes together, needs, steps, a forecast.
+
+use std::ops::RangeInclusive;
 
 use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOptions, data_problem};
 
 use crate::oltp::list::ROW_BYTES;
 use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
-use crate::options::{Protocol, first_problem, number_problem, schema_problem, table_options_problem};
+use crate::options::{Protocol, first_problem, schema_problem, table_options_problem};
 use crate::settle::both_problem;
 use crate::step::{StepOptions, forecast, outlines};
 
@@ -130,6 +131,12 @@ fn table_number_problem(oltp: &Oltp) -> Option<Mistake> {
         let help = if most == MOST_ID && value > most { WIDER } else { "" };
         Some((key, message + help))
     })
+}
+
+/// What to write when `value` is outside `range`.
+fn number_problem(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<String> {
+    (!range.contains(&value))
+        .then(|| format!("{key} is {value}, but must be {} to {}", range.start(), range.end()))
 }
 
 const WIDER: &str = "; with id = \"bigint\" it may be greater";

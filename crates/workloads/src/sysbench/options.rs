@@ -225,7 +225,7 @@ impl WorkloadOptions for Sysbench {
     }
 }
 
-/// The first number out of its range, or that does not go with another.
+/// The first value out of its range, or that does not go with another.
 pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
     schema_problem(options).or_else(|| check::rates_problem(&options.shared()))
 }

@@ -116,7 +116,7 @@ fn mistakes_in_the_options_are_named_where_they_are() {
         desk.refusal(&desk.dbdyno(&["plan", "p.toml"]))
     };
     insta::assert_snapshot!(refused("connections = []"), @"exit 2: error: p.toml:18:15: connections is empty: name at least one");
-    insta::assert_snapshot!(refused("connections = [1, 16, 16]"), @"exit 2: error: p.toml:18:15: connections holds 16 twice: each gives steps of its own name");
+    insta::assert_snapshot!(refused("connections = [1, 16, 16]"), @"exit 2: error: p.toml:18:15: connections holds 16 twice");
     insta::assert_snapshot!(refused("rates = [100]"), @r#"exit 2: error: p.toml:18:9: rates are for pace = "constant" and pace = "poisson"; a closed loop has none"#);
     insta::assert_snapshot!(refused("pace = \"constant\""), @r#"exit 2: error: p.toml:13:1: pace = "constant" needs rates: name at least one number of operations per second, e.g. rates = [1000, 5000]"#);
     insta::assert_snapshot!(refused("pace = \"poisson\"\nrates = [10]\nthink_time = \"1s\""), @r#"exit 2: error: p.toml:20:14: think_time is for pace = "closed"; a rate does not wait for answers"#);

@@ -126,9 +126,10 @@ fn numbers_outside_their_range_are_refused_where_they_stand() {
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { load = 0 }"), @"plan.toml:10:28: rows_per_commit.load is 0, but must be 1 to 100000");
     insta::assert_snapshot!(broken("clients = 2", "rates = []"), @"plan.toml:10:9: rates is empty: name at least one");
     insta::assert_snapshot!(broken("clients = 2", "rates = [100, 0]"), @"plan.toml:10:9: rates holds 0, but each must be at least 1");
-    insta::assert_snapshot!(broken("clients = 2", "rates = [100, 500, 100]"), @"plan.toml:10:9: rates holds 100 twice: each gives steps of its own name");
+    insta::assert_snapshot!(broken("clients = 2", "rates = [100, 500, 100]"), @"plan.toml:10:9: rates holds 100 twice");
     insta::assert_snapshot!(broken("clients = 2", "data_length_min = 30"), @"plan.toml:10:19: data_length_min is 30, which is more than data_length_max (20)");
     insta::assert_snapshot!(broken("clients = 2", "read_write_time = \"900ms\""), @"plan.toml:10:19: read_write_time is 900ms, but must be at least 1s");
+    insta::assert_snapshot!(broken("clients = 2", "first_id = 4611686018427387905"), @"plan.toml:10:12: first_id is 4611686018427387905, but must be 1 to 4611686018427387904");
     insta::assert_snapshot!(broken("clients = 2", "time_cap = 0.5"), @"plan.toml:10:12: time_cap is 0.5, but must be at least 1");
     insta::assert_snapshot!(broken("clients = 2", "time_cap = nan"), @"plan.toml:10:12: time_cap must be a finite number");
     insta::assert_snapshot!(broken("clients = 2", "sla_share = 95"), @"plan.toml:10:13: sla_share is 95, but must be above 0 and at most 1");
@@ -275,6 +276,7 @@ fn options_of_oltp_tables_that_contradict_each_other_are_named() {
     insta::assert_snapshot!(oltp(sqlite, "first_id = 2_147_480_000"), @r#"plan.toml:6:12: first_id and table_size make 2147489999 the last id, but it must be at most 2147483647; with id = "bigint" it may be greater"#);
     insta::assert_snapshot!(oltp(sqlite, "first_id = 3_000_000_000"), @r#"plan.toml:6:12: first_id is 3000000000, but must be 1 to 2147483647; with id = "bigint" it may be greater"#);
     insta::assert_snapshot!(oltp(sqlite, "id = \"bigint\"\nfirst_id = 0"), @"plan.toml:7:12: first_id is 0, but must be 1 to 1000000000000");
+    insta::assert_snapshot!(microbenchmarks(sqlite, "warm_scan_time = \"500ms\""), @"plan.toml:6:18: warm_scan_time is 500ms, but must be at least 1s");
     insta::assert_snapshot!(microbenchmarks(sqlite, "first_id = 3_000_000_000"), @r#"plan.toml:6:12: first_id is 3000000000, but must be 1 to 2147483647; with id = "bigint" it may be greater"#);
     insta::assert_snapshot!(microbenchmarks(sqlite, "data = \"restore-each-step\"\ndelete_refill = true"), @r#"plan.toml:7:17: delete_refill is for tables that go on; with data = "restore-each-step" each step begins on full ones: leave it out"#);
     insta::assert_snapshot!(microbenchmarks(sqlite, "load_method = \"copy\""), @"plan.toml:6:15: `copy` is not a value of this key; it takes insert, stream");
