@@ -69,16 +69,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
         groups: spec.groups.clone(),
         is_warm_up: spec.is_warm_up,
         target: spec.target.as_ref().map(|target| (target.rows_per_second, target.share)),
-        variants: runs
-            .iter()
-            .map(|VariantRuns { variant, executions, runs, latency }| {
-                let found = variant_step(&variant.name, runs, spec);
-                let steps = executions.iter().map(|(cell, step)| (cell.id.block, *step));
-                let query_plans = plans_of(steps.clone());
-                let executed_plans = executed_plans(steps);
-                VariantStep { query_plans, executed_plans, latency: latency.clone(), ..found }
-            })
-            .collect(),
+        variants: runs.into_iter().map(|of_variant| variant_step(of_variant, spec)).collect(),
         effects: Vec::new(),
     }
 }
@@ -153,26 +144,31 @@ fn runs_of<'a>(run: &Run, cells: &[&'a CellRecord], variant: &'a VariantInfo, na
     VariantRuns { variant, executions, runs: runs.into_iter().map(|(run, _)| run).collect(), latency }
 }
 
-fn variant_step(variant: &str, runs: &[StepRun], spec: &StepSpec) -> VariantStep {
-    let rates: Vec<f64> = valid(runs).map(|run| run.rate).collect();
+fn variant_step(of_variant: VariantRuns<'_>, spec: &StepSpec) -> VariantStep {
+    let VariantRuns { variant, executions, runs, latency } = of_variant;
+    let steps = executions.iter().map(|(cell, step)| (cell.id.block, *step));
+    let rates: Vec<f64> = valid(&runs).map(|run| run.rate).collect();
     let target = spec.target.as_ref();
     let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
-        valid(runs).filter_map(|run| Some(run.kind(&target.kind)?.rows_per_second)).collect()
+        valid(&runs).filter_map(|run| Some(run.kind(&target.kind)?.rows_per_second)).collect()
     });
-    let judged = || valid(runs).filter_map(|run| Some((run.block, run.judged_background_rate?)));
+    let judged = || valid(&runs).filter_map(|run| Some((run.block, run.judged_background_rate?)));
     let is_missed =
         |rate: f64| target.is_some_and(|target| !keeps_target(rate, target.rows_per_second, target.share));
     VariantStep {
-        variant: variant.to_owned(),
+        variant: variant.name.clone(),
         rate: median(&rates),
-        cut_off: is_cut_off(runs),
+        latency,
+        query_plans: plans_of(steps.clone()),
+        executed_plans: executed_plans(steps),
+        cut_off: is_cut_off(&runs),
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
         drift: trend(&rates).filter(|_| !spec.is_warm_up),
         background_rate: median(&background),
         judged_background_rate: median(&judged().map(|(_, rate)| rate).collect::<Vec<_>>()),
         target_missed_blocks: judged().filter(|(_, rate)| is_missed(*rate)).map(|(block, _)| block).collect(),
-        runs: runs.to_vec(),
+        runs,
         ..VariantStep::default()
     }
 }

@@ -5,11 +5,10 @@ use dbdyno_record::{StatementClass, StepEvent, Unit};
 
 use super::fsyncs::{self, Binlog};
 use super::{group, reads};
-use crate::window::counters::{Change, STATUS, change};
+use crate::window::counters::{Change, STATUS};
 use crate::window::foreign_cpu::{self, CpuShares};
 use crate::window::load_threads::{self, Busiest};
-use crate::window::{Hosting, Span, WindowSummary};
-use crate::window::{client_hosts, polling};
+use crate::window::{Hosting, Span, WindowSummary, client_hosts, polling};
 
 /// New threads for each connection that was opened again, from which on the switches of those that
 /// ended are missed.
@@ -210,10 +209,10 @@ fn write_amplification(step: &WindowSummary<'_>) -> Option<f64> {
 /// proportion of its tick-based user and kernel times. The clock knows no split, and the ticks (10
 /// ms each) do not add up to the clock.
 pub(crate) fn process(step: &WindowSummary<'_>, source: &str, span: Span) -> Cpu {
-    let change = |key: &str| change(step.counters, source, &[key], span);
-    let total_us = change("cpu_us").and_then(|change| step.per_headline_unit(change));
-    let user = change("cpu_user_us").map(|change| change.value);
-    let kernel = change("cpu_kernel_us").map(|change| change.value);
+    let used = |key: &str| step.change_over(source, &[key], span);
+    let total_us = used("cpu_us").and_then(|used| step.per_headline_unit(used));
+    let user = used("cpu_user_us").map(|used| used.value);
+    let kernel = used("cpu_kernel_us").map(|used| used.value);
     let Some(((total, user), kernel)) = total_us.zip(user).zip(kernel) else {
         return Cpu { total_us, ..Cpu::default() };
     };

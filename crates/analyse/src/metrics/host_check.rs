@@ -3,7 +3,7 @@
 
 use super::cost::{Cpu, process};
 use super::group;
-use crate::window::counters::{HOST_BUSY, change};
+use crate::window::counters::HOST_BUSY;
 use crate::window::foreign_cpu::bound_share;
 use crate::window::{Hosting, WindowSummary};
 
@@ -64,7 +64,7 @@ pub(crate) fn host_check(step: &WindowSummary<'_>) -> Option<HostCheck> {
     // Processes are sampled seldom, so all is over the time between two of their samples.
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
-    let per_unit = |source, keys: &[&str]| step.per_headline_unit(change(step.counters, source, keys, over)?);
+    let per_unit = |source, keys: &[&str]| step.per_headline_unit(step.change_over(source, keys, over)?);
     let server = match step.hosting {
         Hosting::Process => process(step, "server", over),
         // Of a server out of sight: if it is on this host, it is one of the others.
@@ -74,7 +74,7 @@ pub(crate) fn host_check(step: &WindowSummary<'_>) -> Option<HostCheck> {
     };
     // Without it the other processes are not known either.
     server.total_us?;
-    let busy = change(step.counters, "host", &HOST_BUSY, over)?;
+    let busy = step.change_over("host", &HOST_BUSY, over)?;
     let counted = Counted {
         host_us: step.per_headline_unit(busy).filter(|us| *us > 0.0)?,
         server,

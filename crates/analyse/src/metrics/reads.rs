@@ -6,7 +6,7 @@
 //! device and when, so writes are not distinguished.
 
 use crate::window::WindowSummary;
-use crate::window::counters::{Change, KIB, change};
+use crate::window::counters::{Change, KIB};
 
 /// What the server's processes had fetched from storage, for one unit of the headline; of an
 /// embedded database dbdyno's own process. `None` where the kernel does not report.
@@ -19,7 +19,7 @@ pub(crate) fn server_read_kib(step: &WindowSummary<'_>) -> Option<f64> {
 pub(crate) fn others_share(step: &WindowSummary<'_>) -> Option<f64> {
     let server = of_server(step)?;
     // A server of many processes may be sampled less often than the device.
-    let device = change(step.counters, "disk", &["read_bytes"], server.between)?.per_second();
+    let device = step.change_over("disk", &["read_bytes"], server.between)?.per_second();
     (device > 0.0).then(|| (device - server.per_second()) / device)
 }
 

@@ -1,9 +1,7 @@
 //! CPU time that programs other than server and client took on the CPUs that these may use.
 
-use crate::window::Span;
-use crate::window::client_hosts;
-use crate::window::counters::{Counters, HOST_BUSY, change};
-use crate::window::{Hosting, WindowSummary};
+use crate::window::counters::{Counters, HOST_BUSY};
+use crate::window::{Hosting, Span, WindowSummary, client_hosts};
 
 /// Share of the host's CPU below which an unexplained rest is not reported: what published tables
 /// do not colour either. Above it, a figure of the whole host (`cpups`, `cpupq`) may differ between
@@ -40,7 +38,7 @@ impl CpuShares {
 pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
-    let value = |source, keys: &[&str]| Some(change(step.counters, source, keys, over)?.value);
+    let value = |source, keys: &[&str]| Some(step.change_over(source, keys, over)?.value);
     let server_us = match step.hosting {
         Hosting::Process => value("server", &["cpu_us"])?,
         Hosting::Embedded | Hosting::Nothing => 0.0,
@@ -56,7 +54,7 @@ pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     };
     let foreign_us = match has_all_cpus(step.counters) {
         true => host.foreign_us(own_us),
-        false => host.foreign_us_on(ours(step.counters, over)?, own_us),
+        false => host.foreign_us_on(ours(step, over)?, own_us),
     };
     let capacity_us = f64::from(fewest_cpus(step)) * 1e6 * over.seconds();
     Some(CpuShares { foreign_us, own_us, capacity_us })
@@ -85,8 +83,8 @@ fn fewest_cpus(step: &WindowSummary<'_>) -> u32 {
 }
 
 /// What ran on the CPUs of server and client: programs, and interrupts.
-fn ours(counters: &Counters, over: Span) -> Option<[f64; 2]> {
-    let value = |key| Some(change(counters, "host", &[key], over)?.value);
+fn ours(step: &WindowSummary<'_>, over: Span) -> Option<[f64; 2]> {
+    let value = |key| Some(step.change_over("host", &[key], over)?.value);
     Some([value("our_cpus_programs_us")?, value("our_cpus_interrupts_us")?])
 }
 

@@ -3,9 +3,8 @@
 //! A load thread serves its connections one after the other. While it is on a CPU, or would be if
 //! one were free, an answer that arrives waits for it and not for the server.
 
-use crate::window::Span;
-use crate::window::counters::{Counters, change};
-use crate::window::{Hosting, WindowSummary};
+use crate::window::counters::Counters;
+use crate::window::{Hosting, Span, WindowSummary};
 
 /// The busiest load thread over the common window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +45,7 @@ fn of_threads(step: &WindowSummary<'_>) -> Vec<Busiest> {
         // with.
         let seen_us = last_change_us(step.counters, &cpu)?;
         let window = Span { to_us: step.window.to_us.min(seen_us), ..step.window };
-        let share = |key: &str| Some(change(step.counters, "load", &[key], window)?.per_second() / 1e6);
+        let share = |key: &str| Some(step.change_over("load", &[key], window)?.per_second() / 1e6);
         // A thread that spins is always on its CPU. Polls that found nothing are no work.
         let polled = share(&format!("{thread}.polled_us")).unwrap_or(0.0);
         let on_cpu = (share(&cpu)? - polled).max(0.0);

@@ -181,7 +181,12 @@ impl<'a> WindowSummary<'a> {
     }
 
     pub(crate) fn change(&self, source: &str, keys: &[&str]) -> Option<Change> {
-        change(self.counters, source, keys, self.window)
+        self.change_over(source, keys, self.window)
+    }
+
+    /// The increase of a sum of counters between the samples nearest to the ends of `span`.
+    pub(crate) fn change_over(&self, source: &str, keys: &[&str], span: Span) -> Option<Change> {
+        change(self.counters, source, keys, span)
     }
 
     /// The increase of a sum of counters, per second between its samples.

@@ -1,14 +1,13 @@
 //! CPU time that a client that spins spent on asking for answers when there were none: it is no
 //! work, and kept apart from it.
 
-use crate::window::Span;
-use crate::window::WindowSummary;
-use crate::window::counters::{Change, HOST_BUSY, change};
+use crate::window::counters::{Change, HOST_BUSY};
+use crate::window::{Span, WindowSummary};
 
 /// What the load threads polled in vain between the samples nearest to `span`. `None` of a client
 /// that sleeps.
 pub(crate) fn polled(step: &WindowSummary<'_>, span: Span) -> Option<Change> {
-    change(step.counters, "load", &["polled_us"], span)
+    step.change_over("load", &["polled_us"], span)
 }
 
 /// CPU time of the client, or of the host, without what was polled in vain meanwhile.
