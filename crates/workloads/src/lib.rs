@@ -1,9 +1,11 @@
-//! What to ask: the workloads. One more workload is one new folder and one line in [`ALL`].
+//! What to ask: the workloads. One more workload is one new folder, its `mod` line and one line in
+//! [`ALL`].
 
 mod any_lane;
 mod cards;
 mod checks;
 mod cleanup;
+mod concurrency;
 mod connection;
 mod deviations;
 mod digits;

@@ -1,10 +1,40 @@
-//! What the descriptions of steps have in common.
+//! What the descriptions of steps have in common, and how connections are recorded.
 
 use std::time::Duration;
 
 use dbdyno_loadgen::Pace;
 use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
+
+use crate::Philox;
+
+/// More clients than this make records long and say nothing more.
+const MOST_CLIENTS: u32 = 64;
+const LEAST_CLIENTS: u32 = 16;
+
+/// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves
+/// the others as they are.
+pub(crate) fn stream(name: &str, seed: u64) -> Philox {
+    Philox::new(seed, fnv1a(name.as_bytes()))
+}
+
+/// The hash of Fowler, Noll and Vo, variant 1a, 32 bits.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Clients that `connections` are recorded as: one each up to 64, then groups of the same size
+/// where there is one. The connections of a schedule are one client.
+pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
+    if rate.is_some() {
+        return 1;
+    }
+    if connections <= MOST_CLIENTS {
+        return connections;
+    }
+    let divides = |count: &u32| connections.is_multiple_of(*count);
+    (LEAST_CLIENTS..=MOST_CLIENTS).rev().find(divides).unwrap_or(connections)
+}
 
 /// A step of one kind of operation, which the step's figure counts. `is_timed`: it ends with its
 /// time, not with its operations, which all count.
@@ -61,4 +91,16 @@ pub(crate) fn add_run(
     };
     map.insert("warmup_seconds".to_owned(), json!(warmup.as_secs_f64()));
     map.extend(rate.map(|rate| ("rate_per_second".to_owned(), json!(rate))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_draws_of_a_step_depend_on_its_name_and_the_seed() {
+        assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968, "the authors' vector");
+        assert_ne!(stream("a.c1", 1), stream("a.c2", 1));
+        assert_ne!(stream("a.c1", 1), stream("a.c1", 2));
+    }
 }

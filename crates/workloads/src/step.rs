@@ -9,6 +9,7 @@ use dbdyno_plan::{Forecast, Rest, Size, StepEstimate, StepOutline, WorkloadOptio
 use crate::Context;
 use crate::options::Verify;
 use crate::settle::{Settle, SettleAfter};
+use crate::workload::capped;
 
 /// A step of a workload: what a plan says of it, and what only the workload knows.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +51,42 @@ pub trait StepOptions: WorkloadOptions {
     /// rows there are; `None` where a forecast counts no such time.
     fn checks(&self) -> Option<(Verify, &'static str, u64)> {
         None
+    }
+}
+
+/// How long a measured step is: a time, or so many operations of all its connections together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunLength {
+    pub(crate) warmup: Duration,
+    /// Without the warm-up.
+    pub(crate) time: Duration,
+    /// The step is cut off after so many times its length.
+    pub(crate) time_cap: f64,
+    /// In place of a time.
+    pub(crate) operations: Option<u64>,
+}
+
+/// The row of `figures.toml` on one operation of any kind.
+pub(crate) const OPERATION: &str = "operation";
+
+impl RunLength {
+    /// A step of a sweep: `STEM.c16`, with a rate `STEM.c16.r5000`.
+    pub(crate) fn outline(
+        self,
+        stem: &str,
+        (connections, rate): (u32, Option<u32>),
+        detail: &str,
+    ) -> StepOutline {
+        let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
+        let name = format!("{stem}.c{connections}{rate}");
+        let Some(operations) = self.operations else {
+            let length = self.warmup.saturating_add(self.time);
+            let outline = StepOutline::new(StepEstimate::new(&name, detail, length));
+            let time_cap = Some(capped(length, self.time_cap));
+            return StepOutline { warmup: self.warmup, time_cap, ..outline };
+        };
+        let estimate = StepEstimate::new(&name, detail, Duration::ZERO);
+        StepOutline::new(estimate.and(OPERATION, operations as f64, connections))
     }
 }
 

@@ -317,7 +317,7 @@ fn by_verdict(is: Relation, verdict: Option<Verdict>, more_is_faster: bool) -> S
     }
 }
 
-/// The step's name; without its number of connections where it is a rung of a ladder.
+/// The step's name; without its number of connections where it is one of a sweep.
 fn test_of(step: &StepFindings) -> String {
     step.test_of_sweep().unwrap_or_else(|| step.name.clone())
 }

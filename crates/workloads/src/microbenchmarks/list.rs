@@ -7,10 +7,10 @@ use std::time::Duration;
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered};
 
 use crate::microbenchmarks::options::{MicroLength, MicroRung, Microbenchmarks};
-use crate::oltp::list::{OPERATION, ROW_READ, table_bytes, with_warm_up};
+use crate::oltp::list::{ROW_READ, table_bytes, with_warm_up};
 use crate::options::Verify;
 use crate::settle::{Settle, SettleAfter};
-use crate::step::{DataSize, Step, StepOptions, checked};
+use crate::step::{DataSize, OPERATION, Step, StepOptions, checked};
 use crate::workload::capped;
 
 impl StepOptions for Microbenchmarks {

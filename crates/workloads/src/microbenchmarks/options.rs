@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cards::context;
+use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::microbenchmarks::pattern::{chosen, fits};
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::check::tables_problem;
-use crate::oltp::ladder::{Ladder, ladder};
 use crate::oltp::list::ROW_BYTES;
 use crate::oltp::mix::prepared;
 use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpProfile, existing_warning};
@@ -42,10 +42,10 @@ with_defaults! {
         /// Rows of each table.
         #[schemars(range(min = 1, max = 1_000_000_000_000_u64), extend("x-size" = true))]
         pub table_size: u64 = 50_000_000,
-        /// Numbers of connections: a ladder, in its order; each step runs on all of its rungs
+        /// Numbers of connections, in the order in which they run; each step runs on all of them
         /// before the next step begins.
-        #[serde(deserialize_with = "ladder")]
-        #[schemars(with = "Ladder", extend("x-asked" = true))]
+        #[serde(deserialize_with = "concurrency_levels")]
+        #[schemars(with = "ConcurrencyLevels", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
         /// Length of most steps that read, without the warm-up.
         #[schemars(extend("x-step-time" = true))]
@@ -130,7 +130,7 @@ with_defaults! {
 /// A step with its number of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MicroRung {
-    /// `point-query.pre`; on a ladder of several numbers `point-query.pre.c16`.
+    /// `point-query.pre`; of several numbers `point-query.pre.c16`.
     pub name: String,
     pub step: MicroStep,
     /// Its place in the whole sequence, from 0.
@@ -141,7 +141,7 @@ pub struct MicroRung {
 impl Microbenchmarks {
     /// Steps after load and index: those that the patterns choose, each on every rung.
     pub fn rungs(&self) -> Vec<MicroRung> {
-        let is_ladder = self.connections.len() > 1;
+        let is_sweep = self.connections.len() > 1;
         let mut rungs = Vec::new();
         for (place, &step) in self.sequence.steps().iter().enumerate() {
             if !chosen(&self.steps, &[&step.name(), &step.published_name()]) {
@@ -152,7 +152,7 @@ impl Microbenchmarks {
                     rungs.push(MicroRung { name: step.name(), step, place, connections: self.tables });
                 }
                 MicroConnections::Each => rungs.extend(self.connections.iter().map(|&connections| {
-                    let rung = if is_ladder { format!(".c{connections}") } else { String::new() };
+                    let rung = if is_sweep { format!(".c{connections}") } else { String::new() };
                     MicroRung { name: format!("{}{rung}", step.name()), step, place, connections }
                 })),
             }
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_runs_each_step_on_all_rungs_but_the_one_scan() {
+    fn a_sweep_runs_each_step_on_all_numbers_of_connections_but_the_one_scan() {
         let options = Microbenchmarks {
             steps: vec!["scan".to_owned(), "delete".to_owned()],
             connections: vec![1, 8],

@@ -89,12 +89,12 @@ impl<'a> Step<'a> {
     /// `found_rows`: rows of each table, where they are not `table_size`.
     pub(crate) fn lanes(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Lanes<AnyLane> {
         let connections = self.rung.connections;
-        let clients = oltp::steps::clients(connections, None);
+        let clients = crate::specs::clients(connections, None);
         let script = Script {
             kind: self.rung.step.test.labels().0,
             places: self.places(),
             prepared: self.is_prepared(),
-            stream: oltp::steps::stream(&self.rung.name, self.setup.context.draws),
+            stream: crate::specs::stream(&self.rung.name, self.setup.context.draws),
             connections,
             is_shared: false,
             table_each: self.rung.step.test == MicroTest::Scan,
@@ -114,7 +114,7 @@ impl<'a> Step<'a> {
     pub(crate) fn spec(&self) -> StepSpec {
         let (step, connections) = (&self.rung.step, self.rung.connections);
         let (kind, class, label) = step.test.labels();
-        let clients = oltp::steps::clients(connections, None);
+        let clients = crate::specs::clients(connections, None);
         let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
         let kind = KindSpec {
             connections_per_client: connections / clients,

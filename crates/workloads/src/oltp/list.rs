@@ -9,13 +9,11 @@ use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered, seco
 use crate::oltp::options::{LoadMethod, Oltp, OltpTest};
 use crate::options::Verify;
 use crate::settle::{Settle, SettleWait};
-use crate::step::{DataSize, Step, StepOptions, checked, load_steps};
-use crate::workload::capped;
+use crate::step::{DataSize, RunLength, Step, StepOptions, checked, load_steps};
 
 /// Figures that other workloads on such tables have too.
 pub(crate) const ROW_LOADED: &str = "oltp row loaded";
 pub(crate) const ROW_READ: &str = "oltp row read";
-pub(crate) const OPERATION: &str = "operation";
 /// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
 const COLUMN_BYTES: f64 = 188.0;
 /// What storage engines add to a row, with space left free in pages.
@@ -76,7 +74,7 @@ impl StepOptions for Oltp {
                 changes_data: test.writes(),
                 is_checked: test.writes(),
                 rest: if is_rested { Rest::EachWrite } else { Rest::Never },
-                ..self.run_outline(test.name(), (connections, rate), self.events, &detail)
+                ..self.run_length(self.events).outline(test.name(), (connections, rate), &detail)
             };
             Step { kind: StepKind::Test { test, connections, rate }, outline }
         };
@@ -109,24 +107,10 @@ impl Oltp {
         }
     }
 
-    /// A step of a sweep: `STEM.c16`, with a rate `STEM.c16.r5000`. It is as long as the plan says,
-    /// or ends with so many operations of all connections together.
-    pub(crate) fn run_outline(
-        &self,
-        stem: &str,
-        (connections, rate): (u32, Option<u32>),
-        operations: Option<u64>,
-        detail: &str,
-    ) -> StepOutline {
-        let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
-        let name = format!("{stem}.c{connections}{rate}");
-        let Some(operations) = operations else {
-            let (warmup, length) = (self.warmup.0, self.warmup.0.saturating_add(self.time.0));
-            let outline = StepOutline::new(StepEstimate::new(&name, detail, length));
-            return StepOutline { warmup, time_cap: Some(capped(length, self.time_cap)), ..outline };
-        };
-        let estimate = StepEstimate::new(&name, detail, Duration::ZERO);
-        StepOutline::new(estimate.and(OPERATION, operations as f64, connections))
+    /// As long as the plan says, or with so many operations.
+    pub(crate) fn run_length(&self, operations: Option<u64>) -> RunLength {
+        let (warmup, time) = (self.warmup.0, self.time.0);
+        RunLength { warmup, time, time_cap: self.time_cap, operations }
     }
 }
 

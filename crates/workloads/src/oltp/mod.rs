@@ -9,7 +9,6 @@ pub(crate) mod deviations;
 pub(crate) mod distribution;
 pub(crate) mod draws;
 pub(crate) mod explained;
-pub(crate) mod ladder;
 pub(crate) mod lanes;
 pub(crate) mod list;
 pub(crate) mod load;
@@ -141,7 +140,7 @@ impl Steps for Oltp {
 impl Workload for Oltp {
     const NAME: &'static str = "oltp";
     const PURPOSE: &'static str = "the classic tests on sbtest tables: point selects, read-only and read-write transactions, single \
-                                   writes, over ladders of connections and rates";
+                                   writes, over sweeps of connections and rates";
     const WORDS: &'static str = include_str!("words.toml");
     const VERSION: u32 = 4;
     const ORIGINAL: Original = Original {

@@ -6,7 +6,7 @@ use dbdyno_model::{Cold, DataMode, PlanDuration, with_defaults};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::oltp::ladder::{Ladder, ladder};
+use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::options::{Protocol, Verify};
 use crate::settle::Settle;
 
@@ -34,9 +34,9 @@ with_defaults! {
         /// Rows of each table.
         #[schemars(range(min = 1, max = 1_000_000_000_000_u64), extend("x-size" = true))]
         pub table_size: u64 = 10_000,
-        /// Numbers of connections: a ladder, in its order.
-        #[serde(deserialize_with = "ladder")]
-        #[schemars(with = "Ladder", extend("x-asked" = true))]
+        /// Numbers of connections, in the order in which they run.
+        #[serde(deserialize_with = "concurrency_levels")]
+        #[schemars(with = "ConcurrencyLevels", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
         /// Length of each step, without its warm-up.
         #[schemars(extend("x-step-time" = true, "x-asked" = true))]
@@ -51,7 +51,7 @@ with_defaults! {
         /// When a connection sends its next operation.
         pub pace: OltpPace = OltpPace::Closed,
         /// Operations a second of all connections together, for `pace = "constant"` and
-        /// `"poisson"`: a ladder.
+        /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
         /// Arrivals of a paced step that may wait for a connection; the oldest beyond are given up
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rung_of_the_ladders_gives_a_step_of_its_own_name() {
+    fn every_number_of_connections_and_every_rate_gives_a_step_of_its_own_name() {
         let options = Oltp {
             tests: vec![OltpTest::PointSelect, OltpTest::ReadWrite],
             connections: vec![1, 16],

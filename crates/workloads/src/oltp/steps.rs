@@ -9,42 +9,13 @@ use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, ThinkTime};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use crate::Philox;
 use crate::oltp::Setup;
 use crate::oltp::list::{OltpStep, StepKind};
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::mix::{Slot, places};
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
 use crate::oltp::sql::{self, Kind};
-use crate::specs::{self, add_run, protocol, step_spec};
-
-/// More clients than this make records long and say nothing more.
-const MOST_CLIENTS: u32 = 64;
-const LEAST_CLIENTS: u32 = 16;
-
-/// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves
-/// the others as they are.
-pub(crate) fn stream(name: &str, seed: u64) -> Philox {
-    Philox::new(seed, fnv1a(name.as_bytes()))
-}
-
-/// The hash of Fowler, Noll and Vo, variant 1a, 32 bits.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-}
-
-/// Clients that `connections` are recorded as: one each up to 64, then groups of the same size
-/// where there is one. The connections of a schedule are one client.
-pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
-    if rate.is_some() {
-        return 1;
-    }
-    if connections <= MOST_CLIENTS {
-        return connections;
-    }
-    let divides = |count: &u32| connections.is_multiple_of(*count);
-    (LEAST_CLIENTS..=MOST_CLIENTS).rev().find(divides).unwrap_or(connections)
-}
+use crate::specs::{self, add_run, clients, fnv1a, protocol, step_spec};
 
 /// What ends the part of connection `number` (from 0) of a test.
 pub(crate) fn limit(options: &Options, number: u32, connections: u32) -> Limit {
@@ -309,12 +280,5 @@ mod tests {
             assert_eq!(rate_label(test, &several), "operations/s");
         }
         assert_eq!(rate_label(Test::ReadWrite, &several), "transactions/s");
-    }
-
-    #[test]
-    fn the_draws_of_a_step_depend_on_its_name_and_the_seed() {
-        assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968, "the authors' vector");
-        assert_ne!(stream("a.c1", 1), stream("a.c2", 1));
-        assert_ne!(stream("a.c1", 1), stream("a.c1", 2));
     }
 }

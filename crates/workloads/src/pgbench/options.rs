@@ -13,8 +13,8 @@ use super::builtin::ACCOUNTS;
 use super::sources;
 use super::steps::ACCOUNT_BYTES;
 use super::variables::{is_name, no_name};
+use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::oltp::check;
-use crate::oltp::ladder::{Ladder, ladder};
 use crate::oltp::options::{Oltp, OltpPace};
 use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
@@ -82,9 +82,9 @@ with_defaults! {
         /// Variables of scripts.
         pub define: BTreeMap<String, serde_json::Value> = BTreeMap::new(),
         pub protocol: QueryMode = QueryMode::Simple,
-        /// Numbers of connections: a ladder, in its order.
-        #[serde(deserialize_with = "ladder")]
-        #[schemars(with = "Ladder", extend("x-asked" = true))]
+        /// Numbers of connections, in the order in which they run.
+        #[serde(deserialize_with = "concurrency_levels")]
+        #[schemars(with = "ConcurrencyLevels", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
         /// Length of each step, without its warm-up.
         #[schemars(extend("x-step-time" = true, "x-asked" = true))]
@@ -98,7 +98,7 @@ with_defaults! {
         /// When a connection begins its next transaction. pgbench's rates are `poisson`.
         pub pace: OltpPace = OltpPace::Closed,
         /// Transactions a second of all connections together, for `pace = "constant"` and
-        /// `"poisson"`: a ladder.
+        /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
         /// Transactions of a rate that may wait for a connection; the oldest beyond are given up
@@ -135,7 +135,7 @@ with_defaults! {
 }
 
 impl Pgbench {
-    /// The classic tests' options that mean the same: ladders, times, paces.
+    /// The classic tests' options that mean the same: sweeps, times, paces.
     pub(crate) fn shared(&self) -> Oltp {
         Oltp {
             connections: self.connections.clone(),

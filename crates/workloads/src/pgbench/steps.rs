@@ -1,4 +1,4 @@
-//! The steps: the load, and a run of the scripts for each rung of the ladders.
+//! The steps: the load, and a run of the scripts at each concurrency level and rate.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use super::options::Pgbench;
 use super::script::Action;
 use super::sources::names_of;
 use super::{AnyLane, Setup};
-use crate::oltp::steps::{clients, schedule, stream};
+use crate::oltp::steps::schedule;
 use crate::settle::Settle;
-use crate::specs::{add_run, kind_spec, step_spec};
+use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
 use crate::{Lanes, planned};
 
@@ -42,7 +42,7 @@ impl StepOptions for Pgbench {
             let detail = format!("{} of {}", numbered(run.0, "connection"), self.files.join(", "));
             // Each connection has so many.
             let transactions = self.transactions.map(|each| each.saturating_mul(run.0.into()));
-            Step { kind: Some(run), outline: shared.run_outline(&stem, run, transactions, &detail) }
+            Step { kind: Some(run), outline: shared.run_length(transactions).outline(&stem, run, &detail) }
         });
         load_steps(load.into_iter().collect()).into_iter().chain(runs).collect()
     }

@@ -138,7 +138,7 @@ impl Sysbench {
     async fn init(&mut self, index: usize) -> Result<()> {
         let step = &self.steps[index];
         let Some(script) = self.setup.script() else { return Ok(()) };
-        let stream = crate::oltp::steps::stream(&step.name, self.setup.context.draws);
+        let stream = crate::specs::stream(&step.name, self.setup.context.draws);
         let place = StateIdentity { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
         let failed = |message| self.setup.failed(message);
         let mut machine = Machine::new(&self.setup, script, place).map_err(failed)?;

@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::offers::Offers;
 use super::{Setup, host};
+use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::oltp::check;
-use crate::oltp::ladder::{Ladder, ladder};
 use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace};
 use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
@@ -59,9 +59,9 @@ with_defaults! {
         /// Commands in the order in which they run. Those before `run` only make the data.
         #[schemars(extend("uniqueItems" = true))]
         pub commands: Vec<String> = vec!["prepare".to_owned(), "run".to_owned()],
-        /// Numbers of connections of `run`: a ladder, in its order.
-        #[serde(deserialize_with = "ladder")]
-        #[schemars(with = "Ladder", extend("x-asked" = true))]
+        /// Numbers of connections of `run`, in the order in which they run.
+        #[serde(deserialize_with = "concurrency_levels")]
+        #[schemars(with = "ConcurrencyLevels", extend("x-asked" = true))]
         pub connections: Vec<u32> = vec![1],
         /// Connections of commands that the script runs in parallel, such as `prepare`.
         #[schemars(range(min = 1, max = 1_024))]
@@ -81,8 +81,8 @@ with_defaults! {
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next event.
         pub pace: OltpPace = OltpPace::Closed,
-        /// Events a second of all connections together, for `pace = "constant"` and `"poisson"`: a
-        /// ladder.
+        /// Events per second of all connections together, for `pace = "constant"` and `"poisson"`: one
+        /// step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
         /// Events of a rate that may wait for a connection; the oldest beyond are given up and
@@ -142,7 +142,7 @@ with_defaults! {
 }
 
 impl Sysbench {
-    /// The classic tests' options that mean the same: ladders, times, paces, distributions.
+    /// The classic tests' options that mean the same: sweeps, times, paces, distributions.
     pub(crate) fn shared(&self) -> Oltp {
         Oltp {
             connections: self.connections.clone(),

@@ -1,4 +1,4 @@
-//! The steps of a script: its commands, and a run for each rung of the ladders.
+//! The steps of a script: its commands, and a run at each concurrency level and rate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::lane::{ScriptLane, StepScript};
 use super::options::{PsMode, Sysbench};
 use super::{Setup, files};
 use crate::oltp::list::{ROW_BYTES, ROW_LOADED};
-use crate::oltp::steps::{clients, limit, paces, stream};
+use crate::oltp::steps::{limit, paces};
 use crate::settle::Settle;
-use crate::specs::{add_run, kind_spec, step_spec};
+use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
 use crate::{Lanes, planned};
 
@@ -60,7 +60,7 @@ impl Sysbench {
         let (shared, stem) = (self.shared(), files::stem(&self.script));
         let run = |(connections, rate)| {
             let detail = format!("{} of {}", numbered(connections, "connection"), self.script);
-            let outline = shared.run_outline(&stem, (connections, rate), self.events, &detail);
+            let outline = shared.run_length(self.events).outline(&stem, (connections, rate), &detail);
             Step { kind: Act::Run { connections, rate }, outline }
         };
         shared.rungs().into_iter().map(run).collect()

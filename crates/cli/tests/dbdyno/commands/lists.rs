@@ -94,7 +94,7 @@ fn workloads_are_listed() {
                         steps of 2024 or the 32 of 2025: read tests run before the writes and again
                         after them
       oltp              the classic tests on sbtest tables: point selects, read-only and read-write
-                        transactions, single writes, over ladders of connections and rates
+                        transactions, single writes, over sweeps of connections and rates
       sysbench          scripts of sysbench, unchanged: its oltp_*.lua, sysbench-tpcc, and your own
       pgbench           scripts of pgbench: tpcb-like, simple-update, select-only, and your own
       dbt3              22 analytical queries on eight tables at any scale factor, one by one, as a

@@ -59,7 +59,7 @@ fn the_whole_42_run_on_sqlite_at_tiny_size() {
 
 #[test]
 #[ignore = "in cargo xtask test --all: a whole sequence, twice"]
-fn the_newer_sequence_runs_on_a_ladder_of_connections() {
+fn the_newer_sequence_runs_on_a_sweep_of_connections() {
     let desk = Desk::new();
     let options =
         "sequence = \"32\"\noperations = 8\nconnections = \"1..4\"\nsteps = [\"!*.warm*\"]\nverify = \"end\"";

@@ -150,7 +150,7 @@ fn a_stream_of_rows_and_scrambled_draws_leave_the_same_tables() {
 }
 
 #[test]
-fn a_ladder_of_connections_is_shown_as_a_sweep_in_every_report() {
+fn a_sweep_of_connections_is_shown_in_every_report() {
     let desk = Desk::new();
     let options =
         "tests = [\"point-select\", \"read-only\"]\nconnections = [1, 2, 4]\nthink_time = \"1ms\"\n";

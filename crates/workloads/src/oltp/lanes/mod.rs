@@ -30,12 +30,12 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &OltpStep, first_new_id: i64) ->
         StepKind::Load => loaders(setup),
         StepKind::Index => indexers(setup),
         StepKind::Test { test, connections, rate } => {
-            let per_client = connections / steps::clients(connections, rate);
+            let per_client = connections / crate::specs::clients(connections, rate);
             let script = Script {
                 kind: steps::labels(test).0,
                 places: places(test, &setup.options, setup.client_ids()),
                 prepared: setup.options.prepares(test),
-                stream: steps::stream(&step.name, setup.context.draws),
+                stream: crate::specs::stream(&step.name, setup.context.draws),
                 connections,
                 is_shared: rate.is_some(),
                 table_each: false,

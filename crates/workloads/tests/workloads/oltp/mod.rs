@@ -2,8 +2,8 @@
 //! which order, how often. No test here knows how the workload is made; all look at what arrives at
 //! a database.
 
-mod ladders;
 mod load;
 mod prepared;
 mod profiles;
 mod streams;
+mod sweeps;

@@ -1,4 +1,4 @@
-//! Steps of a ladder as the load engine runs them: how long, with how many connections, at which
+//! Steps of a sweep as the load engine runs them: how long, with how many connections, at which
 //! rate.
 
 use dbdyno_db::null;

@@ -1,4 +1,4 @@
-//! Ladders of numbers of connections: a number, a list, or the powers of two of a range,
+//! Concurrency levels of a sweep: one number of connections, a list, or a range that doubles,
 //! `"1..4096"`.
 
 use std::borrow::Cow;
@@ -14,13 +14,13 @@ const HELP: &str =
 /// More connections than a server of any product takes.
 const MOST_CONNECTIONS: u32 = 65_536;
 
-/// Stands for a ladder in the schema; plans hold it as a list.
+/// Stands for concurrency levels in the schema; plans hold them as a list.
 #[derive(Debug)]
-pub(crate) struct Ladder;
+pub(crate) struct ConcurrencyLevels;
 
-impl JsonSchema for Ladder {
+impl JsonSchema for ConcurrencyLevels {
     fn schema_name() -> Cow<'static, str> {
-        "Ladder".into()
+        "ConcurrencyLevels".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -32,14 +32,14 @@ impl JsonSchema for Ladder {
     }
 }
 
-/// Reads a ladder into a list, for a field of serde.
-pub(crate) fn ladder<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
-    deserializer.deserialize_any(Rungs)
+/// Reads concurrency levels into a list, for a field of serde.
+pub(crate) fn concurrency_levels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
+    deserializer.deserialize_any(Levels)
 }
 
-struct Rungs;
+struct Levels;
 
-impl<'de> Visitor<'de> for Rungs {
+impl<'de> Visitor<'de> for Levels {
     type Value = Vec<u32>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,13 +47,13 @@ impl<'de> Visitor<'de> for Rungs {
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Vec<u32>, E> {
-        let rung = u32::try_from(number).map_err(|_| E::custom(format!("{number} is not {HELP}")))?;
-        Ok(vec![rung])
+        let level = u32::try_from(number).map_err(|_| E::custom(format!("{number} is not {HELP}")))?;
+        Ok(vec![level])
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Vec<u32>, E> {
-        let rung = u32::try_from(number).map_err(|_| E::custom(format!("{number} is not {HELP}")))?;
-        Ok(vec![rung])
+        let level = u32::try_from(number).map_err(|_| E::custom(format!("{number} is not {HELP}")))?;
+        Ok(vec![level])
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<u32>, E> {
@@ -74,7 +74,7 @@ fn doubled(text: &str) -> Option<Vec<u32>> {
         return None;
     }
     let below =
-        std::iter::successors(Some(first), |rung| rung.checked_mul(2)).take_while(|&rung| rung < last);
+        std::iter::successors(Some(first), |level| level.checked_mul(2)).take_while(|&level| level < last);
     Some(below.chain([last]).collect())
 }
 
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_range_doubles_up_to_its_last_number() {
-        assert_eq!(doubled("1..4096").map(|rungs| rungs.len()), Some(13));
+        assert_eq!(doubled("1..4096").map(|levels| levels.len()), Some(13));
         assert_eq!(doubled("1..8"), Some(vec![1, 2, 4, 8]));
         assert_eq!(doubled("3..20"), Some(vec![3, 6, 12, 20]));
         assert_eq!(doubled("7..7"), Some(vec![7]));
