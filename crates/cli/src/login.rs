@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{Base, Certificates, credentials, login_at, tls_settings};
-use dbdyno_db::{Endpoint, Family, Manner, Options, Secret, Session, TimeLimits, Tls};
+use dbdyno_db::{Endpoint, Family, ConnectionSettings, Options, Secret, Session, TimeLimits, Tls};
 use dbdyno_model::{TlsMode, TlsSettings, Variant, foreign_title};
 use dbdyno_plan::Plan;
 use dbdyno_products::{ServerAddress, engine_of};
@@ -56,8 +56,8 @@ pub(crate) fn endpoint_for(
     let address = address_of(variant)?;
     let (family, options) = login_at(&address);
     let options = Options { user: user.to_owned(), password, ..options };
-    let manner = manner_at_address(plan, variant, &address)?;
-    Ok(family.target(options.with_manner(manner)).endpoint(&family.facts().engine_of(variant), false))
+    let connection_settings = connection_settings_at_address(plan, variant, &address)?;
+    Ok(family.target(options.with_connection_settings(connection_settings)).endpoint(&family.facts().engine_of(variant), false))
 }
 
 /// The login at an address with its database, as far as the plan, its files and its variables say:
@@ -71,7 +71,7 @@ fn login(plan: &Plan, variant: &Variant) -> Result<(Family, Options, String), Ex
     for warning in warnings {
         terminal::warning(&warning);
     }
-    let options = options.with_manner(manner_at_address(plan, variant, &address)?);
+    let options = options.with_connection_settings(connection_settings_at_address(plan, variant, &address)?);
     Ok((family, options, address.database))
 }
 
@@ -81,24 +81,24 @@ fn address_of(variant: &Variant) -> Result<ServerAddress, ExitError> {
 }
 
 /// The variant's words on connections to its address; reads the files that they name.
-fn manner_at_address(plan: &Plan, variant: &Variant, address: &ServerAddress) -> Result<Manner, ExitError> {
+fn connection_settings_at_address(plan: &Plan, variant: &Variant, address: &ServerAddress) -> Result<ConnectionSettings, ExitError> {
     let said = variant.tls.clone();
     let asked = tls_settings(address, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
         .map_err(ExitError::usage)?;
-    manner(plan, variant, Family::of(address.family), tls).map_err(ExitError::usage)
+    connection_settings(plan, variant, Family::of(address.family), tls).map_err(ExitError::usage)
 }
 
 /// The plan's words on connections in the driver's, with what became of those on TLS; reads the
 /// files that they name.
-pub(crate) fn manner(
+pub(crate) fn connection_settings(
     plan: &Plan,
     variant: &Variant,
     family: Family,
     tls: Option<Tls>,
-) -> Result<Manner, String> {
-    let manner = family.manner(&variant.options)?;
-    Ok(Manner { tls, limits: time_limits(plan), ..manner })
+) -> Result<ConnectionSettings, String> {
+    let connection_settings = family.connection_settings(&variant.options)?;
+    Ok(ConnectionSettings { tls, limits: time_limits(plan), ..connection_settings })
 }
 
 /// How long sessions wait for their server. Small questions have a minute at most, and a second at

@@ -35,7 +35,7 @@ mod stall_watch;
 mod sysbench;
 mod terminal;
 mod time;
-mod unrecorded;
+mod ad_hoc;
 mod whole_file;
 
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let ended = match Args::try_parse_from(accepted(std::env::args_os())) {
         Ok(args) => {
             terminal::set(args.color, args.quiet);
-            obeyed(args.command)
+            run_command(args.command)
         }
         Err(answer) => terminal::answer(&answer),
     };
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn obeyed(command: Option<Command>) -> Result<(), ExitError> {
+fn run_command(command: Option<Command>) -> Result<(), ExitError> {
     match command {
         None => commands::manual::overview(),
         Some(Command::Run(run)) => commands::run::run(&run),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_db::server::intents::{ConfigServer, Intents, Rendered, option_at, render};
 use dbdyno_db::server::{Base, Certificates, servers_dir};
-use dbdyno_db::{Endpoint, Family, Manner};
+use dbdyno_db::{Endpoint, Family, ConnectionSettings};
 use dbdyno_fetch::{answer_of, find_named};
 use dbdyno_model::{Config, ConfigPart, Variant};
 use dbdyno_plan::{Plan, options_problem};
@@ -24,7 +24,7 @@ pub(crate) struct Prepared {
     /// What the record keeps of it. Its `config` is the text of the option file.
     pub(crate) info: VariantInfo,
     /// How connections to it are opened.
-    pub(crate) manner: Manner,
+    pub(crate) connection_settings: ConnectionSettings,
     /// What became of intents that are no setting, and what the variant's own settings change.
     pub(crate) notes: Vec<String>,
     pub(crate) source: Source,
@@ -57,7 +57,7 @@ impl Prepared {
             factors: variant.factors.clone(),
             ..VariantInfo::default()
         };
-        Self { info, manner: Manner::default(), notes: Vec::new(), source }
+        Self { info, connection_settings: ConnectionSettings::default(), notes: Vec::new(), source }
     }
 
     fn configured(mut self, config: &Rendered, text: String) -> Self {
@@ -80,7 +80,7 @@ impl Prepared {
     /// as this one.
     pub(crate) fn on_a_socket_for_lack_of_tls(&self) -> Option<String> {
         let base = self.base()?;
-        let is_so = base.family.facts().has_no_tls_on_sockets && self.manner.tls.is_none();
+        let is_so = base.family.facts().has_no_tls_on_sockets && self.connection_settings.tls.is_none();
         is_so.then(|| base.product.to_string())
     }
 }
@@ -163,7 +163,7 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
     let (family, title) = (base.family, format!("{} ({folder})", base.title));
     let source = Source::Started { base: Box::new(base), config: Box::new(config.clone()), certificates };
     let mut prepared = Prepared::new(variant, family.name(), title, source).configured(&config, text);
-    prepared.manner = login::manner(plan, variant, family, tls)?;
+    prepared.connection_settings = login::connection_settings(plan, variant, family, tls)?;
     Ok(prepared)
 }
 
@@ -171,10 +171,10 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
 fn reached(plan: &Plan, variant: &Variant, text: String, runtime: &Runtime) -> Result<Prepared, ExitError> {
     let endpoint = login::reach(plan, variant, runtime)?;
     let driver = endpoint.target.name();
-    let manner = endpoint.target.login().map(|login| login.manner.clone()).unwrap_or_default();
+    let connection_settings = endpoint.target.login().map(|login| login.connection_settings.clone()).unwrap_or_default();
     let mut prepared = Prepared::new(variant, driver, text, Source::Address(Box::new(endpoint)));
     prepared.info.external = true;
-    Ok(Prepared { manner, ..prepared })
+    Ok(Prepared { connection_settings, ..prepared })
 }
 
 /// The build of a variant whose server dbdyno starts.

@@ -19,20 +19,20 @@ use crate::shown::{COLOURS, cut, shown};
 const LINE_MAX: usize = 600;
 
 #[derive(Debug, Clone, Copy)]
-struct Manner {
+struct ConnectionSettings {
     colour: Colour,
     quiet: bool,
 }
 
-static MANNER: OnceLock<Manner> = OnceLock::new();
+static MANNER: OnceLock<ConnectionSettings> = OnceLock::new();
 
 /// Takes what the command line says of output. Once, before anything is printed.
 pub(crate) fn set(colour: Colour, quiet: bool) {
-    let _ = MANNER.set(Manner { colour, quiet });
+    let _ = MANNER.set(ConnectionSettings { colour, quiet });
 }
 
-fn manner() -> Manner {
-    MANNER.get().copied().unwrap_or(Manner { colour: Colour::Auto, quiet: false })
+fn connection_settings() -> ConnectionSettings {
+    MANNER.get().copied().unwrap_or(ConnectionSettings { colour: Colour::Auto, quiet: false })
 }
 
 /// Prints results. A reader that has gone away (`dbdyno report | head`) is no error; an output that
@@ -94,7 +94,7 @@ fn lost(error: &std::io::Error) -> Result<(), ExitError> {
 /// Says something about the run that is not a result. Where no one reads it, it is lost, and the
 /// command goes on.
 pub(crate) fn note(text: &str) {
-    if !manner().quiet {
+    if !connection_settings().quiet {
         say(text);
     }
 }
@@ -131,7 +131,7 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
 
 /// Whether there is a person who can be asked.
 pub(crate) fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !manner().quiet
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !connection_settings().quiet
 }
 
 /// The answer to a question; `None` where the input has ended.
@@ -146,7 +146,7 @@ pub(crate) fn ask(question: &str) -> Option<String> {
 }
 
 pub(crate) fn can_draw() -> bool {
-    std::io::stderr().is_terminal() && !is_dumb() && !manner().quiet
+    std::io::stderr().is_terminal() && !is_dumb() && !connection_settings().quiet
 }
 
 /// A terminal that knows no escape sequences.
@@ -156,7 +156,7 @@ fn is_dumb() -> bool {
 
 /// Colours are wanted: asked for, or a terminal that knows them and no NO_COLOR (no-color.org).
 pub(crate) fn wants_colour() -> bool {
-    match manner().colour {
+    match connection_settings().colour {
         Colour::Always => true,
         Colour::Never => false,
         Colour::Auto => {

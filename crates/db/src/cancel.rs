@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::product::{Limited, Product};
 use crate::products::{each_session, each_target};
-use crate::roster::Ticket;
+use crate::open_connections::Ticket;
 use crate::{AnySession, Endpoint, Result, Session};
 
 /// Between two looks at whether they have ended.
@@ -25,7 +25,7 @@ impl Endpoint {
 
     async fn cancel(&self, all: bool, limit: Duration) -> Result<(), String> {
         let Some(options) = self.target.login() else { return Ok(()) };
-        let tickets = options.manner.roster.take(all);
+        let tickets = options.connection_settings.open_connections.take(all);
         if tickets.is_empty() {
             return Ok(());
         }

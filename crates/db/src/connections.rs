@@ -14,7 +14,7 @@ pub struct Encryption {
 /// Connections of one class that agreed on the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionClass {
-    /// The kind of a lane (`insert`, `query`), or any other user of a connection (`conductor`).
+    /// The kind of a connection task (`insert`, `query`), or any other user of a connection (`conductor`).
     pub class: String,
     /// `None` = in clear.
     pub encryption: Option<Encryption>,

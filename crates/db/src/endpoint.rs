@@ -49,7 +49,7 @@ impl Endpoint {
     }
 
     /// Opens one session and, where TLS was asked for, notes what it agreed on for connections of
-    /// `class`: the kind of a lane, or any other user of a connection.
+    /// `class`: the kind of a connection task, or any other user of a connection.
     pub async fn connect_as(&self, class: &str) -> Result<AnySession> {
         let session = self.target.connect().await?;
         if let Some(log) = self.connections() {
@@ -99,13 +99,13 @@ impl Endpoint {
         let is_off = answer.as_ref().and_then(first_i64) == Some(0);
         session.close().await;
         if let Some(login) = self.target.login_mut() {
-            login.manner.sets_autocommit |= is_off;
+            login.connection_settings.sets_autocommit |= is_off;
         }
         Ok(())
     }
 
     /// What the connections made so far agreed on; `None` where TLS was not asked for.
     pub fn connections(&self) -> Option<&ConnectionLog> {
-        self.target.login()?.manner.tls.as_ref().map(Tls::log)
+        self.target.login()?.connection_settings.tls.as_ref().map(Tls::log)
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use dbdyno_products::Address;
 
 use crate::fault::{Fault, ServerFault};
-use crate::options::{Manner, Options, TimeLimits};
-use crate::roster::{Roster, Ticket};
+use crate::options::{ConnectionSettings, Options, TimeLimits};
+use crate::open_connections::{OpenConnections, Ticket};
 use crate::{Class, DbError, Result};
 
 /// Hints that fit every product.
@@ -22,7 +22,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
     hint: fn(&S, &Options) -> &'static str,
 ) -> Result<T> {
     let context = format!("connecting to {}", options.place());
-    let TimeLimits { login: limit, login_key, .. } = options.manner.limits;
+    let TimeLimits { login: limit, login_key, .. } = options.connection_settings.limits;
     match tokio::time::timeout(limit, attempt).await {
         Ok(Ok(session)) => Ok(session),
         Ok(Err(fault)) => {
@@ -56,7 +56,7 @@ pub(crate) struct Exchange {
     pub(crate) place: String,
     state: State,
     /// Where the connection is entered as long as it lasts.
-    entered: Option<(Roster, Ticket)>,
+    entered: Option<(OpenConnections, Ticket)>,
     /// Longest time for a statement outside of a step. A session begins with that of small
     /// questions.
     pub(crate) limit: Option<Duration>,
@@ -77,12 +77,12 @@ impl Exchange {
         Self { place, state: State::Idle, entered: None, limit: Some(TimeLimits::default().answer) }
     }
 
-    /// The same for a connection that can be asked to stop: it is entered in the manner's roster
+    /// The same for a connection that can be asked to stop: it is entered in the connection settings's open connections
     /// until it ends.
-    pub(crate) fn entered(place: String, manner: &Manner, ticket: Ticket) -> Self {
-        manner.roster.enter(ticket);
-        let entered = Some((manner.roster.clone(), ticket));
-        Self { place, state: State::Idle, entered, limit: Some(manner.limits.answer) }
+    pub(crate) fn entered(place: String, connection_settings: &ConnectionSettings, ticket: Ticket) -> Self {
+        connection_settings.open_connections.enter(ticket);
+        let entered = Some((connection_settings.open_connections.clone(), ticket));
+        Self { place, state: State::Idle, entered, limit: Some(connection_settings.limits.answer) }
     }
 
     /// Marks an exchange as begun. It stays so when its future is dropped in the middle.
@@ -143,9 +143,9 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         match (&self.entered, self.state) {
             (None, _) => {}
-            (Some((roster, ticket)), State::Begun) => roster.give_up(*ticket),
+            (Some((open_connections, ticket)), State::Begun) => open_connections.give_up(*ticket),
             // After a lost connection its number may soon be another's.
-            (Some((roster, ticket)), State::Idle | State::Lost) => roster.leave(*ticket),
+            (Some((open_connections, ticket)), State::Idle | State::Lost) => open_connections.leave(*ticket),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! more product is one new folder and one line in the list of `products.rs`; its facts are in the
 //! crate `products`.
 
-mod allowance;
+mod receive_limits;
 mod any_session;
 mod cancel;
 mod capabilities;
@@ -27,7 +27,7 @@ mod options;
 mod product;
 mod products;
 mod questions;
-mod roster;
+mod open_connections;
 #[cfg(test)]
 #[path = "tests/scripted.rs"]
 mod scripted;
@@ -50,7 +50,7 @@ pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
 pub use hold::{Held, Hold, Holder};
-pub use options::{Manner, Options, ServerKey, TimeLimits};
+pub use options::{ConnectionSettings, Options, ServerKey, TimeLimits};
 pub use product::{
     Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };
@@ -59,7 +59,7 @@ pub use questions::{
     Room, connection_room, debt, describe, drop_binlog, explain, explain_executed, is_engine, prepared_room,
     settle, status, table_engines, tables, unreported,
 };
-pub use roster::Roster;
+pub use open_connections::OpenConnections;
 pub use secret::Secret;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
 pub use tls::{Tls, TlsPem};

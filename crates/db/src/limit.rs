@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::exchange::Exchange;
 use crate::product::{Connection, Limited, Product};
 use crate::products::{each_session, each_target};
-use crate::roster::Ticket;
+use crate::open_connections::Ticket;
 use crate::{AnySession, Cells, Class, Endpoint, Result, Session};
 
 /// Between the first request to end a statement and the second, which follows soon: one that comes

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dbdyno_model::ColumnDefinitions;
 use dbdyno_products::Address;
 
-use crate::roster::Roster;
+use crate::open_connections::OpenConnections;
 use crate::secret::Secret;
 use crate::tls::Tls;
 
@@ -45,7 +45,7 @@ pub enum ServerKey {
 
 /// How sessions speak with their server, the same for all connections of a variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct ConnectionSettings {
     /// `None` = in clear.
     pub tls: Option<Tls>,
     pub column_definitions: ColumnDefinitions,
@@ -64,7 +64,7 @@ pub struct Manner {
     /// not commit after each statement. See [`crate::Endpoint::commit_each_statement`].
     pub sets_autocommit: bool,
     pub limits: TimeLimits,
-    pub roster: Roster,
+    pub open_connections: OpenConnections,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Options {
     pub user: String,
     pub password: Secret,
     pub database: Option<String>,
-    pub manner: Manner,
+    pub connection_settings: ConnectionSettings,
     /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of
     /// the caller and never a file.
     pub local_infile: bool,
@@ -87,7 +87,7 @@ impl Options {
             user: user.into(),
             password: Secret::default(),
             database: None,
-            manner: Manner::default(),
+            connection_settings: ConnectionSettings::default(),
             local_infile: false,
         }
     }
@@ -115,26 +115,26 @@ impl Options {
 
     #[must_use]
     pub fn with_limits(mut self, limits: TimeLimits) -> Self {
-        self.manner.limits = limits;
+        self.connection_settings.limits = limits;
         self
     }
 
     #[must_use]
     pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
-        self.manner.tls = tls;
+        self.connection_settings.tls = tls;
         self
     }
 
-    /// The same login, after which the session speaks in another manner.
+    /// The same login, after which the session speaks in another connection settings.
     #[must_use]
-    pub fn with_manner(mut self, manner: Manner) -> Self {
-        self.manner = manner;
+    pub fn with_connection_settings(mut self, connection_settings: ConnectionSettings) -> Self {
+        self.connection_settings = connection_settings;
         self
     }
 
     /// TLS, when a connection is to begin with it.
     pub(crate) fn wanted_tls(&self) -> Option<&Tls> {
-        self.manner.tls.as_ref().filter(|tls| tls.is_wanted_for(&self.address))
+        self.connection_settings.tls.as_ref().filter(|tls| tls.is_wanted_for(&self.address))
     }
 
     /// Whom and where, for messages: `root at /run/db.sock, database test`.
@@ -161,7 +161,7 @@ impl Channel {
     /// The way to the server of `options`, with TLS under it or not.
     pub(crate) fn new(options: &Options, is_encrypted: bool) -> Self {
         let is_local = matches!(options.address, Address::Socket(_));
-        let is_demanded = options.manner.tls.as_ref().is_some_and(Tls::is_required);
+        let is_demanded = options.connection_settings.tls.as_ref().is_some_and(Tls::is_required);
         Self { is_encrypted, may_carry_passwords: is_local || is_encrypted && is_demanded, is_local }
     }
 }

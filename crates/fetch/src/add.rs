@@ -10,7 +10,7 @@ use crate::ask::ask;
 use crate::files::{Catalogue, check_name};
 use crate::get::{check_version, does_not_run, keep, link};
 use crate::lock::Locked;
-use crate::{Card, Error, Origin};
+use crate::{ServerEntry, Error, Origin};
 
 /// Gives the server in `base_dir` the name `name`: starts it once, asks it, and links to it in
 /// `servers_dir`. The base directory itself is not changed. `log` gets a sentence before the start.
@@ -21,7 +21,7 @@ pub fn add(
     servers_dir: &Path,
     catalogue: &Catalogue,
     log: &mut dyn FnMut(&str),
-) -> Result<Card, Error> {
+) -> Result<ServerEntry, Error> {
     let taken = |why: String| Error::NameTaken { name: name.to_owned(), why };
     check_name(name).map_err(taken)?;
     let base = Base::open(base_dir)?;
@@ -40,13 +40,13 @@ pub fn add(
     }
     let source = format!("the base directory {}", base.path.display());
     let origin = if is_new { Origin::Added } else { Origin::Found };
-    let known = Card::read(folder, name)?.filter(|_| !is_new);
-    let card = known.unwrap_or(Card { origin, source, answer: None });
+    let known = ServerEntry::read(folder, name)?.filter(|_| !is_new);
+    let server_entry = known.unwrap_or(ServerEntry { origin, source, answer: None });
     if is_new {
-        card.write(folder, name)?;
+        server_entry.write(folder, name)?;
         link(&base.path, &place)?;
     }
     log(&format!("{name}: starting it once, to ask what it can do"));
     let asked = ask(&base).map_err(|source| does_not_run(name, source));
-    keep(folder, name, card, asked, is_new)
+    keep(folder, name, server_entry, asked, is_new)
 }

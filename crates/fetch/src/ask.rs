@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_db::server::{Abilities, Base, Error, Home, Question};
 use dbdyno_db::{DbError, Description, Family, Session, describe};
 
-use crate::card::fingerprint;
+use crate::server_entry::fingerprint;
 use crate::{Answer, Play, PlayOptions};
 
 const ROCKSDB: &str = "ha_rocksdb.so";

@@ -20,7 +20,7 @@ pub enum Error {
     Catalogue { path: PathBuf, line: usize, why: String },
 
     #[error("{path} is not as dbdyno wrote it ({why}); remove the file to have the server asked again", path = .path.display())]
-    Card { path: PathBuf, why: String },
+    ServerEntry { path: PathBuf, why: String },
 
     #[error("cannot add {name}: {why}")]
     NameTaken { name: String, why: String },

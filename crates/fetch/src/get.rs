@@ -9,10 +9,10 @@ use dbdyno_db::server::Base;
 use crate::ask::ask;
 use crate::files::{self, Entry, Partial, Source};
 use crate::lock::Locked;
-use crate::{Answer, Card, Error, Origin};
+use crate::{Answer, ServerEntry, Error, Origin};
 
 /// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on
-/// its card. A server that is there is not fetched again; it is asked if no one has asked it as it
+/// its server entry. A server that is there is not fetched again; it is asked if no one has asked it as it
 /// is now. `log` gets a sentence for each thing that takes a while. After an error what was got is
 /// not kept; a server that was there stays.
 pub fn get(
@@ -20,22 +20,22 @@ pub fn get(
     servers_dir: &Path,
     cancel: &AtomicBool,
     log: &mut dyn FnMut(&str),
-) -> Result<Card, Error> {
+) -> Result<ServerEntry, Error> {
     let locked = Locked::open(servers_dir, cancel, log)?;
     let folder = &locked.path;
     let place = folder.join(&entry.name);
-    let card = Card::read(folder, &entry.name)?;
+    let server_entry = ServerEntry::read(folder, &entry.name)?;
     let is_there = Base::is_in(&place);
     if !is_there && fs::symlink_metadata(&place).is_ok() {
         let why = format!("{} exists but holds no server: remove it", place.display());
         return Err(Error::Unfetchable { name: entry.name.clone(), why });
     }
-    let card = match (is_there, card) {
-        (true, Some(card)) if card.current_answer(&place).is_some() => return Ok(card),
-        (true, Some(card)) => card,
+    let server_entry = match (is_there, server_entry) {
+        (true, Some(server_entry)) if server_entry.current_answer(&place).is_some() => return Ok(server_entry),
+        (true, Some(server_entry)) => server_entry,
         (true, None) => {
             let source = "found in the servers folder".to_owned();
-            Card { origin: Origin::Found, source, answer: None }
+            ServerEntry { origin: Origin::Found, source, answer: None }
         }
         (false, _) => bring(entry, folder, cancel, log)?,
     };
@@ -45,23 +45,23 @@ pub fn get(
     } else {
         first_answer(entry, &place)
     };
-    keep(folder, &entry.name, card, asked, !is_there)
+    keep(folder, &entry.name, server_entry, asked, !is_there)
 }
 
-/// Keeps what the server `name` answered on its card. One that is new and did not answer is taken
+/// Keeps what the server `name` answered on its server entry. One that is new and did not answer is taken
 /// away.
 pub(super) fn keep(
     folder: &Path,
     name: &str,
-    mut card: Card,
+    mut server_entry: ServerEntry,
     asked: Result<Answer, Error>,
     is_new: bool,
-) -> Result<Card, Error> {
+) -> Result<ServerEntry, Error> {
     match asked {
         Ok(answer) => {
-            card.answer = Some(answer);
-            card.write(folder, name)?;
-            Ok(card)
+            server_entry.answer = Some(answer);
+            server_entry.write(folder, name)?;
+            Ok(server_entry)
         }
         Err(error) => {
             if is_new {
@@ -72,25 +72,25 @@ pub(super) fn keep(
     }
 }
 
-/// Brings what the entry names into the folder. The card goes first, so that a dbdyno that is
+/// Brings what the entry names into the folder. The server entry goes first, so that a dbdyno that is
 /// killed in between leaves nothing whose origin is unknown.
 fn bring(
     entry: &Entry,
     folder: &Path,
     cancel: &AtomicBool,
     log: &mut dyn FnMut(&str),
-) -> Result<Card, Error> {
+) -> Result<ServerEntry, Error> {
     let (name, source) = (&entry.name, entry.source.to_string());
     if let Source::Basedir { path } = &entry.source {
-        let card = Card { origin: Origin::Added, source, answer: None };
-        card.write(folder, name)?;
-        link(path, &folder.join(name)).inspect_err(|_| drop(Card::remove(folder, name)))?;
-        return Ok(card);
+        let server_entry = ServerEntry { origin: Origin::Added, source, answer: None };
+        server_entry.write(folder, name)?;
+        link(path, &folder.join(name)).inspect_err(|_| drop(ServerEntry::remove(folder, name)))?;
+        return Ok(server_entry);
     }
-    let card = Card { origin: Origin::Got, source, answer: None };
-    card.write(folder, name)?;
-    files::fetch(entry, folder, cancel, log).inspect_err(|_| drop(Card::remove(folder, name)))?;
-    Ok(card)
+    let server_entry = ServerEntry { origin: Origin::Got, source, answer: None };
+    server_entry.write(folder, name)?;
+    files::fetch(entry, folder, cancel, log).inspect_err(|_| drop(ServerEntry::remove(folder, name)))?;
+    Ok(server_entry)
 }
 
 fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
@@ -121,7 +121,7 @@ pub(super) fn link(target: &Path, place: &Path) -> Result<(), Error> {
     std::os::unix::fs::symlink(&base.path, place).map_err(Error::io("cannot link", place))
 }
 
-/// Removes `NAME` from the folder: the base directory, or the link to it, and its card. A base
+/// Removes `NAME` from the folder: the base directory, or the link to it, and its server entry. A base
 /// directory is first renamed, so that no half of it can be taken for a server.
 pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
     let place = folder.join(name);
@@ -134,7 +134,7 @@ pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
         false if place.exists() => Some(Partial::of(folder, name)?),
         false => None,
     };
-    Card::remove(folder, name)?;
+    ServerEntry::remove(folder, name)?;
     drop(partial);
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 mod add;
 mod ask;
-mod card;
+mod server_entry;
 mod client;
 mod error;
 mod files;
@@ -18,11 +18,11 @@ mod play;
 #[path = "../../db/tests/support/program.rs"]
 mod program;
 mod remove;
-mod survey;
+mod inventory;
 
 pub use add::add;
 pub use ask::ask_embedded;
-pub use card::{Answer, Card, Origin, answer_of};
+pub use server_entry::{Answer, ServerEntry, Origin, answer_of};
 pub use client::client;
 pub use error::Error;
 pub use files::{
@@ -32,4 +32,4 @@ pub use get::get;
 pub use named::find_named;
 pub use play::{Play, PlayOptions};
 pub use remove::remove;
-pub use survey::{Here, ListedServer, survey};
+pub use inventory::{Here, ListedServer, inventory};

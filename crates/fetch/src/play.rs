@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dbdyno_db::server::{Base, Error, Server, ServerSpec, Stopped, remove_data};
-use dbdyno_db::{Endpoint, Manner};
+use dbdyno_db::{Endpoint, ConnectionSettings};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
@@ -68,7 +68,7 @@ impl Play {
     /// How to log in, as the user who may do anything and has no password.
     pub fn endpoint(&self) -> Endpoint {
         let engine = self.server.base.family.facts().default_engine.unwrap_or_default();
-        self.server.target(None, &Manner::default()).endpoint(engine, true)
+        self.server.target(None, &ConnectionSettings::default()).endpoint(engine, true)
     }
 
     pub fn socket(&self) -> &Path {

@@ -9,32 +9,32 @@ use dbdyno_db::server::list;
 use crate::files::check_name;
 use crate::get::take_away;
 use crate::lock::Locked;
-use crate::{Card, Error, Origin, near};
+use crate::{ServerEntry, Error, Origin, near};
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno got for it. The base
 /// directory of one that was added stays. `log` gets a sentence when it has to wait. Refused while
 /// a server runs from it.
-pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<Card, Error> {
+pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<ServerEntry, Error> {
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, place) = (&locked.path, locked.path.join(name));
     let stays = |why: String| Error::NotRemovable { name: name.to_owned(), why };
-    let card = if check_name(name).is_ok() { Card::read(folder, name)? } else { None };
+    let server_entry = if check_name(name).is_ok() { ServerEntry::read(folder, name)? } else { None };
     let is_there = check_name(name).is_ok() && fs::symlink_metadata(&place).is_ok();
-    if !is_there && card.is_none() {
+    if !is_there && server_entry.is_none() {
         let names = list(folder);
         let help = near::help(name, names.iter().map(String::as_str));
         return Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), help });
     }
-    let card = card.filter(|card| card.origin != Origin::Found).ok_or_else(|| {
+    let server_entry = server_entry.filter(|server_entry| server_entry.origin != Origin::Found).ok_or_else(|| {
         stays(format!("dbdyno has neither got nor added it; remove {} yourself", place.display()))
     })?;
-    if card.origin == Origin::Got
+    if server_entry.origin == Origin::Got
         && let Some(pid) = running_from(&place)
     {
         return Err(stays(format!("process {pid} runs from {}; stop it first", place.display())));
     }
     take_away(folder, name)?;
-    Ok(card)
+    Ok(server_entry)
 }
 
 /// A process whose program lies in `base_dir`.
@@ -56,8 +56,8 @@ mod tests {
         fs::create_dir_all(folder.join(name).join("bin")).unwrap();
         fs::write(folder.join(name).join("bin/mysqld"), "").unwrap();
         if let Some(origin) = origin {
-            let card = Card { origin, source: "x".to_owned(), answer: None };
-            card.write(folder, name).unwrap();
+            let server_entry = ServerEntry { origin, source: "x".to_owned(), answer: None };
+            server_entry.write(folder, name).unwrap();
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
         put(desk.path(), "own", None);
         put(&folder, "other", None);
         std::os::unix::fs::symlink(desk.path().join("own"), folder.join("mine")).unwrap();
-        Card { origin: Origin::Added, source: "x".to_owned(), answer: None }.write(&folder, "mine").unwrap();
+        ServerEntry { origin: Origin::Added, source: "x".to_owned(), answer: None }.write(&folder, "mine").unwrap();
         remove("mine", &folder, &mut |_| {}).unwrap();
         assert!(desk.path().join("own/bin/mysqld").exists());
         assert!(fs::symlink_metadata(folder.join("mine")).is_err() && !folder.join("mine.toml").exists());

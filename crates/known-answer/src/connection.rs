@@ -15,7 +15,7 @@ use crate::{Behaviour, Fault};
 pub(crate) enum Life {
     /// It waits for its client.
     Waits,
-    /// It has work, which must be put on the agenda.
+    /// It has work, which must be put on the timer queue.
     Works,
     Over,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Job {
     pub(crate) programmed: Duration,
     /// CPU time to be burnt yet.
     pub(crate) burn_left: Duration,
-    /// Its entry on the agenda; `None` before it has one.
+    /// Its entry on the timer queue; `None` before it has one.
     pub(crate) ticket: Option<u64>,
 }
 

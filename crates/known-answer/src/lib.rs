@@ -9,11 +9,11 @@
 //! the nth statement) is computed; what it really did is in its [`Stats`].
 //!
 //! Threads share nothing while they serve. Each waits with epoll for the connections it was given,
-//! and has an agenda of what is due, the earliest first. The last 80 µs before something is due it
+//! and has an timer queue of what is due, the earliest first. The last 80 µs before something is due it
 //! does not sleep but looks for new requests, so that answers go out within microseconds of their
 //! time.
 
-mod agenda;
+mod timer_queue;
 mod behaviour;
 mod burn;
 mod connection;

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::agenda::{Agenda, Entry, Wait};
+use crate::timer_queue::{TimerQueue, Entry, Wait};
 use crate::burn::{burn, cpu_time};
 use crate::connection::{Connection, Life};
 use crate::freeze::Origin;
@@ -24,7 +24,7 @@ use crate::{Behaviour, Error};
 const TIMER: u64 = u64::MAX;
 const MAIL: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - 2;
-/// The agenda's word for it.
+/// The timer queue's word for it.
 const ACCEPT: usize = usize::MAX;
 
 /// Bytes read at a time.
@@ -104,7 +104,7 @@ pub(crate) struct Worker {
     /// Its place among the threads.
     index: usize,
     epoll: Epoll,
-    agenda: Agenda,
+    timer_queue: TimerQueue,
     /// The first thread accepts for all.
     listener: Option<Listener>,
     accepted: u64,
@@ -120,23 +120,23 @@ impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, index: usize, listener: Option<Listener>) -> Result<Self, Error> {
         let failed = |errno: Errno| Error::System { what: "wait for connections", source: errno.into() };
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
-        let agenda = Agenda::new().map_err(failed)?;
+        let timer_queue = TimerQueue::new().map_err(failed)?;
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        epoll.add(&agenda, EpollEvent::new(edge, TIMER)).map_err(failed)?;
+        epoll.add(&timer_queue, EpollEvent::new(edge, TIMER)).map_err(failed)?;
         epoll.add(shared.mailboxes[index].bell.as_fd(), EpollEvent::new(edge, MAIL)).map_err(failed)?;
         if let Some(listener) = &listener {
             epoll.add(listener, EpollEvent::new(edge, LISTENER)).map_err(failed)?;
         }
         let (connections, free, room) = (Vec::new(), Vec::new(), vec![0; ROOM]);
         let burning = None;
-        Ok(Self { shared, index, epoll, agenda, listener, accepted: 0, connections, free, room, burning })
+        Ok(Self { shared, index, epoll, timer_queue, listener, accepted: 0, connections, free, room, burning })
     }
 
     pub(crate) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let mut events = vec![EpollEvent::empty(); 256];
         while !shared.stop.load(Ordering::Relaxed) {
-            let timeout = match self.agenda.wait() {
+            let timeout = match self.timer_queue.wait() {
                 Wait::Spin => EpollTimeout::ZERO,
                 Wait::Sleep => EpollTimeout::NONE,
             };
@@ -154,7 +154,7 @@ impl Worker {
                 }
             }
             let now = Instant::now();
-            while let Some(entry) = self.agenda.take_due(now) {
+            while let Some(entry) = self.timer_queue.take_due(now) {
                 self.do_due(entry, now, &mut stats);
             }
         }
@@ -169,7 +169,7 @@ impl Worker {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(_) => {
-                    self.agenda.put(Instant::now() + RETRY, ACCEPT);
+                    self.timer_queue.put(Instant::now() + RETRY, ACCEPT);
                     return;
                 }
             };
@@ -249,7 +249,7 @@ impl Worker {
             }
             // A burn begins as soon as nothing is frozen.
             let wait = if job.burn_left.is_zero() { job.programmed } else { Duration::ZERO };
-            job.ticket = Some(self.agenda.put(self.shared.due(job.since, wait), slot));
+            job.ticket = Some(self.timer_queue.put(self.shared.due(job.since, wait), slot));
         }
         self.connections[slot] = Some(connection);
     }
@@ -305,7 +305,7 @@ impl Worker {
         if !blocked && job.burn_left.is_zero() && due <= Instant::now() {
             return None;
         }
-        job.ticket = Some(self.agenda.put(due, entry.slot));
+        job.ticket = Some(self.timer_queue.put(due, entry.slot));
         Some(())
     }
 

@@ -5,12 +5,12 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 
-/// Shared by the lanes of one thread. It costs a lane one look at a flag for each time it is woken,
+/// Shared by the tasks of one thread. It costs a task one look at a flag for each time it is woken,
 /// which is why it is not a `select!` over a notification.
 #[derive(Debug, Default)]
 pub(crate) struct Abandon {
     given_up: Cell<bool>,
-    /// How often a lane was woken.
+    /// How often a task was woken.
     polls: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
 }
@@ -24,7 +24,7 @@ impl Abandon {
         }
     }
 
-    /// How often lanes were woken until now.
+    /// How often tasks were woken until now.
     pub(crate) fn polls(&self) -> u64 {
         self.polls.get()
     }

@@ -88,7 +88,7 @@ pub(crate) struct Batch {
     /// By kind index; kinds without a completed operation are left out.
     pub(crate) times: BTreeMap<usize, Times>,
     pub(crate) statements: Statements,
-    /// Lanes that wait for the answer to their first operation.
+    /// Tasks that wait for the answer to their first operation.
     pub(crate) unanswered: usize,
 }
 

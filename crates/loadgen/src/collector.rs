@@ -16,7 +16,7 @@ use crate::pauses::Pause;
 use crate::schedule_book::ScheduleBook;
 use crate::statements::Statements;
 use crate::waiting::{WaitFor, Waiting};
-use crate::{Failure, LaneEnd, LaneSpec, Role};
+use crate::{Failure, TaskEnd, TaskSpec, Role};
 
 /// Learns what happens while a step runs; called on the thread that called [`crate::run`].
 pub trait Observer {
@@ -73,10 +73,10 @@ pub(crate) struct Collector<'a> {
     pub(crate) window_written: bool,
     /// Where the common window begins.
     pub(crate) warmup: Duration,
-    /// Role and end of lanes on other hosts, by client and kind: what they do is known here by what
+    /// Role and end of tasks on other hosts, by client and kind: what they do is known here by what
     /// they say.
     elsewhere: BTreeMap<(u32, usize), (Role, u64)>,
-    pub(crate) ends: Vec<LaneEnd>,
+    pub(crate) ends: Vec<TaskEnd>,
     /// Statements within the common window.
     pub(crate) statements: Statements,
     waiting: Waiting,
@@ -126,10 +126,10 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The lanes are on other hosts.
-    pub(crate) fn expect_elsewhere(&mut self, specs: &[LaneSpec]) {
-        let lane = |spec: &LaneSpec| ((spec.client, spec.kind), (spec.role, spec.bounds().until_ns));
-        self.elsewhere = specs.iter().map(lane).collect();
+    /// The tasks are on other hosts.
+    pub(crate) fn expect_elsewhere(&mut self, specs: &[TaskSpec]) {
+        let task = |spec: &TaskSpec| ((spec.client, spec.kind), (spec.role, spec.bounds().until_ns));
+        self.elsewhere = specs.iter().map(task).collect();
     }
 
     /// Waits until every worker has its connections; the longest time one of them took. Writes down
@@ -144,7 +144,7 @@ impl<'a> Collector<'a> {
         let mut all_logins = histogram();
         while ready.len() + self.ended < self.workers {
             match messages.next(POLL) {
-                // It could not even begin, and the others would wait for its lanes to end.
+                // It could not even begin, and the others would wait for its tasks to end.
                 Ok(Message::WorkerEnded { ends }) => {
                     self.ended += 1;
                     self.ends.extend(ends);
@@ -213,7 +213,7 @@ impl<'a> Collector<'a> {
                 is_held = false;
             }
         }
-        for batch in self.leftovers() {
+        for batch in self.remaining() {
             self.write(batch);
         }
         self.look_for_window();
@@ -226,7 +226,7 @@ impl<'a> Collector<'a> {
     }
 
     fn look_for_waiting(&mut self, what: WaitFor, waiting: usize) {
-        if let Some(text) = self.waiting.look(what, waiting, self.control.lanes, Instant::now()) {
+        if let Some(text) = self.waiting.look(what, waiting, self.control.tasks, Instant::now()) {
             self.observer.warning(&text);
             self.event(&StepEvent::Warning { text });
         }
@@ -235,8 +235,8 @@ impl<'a> Collector<'a> {
     fn take(&mut self, message: Message) {
         match message {
             Message::Batch(batch) => self.take_batch(batch),
-            Message::LaneEnded { at_ns, end } => {
-                let event = StepEvent::LaneEnded {
+            Message::ConnectionEnded { at_ns, end } => {
+                let event = StepEvent::ConnectionEnded {
                     at_us: to_us(at_ns),
                     client: end.client,
                     kind: self.kinds[end.kind].clone(),
@@ -245,14 +245,14 @@ impl<'a> Collector<'a> {
                 self.event(&event);
                 if let Some((role, until_ns)) = self.elsewhere.get(&(end.client, end.kind)) {
                     let (role, window_ns) = (*role, at_ns.min(*until_ns));
-                    self.control.lane_ended_elsewhere(end.client, role, (at_ns, window_ns), end.complete);
+                    self.control.task_ended_elsewhere(end.client, role, (at_ns, window_ns), end.complete);
                 }
             }
             Message::Paused(pause) => self.paused(pause),
             Message::Stopped(reason) => self.control.stop(reason),
             Message::HostLost(why) => {
                 self.control.stop(StopReason::Failed(why));
-                // Its lanes will not say that they have ended.
+                // Its tasks will not say that they have ended.
                 self.control.abandon();
             }
             Message::Error { at_ns, client, kind, failure } => {
@@ -320,7 +320,7 @@ impl<'a> Collector<'a> {
 
     /// What not all workers have cut alike. Other hosts learn of the step's end a little late: one
     /// may have cut at a whole second meanwhile. What it did there it did up to the end.
-    fn leftovers(&mut self) -> Vec<Batch> {
+    fn remaining(&mut self) -> Vec<Batch> {
         let pending = std::mem::take(&mut self.pending).into_values().map(|(_, batch)| batch);
         let Some(end_ns) = self.control.end_ns().filter(|_| !self.elsewhere.is_empty()) else {
             return pending.collect();

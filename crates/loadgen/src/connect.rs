@@ -29,7 +29,7 @@ pub enum LostConnections {
     /// The step fails.
     #[default]
     Fail,
-    /// The operation on its way fails, the connection is opened again, the lane goes on.
+    /// The operation on its way fails, the connection is opened again, the task goes on.
     Reconnect(Reconnect),
 }
 
@@ -74,11 +74,11 @@ impl Connections {
 }
 
 impl Reconnect {
-    /// Pause before attempt `attempt` (from 0) of lane `lane`.
-    pub(crate) fn pause(&self, lane: usize, attempt: u32) -> Duration {
+    /// Pause before attempt `attempt` (from 0) of task `task`.
+    pub(crate) fn pause(&self, task: usize, attempt: u32) -> Duration {
         let doubled = self.wait.saturating_mul(1_u32.checked_shl(attempt).unwrap_or(u32::MAX));
         let longest = doubled.min(self.wait_max);
-        let address = (lane as u64) << 32 | u64::from(attempt);
+        let address = (task as u64) << 32 | u64::from(attempt);
         longest.mul_f64(1.0 - 0.5 * self.draws.uniform(address))
     }
 }
@@ -93,7 +93,7 @@ mod tests {
         let reconnect =
             Reconnect { wait, wait_max, give_up_after: Duration::from_secs(60), draws: Draws::new(1, 2, 3) };
         for (attempt, longest_ms) in [(0, 100), (1, 200), (3, 800), (6, 5000), (31, 5000), (40, 5000)] {
-            let pauses: Vec<_> = (0..100).map(|lane| reconnect.pause(lane, attempt)).collect();
+            let pauses: Vec<_> = (0..100).map(|task| reconnect.pause(task, attempt)).collect();
             let longest = Duration::from_millis(longest_ms);
             assert!(pauses.iter().all(|pause| *pause >= longest / 2 && *pause < longest), "{attempt}");
             assert!(pauses.iter().any(|pause| *pause < longest * 6 / 10));

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::notified::wait;
-use crate::{LaneSpec, Role};
+use crate::{TaskSpec, Role};
 
-/// Why a step was stopped before its lanes were done.
+/// Why a step was stopped before its tasks were done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
     /// The user asked for it.
     Interrupted,
-    /// A lane cannot go on.
+    /// A task cannot go on.
     Failed(String),
     /// The step's time cap was reached.
     TimeCap(Duration),
@@ -31,7 +31,7 @@ pub enum StepCommand<T> {
     /// The clock starts then.
     Begin(T),
     Stop(StopReason),
-    /// All lanes of all hosts have ended, at `end_ns`; the common window ended before, if it came
+    /// All tasks of all hosts have ended, at `end_ns`; the common window ended before, if it came
     /// to one.
     End {
         window_end_ns: Option<u64>,
@@ -65,21 +65,21 @@ pub(crate) struct Control {
     window_rule: WindowRule,
     /// End of the common window in nanoseconds from the barrier; `u64::MAX` while it is open.
     window_end_ns: AtomicU64,
-    /// When the common window will end, if the lanes' limits say so beforehand; `u64::MAX` if they
+    /// When the common window will end, if the tasks' limits say so beforehand; `u64::MAX` if they
     /// do not.
     planned_end_ns: u64,
     /// Index = client − 1.
     client_ended: Vec<AtomicBool>,
     client_changed: Notify,
-    /// How many lanes there are, and how many of them are open.
-    pub(crate) lanes: usize,
+    /// How many tasks there are, and how many of them are open.
+    pub(crate) tasks: usize,
     opened: AtomicUsize,
-    lanes_left: AtomicUsize,
+    tasks_left: AtomicUsize,
     deciders_left: AtomicUsize,
-    /// Of a part of the step's lanes: 1, so that its own lanes are never the last ones.
+    /// Of a part of the step's tasks: 1, so that its own tasks are never the last ones.
     elsewhere: usize,
     end_ns: AtomicU64,
-    /// When the last lane of another host ended that has said so.
+    /// When the last task of another host ended that has said so.
     last_elsewhere_ns: AtomicU64,
     ended: Notify,
     closing: AtomicBool,
@@ -88,9 +88,9 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(crate) fn new(clients: u32, lanes: &[LaneSpec], window_rule: WindowRule) -> Self {
-        let deciders = || lanes.iter().filter(|lane| lane.role == Role::Decides);
-        let ends = deciders().map(|lane| lane.bounds().until_ns);
+    pub(crate) fn new(clients: u32, tasks: &[TaskSpec], window_rule: WindowRule) -> Self {
+        let deciders = || tasks.iter().filter(|task| task.role == Role::Decides);
+        let ends = deciders().map(|task| task.bounds().until_ns);
         let planned = match window_rule {
             WindowRule::FirstEnded => ends.min(),
             WindowRule::LastEnded => ends.max(),
@@ -106,9 +106,9 @@ impl Control {
             planned_end_ns: planned.unwrap_or(u64::MAX),
             client_ended: (0..clients).map(|_| AtomicBool::new(false)).collect(),
             client_changed: Notify::new(),
-            lanes: lanes.len(),
+            tasks: tasks.len(),
             opened: AtomicUsize::new(0),
-            lanes_left: AtomicUsize::new(lanes.len()),
+            tasks_left: AtomicUsize::new(tasks.len()),
             deciders_left: AtomicUsize::new(deciders().count()),
             elsewhere: 0,
             end_ns: AtomicU64::new(u64::MAX),
@@ -125,9 +125,9 @@ impl Control {
         Self { follower: Some(follower), ..self }
     }
 
-    /// Of a part of the step's lanes: all have not ended before [`StepCommand::End`] says so.
+    /// Of a part of the step's tasks: all have not ended before [`StepCommand::End`] says so.
     pub(crate) fn of_part(self) -> Self {
-        self.lanes_left.fetch_add(1, Ordering::AcqRel);
+        self.tasks_left.fetch_add(1, Ordering::AcqRel);
         self.deciders_left.fetch_add(1, Ordering::AcqRel);
         Self { elsewhere: 1, ..self }
     }
@@ -153,13 +153,13 @@ impl Control {
         }
     }
 
-    pub(crate) fn lane_opened(&self) {
+    pub(crate) fn task_opened(&self) {
         self.opened.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lanes that are not open yet; of those here.
+    /// Tasks that are not open yet; of those here.
     pub(crate) fn unopened(&self) -> usize {
-        self.lanes.saturating_sub(self.opened.load(Ordering::Relaxed))
+        self.tasks.saturating_sub(self.opened.load(Ordering::Relaxed))
     }
 
     /// When the common window will end, if that is known beforehand.
@@ -198,7 +198,7 @@ impl Control {
         self.start.get().map_or(0, |start| since(*start))
     }
 
-    /// Ends the step early. Once all lanes have ended there is nothing left to end: how long
+    /// Ends the step early. Once all tasks have ended there is nothing left to end: how long
     /// connections take to close says nothing about the step.
     pub(crate) fn stop(&self, reason: StopReason) {
         if self.end_ns().is_some() {
@@ -232,15 +232,15 @@ impl Control {
         self.client_ended.get(client as usize - 1).is_some_and(|ended| ended.load(Ordering::Acquire))
     }
 
-    /// Waits until a deciding lane of `client` has ended or the step is stopped.
+    /// Waits until a deciding task of `client` has ended or the step is stopped.
     pub(crate) async fn wait_for_client_end(&self, client: u32) {
         wait(&self.client_changed, || self.has_client_ended(client) || self.is_stopping()).await;
     }
 
-    /// A lane did all it had to do, or gave up, at `at_ns`. Whether its connection is to stay open
-    /// until the end of the common window has been looked at: the window has ended, or this lane was
+    /// A task did all it had to do, or gave up, at `at_ns`. Whether its connection is to stay open
+    /// until the end of the common window has been looked at: the window has ended, or this task was
     /// the last one here that decides when it does.
-    pub(crate) fn lane_ended(&self, client: u32, role: Role, at_ns: u64, complete: bool) -> bool {
+    pub(crate) fn connection_ended(&self, client: u32, role: Role, at_ns: u64, complete: bool) -> bool {
         let mut is_last = false;
         if role == Role::Decides {
             if let Some(ended) = self.client_ended.get(client as usize - 1) {
@@ -257,15 +257,15 @@ impl Control {
                 self.end_window(at_ns);
             }
         }
-        if self.lanes_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.tasks_left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.end_now();
         }
         is_last || self.window_end_ns().is_some()
     }
 
-    /// A lane of another host has said that it ended at `at_ns`, and with it the window, if it
+    /// A task of another host has said that it ended at `at_ns`, and with it the window, if it
     /// does, at `window_ns`.
-    pub(crate) fn lane_ended_elsewhere(
+    pub(crate) fn task_ended_elsewhere(
         &self,
         client: u32,
         role: Role,
@@ -273,10 +273,10 @@ impl Control {
         complete: bool,
     ) {
         self.last_elsewhere_ns.fetch_max(at_ns, Ordering::AcqRel);
-        self.lane_ended(client, role, window_ns, complete);
+        self.connection_ended(client, role, window_ns, complete);
     }
 
-    /// A lane is gone without a word, so that waiting for all of them would never end: the step
+    /// A task is gone without a word, so that waiting for all of them would never end: the step
     /// ends now.
     pub(crate) fn abandon(&self) {
         self.end_now();
@@ -315,7 +315,7 @@ impl Control {
         Some(end_ns).filter(|&end| end != u64::MAX)
     }
 
-    /// End of the last lane, once all have ended.
+    /// End of the last task, once all have ended.
     pub(crate) fn end_ns(&self) -> Option<u64> {
         Some(self.end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
@@ -332,7 +332,7 @@ impl Control {
         let _ = tokio::time::timeout(limit, allowed).await;
     }
 
-    /// Waits until every lane of every thread has ended.
+    /// Waits until every task of every thread has ended.
     pub(crate) async fn wait_for_end(&self) -> u64 {
         wait(&self.ended, || self.end_ns().is_some()).await;
         self.end_ns().unwrap_or(0)
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_lane_waits_to_close_longer_than_the_limit_or_after_it_was_allowed() {
+    async fn no_connection_waits_to_close_longer_than_the_limit_or_after_it_was_allowed() {
         let control = Control::new(1, &[], WindowRule::FirstEnded);
         let began = Instant::now();
         control.wait_to_close(Duration::from_millis(50)).await;

@@ -1,4 +1,4 @@
-//! Two lanes that must not run apart: inserts and deletes of one client.
+//! Two tasks that must not run apart: inserts and deletes of one client.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,8 +13,8 @@ pub enum Side {
     Right,
 }
 
-/// Keeps two lanes within `most` operations of each other: operation n may be sent once the other
-/// lane has been answered n − `most` + 1 times. In the original a shared generator feeds two queues
+/// Keeps two tasks within `most` operations of each other: operation n may be sent once the other
+/// task has been answered n − `most` + 1 times. In the original a shared generator feeds two queues
 /// of 8 statements, so that one stream leads the other by at most 9; here the same bound holds
 /// without queues.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Coupling {
     /// The greatest lead that the original allows: 8 queued statements and 1 executing.
     pub const ORIGINAL_LEAD: u64 = 9;
 
-    /// Two lanes that may lead each other by at most `most` operations.
+    /// Two tasks that may lead each other by at most `most` operations.
     pub fn new(most: u64) -> Self {
         Self { most, answered: Default::default(), ended: Default::default(), changed: Notify::new() }
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_may_lead_by_exactly_the_bound() {
+    fn a_connection_may_lead_by_exactly_the_bound() {
         let coupling = Coupling::new(9);
         assert!(coupling.may_send(Side::Left, 8));
         assert!(!coupling.may_send(Side::Left, 9));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_one_lane_frees_the_other() {
+    fn the_end_of_one_connection_frees_the_other() {
         let coupling = Coupling::new(2);
         assert!(!coupling.may_send(Side::Right, 5));
         coupling.end(Side::Left);

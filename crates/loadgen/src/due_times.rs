@@ -1,4 +1,4 @@
-//! The due times of a load thread's open loops, in their order; the lanes of a shared schedule on
+//! The due times of a load thread's open loops, in their order; the tasks of a shared schedule on
 //! the thread have them in common.
 
 use std::cell::RefCell;
@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::arrivals::Cursor;
-use crate::lane::Bounds;
+use crate::task::Bounds;
 use crate::{Pace, Schedule};
 
-/// Due times of one lane, or of all lanes of one schedule on this thread. Each operation's is asked
+/// Due times of one task, or of all tasks of one schedule on this thread. Each operation's is asked
 /// for when it is taken, so that the questions only go forwards.
 #[derive(Debug, Clone)]
 pub(crate) struct DueTimes {
@@ -36,7 +36,7 @@ pub(crate) struct ThreadDueTimes {
 }
 
 impl ThreadDueTimes {
-    /// The due times of a lane of `pace`; `None` when it has no schedule.
+    /// The due times of a task of `pace`; `None` when it has no schedule.
     pub(crate) fn of(&mut self, pace: &Pace) -> Option<DueTimes> {
         let cursor = Cursor::new(pace.process()?);
         let due_times =

@@ -19,7 +19,7 @@ use crate::schedule_book;
 use crate::threads::assign;
 use crate::waiting::ranges;
 use crate::worker::{self, Job};
-use crate::{Connections, Error, HostShare, Lane, LaneEnd, LaneSpec, Pace, Threads};
+use crate::{Connections, Error, HostShare, ConnectionTask, TaskEnd, TaskSpec, Pace, Threads};
 
 /// The clock starts this long after the last connection is open: time for samplers to take their
 /// first sample.
@@ -48,27 +48,27 @@ pub struct StepEnd {
     /// Why it did not complete.
     pub message: Option<String>,
     pub at_us: u64,
-    pub lanes: Vec<LaneEnd>,
+    pub tasks: Vec<TaskEnd>,
 }
 
-/// Runs a step on `lanes`, each built by its `F` on the thread that will run it, and writes
+/// Runs a step on `tasks`, each built by its `F` on the thread that will run it, and writes
 /// intervals, histograms and events of it. The caller writes the step's `Started` and `Ended`. What
 /// goes wrong inside the step is in [`StepEnd`].
 pub fn run<L, F>(
     step: Step<'_>,
-    lanes: Vec<(LaneSpec, F)>,
+    tasks: Vec<(TaskSpec, F)>,
     writer: &mut StepWriter,
     observer: &mut dyn Observer,
 ) -> Result<StepEnd, Error>
 where
-    L: Lane + 'static,
+    L: ConnectionTask + 'static,
     F: FnOnce() -> L + Send + 'static,
 {
-    let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
+    let specs: Vec<TaskSpec> = tasks.iter().map(|(spec, _)| spec.clone()).collect();
     let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
     let schedules = schedule_book::books(specs.iter())?;
     let (sender, mut messages) = mpsc::channel();
-    let threads = start(&step, lanes, HostShare::WHOLE, &control, &sender)?;
+    let threads = start(&step, tasks, HostShare::WHOLE, &control, &sender)?;
     let watching = Watching::start(Arc::clone(&control)).map_err(Error::Thread)?;
     drop(sender);
     let kinds = kinds(step.spec);
@@ -84,27 +84,27 @@ pub(crate) fn kinds(spec: &StepSpec) -> Vec<String> {
     spec.kinds.iter().map(|kind| kind.kind.clone()).collect()
 }
 
-/// Starts the load threads of `lanes`, which are those of `part`.
+/// Starts the load threads of `tasks`, which are those of `part`.
 pub(crate) fn start<L, F>(
     step: &Step<'_>,
-    lanes: Vec<(LaneSpec, F)>,
+    tasks: Vec<(TaskSpec, F)>,
     part: HostShare,
     control: &Arc<Control>,
     messages: &Sender<Message>,
 ) -> Result<Vec<JoinHandle<()>>, Error>
 where
-    L: Lane + 'static,
+    L: ConnectionTask + 'static,
     F: FnOnce() -> L + Send + 'static,
 {
     let opening = Opening { began: Instant::now(), connections: step.connections.clone() };
-    // A lane that blocks its thread waits in the kernel, or is the database itself.
+    // A task that blocks its thread waits in the kernel, or is the database itself.
     let polled_ns = step.threads.polled_ns.clone().filter(|_| !step.threads.blocking);
     let mut threads = Vec::new();
-    for (index, (lanes, cpus)) in assign(lanes, part, &step.threads).into_iter().enumerate() {
+    for (index, (tasks, cpus)) in assign(tasks, part, &step.threads).into_iter().enumerate() {
         let job = Job {
             index,
             kinds: kinds(step.spec),
-            lanes,
+            tasks,
             cpus,
             polled_ns: polled_ns.clone(),
             added_work: step.threads.added_work,
@@ -135,7 +135,7 @@ pub(crate) fn join(threads: Vec<JoinHandle<()>>) -> Result<(), Error> {
 /// last connection is open, and a little later for each of them.
 pub(crate) fn conduct(
     step: &Step<'_>,
-    specs: &[LaneSpec],
+    specs: &[TaskSpec],
     collector: &mut Collector<'_>,
     messages: &mut dyn Inbox,
     lead: Duration,
@@ -165,29 +165,29 @@ pub(crate) fn conduct(
 pub(crate) fn ended(
     control: &Control,
     failure: Option<dbdyno_record::Error>,
-    lanes: Vec<LaneEnd>,
+    tasks: Vec<TaskEnd>,
 ) -> Result<StepEnd, Error> {
     if let Some(failure) = failure {
         return Err(failure.into());
     }
-    let (outcome, message) = outcome(control, &lanes);
-    Ok(StepEnd { outcome, message, at_us: to_us(control.end_ns().unwrap_or(0)), lanes })
+    let (outcome, message) = outcome(control, &tasks);
+    Ok(StepEnd { outcome, message, at_us: to_us(control.end_ns().unwrap_or(0)), tasks })
 }
 
-fn outcome(control: &Control, lanes: &[LaneEnd]) -> (Outcome, Option<String>) {
+fn outcome(control: &Control, tasks: &[TaskEnd]) -> (Outcome, Option<String>) {
     match control.reason() {
         None => (Outcome::Completed, None),
         Some(StopReason::Interrupted) => (Outcome::Interrupted, Some("interrupted by the user".to_owned())),
         Some(StopReason::Failed(message)) => (Outcome::Failed, Some(message)),
         Some(StopReason::TimeCap(cap)) => {
-            let advice = unanswered(lanes).unwrap_or_else(|| {
+            let advice = unanswered(tasks).unwrap_or_else(|| {
                 "the server is too slow, or an event of a script does not end; raise time_cap or lower the rates".to_owned()
             });
             let message = format!("not done after its time cap of {} s: {advice}", cap.as_secs());
             (Outcome::Failed, Some(message))
         }
         Some(StopReason::Silence(silence)) => {
-            let who = unanswered(lanes).unwrap_or_else(|| "see what the server does".to_owned());
+            let who = unanswered(tasks).unwrap_or_else(|| "see what the server does".to_owned());
             let message =
                 format!("no operation was answered for {} s (silence_timeout): {who}", silence.as_secs());
             (Outcome::Failed, Some(message))
@@ -197,14 +197,14 @@ fn outcome(control: &Control, lanes: &[LaneEnd]) -> (Outcome, Option<String>) {
 
 /// Which connections had no answer when the step was stopped: those that never had one, or else
 /// those that waited; `None` where none did.
-fn unanswered(lanes: &[LaneEnd]) -> Option<String> {
-    let silent: Vec<&LaneEnd> = lanes.iter().filter(|lane| lane.unanswered).collect();
-    let never: Vec<&LaneEnd> = silent.iter().copied().filter(|lane| lane.is_unheard()).collect();
-    let named = |some: &[&LaneEnd]| {
-        let mut clients: Vec<u32> = some.iter().map(|lane| lane.client).collect();
+fn unanswered(tasks: &[TaskEnd]) -> Option<String> {
+    let silent: Vec<&TaskEnd> = tasks.iter().filter(|task| task.unanswered).collect();
+    let never: Vec<&TaskEnd> = silent.iter().copied().filter(|task| task.is_unheard()).collect();
+    let named = |some: &[&TaskEnd]| {
+        let mut clients: Vec<u32> = some.iter().map(|task| task.client).collect();
         clients.sort_unstable();
         clients.dedup();
-        format!("{} of {} connections (client {})", some.len(), lanes.len(), ranges(clients.into_iter()))
+        format!("{} of {} connections (client {})", some.len(), tasks.len(), ranges(clients.into_iter()))
     };
     match (silent.is_empty(), never.is_empty()) {
         (true, _) => None,
@@ -217,14 +217,14 @@ fn unanswered(lanes: &[LaneEnd]) -> Option<String> {
 }
 
 /// What open loops are asked for, by kind and process.
-fn scheduled(lanes: &[LaneSpec], kinds: &[String]) -> Vec<StepEvent> {
+fn scheduled(tasks: &[TaskSpec], kinds: &[String]) -> Vec<StepEvent> {
     let mut asked: BTreeMap<(usize, &str), (f64, u32)> = BTreeMap::new();
     let mut seen = HashSet::new();
-    for lane in lanes {
-        let Some(arrivals) = lane.pace.process() else { continue };
-        let (per_second, connections) = asked.entry((lane.kind, arrivals.name())).or_default();
-        // All lanes of a client and kind share one schedule, or each has its own.
-        if !matches!(lane.pace, Pace::Shared(_)) || seen.insert((lane.client, lane.kind)) {
+    for task in tasks {
+        let Some(arrivals) = task.pace.process() else { continue };
+        let (per_second, connections) = asked.entry((task.kind, arrivals.name())).or_default();
+        // All tasks of a client and kind share one schedule, or each has its own.
+        if !matches!(task.pace, Pace::Shared(_)) || seen.insert((task.client, task.kind)) {
             *per_second += arrivals.rate_per_second();
         }
         *connections += 1;

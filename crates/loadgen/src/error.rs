@@ -10,8 +10,8 @@ pub enum Error {
     )]
     Thread(std::io::Error),
     #[error(
-        "lanes of client {client} mix schedules: all lanes of a client and kind must share one schedule and one limit, \
-         and no other lane may use it; this is a fault of the workload, please report it"
+        "tasks of client {client} mix schedules: all tasks of a client and kind must share one schedule and one limit, \
+         and no other task may use it; this is a fault of the workload, please report it"
     )]
     MixedSchedules { client: u32 },
     #[error("a load thread ended without a word: {0}; this is a fault of dbdyno, please report it")]

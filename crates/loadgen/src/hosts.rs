@@ -1,4 +1,4 @@
-//! A step whose lanes are on several hosts: each runs a part of them, and what its load threads say
+//! A step whose tasks are on several hosts: each runs a part of them, and what its load threads say
 //! goes to one collector.
 //!
 //! Nothing goes from host to host while the clock runs but what load threads say anyway, once a
@@ -21,7 +21,7 @@ use crate::engine::{conduct, ended, join, kinds, start};
 use crate::message::{Inbox, Message};
 use crate::pauses::Watching;
 use crate::{
-    Error, HostShare, Lane, LaneSpec, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason,
+    Error, HostShare, ConnectionTask, TaskSpec, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason,
     schedule_book,
 };
 
@@ -65,12 +65,12 @@ struct Merged<'a> {
     ready: VecDeque<Message>,
 }
 
-/// Runs a step whose lanes, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or
+/// Runs a step whose tasks, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or
 /// soon; `from_hosts` has what they say, and `follower` takes commands to them. What goes wrong
 /// inside the step is in [`StepEnd`].
 pub fn run_on_hosts(
     step: &Step<'_>,
-    specs: &[LaneSpec],
+    specs: &[TaskSpec],
     (hosts, from_hosts): (usize, &Receiver<(usize, FromHost)>),
     follower: Follower,
     writer: &mut StepWriter,
@@ -94,11 +94,11 @@ pub fn run_on_hosts(
     Ok((ended(&control, failure, ends)?, merged.parts))
 }
 
-/// Whether lanes can be shared out to hosts: none waits for another, and the window ends at one
+/// Whether tasks can be shared out to hosts: none waits for another, and the window ends at one
 /// time for all.
-pub fn can_be_shared(specs: &[LaneSpec], window: WindowRule) -> bool {
-    let is_alone = |spec: &LaneSpec| spec.coupling.is_none() && spec.limit != Limit::UntilClientEnds;
-    let ends_by_time = |spec: &LaneSpec| matches!(spec.limit, Limit::Time(_)) && spec.limit == specs[0].limit;
+pub fn can_be_shared(specs: &[TaskSpec], window: WindowRule) -> bool {
+    let is_alone = |spec: &TaskSpec| spec.coupling.is_none() && spec.limit != Limit::UntilClientEnds;
+    let ends_by_time = |spec: &TaskSpec| matches!(spec.limit, Limit::Time(_)) && spec.limit == specs[0].limit;
     specs.iter().all(is_alone) && (window == WindowRule::LastEnded || specs.iter().all(ends_by_time))
 }
 
@@ -184,21 +184,21 @@ impl Inbox for Merged<'_> {
     }
 }
 
-/// Runs the lanes of `part`, of all that the step has. Says what its load threads say, and does
+/// Runs the tasks of `part`, of all that the step has. Says what its load threads say, and does
 /// what `commands` say until the step is over here; a channel without sender ends it.
 pub fn run_part<L, F>(
     step: &Step<'_>,
-    lanes: Vec<(LaneSpec, F)>,
+    tasks: Vec<(TaskSpec, F)>,
     part: HostShare,
     commands: Receiver<StepCommand<Instant>>,
     say: impl Fn(HostMessage),
 ) -> Result<(), Error>
 where
-    L: Lane + 'static,
+    L: ConnectionTask + 'static,
     F: FnOnce() -> L + Send + 'static,
 {
-    let lanes = lanes_of(part, lanes);
-    let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
+    let tasks = tasks_of(part, tasks);
+    let specs: Vec<TaskSpec> = tasks.iter().map(|(spec, _)| spec.clone()).collect();
     let (sender, messages) = mpsc::channel();
     let stops = sender.clone();
     let follower: Follower = Box::new(move |command| {
@@ -208,7 +208,7 @@ where
     });
     let control = Control::new(step.spec.clients, &specs, step.spec.window).of_part().followed_by(follower);
     let control = Arc::new(control);
-    let threads = start(step, lanes, part, &control, &sender)?;
+    let threads = start(step, tasks, part, &control, &sender)?;
     let mut watching = Some(Watching::start(Arc::clone(&control)).map_err(Error::Thread)?);
     say(HostMessage(Message::Workers(threads.len())));
     let obeying = Arc::clone(&control);
@@ -227,8 +227,8 @@ where
     join(threads)
 }
 
-/// The lanes of `part`, which share the part of each schedule.
-fn lanes_of<F>(part: HostShare, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)> {
+/// The tasks of `part`, which share the part of each schedule.
+fn tasks_of<F>(part: HostShare, tasks: Vec<(TaskSpec, F)>) -> Vec<(TaskSpec, F)> {
     let mut shared: Vec<(Arc<Schedule>, Arc<Schedule>)> = Vec::new();
     let mut of_part = |schedule: &Arc<Schedule>| {
         if let Some((_, own)) = shared.iter().find(|(whole, _)| Arc::ptr_eq(whole, schedule)) {
@@ -238,13 +238,13 @@ fn lanes_of<F>(part: HostShare, lanes: Vec<(LaneSpec, F)>) -> Vec<(LaneSpec, F)>
         shared.push((Arc::clone(schedule), Arc::clone(&own)));
         own
     };
-    let lane = |(mut spec, factory): (LaneSpec, F)| {
+    let task = |(mut spec, factory): (TaskSpec, F)| {
         if let Pace::Shared(schedule) = &mut spec.pace {
             *schedule = of_part(schedule);
         }
         (spec, factory)
     };
-    lanes.into_iter().skip(part.host as usize).step_by(part.hosts as usize).map(lane).collect()
+    tasks.into_iter().skip(part.host as usize).step_by(part.hosts as usize).map(task).collect()
 }
 
 fn obey(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late: impl Fn(Duration) -> bool) {

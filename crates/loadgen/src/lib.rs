@@ -1,6 +1,6 @@
 //! Pace, clock, histograms, start and stop together; knows no SQL.
 //!
-//! A step is a set of [`Lane`]s, one a connection. Worker threads each run a tokio current-thread
+//! A step is a set of [`ConnectionTask`]s, one a connection. Worker threads each run a tokio current-thread
 //! runtime and share nothing while the clock runs but a few atomics in [`control::Control`]. Every
 //! operation has a due time; response time counts from there, service time from the moment it was
 //! sent. Counts and histograms are cut at whole seconds, at the end of the common window and at the
@@ -20,8 +20,8 @@ mod error;
 mod histogram;
 mod host_share;
 mod hosts;
-mod lane;
-mod lane_task;
+mod task;
+mod running_task;
 mod message;
 mod notified;
 mod opening;
@@ -52,8 +52,8 @@ pub use engine::{Step, StepEnd, run};
 pub use error::Error;
 pub use host_share::HostShare;
 pub use hosts::{FromHost, HostMessage, HostPart, can_be_shared, run_on_hosts, run_part};
-pub use lane::{Done, Failure, Lane, LaneEnd, LaneSpec, Limit, Lookup, Notes, OperationTimes, Role};
-pub use lane_task::MOST_RETRIES;
+pub use task::{Done, Failure, ConnectionTask, TaskEnd, TaskSpec, Limit, Lookup, Notes, OperationTimes, Role};
+pub use running_task::MOST_RETRIES;
 pub use pace::{Pace, ThinkTime};
 pub use random::{Philox, draw_below, draw_below_u64};
 pub use schedule::Schedule;

@@ -10,7 +10,7 @@ use crate::batch::Batch;
 use crate::control::StopReason;
 use crate::histogram::counts;
 use crate::pauses::Pause;
-use crate::{Failure, LaneEnd, Lookup};
+use crate::{Failure, TaskEnd, Lookup};
 
 /// From a load thread to the collector.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,9 +24,9 @@ pub(crate) enum Message {
         logins: Box<Histogram<u64>>,
     },
     Batch(Batch),
-    LaneEnded {
+    ConnectionEnded {
         at_ns: u64,
-        end: LaneEnd,
+        end: TaskEnd,
     },
     Error {
         at_ns: u64,
@@ -53,7 +53,7 @@ pub(crate) enum Message {
         attempts: u32,
     },
     WorkerEnded {
-        ends: Vec<LaneEnd>,
+        ends: Vec<TaskEnd>,
     },
     /// Of another host: its client did not run for a time.
     Paused(Pause),

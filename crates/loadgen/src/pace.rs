@@ -1,4 +1,4 @@
-//! When operations of a lane are due: closed loop, with or without thinking, open loop, or the
+//! When operations of a task are due: closed loop, with or without thinking, open loop, or the
 //! original's bursts.
 
 use std::fmt;
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use crate::{Arrivals, Draws, Schedule};
 
-/// The pace of one lane. Times count from the barrier.
+/// The pace of one task. Times count from the barrier.
 #[derive(Debug, Clone)]
 pub enum Pace {
     /// The next operation is due when the one before is answered.
     Closed,
     /// The next operation is due when a time of thinking after the answer before it is over.
     Thinking(ThinkTime),
-    /// Operations become due as they arrive, whatever happened before; a late lane catches up.
+    /// Operations become due as they arrive, whatever happened before; a late task catches up.
     Open(Arrivals),
-    /// Operations come from a schedule that this lane shares with others of its client and kind.
+    /// Operations come from a schedule that this task shares with others of its client and kind.
     Shared(Arc<Schedule>),
     /// `per_second` operations back to back, then idle until a second has passed since the burst
     /// began; lost time is not made up. After operation r with r mod per_second = 0: when less than
@@ -53,7 +53,7 @@ impl Pace {
         matches!(self, Self::Closed | Self::Thinking(_))
     }
 
-    /// The open-loop process of this lane alone; `None` for closed loops, bursts and shared
+    /// The open-loop process of this task alone; `None` for closed loops, bursts and shared
     /// schedules.
     pub fn arrivals(&self) -> Option<Arrivals> {
         match self {
@@ -62,7 +62,7 @@ impl Pace {
         }
     }
 
-    /// The open-loop process, this lane's own or a shared one.
+    /// The open-loop process, this task's own or a shared one.
     pub fn process(&self) -> Option<Arrivals> {
         match self {
             Self::Shared(schedule) => Some(schedule.arrivals()),

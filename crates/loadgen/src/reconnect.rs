@@ -1,17 +1,17 @@
-//! Opens a lost connection again: pauses that double, until it is open, the lane has nothing left
+//! Opens a lost connection again: pauses that double, until it is open, the task has nothing left
 //! to do, or time is up.
 
 use std::time::{Duration, Instant};
 
-use crate::lane_task::{LaneTask, Next, describe};
+use crate::running_task::{RunningTask, Next, describe};
 use crate::message::Message;
-use crate::{Failure, Lane, Limit, Reconnect};
+use crate::{Failure, ConnectionTask, Limit, Reconnect};
 
-impl LaneTask {
+impl RunningTask {
     /// Opens the connection that was found lost at `lost_ns` again, prepared statements and all.
-    pub(crate) async fn reconnect<L: Lane>(
+    pub(crate) async fn reconnect<L: ConnectionTask>(
         &mut self,
-        lane: &mut L,
+        task: &mut L,
         how: &Reconnect,
         failure: Failure,
         lost_ns: u64,
@@ -21,7 +21,7 @@ impl LaneTask {
         let _ = self.shared.messages.send(Message::Lost { at_ns: lost_ns, client, kind, failure });
         let began = Instant::now();
         let give_up_at = began + how.give_up_after;
-        // A lane that is limited in time ends with its time, connected or not.
+        // A task that is limited in time ends with its time, connected or not.
         let end_at = match self.spec.limit {
             Limit::Time(time) | Limit::Either(_, time) => {
                 Some(began + time.saturating_sub(Duration::from_nanos(lost_ns)))
@@ -43,7 +43,7 @@ impl LaneTask {
             }
             let opened = tokio::select! {
                 biased;
-                opened = lane.open() => opened,
+                opened = task.open() => opened,
                 next = self.ended_from_outside() => return next,
                 _ = self.shared.timer.wait_until(deadline) => break,
             };

@@ -7,13 +7,13 @@ use dbdyno_record::{ErrorClass, ErrorCounts, Interval, WindowCut};
 
 use crate::arrivals::{Cursor, to_us};
 use crate::batch::{Batch, Times};
-use crate::lane::Bounds;
+use crate::task::Bounds;
 use crate::statements::Statements;
-use crate::{LaneSpec, StatementDone};
+use crate::{TaskSpec, StatementDone};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What all lanes of one client and kind on this thread did.
+/// What all tasks of one client and kind on this thread did.
 #[derive(Debug, Default)]
 struct Book {
     client: u32,
@@ -28,7 +28,7 @@ struct Book {
     current: Counts,
 }
 
-/// What a lane has in addition to its book.
+/// What a task has in addition to its book.
 #[derive(Debug)]
 struct LaneState {
     book: usize,
@@ -73,7 +73,7 @@ pub(crate) struct Ending {
 
 pub(crate) struct Recorder {
     books: Vec<Book>,
-    lanes: Vec<LaneState>,
+    tasks: Vec<LaneState>,
     /// By kind.
     times: Vec<Times>,
     statements: Statements,
@@ -85,33 +85,33 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Books for `lanes`, whose batches go to `hand_over`. The common window begins at
+    /// Books for `tasks`, whose batches go to `hand_over`. The common window begins at
     /// `window_from_ns`, a whole second.
     pub(crate) fn new(
         kinds: Vec<String>,
-        lanes: &[LaneSpec],
+        tasks: &[TaskSpec],
         window_from_ns: u64,
         hand_over: Box<dyn FnMut(Batch)>,
     ) -> Self {
         let mut books = Vec::new();
         let mut book_of = BTreeMap::new();
-        let states = lanes.iter().map(|spec| {
+        let states = tasks.iter().map(|spec| {
             let book = *book_of.entry((spec.client, spec.kind)).or_insert_with(|| {
                 books.push(Book::new(spec));
                 books.len() - 1
             });
             LaneState::new(book, spec)
         });
-        let lanes = states.collect();
+        let tasks = states.collect();
         let times = kinds.iter().map(|_| Times::new()).collect();
         let (statements, window_ns) = (Statements::default(), (window_from_ns, u64::MAX));
-        Self { books, lanes, times, statements, kinds, cut_ns: 0, window_ns, hand_over }
+        Self { books, tasks, times, statements, kinds, cut_ns: 0, window_ns, hand_over }
     }
 
     /// Makes every cut that lies at or before `now_ns`. Must be called before anything that
     /// happened at `now_ns` is written down: the state at a cut is the state before the first event
     /// after it. The end of a window that ends with a count is known to other threads only when the
-    /// last lane's thread has said it: what they have written down by then stays before the cut,
+    /// last task's thread has said it: what they have written down by then stays before the cut,
     /// and a second that they have handed over stays whole.
     pub(crate) fn advance(&mut self, now_ns: u64, window_end_ns: Option<u64>) {
         self.window_ns.1 = window_end_ns.unwrap_or(u64::MAX);
@@ -135,17 +135,17 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn started(&mut self, lane: usize) {
-        let state = &mut self.lanes[lane];
+    pub(crate) fn started(&mut self, task: usize) {
+        let state = &mut self.tasks[task];
         state.started += 1;
         let book = &mut self.books[state.book];
         book.taken += 1;
         book.in_flight += 1;
     }
 
-    pub(crate) fn done(&mut self, lane: usize, ending: Ending) {
+    pub(crate) fn done(&mut self, task: usize, ending: Ending) {
         let cut = self.cut_of(ending.began_ns, ending.ended_ns);
-        let state = &mut self.lanes[lane];
+        let state = &mut self.tasks[task];
         state.is_answered = true;
         let book = &mut self.books[state.book];
         book.in_flight -= 1;
@@ -185,15 +185,15 @@ impl Recorder {
     }
 
     /// The statements of an operation that was just done.
-    pub(crate) fn statements(&mut self, lane: usize, statements: &[StatementDone]) {
-        let kind = self.books[self.lanes[lane].book].kind;
+    pub(crate) fn statements(&mut self, task: usize, statements: &[StatementDone]) {
+        let kind = self.books[self.tasks[task].book].kind;
         self.statements.count(kind, statements);
     }
 
     /// An operation whose cycle began at `began_ns` failed at `ended_ns`.
-    pub(crate) fn failed(&mut self, lane: usize, began_ns: u64, ended_ns: u64) {
+    pub(crate) fn failed(&mut self, task: usize, began_ns: u64, ended_ns: u64) {
         let cut = self.cut_of(began_ns, ended_ns);
-        let book = &mut self.books[self.lanes[lane].book];
+        let book = &mut self.books[self.tasks[task].book];
         book.in_flight -= 1;
         book.current.failed += 1;
         book.current.cycle_sum_ns += ended_ns.saturating_sub(began_ns);
@@ -201,20 +201,20 @@ impl Recorder {
     }
 
     /// Operations of a shared schedule that became due and will never be sent.
-    pub(crate) fn dropped(&mut self, lane: usize, operations: u64) {
-        let book = &mut self.books[self.lanes[lane].book];
+    pub(crate) fn dropped(&mut self, task: usize, operations: u64) {
+        let book = &mut self.books[self.tasks[task].book];
         book.taken += operations;
         book.current.dropped += operations;
     }
 
-    /// An operation for which the lane was waiting was sent `lag_ns` after it was due.
-    pub(crate) fn lag(&mut self, lane: usize, lag_ns: u64) {
-        let kind = self.books[self.lanes[lane].book].kind;
+    /// An operation for which the task was waiting was sent `lag_ns` after it was due.
+    pub(crate) fn lag(&mut self, task: usize, lag_ns: u64) {
+        let kind = self.books[self.tasks[task].book].kind;
         self.times[kind].record_lag(to_us(lag_ns));
     }
 
-    pub(crate) fn error(&mut self, lane: usize, class: ErrorClass) {
-        let state = &mut self.lanes[lane];
+    pub(crate) fn error(&mut self, task: usize, class: ErrorClass) {
+        let state = &mut self.tasks[task];
         state.is_answered = true;
         let errors = &mut self.books[state.book].current.errors;
         match class {
@@ -225,15 +225,15 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn down(&mut self, lane: usize, now_ns: u64) {
-        let state = &mut self.lanes[lane];
+    pub(crate) fn down(&mut self, task: usize, now_ns: u64) {
+        let state = &mut self.tasks[task];
         state.down_since_ns = Some(now_ns);
         self.books[state.book].down += 1;
     }
 
-    /// The lane's connection is open again, or the lane has given up.
-    pub(crate) fn up(&mut self, lane: usize, now_ns: u64) {
-        let state = &mut self.lanes[lane];
+    /// The task's connection is open again, or the task has given up.
+    pub(crate) fn up(&mut self, task: usize, now_ns: u64) {
+        let state = &mut self.tasks[task];
         if let Some(since_ns) = state.down_since_ns.take() {
             let book = &mut self.books[state.book];
             book.down -= 1;
@@ -241,12 +241,12 @@ impl Recorder {
         }
     }
 
-    /// The lane sends nothing more: what was due by `now_ns` and not sent is dropped.
-    pub(crate) fn ended(&mut self, lane: usize, now_ns: u64) {
-        let state = &mut self.lanes[lane];
+    /// The task sends nothing more: what was due by `now_ns` and not sent is dropped.
+    pub(crate) fn ended(&mut self, task: usize, now_ns: u64) {
+        let state = &mut self.tasks[task];
         let never_sent = state.waiting(now_ns);
         state.ended = true;
-        self.dropped(lane, never_sent);
+        self.dropped(task, never_sent);
     }
 
     fn cut(&mut self, to_ns: u64) {
@@ -254,7 +254,7 @@ impl Recorder {
         self.cut_ns = to_ns;
         let mut waiting = vec![0; self.books.len()];
         let mut unanswered = 0;
-        for state in &mut self.lanes {
+        for state in &mut self.tasks {
             waiting[state.book] += state.waiting(to_ns);
             unanswered += usize::from(state.started > 0 && !state.is_answered && !state.ended);
             if let Some(since_ns) = &mut state.down_since_ns {
@@ -280,12 +280,12 @@ impl Recorder {
 }
 
 impl LaneState {
-    fn new(book: usize, spec: &LaneSpec) -> Self {
+    fn new(book: usize, spec: &TaskSpec) -> Self {
         let due = spec.pace.arrivals().map(|arrivals| (Cursor::new(arrivals), spec.bounds()));
         Self { book, started: 0, is_answered: false, due, ended: false, down_since_ns: None }
     }
 
-    /// Operations of the lane's own open loop that are due before `at_ns` and were not sent. One
+    /// Operations of the task's own open loop that are due before `at_ns` and were not sent. One
     /// may be sent within the nanosecond in which it became due, which is not yet "before".
     fn waiting(&mut self, at_ns: u64) -> u64 {
         match &mut self.due {
@@ -296,7 +296,7 @@ impl LaneState {
 }
 
 impl Book {
-    fn new(spec: &LaneSpec) -> Self {
+    fn new(spec: &TaskSpec) -> Self {
         Self { client: spec.client, kind: spec.kind, ..Self::default() }
     }
 

@@ -9,15 +9,15 @@ use dbdyno_record::ErrorClass;
 
 use crate::batch::{Batch, Times};
 use crate::recorder::{Ending, Recorder};
-use crate::{Arrivals, LaneSpec, Limit, Pace, Role};
+use crate::{Arrivals, TaskSpec, Limit, Pace, Role};
 
 /// Ten operations a second.
 fn tenths() -> Pace {
     Pace::Open(Arrivals::Constant { operations: 10, per: Duration::from_secs(1), phase: Duration::ZERO })
 }
 
-fn lane(pace: Pace, operations: u64) -> LaneSpec {
-    LaneSpec {
+fn task(pace: Pace, operations: u64) -> TaskSpec {
+    TaskSpec {
         client: 1,
         kind: 0,
         pace,
@@ -27,12 +27,12 @@ fn lane(pace: Pace, operations: u64) -> LaneSpec {
     }
 }
 
-fn recorder(spec: LaneSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
+fn recorder(spec: TaskSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
     recorder_from(0, spec)
 }
 
 /// Whose common window begins after a warm-up.
-fn recorder_from(window_from_ms: u64, spec: LaneSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
+fn recorder_from(window_from_ms: u64, spec: TaskSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
     let batches = Rc::new(RefCell::new(Vec::new()));
     let sink = Rc::clone(&batches);
     let recorder = Recorder::new(
@@ -69,7 +69,7 @@ fn assert_accounts_balance(batches: &[Batch]) {
 
 #[test]
 fn an_answer_belongs_to_the_second_in_which_it_was_complete() {
-    let (mut recorder, batches) = recorder(lane(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder(task(Pace::Closed, 10));
     recorder.advance(900_000_000, None);
     recorder.started(0);
     recorder.advance(3_200_000_000, None);
@@ -87,7 +87,7 @@ fn an_answer_belongs_to_the_second_in_which_it_was_complete() {
 #[test]
 fn a_late_schedule_shows_its_backlog_and_counts_response_from_the_due_time() {
     let pace = tenths();
-    let (mut recorder, batches) = recorder(lane(pace, 30));
+    let (mut recorder, batches) = recorder(task(pace, 30));
     recorder.advance(0, None);
     recorder.started(0);
     recorder.advance(2_050_000_000, None);
@@ -108,7 +108,7 @@ fn a_late_schedule_shows_its_backlog_and_counts_response_from_the_due_time() {
 
 #[test]
 fn an_operation_of_more_than_an_hour_keeps_its_time() {
-    let (mut recorder, batches) = recorder(lane(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder(task(Pace::Closed, 10));
     let three_hours_ms = 3 * 3_600_000;
     recorder.started(0);
     recorder.done(0, ending(0, 0, three_hours_ms));
@@ -123,9 +123,9 @@ fn an_operation_of_more_than_an_hour_keeps_its_time() {
 }
 
 #[test]
-fn what_a_stopped_lane_never_sent_is_dropped() {
+fn what_a_stopped_connection_never_sent_is_dropped() {
     let pace = tenths();
-    let (mut recorder, batches) = recorder(lane(pace, 30));
+    let (mut recorder, batches) = recorder(task(pace, 30));
     recorder.started(0);
     recorder.done(0, ending(0, 0, 1));
     recorder.advance(1_450_000_000, None);
@@ -139,7 +139,7 @@ fn what_a_stopped_lane_never_sent_is_dropped() {
 
 #[test]
 fn a_failed_operation_is_counted_once_and_leaves_no_time() {
-    let (mut recorder, batches) = recorder(lane(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder(task(Pace::Closed, 10));
     recorder.started(0);
     recorder.error(0, ErrorClass::Retry);
     recorder.error(0, ErrorClass::Refused);
@@ -156,7 +156,7 @@ fn a_failed_operation_is_counted_once_and_leaves_no_time() {
 #[test]
 fn an_operation_counts_by_the_share_of_its_cycle_that_lies_in_the_window() {
     // The window is from 1 s to 3.5 s; the connection's cycles are of 1.6 s, back to back.
-    let (mut recorder, batches) = recorder_from(1_000, lane(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder_from(1_000, task(Pace::Closed, 10));
     let window_end = Some(3_500_000_000);
     for end_ms in [1_600, 3_200, 4_800] {
         let began_ms = end_ms - 1_600;
@@ -182,7 +182,7 @@ fn an_operation_counts_by_the_share_of_its_cycle_that_lies_in_the_window() {
 
 #[test]
 fn a_failed_operation_has_a_cycle_and_is_no_operation() {
-    let (mut recorder, batches) = recorder_from(1_000, lane(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder_from(1_000, task(Pace::Closed, 10));
     recorder.started(0);
     recorder.advance(1_200_000_000, None);
     recorder.failed(0, 700_000_000, 1_200_000_000);

@@ -10,9 +10,9 @@ use crate::{Arrivals, HostShare};
 /// their numbers.
 ///
 /// There is no queue that could overflow and no tick that could be skipped: the next number is one
-/// atomic word, and when a number is due follows from it. All lanes of a schedule are of one client
-/// and kind; its limit is the lanes' limit, which is the same for all of them: `Operations(n)` are
-/// n operations of the schedule, not of each lane.
+/// atomic word, and when a number is due follows from it. All tasks of a schedule are of one client
+/// and kind; its limit is the tasks' limit, which is the same for all of them: `Operations(n)` are
+/// n operations of the schedule, not of each task.
 #[derive(Debug)]
 pub struct Schedule {
     arrivals: Arrivals,
@@ -25,7 +25,7 @@ pub struct Schedule {
     part: HostShare,
 }
 
-/// What a lane has taken from a schedule.
+/// What a task has taken from a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) number: u64,

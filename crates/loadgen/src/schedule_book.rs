@@ -7,8 +7,8 @@ use std::sync::Arc;
 use dbdyno_record::Interval;
 
 use crate::arrivals::Cursor;
-use crate::lane::Bounds;
-use crate::{Error, LaneSpec, Pace, Schedule};
+use crate::task::Bounds;
+use crate::{Error, TaskSpec, Pace, Schedule};
 
 /// Client and kind.
 type Key = (u32, usize);
@@ -24,22 +24,22 @@ pub(crate) struct ScheduleBook {
 }
 
 pub(crate) fn books<'a>(
-    lanes: impl Iterator<Item = &'a LaneSpec>,
+    tasks: impl Iterator<Item = &'a TaskSpec>,
 ) -> Result<BTreeMap<Key, ScheduleBook>, Error> {
     let mut pace_of: BTreeMap<Key, (Option<&Arc<Schedule>>, Bounds)> = BTreeMap::new();
-    for lane in lanes {
-        let schedule = match &lane.pace {
+    for task in tasks {
+        let schedule = match &task.pace {
             Pace::Shared(schedule) => Some(schedule),
             _ => None,
         };
-        let (known, bounds) = *pace_of.entry((lane.client, lane.kind)).or_insert((schedule, lane.bounds()));
+        let (known, bounds) = *pace_of.entry((task.client, task.kind)).or_insert((schedule, task.bounds()));
         let is_same = match (known, schedule) {
-            (Some(known), Some(schedule)) => Arc::ptr_eq(known, schedule) && bounds == lane.bounds(),
+            (Some(known), Some(schedule)) => Arc::ptr_eq(known, schedule) && bounds == task.bounds(),
             (None, None) => true,
             _ => false,
         };
         if !is_same {
-            return Err(Error::MixedSchedules { client: lane.client });
+            return Err(Error::MixedSchedules { client: task.client });
         }
     }
     let shared: Vec<_> =
@@ -90,14 +90,14 @@ mod tests {
         Arc::new(Schedule::new(Arrivals::Constant { operations: 10, per, phase: Duration::ZERO }))
     }
 
-    fn lane(client: u32, kind: usize, pace: Pace) -> LaneSpec {
-        LaneSpec { client, kind, pace, limit: Limit::Operations(25), role: Role::Decides, coupling: None }
+    fn task(client: u32, kind: usize, pace: Pace) -> TaskSpec {
+        TaskSpec { client, kind, pace, limit: Limit::Operations(25), role: Role::Decides, coupling: None }
     }
 
     #[test]
     fn what_waits_is_backlog_and_at_the_end_dropped() {
-        let lane = lane(1, 0, Pace::Shared(schedule()));
-        let mut books = books([&lane].into_iter()).expect("one lane mixes nothing");
+        let task = task(1, 0, Pace::Shared(schedule()));
+        let mut books = books([&task].into_iter()).expect("one task mixes nothing");
         let book = books.get_mut(&(1, 0)).expect("a book");
         let mut account = |second: u64, taken, last| {
             let mut interval = Interval { due: taken, done: taken, ..Interval::default() };
@@ -112,16 +112,16 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_mix_schedules_are_refused() {
+    fn connections_that_mix_schedules_are_refused() {
         let (one, two) = (Pace::Shared(schedule()), Pace::Shared(schedule()));
-        let mixes = |lanes: [LaneSpec; 2]| books(lanes.iter()).is_err();
-        assert!(!mixes([lane(1, 0, one.clone()), lane(1, 0, one.clone())]));
-        assert!(!mixes([lane(1, 0, one.clone()), lane(2, 0, two.clone())]));
-        assert!(mixes([lane(1, 0, one.clone()), lane(1, 0, two)]));
-        assert!(mixes([lane(1, 0, one.clone()), lane(1, 0, Pace::Closed)]));
-        assert!(mixes([lane(1, 0, one.clone()), lane(2, 0, one.clone())]));
-        assert!(mixes([lane(1, 0, one.clone()), lane(1, 1, one.clone())]));
-        let longer = LaneSpec { limit: Limit::Operations(26), ..lane(1, 0, one.clone()) };
-        assert!(mixes([lane(1, 0, one), longer]));
+        let mixes = |tasks: [TaskSpec; 2]| books(tasks.iter()).is_err();
+        assert!(!mixes([task(1, 0, one.clone()), task(1, 0, one.clone())]));
+        assert!(!mixes([task(1, 0, one.clone()), task(2, 0, two.clone())]));
+        assert!(mixes([task(1, 0, one.clone()), task(1, 0, two)]));
+        assert!(mixes([task(1, 0, one.clone()), task(1, 0, Pace::Closed)]));
+        assert!(mixes([task(1, 0, one.clone()), task(2, 0, one.clone())]));
+        assert!(mixes([task(1, 0, one.clone()), task(1, 1, one.clone())]));
+        let longer = TaskSpec { limit: Limit::Operations(26), ..task(1, 0, one.clone()) };
+        assert!(mixes([task(1, 0, one), longer]));
     }
 }

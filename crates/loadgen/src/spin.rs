@@ -42,7 +42,7 @@ pub(crate) async fn spin(shared: Rc<Shared>, polled_ns: Arc<[AtomicU64]>, index:
     }
 }
 
-/// How much has been done on this thread besides spinning: wake-ups of lanes, and of the timer.
+/// How much has been done on this thread besides spinning: wake-ups of tasks, and of the timer.
 fn woken(shared: &Shared) -> u64 {
     shared.abandon.polls() + shared.timer.fired()
 }

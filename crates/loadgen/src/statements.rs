@@ -13,7 +13,7 @@ use crate::histogram::{histogram, record, some_counts};
 /// What one statement of an answered operation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementDone {
-    /// Which kind of statement: a small number, the same on every lane of the same operation kind.
+    /// Which kind of statement: a small number, the same on every task of the same operation kind.
     pub index: usize,
     /// The name of that kind, `simple-range`.
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! Which lanes a load thread runs, and on which CPUs.
+//! Which tasks a load thread runs, and on which CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
-use crate::{HostShare, LaneSpec};
+use crate::{HostShare, TaskSpec};
 
 /// Connections that one load thread carries before a second one is started. The more answers are
 /// there when a thread wakes, the fewer times it sleeps: at 64 connections two threads use a third
@@ -18,51 +18,51 @@ pub struct Threads {
     /// CPUs they may use; `None` = all.
     pub cpus: Option<Vec<u32>>,
     /// How many; `None` = one for every 64 connections, at most one a CPU. No more than there is to
-    /// share out: a client with coupled lanes, else a lane.
+    /// share out: a client with coupled tasks, else a task.
     pub count: Option<u32>,
-    /// A lane blocks its thread, so each gets one of its own.
+    /// A task blocks its thread, so each gets one of its own.
     pub blocking: bool,
     /// Thread n never sleeps while the step runs, and counts here the nanoseconds of polls that
     /// found nothing. `None`, and threads beyond the last of these: they sleep until an answer
-    /// wakes them. Not for blocking lanes.
+    /// wakes them. Not for blocking tasks.
     pub polled_ns: Option<Arc<[AtomicU64]>>,
-    /// Time for which a lane keeps its thread busy after each answer, to see what a slower client
+    /// Time for which a task keeps its thread busy after each answer, to see what a slower client
     /// changes.
     pub added_work: Duration,
 }
 
-/// A lane as a thread is given it; `number` counts all lanes of the step.
+/// A task as a thread is given it; `number` counts all tasks of the step.
 #[derive(Debug)]
 pub(crate) struct Assigned<F> {
     pub(crate) number: usize,
-    pub(crate) spec: LaneSpec,
+    pub(crate) spec: TaskSpec,
     pub(crate) factory: F,
 }
 
-/// The lanes of one thread, and the CPUs it may use.
+/// The tasks of one thread, and the CPUs it may use.
 type Assignment<F> = (Vec<Assigned<F>>, Option<Vec<u32>>);
 
-/// Lanes of a client with coupled lanes share a thread, all others go round the threads one by one;
-/// a blocking lane gets a thread of its own. They are those of `part`.
-pub(crate) fn assign<F>(lanes: Vec<(LaneSpec, F)>, part: HostShare, threads: &Threads) -> Vec<Assignment<F>> {
+/// Tasks of a client with coupled tasks share a thread, all others go round the threads one by one;
+/// a blocking task gets a thread of its own. They are those of `part`.
+pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Threads) -> Vec<Assignment<F>> {
     let number = |own: usize| usize::try_from(part.of_all(own as u64)).unwrap_or(usize::MAX);
-    let lanes = lanes.into_iter().enumerate();
-    let lanes = lanes.map(|(own, (spec, factory))| Assigned { number: number(own), spec, factory });
+    let tasks = tasks.into_iter().enumerate();
+    let tasks = tasks.map(|(own, (spec, factory))| Assigned { number: number(own), spec, factory });
     if threads.blocking {
-        return lanes.map(|lane| (vec![lane], threads.cpus.clone())).collect();
+        return tasks.map(|task| (vec![task], threads.cpus.clone())).collect();
     }
-    let lanes: Vec<Assigned<F>> = lanes.collect();
+    let tasks: Vec<Assigned<F>> = tasks.collect();
     let all = || thread::available_parallelism().map_or(1, usize::from);
     let available = threads.cpus.as_ref().map_or_else(all, Vec::len);
     let wanted = threads
         .count
-        .map_or_else(|| lanes.len().div_ceil(CONNECTIONS_PER_THREAD).min(available), |count| count as usize);
+        .map_or_else(|| tasks.len().div_ceil(CONNECTIONS_PER_THREAD).min(available), |count| count as usize);
     let coupled: BTreeSet<u32> =
-        lanes.iter().filter(|lane| lane.spec.coupling.is_some()).map(|lane| lane.spec.client).collect();
+        tasks.iter().filter(|task| task.spec.coupling.is_some()).map(|task| task.spec.client).collect();
     let mut parts: BTreeMap<(u32, Option<usize>), Vec<Assigned<F>>> = BTreeMap::new();
-    for lane in lanes {
-        let alone = (!coupled.contains(&lane.spec.client)).then_some(lane.number);
-        parts.entry((lane.spec.client, alone)).or_default().push(lane);
+    for task in tasks {
+        let alone = (!coupled.contains(&task.spec.client)).then_some(task.number);
+        parts.entry((task.spec.client, alone)).or_default().push(task);
     }
     let count = wanted.clamp(1, parts.len().max(1));
     let mut jobs: Vec<Vec<Assigned<F>>> = (0..count).map(|_| Vec::new()).collect();
@@ -74,7 +74,7 @@ pub(crate) fn assign<F>(lanes: Vec<(LaneSpec, F)>, part: HostShare, threads: &Th
         let cpus = threads.cpus.as_ref()?;
         if count <= cpus.len() { Some(vec![cpus[index]]) } else { Some(cpus.clone()) }
     };
-    jobs.into_iter().enumerate().map(|(index, lanes)| (lanes, cpus_of(index))).collect()
+    jobs.into_iter().enumerate().map(|(index, tasks)| (tasks, cpus_of(index))).collect()
 }
 
 #[cfg(test)]
@@ -82,33 +82,33 @@ mod tests {
     use super::*;
     use crate::{Coupling, Limit, Pace, Role, Side};
 
-    fn lane(client: u32, coupled: bool) -> (LaneSpec, ()) {
+    fn task(client: u32, coupled: bool) -> (TaskSpec, ()) {
         let coupling = coupled.then(|| (Arc::new(Coupling::new(9)), Side::Left));
         let limit = Limit::Operations(1);
-        (LaneSpec { client, kind: 0, pace: Pace::Closed, limit, role: Role::Decides, coupling }, ())
+        (TaskSpec { client, kind: 0, pace: Pace::Closed, limit, role: Role::Decides, coupling }, ())
     }
 
-    fn clients_by_thread(lanes: Vec<(LaneSpec, ())>, count: u32) -> Vec<Vec<u32>> {
+    fn clients_by_thread(tasks: Vec<(TaskSpec, ())>, count: u32) -> Vec<Vec<u32>> {
         let threads = Threads { count: Some(count), ..Threads::default() };
-        let jobs = assign(lanes, HostShare::WHOLE, &threads).into_iter();
-        jobs.map(|(lanes, _)| lanes.iter().map(|lane| lane.spec.client).collect()).collect()
+        let jobs = assign(tasks, HostShare::WHOLE, &threads).into_iter();
+        jobs.map(|(tasks, _)| tasks.iter().map(|task| task.spec.client).collect()).collect()
     }
 
     #[test]
-    fn coupled_lanes_stay_together_and_others_are_spread() {
-        let pair = |client| [lane(client, true), lane(client, false)];
+    fn coupled_connections_stay_together_and_others_are_spread() {
+        let pair = |client| [task(client, true), task(client, false)];
         let coupled = (1..=3).flat_map(pair).collect();
         assert_eq!(clients_by_thread(coupled, 2), [vec![1, 1, 3, 3], vec![2, 2]]);
-        let one_client = (0..5).map(|_| lane(1, false)).collect();
+        let one_client = (0..5).map(|_| task(1, false)).collect();
         assert_eq!(clients_by_thread(one_client, 2), [vec![1; 3], vec![1; 2]]);
-        assert_eq!(clients_by_thread(vec![lane(1, false)], 8), [[1]]);
+        assert_eq!(clients_by_thread(vec![task(1, false)], 8), [[1]]);
     }
 
     #[test]
     fn there_is_a_thread_for_every_64_connections_and_at_most_one_a_cpu() {
-        let threads = |lanes: usize, cpus: &[u32]| {
+        let threads = |tasks: usize, cpus: &[u32]| {
             let threads = Threads { cpus: Some(cpus.to_vec()), ..Threads::default() };
-            assign((0..lanes).map(|_| lane(1, false)).collect(), HostShare::WHOLE, &threads).len()
+            assign((0..tasks).map(|_| task(1, false)).collect(), HostShare::WHOLE, &threads).len()
         };
         assert_eq!([threads(64, &[0, 1]), threads(65, &[0, 1]), threads(4096, &[0, 1])], [1, 2, 2]);
     }

@@ -1,4 +1,4 @@
-//! One load thread: its lanes, its clock, its book.
+//! One load thread: its tasks, its clock, its book.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::abandon::Abandon;
 use crate::arrivals::to_ns;
 use crate::control::{Control, StopReason};
 use crate::due_times::ThreadDueTimes;
-use crate::lane_task::LaneTask;
+use crate::running_task::RunningTask;
 use crate::message::Message;
 use crate::opening::{self, Opening};
 use crate::recorder::Recorder;
@@ -25,7 +25,7 @@ use crate::spin;
 use crate::threads::Assigned;
 use crate::timer::Timer;
 use crate::watched::watch_here;
-use crate::{Lane, LaneEnd, LaneSpec};
+use crate::{ConnectionTask, TaskEnd, TaskSpec};
 
 /// Time for answers that are on their way when a step is stopped.
 const GRACE: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ const GRACE_OF_USER: Duration = Duration::from_millis(300);
 pub(crate) struct Job<F> {
     pub(crate) index: usize,
     pub(crate) kinds: Vec<String>,
-    pub(crate) lanes: Vec<Assigned<F>>,
+    pub(crate) tasks: Vec<Assigned<F>>,
     /// CPUs the thread may use; `None` = all.
     pub(crate) cpus: Option<Vec<u32>>,
     /// The thread spins and counts here what it polls in vain; see [`crate::Threads`].
@@ -51,7 +51,7 @@ pub(crate) struct Job<F> {
 }
 
 /// Ends the step for the other threads when this one panics: no other thread would report that
-/// its lanes have ended.
+/// its tasks have ended.
 struct ReleaseOnPanic(Arc<Control>);
 
 impl Drop for ReleaseOnPanic {
@@ -64,7 +64,7 @@ impl Drop for ReleaseOnPanic {
 }
 
 /// Body of a load thread.
-pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
+pub(crate) fn run<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>) {
     let runtime = match runtime(job.cpus.as_deref()) {
         Ok(runtime) => runtime,
         Err(reason) => {
@@ -107,9 +107,9 @@ fn runtime(cpus: Option<&[u32]>) -> Result<LocalRuntime, String> {
     built.map_err(|error| format!("cannot start an event loop: {error}"))
 }
 
-async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) -> Vec<LaneEnd> {
-    let specs: Vec<LaneSpec> = job.lanes.iter().map(|lane| lane.spec.clone()).collect();
-    let numbers: Vec<usize> = job.lanes.iter().map(|lane| lane.number).collect();
+async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) -> Vec<TaskEnd> {
+    let specs: Vec<TaskSpec> = job.tasks.iter().map(|task| task.spec.clone()).collect();
+    let numbers: Vec<usize> = job.tasks.iter().map(|task| task.number).collect();
     let sender = job.messages.clone();
     let hand_over = Box::new(move |batch| {
         let _ = sender.send(Message::Batch(batch));
@@ -127,18 +127,18 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
 
     let opening = Instant::now();
-    let unopened = job.lanes.into_iter().map(|lane| (lane.number, (lane.factory)()));
-    let (lanes, logins) = opening::open_all(&shared, &job.opening, unopened).await;
+    let unopened = job.tasks.into_iter().map(|task| (task.number, (task.factory)()));
+    let (tasks, logins) = opening::open_all(&shared, &job.opening, unopened).await;
     let logins = Box::new(logins);
     let _ = shared.messages.send(Message::Ready { worker: job.index, took: opening.elapsed(), logins });
 
     let mut due_times = ThreadDueTimes::default();
-    let mut tasks = Vec::new();
-    for (index, ((lane, spec), number)) in lanes.into_iter().zip(specs).zip(numbers).enumerate() {
-        let Some(lane) = lane else { continue };
+    let mut handles = Vec::new();
+    for (index, ((task, spec), number)) in tasks.into_iter().zip(specs).zip(numbers).enumerate() {
+        let Some(task) = task else { continue };
         let due = due_times.of(&spec.pace);
-        let task = LaneTask::new(Rc::clone(&shared), index, number, spec, due);
-        tasks.push(tokio::task::spawn_local(task.run(Box::new(lane))));
+        let running = RunningTask::new(Rc::clone(&shared), index, number, spec, due);
+        handles.push(tokio::task::spawn_local(running.run(Box::new(task))));
     }
     let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
     let spinner = job
@@ -146,14 +146,14 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
         .map(|polled_ns| tokio::task::spawn_local(spin::spin(Rc::clone(&shared), polled_ns, job.index)));
     let mut ends = Vec::new();
     let mut closing = Vec::new();
-    for task in tasks {
-        match task.await {
+    for handle in handles {
+        match handle.await {
             Ok((end, close)) => {
                 ends.push(*end);
                 closing.push(close);
             }
             Err(error) => {
-                shared.control.stop(StopReason::Failed(format!("a lane's task failed: {error}")));
+                shared.control.stop(StopReason::Failed(format!("a task's task failed: {error}")));
                 // It will not say that it has ended, and all wait for the last one to.
                 shared.control.abandon();
             }

@@ -112,7 +112,7 @@ pub enum StepEvent {
         connections: u32,
     },
     /// One connection did all it had to do.
-    LaneEnded {
+    ConnectionEnded {
         at_us: u64,
         client: u32,
         kind: String,

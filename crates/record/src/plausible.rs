@@ -112,7 +112,7 @@ impl Events {
 fn numbers(event: &StepEvent) -> Vec<u64> {
     match event {
         StepEvent::Barrier { connect_us, .. } => vec![*connect_us],
-        StepEvent::LaneEnded { operations, .. } => vec![*operations],
+        StepEvent::ConnectionEnded { operations, .. } => vec![*operations],
         StepEvent::Window { to_us, .. } => vec![*to_us],
         StepEvent::Lookup { duration_us, .. } => vec![*duration_us],
         StepEvent::Reconnected { down_us, .. } => vec![*down_us],

@@ -16,9 +16,9 @@ use crate::{TerminalOptions, json};
 
 /// The column that is painted.
 const CHANGE: usize = 7;
-/// Heights of the course's bars, from the least value of the series to its greatest.
+/// Heights of the sparkline's bars, from the least value of the series to its greatest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Runs that the course shows: the last ones.
+/// Runs that the sparkline shows: the last ones.
 const COURSE_RUNS: usize = 40;
 
 /// The history for a terminal: the answer comes last.
@@ -81,7 +81,7 @@ fn whole(history: &History) -> Vec<Block> {
 }
 
 fn table(history: &History) -> Table {
-    let heads = ["runs", "first", "last", "unit", "course", "change", "adjusted p"];
+    let heads = ["runs", "first", "last", "unit", "sparkline", "change", "adjusted p"];
     let mut table = Table::new("", "", ["step", "variant"], heads);
     for series in &history.series {
         let tone = match series.changes.last().map(|change| change.verdict) {
@@ -255,7 +255,7 @@ fn row(history: &History, series: &Series) -> Vec<String> {
         text(series.values.iter().flatten().next().copied()),
         text(series.values.iter().flatten().next_back().copied()),
         unit(history, series).to_owned(),
-        course(&series.values),
+        sparkline(&series.values),
         course_of_change(series),
         adjusted_p(series),
     ]
@@ -301,7 +301,7 @@ fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
 }
 
 /// The series in small: a bar a run, a gap where there is no value.
-fn course(values: &[Option<f64>]) -> String {
+fn sparkline(values: &[Option<f64>]) -> String {
     let shown = &values[values.len().saturating_sub(COURSE_RUNS)..];
     let known = || shown.iter().flatten().copied();
     let (Some(least), Some(greatest)) = (known().reduce(f64::min), known().reduce(f64::max)) else {

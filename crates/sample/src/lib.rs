@@ -17,7 +17,7 @@ mod device;
 mod diskstats;
 mod error;
 mod host_info;
-mod lane;
+mod reader;
 mod mounts;
 mod outlet;
 mod proc_file;

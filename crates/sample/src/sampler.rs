@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_record::{CounterHeader, CounterWriter};
 
-use crate::lane::{self, Command, Event, Open, Spec};
+use crate::reader::{self, Command, Event, Open, Spec};
 use crate::sources::{
     Client, Costly, Disk, Group, Host, Interrupts, Load, Members, Processes, Sampling, Scheduling, Server,
     ServerTree, Size, Source, Status, Throttling, processes, size,
@@ -15,9 +15,9 @@ use crate::sources::{
 use crate::tally::Tally;
 use crate::{Config, Error};
 
-/// How long a lane may take to open its sources or to take its last sample: more than a status
+/// How long a reader may take to open its sources or to take its last sample: more than a status
 /// query and the connection before it may.
-const LANE_LIMIT: Duration = Duration::from_secs(15);
+const READER_LIMIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -33,7 +33,7 @@ pub struct Report {
 /// by themselves.
 #[derive(Debug)]
 pub struct Sampler {
-    lanes: Vec<LaneHandle>,
+    readers: Vec<ReaderHandle>,
     tally: Arc<Tally>,
     warnings: Vec<String>,
 }
@@ -49,9 +49,9 @@ impl Mark {
     }
 }
 
-/// A lane as seen from outside.
+/// A reader as seen from outside.
 #[derive(Debug)]
-struct LaneHandle {
+struct ReaderHandle {
     name: &'static str,
     commands: Sender<Command>,
     events: Receiver<Event>,
@@ -69,24 +69,24 @@ impl Sampler {
             return Err(Error::Interval);
         }
         let tally = Arc::new(Tally::default());
-        Self::start_lanes(lanes_for(config, &tally), tally, counters)
+        Self::start_readers(readers_for(config, &tally), tally, counters)
     }
 
     /// A sampler that reads nothing, writes nothing and has no thread, for measuring without.
     pub fn off() -> Self {
-        Self { lanes: Vec::new(), tally: Arc::new(Tally::default()), warnings: Vec::new() }
+        Self { readers: Vec::new(), tally: Arc::new(Tally::default()), warnings: Vec::new() }
     }
 
-    fn start_lanes(
+    fn start_readers(
         specs: Vec<Spec>,
         tally: Arc<Tally>,
         counters: impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
     ) -> Result<Self, Error> {
-        let spawned: Vec<LaneHandle> =
+        let spawned: Vec<ReaderHandle> =
             specs.into_iter().map(|spec| spawn(spec, Arc::clone(&tally))).collect::<Result<_, _>>()?;
-        let mut sampler = Self { lanes: Vec::new(), tally, warnings: Vec::new() };
-        for lane in spawned {
-            sampler.open(lane, &counters)?;
+        let mut sampler = Self { readers: Vec::new(), tally, warnings: Vec::new() };
+        for reader in spawned {
+            sampler.open(reader, &counters)?;
         }
         Ok(sampler)
     }
@@ -117,7 +117,7 @@ impl Sampler {
     /// delays this by 15 s at most; its last sample is then missing, and the report says so. After
     /// an error the other files are complete.
     pub fn stop(self) -> Result<Report, Error> {
-        self.stop_within(LANE_LIMIT)
+        self.stop_within(READER_LIMIT)
     }
 
     /// The same for a caller who waits: what has no last sample by then is named in a warning.
@@ -125,16 +125,16 @@ impl Sampler {
         self.tell_all(|| Command::Stop);
         let deadline = Instant::now() + limit;
         let mut first_error = None;
-        for lane in std::mem::take(&mut self.lanes) {
-            match lane.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        for reader in std::mem::take(&mut self.readers) {
+            match reader.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Event::Ended { warnings, error }) => {
                     self.warnings.extend(warnings);
                     first_error = first_error.or(error);
                     // It has said its last word, so this does not wait; a panic would have come
                     // before that word.
-                    let _ = lane.thread.join();
+                    let _ = reader.thread.join();
                 }
-                Ok(Event::Opened { .. }) | Err(_) => self.warnings.push(silence(lane.name)),
+                Ok(Event::Opened { .. }) | Err(_) => self.warnings.push(silence(reader.name)),
             }
         }
         match first_error {
@@ -147,54 +147,54 @@ impl Sampler {
         }
     }
 
-    /// Waits until `lane` has tried its sources, and gives it its files.
+    /// Waits until `reader` has tried its sources, and gives it its files.
     fn open(
         &mut self,
-        lane: LaneHandle,
+        reader: ReaderHandle,
         counters: &impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
     ) -> Result<(), Error> {
-        let Ok(Event::Opened { headers, warnings }) = lane.events.recv_timeout(LANE_LIMIT) else {
-            self.warnings.push(silence(lane.name));
+        let Ok(Event::Opened { headers, warnings }) = reader.events.recv_timeout(READER_LIMIT) else {
+            self.warnings.push(silence(reader.name));
             return Ok(());
         };
         self.warnings.extend(warnings);
         let writers = headers.into_iter().map(counters).collect::<Result<Vec<_>, _>>()?;
-        // A lane that has ended is noticed when it is stopped.
-        let _ = lane.commands.send(Command::Write(writers));
-        self.lanes.push(lane);
+        // A reader that has ended is noticed when it is stopped.
+        let _ = reader.commands.send(Command::Write(writers));
+        self.readers.push(reader);
         Ok(())
     }
 
     fn tell_all(&self, command: impl Fn() -> Command) {
-        for lane in &self.lanes {
-            // A lane that has ended is noticed when it is stopped.
-            let _ = lane.commands.send(command());
+        for reader in &self.readers {
+            // A reader that has ended is noticed when it is stopped.
+            let _ = reader.commands.send(command());
         }
     }
 }
 
-fn silence(lane: &str) -> String {
+fn silence(reader: &str) -> String {
     format!(
-        "the thread `{lane}` did not answer within {} s; its last samples are missing",
-        LANE_LIMIT.as_secs()
+        "the thread `{reader}` did not answer within {} s; its last samples are missing",
+        READER_LIMIT.as_secs()
     )
 }
 
-fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<LaneHandle, Error> {
+fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<ReaderHandle, Error> {
     let (commands, received) = channel();
     let (says, events) = channel();
     let name = spec.name;
     let thread = std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || lane::run(spec, tally, &received, &says));
+        .spawn(move || reader::run(spec, tally, &received, &says));
     let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
-    Ok(LaneHandle { name, commands, events, thread })
+    Ok(ReaderHandle { name, commands, events, thread })
 }
 
 /// Sources that answer at once share a thread; a walk through many files, those of the server's
 /// processes or threads too, and a server that may hang have their own. `sampler` comes last, so
 /// that it counts what the round has cost.
-fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
+fn readers_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let mut quick: Vec<(&'static str, Open)> = Vec::new();
     let mut by_connection: Vec<(&'static str, Open)> = Vec::new();
     if let Some(pid) = config.server_pid.filter(|_| config.server_tree) {
@@ -222,17 +222,17 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     }
     let own_tally = Arc::clone(tally);
     quick.push(source("sampler", move || Ok(Sampling { tally: own_tally })));
-    let mut lanes = vec![("sampler", quick)];
+    let mut readers = vec![("sampler", quick)];
     if !by_connection.is_empty() {
-        lanes.push(("sampler-server", by_connection));
+        readers.push(("sampler-server", by_connection));
     }
     if let Some(endpoint) = config.status.clone() {
-        lanes.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
+        readers.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
         let size = Size { data_dir: config.data_dir.clone(), database_dir: config.database_dir.clone() };
         let size = costly("size", size::LEAST_PAUSE, move || Ok(size));
-        lanes.push(("sampler-size", vec![size]));
+        readers.push(("sampler-size", vec![size]));
     }
     let mut slow = Vec::new();
     if let (Some(server), Some(client)) = (config.server_cpus.clone(), config.cpus.clone())
@@ -242,8 +242,8 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         slow.push(costly("interrupts", Duration::ZERO, move || Interrupts::open(server, client)));
     }
     slow.push(costly("processes", processes::AT_LEAST, Processes::open));
-    lanes.push(("sampler-processes", slow));
-    let lanes = lanes.into_iter().enumerate().map(|(number, (name, sources))| Spec {
+    readers.push(("sampler-processes", slow));
+    let readers = readers.into_iter().enumerate().map(|(number, (name, sources))| Spec {
         name,
         number,
         sources,
@@ -252,7 +252,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         cpus: config.cpus.clone(),
         counts_samples: number == 0,
     });
-    lanes.collect()
+    readers.collect()
 }
 
 fn source<S: Source + 'static>(

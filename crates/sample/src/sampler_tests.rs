@@ -1,4 +1,4 @@
-//! Lanes of sources that answer, hang and are asked for samples.
+//! Readers of sources that answer, hang and are asked for samples.
 
 use std::sync::Mutex;
 
@@ -55,7 +55,7 @@ impl Source for Fake {
     }
 }
 
-fn fake_lane(number: usize, name: &'static str, wait: impl FnMut() + Send + 'static) -> (Spec, Reads) {
+fn fake_reader(number: usize, name: &'static str, wait: impl FnMut() + Send + 'static) -> (Spec, Reads) {
     let reads = Reads::default();
     let fake = Fake { wait: Box::new(wait), reads: reads.clone() };
     let sources = vec![source(name, move || Ok(fake))];
@@ -75,7 +75,7 @@ fn fake_lane(number: usize, name: &'static str, wait: impl FnMut() + Send + 'sta
 fn sources_that_cost_much_are_not_read_in_each_interval() {
     let data = tempfile::tempdir().unwrap();
     let config = Config { data_dir: Some(data.path().to_owned()), ..Config::default() };
-    let sources = lanes_for(&config, &Arc::default()).into_iter().flat_map(|lane| lane.sources);
+    let sources = readers_for(&config, &Arc::default()).into_iter().flat_map(|reader| reader.sources);
     let costly: Vec<_> = sources.filter(|(name, _)| ["size", "processes"].contains(name)).collect();
     assert_eq!(costly.len(), 2);
     for (name, open) in costly {
@@ -88,9 +88,9 @@ fn sources_that_cost_much_are_not_read_in_each_interval() {
 #[test]
 fn where_the_window_begins_after_a_warm_up_every_source_is_read_however_costly() {
     let recording = Recording::new();
-    let (mut lane, reads) = fake_lane(0, "quick", || ());
-    lane.warmup = 3 * INTERVAL;
-    let sampler = Sampler::start_lanes(vec![lane], Arc::default(), |header| recording.counters(header));
+    let (mut reader, reads) = fake_reader(0, "quick", || ());
+    reader.warmup = 3 * INTERVAL;
+    let sampler = Sampler::start_readers(vec![reader], Arc::default(), |header| recording.counters(header));
     let (sampler, begin) = (sampler.unwrap(), Instant::now() + 3 * INTERVAL);
     sampler.begin(begin - 3 * INTERVAL);
     wait_for("the window's beginning", || reads.at_boundaries() == 3);
@@ -98,50 +98,50 @@ fn where_the_window_begins_after_a_warm_up_every_source_is_read_however_costly()
 }
 
 #[test]
-fn a_mark_is_taken_when_every_lane_has_read_its_sources_or_is_gone() {
+fn a_mark_is_taken_when_every_reader_has_read_its_sources_or_is_gone() {
     let recording = Recording::new();
     let tally = Arc::new(Tally::default());
-    let (quick, quick_reads) = fake_lane(0, "quick", || ());
+    let (quick, quick_reads) = fake_reader(0, "quick", || ());
     let (release, released) = channel::<()>();
-    let (slow, slow_reads) = fake_lane(1, "slow", move || released.recv().unwrap_or_default());
+    let (slow, slow_reads) = fake_reader(1, "slow", move || released.recv().unwrap_or_default());
     let counters = |header| recording.counters(header);
-    let sampler = Sampler::start_lanes(vec![quick, slow], tally, counters).unwrap();
+    let sampler = Sampler::start_readers(vec![quick, slow], tally, counters).unwrap();
     sampler.begin(Instant::now());
     let mark = sampler.mark();
     // When it was tried, at the beginning and at the mark.
-    wait_for("the mark of one lane", || quick_reads.at_boundaries() == 3);
+    wait_for("the mark of one reader", || quick_reads.at_boundaries() == 3);
     assert!(!mark.is_taken());
     drop(release);
     wait_for("the mark", || mark.is_taken());
     assert_eq!(slow_reads.at_boundaries(), 3);
     let mark = sampler.mark();
     drop(sampler);
-    wait_for("the end of the lanes", || mark.is_taken());
+    wait_for("the end of the readers", || mark.is_taken());
     assert!(Sampler::off().mark().is_taken());
 }
 
 #[test]
 fn what_is_read_for_each_connection_does_not_hold_up_what_is_read_at_once() {
     let server = |server_tree| Config { server_pid: Some(1), server_tree, ..Config::default() };
-    let lane_of = |config: &Config, name: &str| {
-        let lanes = lanes_for(config, &Arc::default());
-        assert!(lanes.len() <= Tally::LANES);
-        let found = lanes.iter().find(|lane| lane.sources.iter().any(|source| source.0 == name));
+    let reader_of = |config: &Config, name: &str| {
+        let readers = readers_for(config, &Arc::default());
+        assert!(readers.len() <= Tally::LANES);
+        let found = readers.iter().find(|reader| reader.sources.iter().any(|source| source.0 == name));
         found.unwrap().name
     };
-    for (server_tree, server_lane) in [(true, "sampler-server"), (false, "sampler")] {
+    for (server_tree, server_reader) in [(true, "sampler-server"), (false, "sampler")] {
         let config = server(server_tree);
-        assert_eq!(lane_of(&config, "server"), server_lane);
-        assert_eq!(lane_of(&config, "switches"), "sampler-server");
-        assert_eq!([lane_of(&config, "client"), lane_of(&config, "host")], ["sampler"; 2]);
+        assert_eq!(reader_of(&config, "server"), server_reader);
+        assert_eq!(reader_of(&config, "switches"), "sampler-server");
+        assert_eq!([reader_of(&config, "client"), reader_of(&config, "host")], ["sampler"; 2]);
     }
 }
 
 #[test]
 fn interrupts_are_counted_where_server_and_client_have_cpus_of_their_own() {
     let is_read = |server_cpus, cpus| {
-        let lanes = lanes_for(&Config { server_cpus, cpus, ..Config::default() }, &Arc::default());
-        lanes.iter().flat_map(|lane| &lane.sources).any(|source| source.0 == "interrupts")
+        let readers = readers_for(&Config { server_cpus, cpus, ..Config::default() }, &Arc::default());
+        readers.iter().flat_map(|reader| &reader.sources).any(|source| source.0 == "interrupts")
     };
     assert!(is_read(Some(vec![0, 1]), Some(vec![2])));
     assert!(!is_read(Some(vec![0, 1]), Some(vec![1, 2])), "an interrupt of CPU 1 may be for either");
@@ -152,10 +152,10 @@ fn interrupts_are_counted_where_server_and_client_have_cpus_of_their_own() {
 fn a_source_that_hangs_does_not_hold_up_the_others_and_does_not_make_up_for_lost_ticks() {
     let recording = Recording::new();
     let tally = Arc::new(Tally::default());
-    let (quick, quick_reads) = fake_lane(0, "quick", || ());
-    let (slow, slow_reads) = fake_lane(1, "slow", || std::thread::sleep(Duration::from_millis(220)));
+    let (quick, quick_reads) = fake_reader(0, "quick", || ());
+    let (slow, slow_reads) = fake_reader(1, "slow", || std::thread::sleep(Duration::from_millis(220)));
     let counters = |header| recording.counters(header);
-    let sampler = Sampler::start_lanes(vec![quick, slow], tally, counters).unwrap();
+    let sampler = Sampler::start_readers(vec![quick, slow], tally, counters).unwrap();
     let barrier = Instant::now();
     sampler.begin(barrier);
     wait_for("samples of both", || {

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// order is enough.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    lane_cpu_us: [AtomicI64; Self::LANES],
+    reader_cpu_us: [AtomicI64; Self::LANES],
     /// Rounds of samples begun.
     samples: AtomicI64,
     /// How late the most recent round began.
@@ -20,13 +20,13 @@ impl Tally {
     /// Threads that a sampler has at most.
     pub(crate) const LANES: usize = 5;
 
-    /// The CPU time that thread number `lane` has used up to now.
-    pub(crate) fn set_cpu(&self, lane: usize, cpu: Duration) {
-        self.lane_cpu_us[lane].store(i64::try_from(cpu.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+    /// The CPU time that thread number `reader` has used up to now.
+    pub(crate) fn set_cpu(&self, reader: usize, cpu: Duration) {
+        self.reader_cpu_us[reader].store(i64::try_from(cpu.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
     pub(crate) fn cpu_us(&self) -> i64 {
-        self.lane_cpu_us.iter().map(|cpu| cpu.load(Ordering::Relaxed)).sum()
+        self.reader_cpu_us.iter().map(|cpu| cpu.load(Ordering::Relaxed)).sum()
     }
 
     /// One more round of samples, begun `late` after it was due.

@@ -1,4 +1,4 @@
-//! A lane's session: opened late, errors turned into the engine's, look-ups timed.
+//! A task's session: opened late, errors turned into the engine's, look-ups timed.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const LOOKUP_RETRIES: u32 = 100;
 #[derive(Debug)]
 pub(crate) struct Connection {
     endpoint: Endpoint,
-    /// Kind of the lane, under which the connection is recorded.
+    /// Kind of the task, under which the connection is recorded.
     kind: &'static str,
     session: Option<AnySession>,
 }

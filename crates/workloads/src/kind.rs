@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use dbdyno_db::{AnySession, tables};
-use dbdyno_loadgen::{HostMessage, HostShare, LaneSpec, Observer, Step, StepCommand, StepEnd};
+use dbdyno_loadgen::{HostMessage, HostShare, TaskSpec, Observer, Step, StepCommand, StepEnd};
 use dbdyno_plan::{StepOutline, Table, TableError, Values, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::cleanup::cleanup;
 use crate::deviations::of_surroundings;
 use crate::step::StepOptions as _;
-use crate::{Cards, Context, Error, Result, Steps, Surroundings, Work, Workload, checks};
+use crate::{WorkloadSummary, Context, Error, Result, Steps, Surroundings, Work, Workload, checks};
 
 /// A workload that plans can name, whatever its types are.
 pub trait Kind: WorkloadKind {
@@ -26,7 +26,7 @@ pub trait Kind: WorkloadKind {
 
     /// Its steps with its default options, as they are on a database with its defaults: one list
     /// for each order.
-    fn cards(&self) -> Vec<Cards>;
+    fn summaries(&self) -> Vec<WorkloadSummary>;
 
     /// What the record says of it with `options` under `name`; `None` for options of another
     /// workload.
@@ -64,8 +64,8 @@ impl<W: Workload> Kind for Entry<W> {
         W::PURPOSE.to_owned()
     }
 
-    fn cards(&self) -> Vec<Cards> {
-        W::cards()
+    fn summaries(&self) -> Vec<WorkloadSummary> {
+        W::summaries()
     }
 
     fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo> {
@@ -93,8 +93,8 @@ impl<W: Workload> Kind for Entry<W> {
 /// Work on a database that is waited for.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
 
-/// A [`Workload`] over one cell, whatever its lanes are: what the conductor asks of it, step by step.
-/// Types are erased here, once a step: [`AnyWorkload::run`] hands lanes of their own type to the load
+/// A [`Workload`] over one cell, whatever its tasks are: what the conductor asks of it, step by step.
+/// Types are erased here, once a step: [`AnyWorkload::run`] hands tasks of their own type to the load
 /// engine.
 pub trait AnyWorkload: Steps {
     /// What the plan says of each step.
@@ -113,7 +113,7 @@ pub trait AnyWorkload: Steps {
     /// Brings the database to where step `index` can begin.
     fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
 
-    /// Runs step `index` on its lanes.
+    /// Runs step `index` on its tasks.
     fn run(
         &self,
         index: usize,
@@ -123,7 +123,7 @@ pub trait AnyWorkload: Steps {
     ) -> Result<StepEnd, dbdyno_loadgen::Error>;
 
     /// The connections of step `index`, as the load engine sees them.
-    fn lane_specs(&self, index: usize) -> Vec<LaneSpec>;
+    fn task_specs(&self, index: usize) -> Vec<TaskSpec>;
 
     /// Runs one host's part of step `index`.
     fn run_part(
@@ -167,11 +167,11 @@ impl<W: Workload> AnyWorkload for W {
         writer: &mut StepWriter,
         observer: &mut dyn Observer,
     ) -> Result<StepEnd, dbdyno_loadgen::Error> {
-        dbdyno_loadgen::run(step, self.lanes(index), writer, observer)
+        dbdyno_loadgen::run(step, self.tasks(index), writer, observer)
     }
 
-    fn lane_specs(&self, index: usize) -> Vec<LaneSpec> {
-        self.lanes(index).into_iter().map(|(spec, _)| spec).collect()
+    fn task_specs(&self, index: usize) -> Vec<TaskSpec> {
+        self.tasks(index).into_iter().map(|(spec, _)| spec).collect()
     }
 
     fn run_part(
@@ -182,7 +182,7 @@ impl<W: Workload> AnyWorkload for W {
         commands: Receiver<StepCommand<Instant>>,
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error> {
-        dbdyno_loadgen::run_part(step, self.lanes(index), part, commands, say)
+        dbdyno_loadgen::run_part(step, self.tasks(index), part, commands, say)
     }
 
     fn verify<'a>(

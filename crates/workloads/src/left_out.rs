@@ -5,7 +5,7 @@ use dbdyno_plan::{BuildPart, Table, TableError, WorkloadKind, WorkloadOptions};
 use dbdyno_record::WorkloadInfo;
 use schemars::{Schema, SchemaGenerator};
 
-use crate::{AnyWorkload, Cards, Context, Kind, Result, Surroundings};
+use crate::{AnyWorkload, WorkloadSummary, Context, Kind, Result, Surroundings};
 
 /// A workload that needs a feature of Cargo which is off.
 pub(crate) struct LeftOut {
@@ -34,7 +34,7 @@ impl Kind for LeftOut {
         format!("not in this build; {} has it", self.part.command())
     }
 
-    fn cards(&self) -> Vec<Cards> {
+    fn summaries(&self) -> Vec<WorkloadSummary> {
         Vec::new()
     }
 

@@ -1,8 +1,8 @@
 //! What to ask: the workloads. One more workload is one new folder, its `mod` line and one line in
 //! [`ALL`].
 
-mod any_lane;
-mod cards;
+mod any_task;
+mod summaries;
 mod checks;
 mod cleanup;
 mod concurrency;
@@ -34,7 +34,7 @@ pub mod pgbench;
 #[cfg(feature = "scripts")]
 pub mod sysbench;
 
-pub use cards::{Card, CardOperation, Cards};
+pub use summaries::{StepSummary, OperationSummary, WorkloadSummary};
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use deviations::{Original, Surroundings};
 pub use error::Error;
@@ -42,7 +42,7 @@ pub use kind::{AnyWorkload, Boxed, Entry, Kind};
 pub use local_infile::takes_streams;
 pub use step::{Cell, DataSize, Step, StepOptions};
 pub(crate) use workload::planned;
-pub use workload::{Context, Explained, Lanes, Steps, Work, Workload};
+pub use workload::{Context, Explained, Tasks, Steps, Work, Workload};
 
 /// What comes of work outside the clock.
 type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,26 +1,26 @@
 //! One connection that sends statements one after the other: indexes, keys, statistics.
 
 use dbdyno_db::Endpoint;
-use dbdyno_loadgen::{Done, Failure, Lane};
+use dbdyno_loadgen::{Done, Failure, ConnectionTask};
 
 use crate::connection::{Connection, indispensable};
 
 #[derive(Debug)]
-pub struct StatementsLane {
+pub struct StatementsTask {
     connection: Connection,
     statements: Vec<String>,
     /// Rows that count with each statement.
     rows: u64,
 }
 
-impl StatementsLane {
-    /// `kind` is that of the lane, under which its connection is recorded.
+impl StatementsTask {
+    /// `kind` is that of the task, under which its connection is recorded.
     pub(crate) fn new(endpoint: &Endpoint, kind: &'static str, statements: Vec<String>, rows: u64) -> Self {
         Self { connection: Connection::new(endpoint, kind), statements, rows }
     }
 }
 
-impl Lane for StatementsLane {
+impl ConnectionTask for StatementsTask {
     async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await
     }

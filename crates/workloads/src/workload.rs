@@ -1,17 +1,17 @@
-//! What a workload is: its options, the lanes of each step, and its own work between them.
+//! What a workload is: its options, the tasks of each step, and its own work between them.
 
 use std::future::Future;
 use std::time::Duration;
 
 use dbdyno_db::{AnySession, DeviceGauge, Endpoint, drop_binlog};
-use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
+use dbdyno_loadgen::{ConnectionTask, TaskSpec, StepEnd};
 use dbdyno_plan::Table;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::cards::{self, Cards};
+use crate::summaries::{self, WorkloadSummary};
 use crate::step::{Cell, StepOptions};
 use crate::{Error, Original, Result};
 
@@ -83,7 +83,7 @@ pub struct Explained {
 /// What a workload over one cell says of itself and its steps. It keeps what it must know from step
 /// to step (which rows exist, for instance).
 pub trait Steps {
-    /// What it knows of the data now (which rows there are), to be taken over by [`Steps::recall`];
+    /// What it knows of the data now (which rows there are), to be taken over by [`Steps::restore_state`];
     /// nothing where the options say it all.
     fn knowledge(&self) -> Value {
         json!({})
@@ -91,21 +91,21 @@ pub trait Steps {
 
     /// The database holds the data of which [`Steps::knowledge`] said this, perhaps in another
     /// cell.
-    fn recall(&mut self, _knowledge: &Value) -> Result<()> {
+    fn restore_state(&mut self, _knowledge: &Value) -> Result<()> {
         Ok(())
     }
 
     /// What step `index` is.
     fn spec(&self, index: usize) -> StepSpec;
 
-    /// What [`Workload::lanes`] of step `index` depends on besides options and context, for several
+    /// What [`Workload::tasks`] of step `index` depends on besides options and context, for several
     /// hosts that each run a part of them; `None` of a step that one host runs.
-    fn lanes_state(&self, _index: usize) -> Option<Value> {
+    fn tasks_state(&self, _index: usize) -> Option<Value> {
         None
     }
 
-    /// Takes over what [`Steps::lanes_state`] has said on another host.
-    fn take_lanes_state(&mut self, _state: &Value) {}
+    /// Takes over what [`Steps::tasks_state`] has said on another host.
+    fn take_tasks_state(&mut self, _state: &Value) {}
 
     /// Statements of step `index` that look for rows. The server is asked how it executes them when
     /// the step is over and verified.
@@ -137,15 +137,15 @@ pub(crate) fn capped(length: Duration, factor: f64) -> Duration {
     multiplied(length, factor).saturating_add(Duration::from_secs(10))
 }
 
-/// The connections of a step. Each lane is built on the thread that will run it.
-pub type Lanes<L> = Vec<(LaneSpec, Factory<L>)>;
+/// The connections of a step. Each task is built on the thread that will run it.
+pub type Tasks<L> = Vec<(TaskSpec, Factory<L>)>;
 type Factory<L> = Box<dyn FnOnce() -> L + Send>;
 
-/// One of [`Lanes`].
+/// One of [`Tasks`].
 pub(crate) fn planned<L>(
-    spec: LaneSpec,
+    spec: TaskSpec,
     build: impl FnOnce() -> L + Send + 'static,
-) -> (LaneSpec, Factory<L>) {
+) -> (TaskSpec, Factory<L>) {
     (spec, Box::new(build))
 }
 
@@ -166,14 +166,14 @@ pub trait Workload: Steps + Sized + 'static {
 
     /// Its table in a plan.
     type Options: StepOptions + Default + DeserializeOwned + JsonSchema;
-    type Lane: Lane + 'static;
+    type ConnectionTask: ConnectionTask + 'static;
 
     /// Lays defaults that depend on other keys under its table, before options are made of it.
     fn lay_under(_table: &mut Table<'_>) {}
 
     /// Its steps with default options: one list for each order.
-    fn cards() -> Vec<Cards> {
-        cards::of::<Self>(&Self::Options::default())
+    fn summaries() -> Vec<WorkloadSummary> {
+        summaries::of::<Self>(&Self::Options::default())
     }
 
     /// Which original it follows with these options.
@@ -202,7 +202,7 @@ pub trait Workload: Steps + Sized + 'static {
     ) -> impl Future<Output = Result<Vec<Work>>>;
 
     /// The connections of step `index`.
-    fn lanes(&self, index: usize) -> Lanes<Self::Lane>;
+    fn tasks(&self, index: usize) -> Tasks<Self::ConnectionTask>;
 
     /// Takes over what step `index` did, and compares the database with what must be there.
     fn check(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use dbdyno_db::server::{Running, Server, ServerSpec, find_named, list, servers_dir};
-use dbdyno_db::{Manner, Session, Target};
+use dbdyno_db::{ConnectionSettings, Session, Target};
 use tokio::runtime::{Builder, Runtime};
 
 use super::Setting;
@@ -74,7 +74,7 @@ impl Host {
         let option = |key: &str, value: &str| format!("--{driver}-{key}={value}");
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let create = format!("CREATE DATABASE {PEER_DATABASE}");
-        runtime.block_on(send(&server.target(None, &Manner::default()), &[&create]))?;
+        runtime.block_on(send(&server.target(None, &ConnectionSettings::default()), &[&create]))?;
         Ok(Self {
             title,
             address: address(OWN_DATABASE),
@@ -86,7 +86,7 @@ impl Host {
                 option("db", PEER_DATABASE),
             ],
             is_mysql,
-            target: server.target(Some(PEER_DATABASE), &Manner::default()),
+            target: server.target(Some(PEER_DATABASE), &ConnectionSettings::default()),
             server: server.into_running(),
             socket,
             runtime,

@@ -3,7 +3,7 @@
 use dbdyno_record::{ClientCalibration, Clock, StepRecord};
 use hdrhistogram::Histogram;
 
-use crate::measure::course::{device_seconds, seconds, server_events};
+use crate::measure::time_series::{device_seconds, seconds, server_events};
 use crate::measure::debt::debt;
 use crate::measure::executions::{composite, executions, headline};
 use crate::measure::group_memory::group_memory;

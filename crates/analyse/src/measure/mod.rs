@@ -1,6 +1,6 @@
-//! One execution of a step: from records to latencies, its course and what the server had put off.
+//! One execution of a step: from records to latencies, its time series and what the server had put off.
 
-pub(crate) mod course;
+pub(crate) mod time_series;
 pub(crate) mod debt;
 pub(crate) mod executions;
 pub(crate) mod group_memory;

@@ -35,7 +35,7 @@ fn rows_under_way(step: &WindowSummary<'_>, kind: &KindSummary<'_>, client: u32)
 /// The window may cut the last burst of a client that is a moment after the first.
 fn own_time(step: &WindowSummary<'_>, target: &Target, client: u32) -> Option<Span> {
     let ends = step.events.iter().filter_map(|event| match event {
-        StepEvent::LaneEnded { at_us, client: of, kind, .. } if *of == client && *kind == target.kind => {
+        StepEvent::ConnectionEnded { at_us, client: of, kind, .. } if *of == client && *kind == target.kind => {
             Some(*at_us)
         }
         _ => None,
@@ -105,7 +105,7 @@ mod tests {
             let mut step = step(10, 1);
             step.intervals.push(interval(10_000_000, at_us, 4, "insert", 10, 500));
             let kind = "insert".to_owned();
-            step.events.push(StepEvent::LaneEnded { at_us, client: 4, kind, operations: 20 });
+            step.events.push(StepEvent::ConnectionEnded { at_us, client: 4, kind, operations: 20 });
             judged(&step).round()
         };
         // 1000 rows in so many seconds, four times.

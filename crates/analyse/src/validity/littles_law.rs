@@ -41,7 +41,7 @@ pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> Option<
 /// How many connections of this kind had not ended in the window, on average.
 fn open_connections(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {
     let after_end = step.events.iter().filter_map(|event| match event {
-        StepEvent::LaneEnded { at_us, kind: of, .. } if *of == kind.spec.kind => {
+        StepEvent::ConnectionEnded { at_us, kind: of, .. } if *of == kind.spec.kind => {
             Some(Span::new(*at_us, u64::MAX).overlap(step.window).seconds())
         }
         _ => None,
@@ -98,7 +98,7 @@ mod tests {
         lost.intervals[0].down_us = 5 * SECOND;
         assert_eq!(found(&lost), None);
         let kind = step.spec.kinds[0].kind.clone();
-        step.events.push(StepEvent::LaneEnded { at_us: 0, client: 4, kind, operations: 0 });
+        step.events.push(StepEvent::ConnectionEnded { at_us: 0, client: 4, kind, operations: 0 });
         assert_eq!(found(&step), None);
     }
 }

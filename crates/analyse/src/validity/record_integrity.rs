@@ -31,7 +31,7 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
         return vec![Notice::reason(Code::IntervalsEmpty)];
     }
     let end_us = step.window().map_or(0, |(_, to_us)| to_us);
-    let mut faults: Vec<Notice> = lanes_fault(step).into_iter().collect();
+    let mut faults: Vec<Notice> = connections_fault(step).into_iter().collect();
     for (key, intervals) in &mut by_key {
         if let Some((code, span)) = tiling_fault(intervals, end_us) {
             let [from_seconds, to_seconds] = span.map(|us| us as f64 / 1e6);
@@ -53,7 +53,7 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
 fn sent(step: &StepRecord) -> BTreeMap<Key<'_>, u64> {
     let mut sent = BTreeMap::new();
     for event in &step.events {
-        if let StepEvent::LaneEnded { client, kind, operations, .. } = event {
+        if let StepEvent::ConnectionEnded { client, kind, operations, .. } = event {
             *sent.entry((*client, kind.as_str())).or_default() += operations;
         }
     }
@@ -61,8 +61,8 @@ fn sent(step: &StepRecord) -> BTreeMap<Key<'_>, u64> {
 }
 
 /// Each connection that was open at the barrier says once when it is done.
-fn lanes_fault(step: &StepRecord) -> Option<Notice> {
-    let ends = step.events.iter().filter(|event| matches!(event, StepEvent::LaneEnded { .. })).count();
+fn connections_fault(step: &StepRecord) -> Option<Notice> {
+    let ends = step.events.iter().filter(|event| matches!(event, StepEvent::ConnectionEnded { .. })).count();
     let open = step.events.iter().find_map(|event| match event {
         StepEvent::Barrier { connections, .. } => Some(*connections as usize),
         _ => None,
@@ -103,7 +103,7 @@ pub(crate) fn times_fault(
     kind: &KindSummary<'_>,
     timed: [(Clock, u64); 2],
 ) -> Option<Notice> {
-    if !step.events.iter().any(|event| matches!(event, StepEvent::LaneEnded { .. })) {
+    if !step.events.iter().any(|event| matches!(event, StepEvent::ConnectionEnded { .. })) {
         return None;
     }
     // The same rule for both, so that an interval that straddles the window's edge is on the same
@@ -134,14 +134,14 @@ mod tests {
         let second =
             |n: u64, client| interval(n * 1_000_000, (n + 1) * 1_000_000, client, "insert", 10, 1_000);
         step.intervals = (0..3).flat_map(|n| [second(n, 1), second(n, 2)]).collect();
-        let lane = |client| StepEvent::LaneEnded {
+        let task = |client| StepEvent::ConnectionEnded {
             at_us: 2_900_000,
             client,
             kind: "insert".to_owned(),
             operations: 30,
         };
         let barrier = StepEvent::Barrier { at: String::new(), connections: 2, connect_us: 9 };
-        step.events.splice(1..1, [barrier, lane(1), lane(2)]);
+        step.events.splice(1..1, [barrier, task(1), task(2)]);
         step
     }
 

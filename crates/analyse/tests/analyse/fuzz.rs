@@ -96,7 +96,7 @@ fn write_step(run: &RunWriter, id: &CellId, done: u64) {
     let mut cell = run.cell(id).unwrap();
     cell.event(&CellEvent::Started { at: AT.to_owned() }).unwrap();
     let mut step = cell.step("qr100").unwrap();
-    let lane = |kind: &str, done| StepEvent::LaneEnded {
+    let task = |kind: &str, done| StepEvent::ConnectionEnded {
         at_us: 12_000_000,
         client: 1,
         kind: kind.to_owned(),
@@ -132,8 +132,8 @@ fn write_step(run: &RunWriter, id: &CellId, done: u64) {
             }
         }
     }
-    step.event(&lane("query", done * SECONDS)).unwrap();
-    step.event(&lane("insert", 10 * SECONDS)).unwrap();
+    step.event(&task("query", done * SECONDS)).unwrap();
+    step.event(&task("insert", 10 * SECONDS)).unwrap();
     let to_us = SECONDS * 1_000_000;
     step.event(&StepEvent::Window { from_us: 0, to_us }).unwrap();
     let (at, outcome, message) = (AT.to_owned(), Outcome::Completed, None);

@@ -204,13 +204,13 @@ fn run(
     let password = Secret::new(task.password.as_str());
     let mut endpoint = login::endpoint_for(&plan, variant, &task.user, password).map_err(sentence)?;
     if let Some(login) = endpoint.target.login_mut() {
-        login.manner.sets_autocommit = task.sets_autocommit;
+        login.connection_settings.sets_autocommit = task.sets_autocommit;
     }
     task.missing.iter().for_each(|missing| endpoint.capabilities.do_without(missing));
     let context = Context { endpoint, owned: false, seed: plan.seed, draws: task.draws, device: None };
     let workload = load::workload(&plan, &task.workload, context);
     let mut workload = workload.ok_or("the plan has no such workload")?;
-    workload.take_lanes_state(&task.state);
+    workload.take_tasks_state(&task.state);
     let spec = workload.spec(task.step);
     let (threads, cancel) = (load::threads(&plan), &AtomicBool::new(false));
     let client = LoadClient { load: &plan.load, login_key: None, seed: plan.seed, threads, cancel };

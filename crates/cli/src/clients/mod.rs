@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Follower, FromHost, HostPart, HostShare, LaneSpec, Observer, Step, StepCommand, StepEnd, can_be_shared,
+    Follower, FromHost, HostPart, HostShare, TaskSpec, Observer, Step, StepCommand, StepEnd, can_be_shared,
     run_on_hosts,
 };
 use dbdyno_model::Clients;
@@ -121,13 +121,13 @@ impl ClientHosts {
         Ok(())
     }
 
-    /// Runs a step, its lanes of these `specs`, on all hosts. The part that `task` names is not
+    /// Runs a step, its tasks of these `specs`, on all hosts. The part that `task` names is not
     /// looked at.
     pub(crate) fn run(
         &self,
         task: &Task,
         step: &Step<'_>,
-        specs: &[LaneSpec],
+        specs: &[TaskSpec],
         writer: &mut StepWriter,
         observer: &mut dyn Observer,
     ) -> Result<StepEnd, dbdyno_loadgen::Error> {
@@ -241,5 +241,5 @@ impl Host {
 }
 
 fn failed(why: String) -> StepEnd {
-    StepEnd { outcome: Outcome::Failed, message: Some(why), at_us: 0, lanes: Vec::new() }
+    StepEnd { outcome: Outcome::Failed, message: Some(why), at_us: 0, tasks: Vec::new() }
 }

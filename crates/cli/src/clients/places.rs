@@ -53,7 +53,7 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process
     let deadline = Instant::now() + PATIENCE;
     while places.len() < hosts as usize {
         let left = deadline.saturating_duration_since(Instant::now());
-        let line = process.lines.recv_timeout(left).map_err(|_| cannot(process.last_words()))?;
+        let line = process.lines.recv_timeout(left).map_err(|_| cannot(process.log_end()))?;
         let Some(place) = of_line(&line, &gang, &program) else { continue };
         // A node of two partitions is listed twice.
         if places.iter().all(|other| other.address != place.address) {

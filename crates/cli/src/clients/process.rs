@@ -57,7 +57,7 @@ impl Process {
     }
 
     /// The end of what it has said in its log.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn log_end(&self) -> String {
         let words = std::fs::read_to_string(&self.log).unwrap_or_default();
         words.lines().rfind(|line| !line.is_empty()).unwrap_or("it says nothing").to_owned()
     }
@@ -126,7 +126,7 @@ impl Launched {
         let line = self.process.lines.recv_timeout(START).unwrap_or_default();
         let port = line.trim_end().rsplit_once(':').and_then(|(_, port)| port.parse().ok());
         port.ok_or_else(|| {
-            let (name, last, log) = (&self.name, self.process.last_words(), self.process.log.display());
+            let (name, last, log) = (&self.name, self.process.log_end(), self.process.log.display());
             let what = format!("the agent on client host {name} does not listen: {last}; see {log}");
             ExitError::machine(format!("{what}, and [clients] start in the plan"))
         })

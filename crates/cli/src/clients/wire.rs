@@ -47,7 +47,7 @@ pub(crate) struct Task {
     pub(crate) variant: String,
     pub(crate) workload: String,
     pub(crate) step: usize,
-    /// [`dbdyno_workloads::Steps::lanes_state`]
+    /// [`dbdyno_workloads::Steps::tasks_state`]
     pub(crate) state: Value,
     pub(crate) warmup: Duration,
     pub(crate) user: String,

@@ -10,7 +10,7 @@ use dbdyno_report::document::Block;
 use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Listed};
-use crate::commands::{cards, servers};
+use crate::commands::{summaries, servers};
 use crate::exit::ExitError;
 use crate::terminal;
 
@@ -24,7 +24,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), ExitError> {
     }
     if args.json {
         return match args.what {
-            Listed::Workloads => terminal::out_json(&cards::of(name)?),
+            Listed::Workloads => terminal::out_json(&summaries::of(name)?),
             Listed::Drivers => terminal::out_json(&drivers_json()),
             Listed::Metrics => terminal::out_json(&metrics_json()),
             Listed::Runs => terminal::out_json(&runs_json(&run_dirs(&args.out))),
@@ -32,7 +32,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), ExitError> {
         };
     }
     terminal::out_blocks(&match args.what {
-        Listed::Workloads => cards::blocks(name)?,
+        Listed::Workloads => summaries::blocks(name)?,
         Listed::Drivers => vec![drivers()],
         Listed::Metrics => metrics(),
         Listed::Runs => vec![runs(&args.out)],

@@ -1,6 +1,6 @@
 //! What the command can do, one file a command.
 
-pub(crate) mod cards;
+pub(crate) mod summaries;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod history;

@@ -1,6 +1,6 @@
 //! `dbdyno run`: from a plan to a run directory and its report.
 
-mod leftovers;
+mod stale_files;
 mod resume;
 mod task;
 
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
     // Servers are started from this thread, so it must not be one that ends before the run does.
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
-    leftovers::remove();
+    stale_files::remove();
     let engine = args.on.as_ref().map(engine).transpose()?;
     let metrics = args.metrics.as_deref().map(metrics).transpose()?;
     let templates = host::kept_templates(args.templates.as_deref())?;
@@ -70,18 +70,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
     };
     signals::idle(false);
     let Some(ready) = ready? else {
-        leftovers::remove();
+        stale_files::remove();
         return Ok(());
     };
     let dir = ready.writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
-    let begun = |ended| with_way_on(ended, &dir, args);
+    let begun = |ended| with_hint(ended, &dir, args);
     let tally = match engine {
         Some(engine) => on_fleet(ready, engine, cancel, templates, begun)?,
         None => conduct(ready, runtime, cancel, templates, metrics, begun)?,
     };
     // Servers of a dbdyno that was killed a moment before this run began have ended by now.
-    leftovers::remove();
+    stale_files::remove();
     finish(&tally, &dir, args)
 }
 
@@ -198,7 +198,7 @@ fn go_on(dir: &Path, args: &RunArgs) -> String {
 }
 
 /// Why a run ended that had begun, and how to go on.
-fn with_way_on(ended: ExitError, dir: &Path, args: &RunArgs) -> ExitError {
+fn with_hint(ended: ExitError, dir: &Path, args: &RunArgs) -> ExitError {
     let (results, go_on) = (dir.display(), go_on(dir, args));
     let more = |why| format!("{why}; results so far: {results}; to continue: {go_on}");
     ExitError { message: ended.message.map(more), ..ended }
@@ -268,7 +268,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
         terminal::warning(&warning);
     }
     host::check(&plan, &args.out, 0)?;
-    leftovers::name(&args.out, plan.host.data_dir.as_deref());
+    stale_files::name(&args.out, plan.host.data_dir.as_deref());
     let variants = prepare(&plan, runtime)?;
     terminal::note(&format!("the plan takes {}", sizes::in_all(&forecast::of(&plan))));
     let holds = held(args, &plan, &variants, runtime)?;

@@ -10,7 +10,7 @@ use crate::conductor::start::Database;
 use crate::conductor::{Conductor, Ending, OpenCell, Stop, ending};
 use crate::exit::ExitError;
 use crate::prepare::Prepared;
-use crate::unrecorded::time_seed;
+use crate::ad_hoc::time_seed;
 use crate::{limits, load, time};
 
 /// A server that has said what it is, with a workload on it.
@@ -48,7 +48,7 @@ impl Conductor<'_> {
     /// What the connections to the cell's variant agreed on since this was last asked.
     pub(super) fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
         let variant = self.prepared(id).ok();
-        let log = variant.and_then(|variant| variant.manner.tls.as_ref()).map(Tls::log);
+        let log = variant.and_then(|variant| variant.connection_settings.tls.as_ref()).map(Tls::log);
         let classes = log.map_or_else(Vec::new, ConnectionLog::take);
         classes
             .into_iter()
@@ -115,14 +115,14 @@ impl Conductor<'_> {
         writer: &mut CellWriter,
         database: &Database,
     ) -> Result<Ending, ExitError> {
-        let obituary = database.obituary();
+        let exit_report = database.exit_report();
         if !database.owned {
             // Of a check or a pause that was cut off; those of a step are reported with it.
             let cancelled = self.cancel_abandoned(database);
             self.warn(writer, cancelled.err())?;
         }
         if ending.0 == Outcome::Failed
-            && let Some(words) = obituary.or_else(|| database.complaints())
+            && let Some(words) = exit_report.or_else(|| database.complaints())
         {
             ending.1 = Some(format!("{}; {words}", ending.1.unwrap_or_default()));
         }

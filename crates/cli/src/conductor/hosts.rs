@@ -22,7 +22,7 @@ impl StepTask<'_, '_> {
         let endpoint = &self.database.endpoint;
         let manifest = self.conductor.manifest.as_ref();
         let (Some(hosts), Some(state), Some(login), Some(manifest)) =
-            (&self.conductor.clients, workload.lanes_state(self.index), endpoint.target.login(), manifest)
+            (&self.conductor.clients, workload.tasks_state(self.index), endpoint.target.login(), manifest)
         else {
             return workload.run(self.index, step, writer, watcher);
         };
@@ -35,11 +35,11 @@ impl StepTask<'_, '_> {
             warmup: step.warmup,
             user: login.user.clone(),
             password: login.password.reveal().to_owned(),
-            sets_autocommit: login.manner.sets_autocommit,
+            sets_autocommit: login.connection_settings.sets_autocommit,
             missing: endpoint.capabilities.lacks().map(str::to_owned).collect(),
             draws: step.spec.options.get("seed").and_then(Value::as_u64).unwrap_or(manifest.plan.seed),
             part: HostShare::WHOLE,
         };
-        hosts.run(&task, &step, &workload.lane_specs(self.index), writer, watcher)
+        hosts.run(&task, &step, &workload.task_specs(self.index), writer, watcher)
     }
 }

@@ -11,7 +11,7 @@ use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{
     Cgroup, Data, Error, Home, Running, Server, ServerSpec, Snapshot, prepare_data, remove_data,
 };
-use dbdyno_db::{AnySession, DbError, DeviceGauge, Endpoint, Family, Manner, Session, Target, null};
+use dbdyno_db::{AnySession, DbError, DeviceGauge, Endpoint, Family, ConnectionSettings, Session, Target, null};
 use dbdyno_model::NoLimit;
 use dbdyno_plan::Plan;
 use dbdyno_products::FamilyFacts;
@@ -153,7 +153,7 @@ impl Conductor<'_> {
                 let home = home.and_then(|home| certificates.iter().try_fold(home, Home::with_certificates));
                 let server = home.and_then(|home| base.family.start(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
-                Database::on(server, &config.engine, &variant.manner, data).await?
+                Database::on(server, &config.engine, &variant.connection_settings, data).await?
             }
         };
         database.config_notes.clone_from(&variant.notes);
@@ -217,14 +217,14 @@ impl Database {
     }
 
     /// The benchmark's database on a server that was started; on fresh data it is made.
-    async fn on(server: Server, engine: &str, manner: &Manner, data: Data) -> Result<Self, DbError> {
-        let mut session = server.target(None, manner).endpoint(engine, true).connect_as(CONDUCTOR).await?;
+    async fn on(server: Server, engine: &str, connection_settings: &ConnectionSettings, data: Data) -> Result<Self, DbError> {
+        let mut session = server.target(None, connection_settings).endpoint(engine, true).connect_as(CONDUCTOR).await?;
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
         let folder = server.base.family.folder_of(&mut session, DATABASE, engine).await?;
         session.close().await;
-        let endpoint = server.target(Some(DATABASE), manner).endpoint(engine, true);
+        let endpoint = server.target(Some(DATABASE), connection_settings).endpoint(engine, true);
         Ok(Self {
             data_dir: Some(server.data_dir.clone()),
             database_dir: folder.map(|folder| server.data_dir.join(folder)),
@@ -275,10 +275,10 @@ impl Database {
     }
 
     /// If the server is gone: how it ended, with the end of its log.
-    pub(crate) fn obituary(&self) -> Option<String> {
+    pub(crate) fn exit_report(&self) -> Option<String> {
         let server = self.server.as_ref()?;
         let status = server.end_of(server.exit_status()?);
-        Some(format!("the server ended with {status}; the end of its log:\n{}", server.last_words()))
+        Some(format!("the server ended with {status}; the end of its log:\n{}", server.log_end()))
     }
 
     /// What a server of ours that runs has logged as errors: it may wait for space on its disk,

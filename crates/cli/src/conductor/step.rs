@@ -147,7 +147,7 @@ impl StepTask<'_, '_> {
 
     /// What took the load's connections away will have taken this session too.
     fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
-        let was_lost = end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0);
+        let was_lost = end.outcome == Outcome::Completed && end.tasks.iter().any(|task| task.reconnects > 0);
         if was_lost && let Some(connected) = self.conductor.unless_cancelled(self.database.connect()) {
             *session = connected?;
         }

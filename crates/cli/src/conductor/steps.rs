@@ -68,11 +68,11 @@ impl<'a> CellSteps<'a> {
         }
     }
 
-    fn recall(&mut self, snapshot: &Snapshot) -> Result<(), Stop> {
+    fn restore_state(&mut self, snapshot: &Snapshot) -> Result<(), Stop> {
         let Loaded { knowledge, faults } =
             Loaded::deserialize(&snapshot.info.knowledge).map_err(Stop::failed)?;
         self.misloaded = faults;
-        self.workload.recall(&knowledge).map_err(Stop::failed)
+        self.workload.restore_state(&knowledge).map_err(Stop::failed)
     }
 }
 
@@ -89,7 +89,7 @@ impl Conductor<'_> {
         let mut steps = CellSteps::new(cell, database, &mut *workload);
         let mut first = 0;
         if let Some(snapshot) = snapshot {
-            steps.recall(snapshot)?;
+            steps.restore_state(snapshot)?;
             first = steps.workload.load_steps();
             steps.began_on_copy = true;
         }
@@ -139,11 +139,11 @@ impl Conductor<'_> {
         if reset.data == DataChange::Restore
             && let Some(snapshot) = self.snapshot(steps.id)
         {
-            steps.recall(&snapshot).map_err(here)?;
+            steps.restore_state(&snapshot).map_err(here)?;
         }
         if reset.data == DataChange::Anew {
             steps.misloaded.clear();
-            steps.workload.recall(&steps.blank).map_err(|error| here(Stop::failed(error)))?;
+            steps.workload.restore_state(&steps.blank).map_err(|error| here(Stop::failed(error)))?;
             for load in 0..loads {
                 self.one_step(steps, load, &mut session, true)?;
             }

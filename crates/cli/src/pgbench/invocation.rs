@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::command_line::CommandLine;
 use super::log::LogOptions;
-use crate::unrecorded::Opening;
+use crate::ad_hoc::Opening;
 
 #[derive(Debug)]
 pub(super) struct Invocation {
@@ -170,7 +170,7 @@ fn log(line: &CommandLine) -> Result<Option<LogOptions>, String> {
 fn seed(line: &CommandLine) -> Result<u64, String> {
     let variable = std::env::var("PGBENCH_RANDOM_SEED").ok();
     match line.text("random-seed").or(variable.as_deref()) {
-        None | Some("time" | "rand") => Ok(crate::unrecorded::time_seed()),
+        None | Some("time" | "rand") => Ok(crate::ad_hoc::time_seed()),
         Some(text) => text.parse().map_err(|_| {
             format!("--random-seed is {text}, but must be a whole number, \"time\" or \"rand\"")
         }),

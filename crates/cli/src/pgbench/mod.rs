@@ -19,7 +19,7 @@ use self::invocation::Invocation;
 use self::text::{Counts, Report, Took};
 use self::watch::{Troubles, Watch};
 use crate::exit::ExitError;
-use crate::{terminal, unrecorded};
+use crate::{terminal, ad_hoc};
 
 /// What is wrong before a run: options, scripts, files, the first connection.
 const STATIC: u8 = 1;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
     let invocation = Invocation::of(&line).map_err(wrong)?;
-    let context = unrecorded::context(invocation.endpoint.clone(), invocation.seed).map_err(as_static)?;
+    let context = ad_hoc::context(invocation.endpoint.clone(), invocation.seed).map_err(as_static)?;
     let watch = Arc::new(Watch::new(&invocation).map_err(wrong)?);
     let alone =
         Alone { listener: Arc::clone(&watch) as Arc<dyn Listener>, latency_limit: invocation.latency_limit };
@@ -82,7 +82,7 @@ fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitErr
         100_000 * workload.scale(),
         invocation.options.init_steps
     ));
-    let end = unrecorded::step(
+    let end = ad_hoc::step(
         workload,
         Threads::default(),
         (&invocation.opening, invocation.seed),
@@ -108,10 +108,10 @@ impl Observer for Nothing {}
 fn measure(invocation: &Invocation, mut workload: Pgbench, watch: &Watch) -> Result<(), ExitError> {
     terminal::note(&format!("setting random seed to {}", invocation.seed));
     let partitions =
-        unrecorded::wait(ready(invocation, &mut workload)).and_then(|done| done).map_err(as_static)?;
+        ad_hoc::wait(ready(invocation, &mut workload)).and_then(|done| done).map_err(as_static)?;
     let mut seen = Seen::new(invocation, watch);
     let threads = Threads { count: Some(invocation.jobs), ..Threads::default() };
-    let end = unrecorded::step(&workload, threads, (&invocation.opening, invocation.seed), None, &mut seen)?;
+    let end = ad_hoc::step(&workload, threads, (&invocation.opening, invocation.seed), None, &mut seen)?;
     let has_completed = end.outcome == Outcome::Completed;
     if !has_completed && !seen.has_begun {
         return Err(wrong(reason(&end)));

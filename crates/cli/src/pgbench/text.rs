@@ -9,7 +9,7 @@ use dbdyno_workloads::pgbench::ScriptInfo;
 use super::invocation::Invocation;
 use super::watch::{Tally, Troubles};
 use crate::time::to_us;
-use crate::unrecorded::Times;
+use crate::ad_hoc::Times;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {

@@ -12,7 +12,7 @@ use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
 use serde_json::{Value, json};
 
 use super::command_line::CommandLine;
-use crate::unrecorded::Opening;
+use crate::ad_hoc::Opening;
 
 const ENDLESS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
@@ -124,7 +124,7 @@ fn draws(line: &CommandLine, options: &mut Options) -> Result<(), String> {
 /// before it changes no rows.
 fn seed(line: &CommandLine) -> Result<u64, String> {
     Ok(match line.number(&["rand_seed"], 0)? {
-        0 => crate::unrecorded::time_seed(),
+        0 => crate::ad_hoc::time_seed(),
         seed => seed,
     })
 }

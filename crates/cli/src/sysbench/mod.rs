@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use self::invocation::Invocation;
 use self::text::Counts;
 use crate::exit::ExitError;
-use crate::{terminal, time, unrecorded};
+use crate::{terminal, time, ad_hoc};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
     let line = command_line::read(arguments).map_err(ExitError::usage)?;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
     let invocation = Invocation::of(&line, &script, &command).map_err(ExitError::usage)?;
-    let context = unrecorded::context(invocation.endpoint.clone(), invocation.seed)?;
+    let context = ad_hoc::context(invocation.endpoint.clone(), invocation.seed)?;
     let workload = Sysbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
 fn help(script: &str, mut workload: Sysbench) -> Result<(), ExitError> {
     if workload.has_help() {
         // It prints.
-        unrecorded::wait(workload.help())?.map_err(ExitError::usage)?;
+        ad_hoc::wait(workload.help())?.map_err(ExitError::usage)?;
         return printed(&workload);
     }
     let stem = script.strip_suffix(".lua").unwrap_or(script);
@@ -66,7 +66,7 @@ fn run_command(invocation: &Invocation, workload: Sysbench) -> Result<(), ExitEr
 
 fn measure(invocation: &Invocation, mut workload: Sysbench) -> Result<(), ExitError> {
     terminal::out(&header(invocation))?;
-    unrecorded::wait(workload.begin())?.map_err(ExitError::server)?;
+    ad_hoc::wait(workload.begin())?.map_err(ExitError::server)?;
     printed(&workload)?;
     terminal::out("Initializing worker threads...\n\nThreads started!\n\n")?;
     let mut seen = Seen::new(invocation, &workload);
@@ -84,7 +84,7 @@ fn measure(invocation: &Invocation, mut workload: Sysbench) -> Result<(), ExitEr
         terminal::out(&text::cumulative(&seen.all, invocation.percentile, seconds, &threads, seen.asks()))?;
     }
     let queue = seen.queue_fault();
-    unrecorded::wait(workload.end())?.map_err(ExitError::server)?;
+    ad_hoc::wait(workload.end())?.map_err(ExitError::server)?;
     printed(&workload)?;
     queue.map_or(Ok(()), |fault| Err(ExitError::new(1, fault)))
 }
@@ -126,7 +126,7 @@ fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> 
     let is_run = invocation.options.commands == ["run"];
     let shortened =
         invocation.forced_shutdown.filter(|_| is_run).map(|more| invocation.options.time.0 + more);
-    unrecorded::step(workload, threads, (&invocation.opening, invocation.seed), shortened, seen)
+    ad_hoc::step(workload, threads, (&invocation.opening, invocation.seed), shortened, seen)
 }
 
 /// So much of a rate may wait when the warm-up ends.
@@ -186,8 +186,8 @@ impl<'a> Seen<'a> {
             std::iter::repeat_n(part, per_client)
         });
         let mut threads: Vec<(f64, f64)> = of_clients.collect();
-        if self.warmup_us() == 0 && threads.len() == end.lanes.len() {
-            threads.iter_mut().zip(&end.lanes).for_each(|(thread, lane)| thread.0 = lane.done as f64);
+        if self.warmup_us() == 0 && threads.len() == end.tasks.len() {
+            threads.iter_mut().zip(&end.tasks).for_each(|(thread, task)| thread.0 = task.done as f64);
         }
         threads
     }

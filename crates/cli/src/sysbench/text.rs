@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use dbdyno_workloads::sysbench::Stat;
 
-use crate::unrecorded::Times;
+use crate::ad_hoc::Times;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {

@@ -136,15 +136,15 @@ fn put_response(
 /// session tracking only (`mariadb_com.h`).
 fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
     let mut wanted = WANTED;
-    let manner = &options.manner;
-    wanted.set(CapabilityFlags::CLIENT_DEPRECATE_EOF, manner.deprecate_eof.unwrap_or(!greeting.is_mariadb));
-    wanted.set(CapabilityFlags::CLIENT_SESSION_TRACK, manner.session_track.unwrap_or(true));
+    let connection_settings = &options.connection_settings;
+    wanted.set(CapabilityFlags::CLIENT_DEPRECATE_EOF, connection_settings.deprecate_eof.unwrap_or(!greeting.is_mariadb));
+    wanted.set(CapabilityFlags::CLIENT_SESSION_TRACK, connection_settings.session_track.unwrap_or(true));
     greeting.capabilities & wanted
 }
 
 /// MariaDB's own capabilities that are asked for.
 fn extended(greeting: &Greeting, options: &Options) -> MariadbCapabilities {
-    match options.manner.column_definitions {
+    match options.connection_settings.column_definitions {
         ColumnDefinitions::Once => greeting.extended & MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
         ColumnDefinitions::Always => MariadbCapabilities::empty(),
     }
@@ -162,7 +162,7 @@ struct Login<'a> {
 
 impl<'a> Login<'a> {
     fn new(greeting: &Greeting, options: &'a Options, channel: Channel) -> Self {
-        let server_key = match &options.manner.server_key {
+        let server_key = match &options.connection_settings.server_key {
             ServerKey::Unknown if channel.is_local => &ServerKey::Retrieved,
             key => key,
         };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::super::testing::{error, greeting, ok, packet};
-use super::super::{Manner, Secret};
+use super::super::{ConnectionSettings, Secret};
 use super::*;
 use crate::Class;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
@@ -24,13 +24,13 @@ fn tcp(password: &str) -> Options {
 /// As [`tcp`], for a network on which any server is trusted.
 fn trusting(password: &str) -> Options {
     let server_key = ServerKey::Retrieved;
-    tcp(password).with_manner(Manner { server_key, ..Manner::default() })
+    tcp(password).with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() })
 }
 
 /// As [`tcp`], to a server whose key is known.
 fn knowing(password: &str) -> Options {
     let server_key = ServerKey::Known(rsa::TEST_KEY.as_bytes().into());
-    tcp(password).with_manner(Manner { server_key, ..Manner::default() })
+    tcp(password).with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() })
 }
 
 /// A packet with a key of the server.
@@ -140,7 +140,7 @@ async fn extended_answer(options: &Options, offered: u32) -> u32 {
 #[tokio::test]
 async fn protocol_options_are_those_of_the_products_own_client_library_unless_the_options_say_otherwise() {
     let said = |deprecate_eof, session_track| {
-        tcp("secret").with_manner(Manner { deprecate_eof, session_track, ..Manner::default() })
+        tcp("secret").with_connection_settings(ConnectionSettings { deprecate_eof, session_track, ..ConnectionSettings::default() })
     };
     for (options, of_mysql, of_mariadb) in [
         (tcp("secret"), (true, true), (false, true)),
@@ -171,7 +171,7 @@ fn check_protocol_options(agreed: &Agreed, received: &[u8], wanted: (bool, bool)
 #[tokio::test]
 async fn column_definitions_are_left_out_where_mariadb_offers_it_and_the_options_want_it() {
     let always = tcp("secret")
-        .with_manner(Manner { column_definitions: ColumnDefinitions::Always, ..Manner::default() });
+        .with_connection_settings(ConnectionSettings { column_definitions: ColumnDefinitions::Always, ..ConnectionSettings::default() });
     assert_eq!(extended_answer(&tcp("secret"), 0x1d).await, 0x10);
     assert_eq!(extended_answer(&tcp("secret"), 0x0d).await, 0);
     assert_eq!(extended_answer(&always, 0x1d).await, 0);

@@ -13,12 +13,12 @@ use crate::exchange::Exchange;
 use crate::product::{
     Connection, Debt, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
 };
-use crate::roster::Ticket;
+use crate::open_connections::Ticket;
 use crate::server::{
     Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
 };
 use crate::{
-    Answer, AnySession, Bounds, Capabilities, Encryption, Manner, Result, ServerKey, Session, Target,
+    Answer, AnySession, Bounds, Capabilities, Encryption, ConnectionSettings, Result, ServerKey, Session, Target,
 };
 
 impl Connection for MysqlSession {
@@ -165,20 +165,20 @@ impl Product for Mysql {
         Ok(ours.filter_map(|row| row.into_iter().next()?).collect())
     }
 
-    fn manner(options: &Map<String, Value>) -> Result<Manner, String> {
+    fn connection_settings(options: &Map<String, Value>) -> Result<ConnectionSettings, String> {
         let options = MysqlOptions::read(options);
         let server_key = match &options.server_public_key {
             Some(path) => ServerKey::load(path)?,
             None if options.allow_public_key_retrieval => ServerKey::Retrieved,
             None => ServerKey::Unknown,
         };
-        Ok(Manner {
+        Ok(ConnectionSettings {
             column_definitions: options.column_definitions,
             deprecate_eof: options.deprecate_eof,
             session_track: options.session_track,
             client_charset: options.client_charset,
             server_key,
-            ..Manner::default()
+            ..ConnectionSettings::default()
         })
     }
 

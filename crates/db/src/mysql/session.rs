@@ -11,10 +11,10 @@ use super::scan::{Scanner, Step};
 use super::secure::secured;
 use super::wire::Wire;
 use super::{Options, cells};
-use crate::allowance::Allowance;
+use crate::receive_limits::ReceiveLimits;
 use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, NO_DATABASE, NO_PASSWORD, NO_ROOM, connected};
-use crate::roster::Ticket;
+use crate::open_connections::Ticket;
 use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Encryption, Param, Result, Session, Statement};
 
@@ -101,7 +101,7 @@ fn hint(error: &ServerError, options: &Options) -> &'static str {
         1045 | 1698 if options.password.is_empty() => NO_PASSWORD,
         1044 | 1045 | 1698 => "; check the user and where its password comes from",
         1049 => NO_DATABASE,
-        1115 | 1231 if options.manner.client_charset.is_some() => {
+        1115 | 1231 if options.connection_settings.client_charset.is_some() => {
             "; options.client_charset must be a name from the server's SHOW CHARACTER SET that clients may use"
         }
         3159 => "; set tls = { mode = \"require\" }",
@@ -124,12 +124,12 @@ impl MysqlSession {
         let (mut wire, channel) = secured(wire, &greeting, options).await?;
         let agreed = login(&mut wire, greeting, options, channel).await?;
         let ticket = Ticket { id: agreed.connection_id, key: 0 };
-        let exchange = Exchange::entered(options.place(), &options.manner, ticket);
+        let exchange = Exchange::entered(options.place(), &options.connection_settings, ticket);
         let mut session = Self { wire, agreed, statements: Vec::new(), exchange };
-        if options.manner.sets_autocommit {
+        if options.connection_settings.sets_autocommit {
             session.set(AUTOCOMMIT).await?;
         }
-        if let Some(charset) = &options.manner.client_charset {
+        if let Some(charset) = &options.connection_settings.client_charset {
             session.set(&format!("SET NAMES {charset}")).await?;
         }
         Ok(session)
@@ -267,13 +267,13 @@ impl<S: ByteStream> MysqlSession<S> {
     }
 
     async fn collected(&mut self, sql: &str) -> Result<Cells, Fault> {
-        self.wire.allow(Allowance::ANSWER);
+        self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         cells::collect(&mut self.wire, self.agreed.form).await
     }
 
     async fn prepared(&mut self, sql: &str) -> Result<Statement, Fault> {
-        self.wire.allow(Allowance::ANSWER);
+        self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send_command(PREPARE, sql.as_bytes()).await?;
         let mut payload = Vec::new();
         self.wire.read(&mut payload).await?;

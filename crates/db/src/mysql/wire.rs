@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet::{self, Form};
 use super::scan::{Scanner, Step};
-use crate::allowance::Allowance;
+use crate::receive_limits::ReceiveLimits;
 use crate::input::{FIRST_SIZE, Input};
 use crate::stream::{ByteStream, write_whole};
 
@@ -32,7 +32,7 @@ pub(super) struct Wire<S> {
     /// Number of the next packet, in either direction.
     sequence: u8,
     /// What [`Wire::read`] may still keep.
-    allowance: Allowance,
+    receive_limits: ReceiveLimits,
     /// What the server said last of the session: it is in a transaction.
     pub(super) in_transaction: bool,
 }
@@ -44,19 +44,19 @@ impl<S: ByteStream> Wire<S> {
             outgoing: Outgoing::default(),
             input: Input::new(FIRST_SIZE),
             sequence: 0,
-            allowance: Allowance::LOGIN,
+            receive_limits: ReceiveLimits::LOGIN,
             in_transaction: false,
         }
     }
 
     /// From now on messages may be kept up to this.
-    pub(super) fn allow(&mut self, allowance: Allowance) {
-        self.allowance = allowance;
+    pub(super) fn allow(&mut self, receive_limits: ReceiveLimits) {
+        self.receive_limits = receive_limits;
     }
 
     /// Takes what a row of so many values needs off what may be kept.
     pub(super) fn keep_row(&mut self, values: usize) -> Result<(), Fault> {
-        self.allowance.take_row(values).map_err(Fault::TooLarge)
+        self.receive_limits.take_row(values).map_err(Fault::TooLarge)
     }
 
     /// The stream alone, and the number of the next packet, to go on with [`Wire::resumed`] once
@@ -112,7 +112,7 @@ impl<S: ByteStream> Wire<S> {
         let head = [size[0], size[1], size[2], 0, command];
         match self.write_both(&head, body).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.last_words().await.unwrap_or(error.into())),
+            Err(error) => Err(self.closing_message().await.unwrap_or(error.into())),
         }
     }
 
@@ -124,7 +124,7 @@ impl<S: ByteStream> Wire<S> {
         self.sequence = self.sequence.wrapping_add(1);
         match self.write_both(&head, piece).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.last_words().await.unwrap_or(error.into())),
+            Err(error) => Err(self.closing_message().await.unwrap_or(error.into())),
         }
     }
 
@@ -154,16 +154,16 @@ impl<S: ByteStream> Wire<S> {
         self.sequence = self.sequence.wrapping_add(packets as u8);
         match write_whole(&mut self.stream, self.outgoing.bytes()).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.last_words().await.unwrap_or(error.into())),
+            Err(error) => Err(self.closing_message().await.unwrap_or(error.into())),
         }
     }
 
     /// Why the server closed the connection, when it said so before: a statement beyond
     /// `max_allowed_packet`, a kill, an idle connection's end. Without this the user would only
     /// learn of a broken pipe.
-    async fn last_words(&mut self) -> Option<Fault> {
+    async fn closing_message(&mut self) -> Option<Fault> {
         let mut payload = Vec::new();
-        self.allow(Allowance::LOGIN);
+        self.allow(ReceiveLimits::LOGIN);
         tokio::time::timeout(LAST_WORDS, self.read(&mut payload)).await.ok()?.ok()?;
         (payload[0] == 0xff).then(|| packet::server_error(&payload))
     }
@@ -218,7 +218,7 @@ impl<S: ByteStream> Wire<S> {
         let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
         let in_order = header[3] == self.sequence;
         self.sequence = header[3].wrapping_add(1);
-        self.allowance.take(HEADER + length).map_err(Fault::TooLarge)?;
+        self.receive_limits.take(HEADER + length).map_err(Fault::TooLarge)?;
         self.input.take(HEADER);
         self.input.read(&mut self.stream, length, payload).await?;
         match payload.first() {

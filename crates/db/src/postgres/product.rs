@@ -9,7 +9,7 @@ use super::fault::Fault;
 use super::secure::connected;
 use super::{Options, Postgres, PostgresSession, capabilities, debt, server, status};
 use crate::product::{Debt, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column};
-use crate::roster::Ticket;
+use crate::open_connections::Ticket;
 use crate::server::{
     Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
 };

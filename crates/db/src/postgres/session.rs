@@ -13,11 +13,11 @@ use super::scan::{RequestForm, Scanner, Step};
 use super::secure::{Secured, connected};
 use super::wire::Wire;
 use super::{Options, cells};
-use crate::allowance::Allowance;
+use crate::receive_limits::ReceiveLimits;
 use crate::excerpt::excerpt;
 use crate::exchange::{self, Exchange};
 use crate::product::Connection;
-use crate::roster::Ticket;
+use crate::open_connections::Ticket;
 use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement};
 
@@ -98,7 +98,7 @@ impl PostgresSession {
         let mut wire = Wire::new(stream);
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
-        let exchange = Exchange::entered(options.place(), &options.manner, ticket);
+        let exchange = Exchange::entered(options.place(), &options.connection_settings, ticket);
         let options = Box::new(options.clone());
         let (statements, next_name, counted) = (Vec::new(), 0, None);
         Ok(Self { wire, agreed, statements, next_name, exchange, options, counted })
@@ -213,7 +213,7 @@ impl Connection for PostgresSession {
             out.extend_from_slice(EXECUTE);
             out.extend_from_slice(SYNC);
         }
-        self.wire.allow(Allowance::ANSWER);
+        self.wire.allow(ReceiveLimits::ANSWER);
         let outcome = match self.wire.send().await {
             Ok(()) => cells::results(&mut self.wire).await,
             Err(fault) => Err(fault),
@@ -277,7 +277,7 @@ impl<S: ByteStream> PostgresSession<S> {
     }
 
     async fn collected(&mut self) -> Result<Cells, Fault> {
-        self.wire.allow(Allowance::ANSWER);
+        self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send().await?;
         cells::collect(&mut self.wire).await
     }
@@ -288,7 +288,7 @@ impl<S: ByteStream> PostgresSession<S> {
     }
 
     async fn prepared(&mut self, name: String, sql: &str) -> Result<Statement, Fault> {
-        self.wire.allow(Allowance::ANSWER);
+        self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send().await?;
         let (types, columns) = cells::described(&mut self.wire).await?;
         let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;

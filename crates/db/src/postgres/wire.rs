@@ -13,7 +13,7 @@ use super::fault::{Fault, ServerError};
 use super::message::{HEADER, header};
 use super::report;
 use super::scan::{LONGEST_CONTROL, Scanner, Step};
-use crate::allowance::Allowance;
+use crate::receive_limits::ReceiveLimits;
 use crate::input::{FIRST_SIZE, Input};
 use crate::stream::{ByteStream, write_whole};
 
@@ -35,7 +35,7 @@ pub(super) struct Wire<S> {
     output: Vec<u8>,
     input: Input,
     /// What [`Wire::read`] may still keep.
-    allowance: Allowance,
+    receive_limits: ReceiveLimits,
     /// What the server said last of the session: it is in a transaction.
     pub(super) in_transaction: bool,
 }
@@ -46,19 +46,19 @@ impl<S: ByteStream> Wire<S> {
             stream,
             output: Vec::with_capacity(256),
             input: Input::new(FIRST_SIZE),
-            allowance: Allowance::LOGIN,
+            receive_limits: ReceiveLimits::LOGIN,
             in_transaction: false,
         }
     }
 
     /// From now on messages may be kept up to this.
-    pub(super) fn allow(&mut self, allowance: Allowance) {
-        self.allowance = allowance;
+    pub(super) fn allow(&mut self, receive_limits: ReceiveLimits) {
+        self.receive_limits = receive_limits;
     }
 
     /// Takes what a row of so many values needs off what may be kept.
     pub(super) fn keep_row(&mut self, values: usize) -> Result<(), Fault> {
-        self.allowance.take_row(values).map_err(Fault::TooLarge)
+        self.receive_limits.take_row(values).map_err(Fault::TooLarge)
     }
 
     pub(super) fn stream(&self) -> &S {
@@ -91,7 +91,7 @@ impl<S: ByteStream> Wire<S> {
         checked?;
         match write_whole(&mut self.stream, &self.output).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.last_words().await.unwrap_or(error.into())),
+            Err(error) => Err(self.closing_message().await.unwrap_or(error.into())),
         }
     }
 
@@ -110,7 +110,7 @@ impl<S: ByteStream> Wire<S> {
                 Event::Sent(Ok(count)) => sent += count,
                 Event::Flushed(Ok(())) => is_flushed = true,
                 Event::Sent(Err(error)) | Event::Flushed(Err(error)) => {
-                    return Err(self.scanned_last_words(scanner).await.unwrap_or(error.into()));
+                    return Err(self.scanned_closing_message(scanner).await.unwrap_or(error.into()));
                 }
                 Event::Received(Ok(0)) => return Err(scanner.last_word().unwrap_or(Fault::Closed)),
                 Event::Received(Ok(count)) => {
@@ -172,9 +172,9 @@ impl<S: ByteStream> Wire<S> {
 
     /// Why the server closed the connection, when it said so before: a shutdown, a kill, an idle
     /// connection's end. Without this the user would only learn of a broken pipe.
-    async fn last_words(&mut self) -> Option<Fault> {
+    async fn closing_message(&mut self) -> Option<Fault> {
         let mut body = Vec::new();
-        self.allow(Allowance::LOGIN);
+        self.allow(ReceiveLimits::LOGIN);
         let search = async {
             loop {
                 match self.read(&mut body).await {
@@ -187,8 +187,8 @@ impl<S: ByteStream> Wire<S> {
         tokio::time::timeout(LAST_WORDS, search).await.ok()?
     }
 
-    /// As [`Wire::last_words`], in the middle of an answer that `scanner` walks over.
-    async fn scanned_last_words(&mut self, scanner: &mut Scanner) -> Option<Fault> {
+    /// As [`Wire::closing_message`], in the middle of an answer that `scanner` walks over.
+    async fn scanned_closing_message(&mut self, scanner: &mut Scanner) -> Option<Fault> {
         match tokio::time::timeout(LAST_WORDS, self.scan(scanner)).await {
             Ok(Err(fault @ Fault::Server(ServerError::Ended(_) | ServerError::Reported(_)))) => Some(fault),
             _ => None,
@@ -236,7 +236,7 @@ impl<S: ByteStream> Wire<S> {
                 None => self.input.fill(&mut self.stream).await?,
             }
         };
-        self.allowance.take(HEADER + length).map_err(Fault::TooLarge)?;
+        self.receive_limits.take(HEADER + length).map_err(Fault::TooLarge)?;
         self.input.take(HEADER);
         self.input.read(&mut self.stream, length, body).await?;
         Ok(kind)

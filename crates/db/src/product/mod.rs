@@ -35,12 +35,12 @@ pub(crate) use upkeep::{Work, settle};
 use crate::Family;
 use crate::exchange::Exchange;
 use crate::options::Options as Login;
-use crate::roster::Ticket;
+use crate::open_connections::Ticket;
 use crate::server::{
     Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
 };
 use crate::{
-    Answer, AnySession, Capabilities, Class, DbError, Encryption, Endpoint, Manner, Result, Rows, Sent,
+    Answer, AnySession, Capabilities, Class, DbError, Encryption, Endpoint, ConnectionSettings, Result, Rows, Sent,
     Session, Target,
 };
 
@@ -229,9 +229,9 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(Vec::new())
     }
 
-    /// See [`Family::manner`].
-    fn manner(_options: &Map<String, Value>) -> Result<Manner, String> {
-        Ok(Manner::default())
+    /// See [`Family::connection_settings`].
+    fn connection_settings(_options: &Map<String, Value>) -> Result<ConnectionSettings, String> {
+        Ok(ConnectionSettings::default())
     }
 
     /// See [`Family::own_settings`].

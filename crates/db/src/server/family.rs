@@ -12,7 +12,7 @@ use crate::server::abilities::{Abilities, Question};
 use crate::server::claim::Claim;
 use crate::server::running::Data;
 use crate::server::{Base, Error, Home, OwnConfig, Server, ServerSpec};
-use crate::{AnySession, DbError, Endpoint, Family, Manner, Options, Target};
+use crate::{AnySession, DbError, Endpoint, Family, ConnectionSettings, Options, Target};
 
 /// A login that a file of the user holds.
 #[derive(Default)]
@@ -49,8 +49,8 @@ impl Family {
 
     /// How sessions speak with their server, as the `options` of a checked variant say; reads the
     /// files that they name.
-    pub fn manner(self, options: &Map<String, Value>) -> Result<Manner, String> {
-        each_family!(self, P => P::manner(options))
+    pub fn connection_settings(self, options: &Map<String, Value>) -> Result<ConnectionSettings, String> {
+        each_family!(self, P => P::connection_settings(options))
     }
 
     /// The settings of [`Family::open_file`] that the `options` of a checked variant hold.

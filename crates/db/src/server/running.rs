@@ -122,7 +122,7 @@ impl Running {
         limit: Duration,
     ) -> Result<(), Error> {
         if let Some(options) = login.login_mut() {
-            options.manner.limits.login = limit;
+            options.connection_settings.limits.login = limit;
         }
         // The engine does not matter to a session that asks for nothing.
         let endpoint = login.endpoint("", true);
@@ -144,14 +144,14 @@ impl Running {
         while tokio::time::timeout(POLL, answered.as_mut()).await.is_err() {
             let (server, log) = (self.title.clone(), self.log.clone());
             if let Some(status) = self.exit_status() {
-                let log_tail = self.last_words();
+                let log_tail = self.log_end();
                 return Err(Error::DiedAtStart { server, status: self.end_of(status), log, log_tail });
             }
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled { what: format!("starting {server}") });
             }
             if spawned.elapsed() >= limit {
-                let log_tail = self.last_words();
+                let log_tail = self.log_end();
                 return Err(Error::NoAnswer { server, limit, log, log_tail });
             }
         }
@@ -197,7 +197,7 @@ impl Running {
 
     /// The end of what this start has logged, with the errors further above: servers that crash
     /// write at length how they do.
-    pub fn last_words(&self) -> String {
+    pub fn log_end(&self) -> String {
         log::reason(&self.this_starts_log())
     }
 
@@ -236,7 +236,7 @@ impl Running {
         match self.home.take() {
             Some(home) if stopped.code == Some(0) && !stopped.had_ended => Ok((stopped, home)),
             _ => {
-                let (stopped, log, log_tail) = (stopped.to_string(), self.log.clone(), self.last_words());
+                let (stopped, log, log_tail) = (stopped.to_string(), self.log.clone(), self.log_end());
                 Err(Error::NotAtRest { server, stopped, log, log_tail })
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::{Manner, Options, Target};
+use crate::{ConnectionSettings, Options, Target};
 
 use crate::server::intents::{ConfigServer, Rendered};
 use crate::server::process::Stopped;
@@ -106,9 +106,9 @@ impl Server {
         Options { database, ..options }
     }
 
-    /// The same, to connect to, in a manner of the caller's.
-    pub fn target(&self, database: Option<&str>, manner: &Manner) -> Target {
-        self.base.family.target(self.options(database).with_manner(manner.clone()))
+    /// The same, to connect to, in a connection settings of the caller's.
+    pub fn target(&self, database: Option<&str>, connection_settings: &ConnectionSettings) -> Target {
+        self.base.family.target(self.options(database).with_connection_settings(connection_settings.clone()))
     }
 
     pub fn stop(self) -> Result<Stopped, Error> {

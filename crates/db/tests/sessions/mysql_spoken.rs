@@ -3,7 +3,7 @@
 
 mod sha2;
 
-use dbdyno_db::mysql::{Manner, MysqlSession, Options, Secret, capabilities};
+use dbdyno_db::mysql::{ConnectionSettings, MysqlSession, Options, Secret, capabilities};
 use dbdyno_db::{Class, Endpoint, Param, Session, Target, first_i64};
 use dbdyno_model::ColumnDefinitions;
 
@@ -264,7 +264,7 @@ async fn check_results_in_a_row(root: &mut MysqlSession) {
 async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     let always = server
         .root()
-        .with_manner(Manner { column_definitions: ColumnDefinitions::Always, ..Manner::default() });
+        .with_connection_settings(ConnectionSettings { column_definitions: ColumnDefinitions::Always, ..ConnectionSettings::default() });
     let mut reported_always = connected(&always).await;
     let version: Vec<u32> =
         root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();
@@ -318,8 +318,8 @@ async fn check_protocol_options(server: &Server, root: &MysqlSession) {
         (false, false, "none"),
     ] {
         let (deprecate_eof, session_track) = (Some(deprecate_eof), Some(session_track));
-        let manner = Manner { deprecate_eof, session_track, ..Manner::default() };
-        let mut session = connected(&server.root().with_manner(manner)).await;
+        let connection_settings = ConnectionSettings { deprecate_eof, session_track, ..ConnectionSettings::default() };
+        let mut session = connected(&server.root().with_connection_settings(connection_settings)).await;
         assert_eq!(session.protocol_options(), if can { name } else { "none" }, "{}", root.server_version());
         run(&mut session, "USE described").await;
         run(&mut session, "SET autocommit = 0, NAMES latin1").await;
@@ -336,7 +336,7 @@ async fn check_protocol_options(server: &Server, root: &MysqlSession) {
 
 async fn check_client_charset(server: &Server) {
     let with = |charset: &str| {
-        server.root().with_manner(Manner { client_charset: Some(charset.to_owned()), ..Manner::default() })
+        server.root().with_connection_settings(ConnectionSettings { client_charset: Some(charset.to_owned()), ..ConnectionSettings::default() })
     };
     let mut latin1 = connected(&with("latin1")).await;
     let asked = "SELECT @@character_set_client, @@character_set_connection, @@character_set_results";

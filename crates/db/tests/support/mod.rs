@@ -13,7 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use dbdyno_db::server::{Base, Server, ServerSpec, find_named, list, servers_dir};
-use dbdyno_db::{Manner, Session};
+use dbdyno_db::{ConnectionSettings, Session};
 use tempfile::TempDir;
 
 /// How the names of servers begin, and the catalogue's name that gets one.
@@ -75,7 +75,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
 /// Sends the statements over one session; the first column of the last one's first row, empty
 /// without one.
 pub(crate) fn ask(server: &Server, statements: &[&str]) -> String {
-    let endpoint = server.target(None, &Manner::default()).endpoint("innodb", true);
+    let endpoint = server.target(None, &ConnectionSettings::default()).endpoint("innodb", true);
     block_on(async { answer(endpoint.connect().await.unwrap(), statements).await })
 }
 

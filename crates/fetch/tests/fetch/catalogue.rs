@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_db::server::{Abilities, Base, ThreadPool, TlsAbility, list, servers_dir};
-use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, catalogue};
+use dbdyno_fetch::{self as servers, ServerEntry, Catalogue, Entry, Error, Origin, catalogue};
 use tempfile::TempDir;
 
 use crate::program::write_program;
@@ -59,7 +59,7 @@ impl Desk {
         Catalogue::with(&file).unwrap().find("own").unwrap().clone()
     }
 
-    fn get(&self, entry: &Entry) -> Result<Card, Error> {
+    fn get(&self, entry: &Entry) -> Result<ServerEntry, Error> {
         servers::get(entry, &self.servers(), &AtomicBool::new(false), &mut |_| {})
     }
 
@@ -92,9 +92,9 @@ fn a_tarball_becomes_a_server_that_is_asked_listed_and_removed() {
     let desk = Desk::new();
     let sha256 = desk.tarball(&require(POSTGRES));
     let entry = desk.entry("PostgreSQL", "15", &sha256);
-    let card = desk.get(&entry).unwrap();
-    let answer = card.answer.clone().unwrap();
-    assert_eq!((card.origin, answer.product.as_str()), (Origin::Got, "PostgreSQL"));
+    let server_entry = desk.get(&entry).unwrap();
+    let answer = server_entry.answer.clone().unwrap();
+    assert_eq!((server_entry.origin, answer.product.as_str()), (Origin::Got, "PostgreSQL"));
     assert!(answer.version.starts_with("15."), "{}", answer.version);
     let abilities = &answer.abilities;
     assert_eq!(
@@ -106,9 +106,9 @@ fn a_tarball_becomes_a_server_that_is_asked_listed_and_removed() {
 
     // The second time nothing is unpacked or started: the tarball is not there any more.
     fs::remove_file(desk.path("server.tar")).unwrap();
-    assert_eq!(desk.get(&entry).unwrap(), card);
+    assert_eq!(desk.get(&entry).unwrap(), server_entry);
 
-    let known = servers::survey(&desk.servers(), &Catalogue { entries: vec![entry], own_file: None });
+    let known = servers::inventory(&desk.servers(), &Catalogue { entries: vec![entry], own_file: None });
     assert_eq!(known.len(), 1);
     assert_eq!(known[0].here.as_ref().unwrap().answer, Some(answer));
     servers::remove("own", &desk.servers(), &mut |_| {}).unwrap();
@@ -187,9 +187,9 @@ fn a_build_of_mysql_is_added_under_a_free_name_and_only_forgotten() {
 fn is_added_and_forgotten(server: (&str, &str), product: &str, (other, answers): (&str, &str)) -> Abilities {
     let desk = Desk::new();
     let base = require(server);
-    let card = servers::add("patched", &base, &desk.servers(), &builtin(), &mut |_| {}).unwrap();
-    let answer = card.answer.unwrap();
-    assert_eq!((card.origin, answer.product.as_str()), (Origin::Added, product));
+    let server_entry = servers::add("patched", &base, &desk.servers(), &builtin(), &mut |_| {}).unwrap();
+    let answer = server_entry.answer.unwrap();
+    assert_eq!((server_entry.origin, answer.product.as_str()), (Origin::Added, product));
     let abilities = answer.abilities;
     assert!(abilities.engines.contains(&"InnoDB".to_owned()), "{abilities:?}");
     assert!(abilities.logins.contains(&"mysql_native_password".to_owned()), "{abilities:?}");
@@ -221,8 +221,8 @@ fn what_others_put_into_the_folder_is_asked_and_never_removed() {
         Command::new("cp").arg("-a").arg(&base).arg(desk.servers().join("pg-15.19")).status().unwrap();
     assert!(status.success());
     let entry = builtin().find("pg-15.19").unwrap().clone();
-    let card = desk.get(&entry).unwrap();
-    assert!(card.origin == Origin::Found && card.answer.is_some());
+    let server_entry = desk.get(&entry).unwrap();
+    assert!(server_entry.origin == Origin::Found && server_entry.answer.is_some());
     let refused = servers::remove("pg-15.19", &desk.servers(), &mut |_| {});
     assert!(matches!(refused, Err(Error::NotRemovable { .. })), "{refused:?}");
     assert!(desk.servers().join("pg-15.19/bin/postgres").exists());
@@ -243,8 +243,8 @@ fn a_build_that_does_not_run_is_not_added() {
 fn builds_tell_what_distinguishes_them() {
     let desk = Desk::new();
     let abilities = |name: &str, server| {
-        let card = servers::add(name, &require(server), &desk.servers(), &builtin(), &mut |_| {}).unwrap();
-        card.answer.unwrap().abilities
+        let server_entry = servers::add(name, &require(server), &desk.servers(), &builtin(), &mut |_| {}).unwrap();
+        server_entry.answer.unwrap().abilities
     };
     let mariadb = abilities("mariadb", MARIADB);
     assert!(mariadb.engines.contains(&"ROCKSDB".to_owned()), "{mariadb:?}");
@@ -278,8 +278,8 @@ fn a_base_directory_in_the_readers_catalogue_is_linked_to_and_stays() {
     );
     fs::write(&file, text).unwrap();
     let catalogue = Catalogue::with(&file).unwrap();
-    let card = desk.get(catalogue.find("mine").unwrap()).unwrap();
-    assert!(card.origin == Origin::Added && card.answer.is_some());
+    let server_entry = desk.get(catalogue.find("mine").unwrap()).unwrap();
+    assert!(server_entry.origin == Origin::Added && server_entry.answer.is_some());
     assert_eq!(desk.servers().join("mine").canonicalize().unwrap(), base);
     servers::remove("mine", &desk.servers(), &mut |_| {}).unwrap();
     assert_eq!(desk.names(), [".lock"]);

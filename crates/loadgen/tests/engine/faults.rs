@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use dbdyno_loadgen::{Limit, Pace, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent};
 
-use crate::support::{Act, Behaviour, Options, answers, even, lane, run_step, spec};
+use crate::support::{Act, Behaviour, Options, answers, even, task, run_step, spec};
 
 #[test]
-fn a_lane_that_panics_fails_the_step_and_does_not_hang_it() {
+fn a_connection_that_panics_fails_the_step_and_does_not_hang_it() {
     let breaks: Behaviour =
         Arc::new(|number| if number == 3 { Act::Panic } else { Act::Answer(Duration::from_millis(1)) });
-    let lanes = vec![
-        (lane(1, 0, Pace::Closed, Limit::Operations(10)), breaks),
-        (lane(2, 0, even(10), Limit::Operations(1_000)), answers(Duration::ZERO)),
+    let tasks = vec![
+        (task(1, 0, Pace::Closed, Limit::Operations(10)), breaks),
+        (task(2, 0, even(10), Limit::Operations(1_000)), answers(Duration::ZERO)),
     ];
     let began = Instant::now();
-    let (end, _) = run_step(&spec(2, &["insert"]), lanes, Options::default());
+    let (end, _) = run_step(&spec(2, &["insert"]), tasks, Options::default());
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.message.expect("a reason").contains("panic"));
     assert!(began.elapsed() < Duration::from_secs(100), "the other's schedule takes 100 s");
@@ -30,8 +30,8 @@ fn a_thread_that_cannot_run_on_its_cpus_fails_the_step_and_says_so() {
     // No kernel is built for as many.
     for cpu in [8_191, 1_000_000] {
         let threads = Threads { cpus: Some(vec![cpu]), ..Threads::default() };
-        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(1)), answers(Duration::ZERO))];
-        let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options { threads, ..Options::default() });
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(1)), answers(Duration::ZERO))];
+        let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options { threads, ..Options::default() });
         assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
         let message = end.message.expect("a reason");
         assert!(message.contains(&format!("CPUs {cpu}:")) && message.contains("client_cpus"), "{message}");
@@ -40,13 +40,13 @@ fn a_thread_that_cannot_run_on_its_cpus_fails_the_step_and_says_so() {
 
 #[test]
 fn a_connection_that_is_slow_to_close_does_not_fail_a_step_that_was_done_in_time() {
-    let lanes = vec![(lane(1, 0, even(100), Limit::Operations(20)), answers(Duration::ZERO))];
+    let tasks = vec![(task(1, 0, even(100), Limit::Operations(20)), answers(Duration::ZERO))];
     let options = Options {
         cap: Some(Duration::from_millis(1_500)),
         closing: Duration::from_millis(2_000),
         ..Options::default()
     };
-    let (end, record) = run_step(&spec(1, &["insert"]), lanes, options);
+    let (end, record) = run_step(&spec(1, &["insert"]), tasks, options);
     assert_eq!((end.outcome, end.message), (Outcome::Completed, None));
     assert!(record.window().is_some());
 }
@@ -56,9 +56,9 @@ fn statements_of_attempts_that_failed_are_counted_too() {
     // The third attempt is answered; every fourth operation is refused.
     let behaviour: Behaviour =
         Arc::new(|number| Act::Fail(if number % 4 == 3 { ErrorClass::Refused } else { ErrorClass::Retry }));
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(12)), behaviour)];
-    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
-    assert_eq!((end.lanes[0].done, end.lanes[0].retries, end.lanes[0].failed_numbers.len()), (9, 18, 3));
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(12)), behaviour)];
+    let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
+    assert_eq!((end.tasks[0].done, end.tasks[0].retries, end.tasks[0].failed_numbers.len()), (9, 18, 3));
     let asked = record.events.iter().find_map(|event| match event {
         StepEvent::Statement { statement, done, .. } if statement == "ask" => Some(*done),
         _ => None,
@@ -77,13 +77,13 @@ fn looking_for_ever() -> Options {
 fn connections_stay_open_until_the_end_of_the_window_has_been_looked_at() {
     let looking = Duration::from_millis(1_500);
     let time = Duration::from_millis(200);
-    let lanes = (1..=3)
-        .map(|client| (lane(client, 0, Pace::Closed, Limit::Time(time)), answers(Duration::from_millis(5))))
+    let tasks = (1..=3)
+        .map(|client| (task(client, 0, Pace::Closed, Limit::Time(time)), answers(Duration::from_millis(5))))
         .collect();
     let options = Options { looking, ..Options::default() };
     let (closed, barrier) = (Arc::clone(&options.closed), Arc::clone(&options.barrier));
     let began = Instant::now();
-    let (end, record) = run_step(&spec(3, &["insert"]), lanes, options);
+    let (end, record) = run_step(&spec(3, &["insert"]), tasks, options);
     assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
     let closed = closed.lock().unwrap();
     assert_eq!(closed.len(), 3);
@@ -108,8 +108,8 @@ fn the_stop_of_a_step_does_not_wait_for_an_observer() {
         cancel.store(true, Ordering::Relaxed);
         stopped
     });
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(3)), answers(Duration::ZERO))];
-    let (end, _) = run_step(&spec(1, &["insert"]), lanes, options);
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(3)), answers(Duration::ZERO))];
+    let (end, _) = run_step(&spec(1, &["insert"]), tasks, options);
     let ended = Instant::now();
     let stopped = stop.join().unwrap();
     assert_eq!((end.outcome, end.message), (Outcome::Completed, None), "all was done before the stop");
@@ -121,8 +121,8 @@ fn the_stop_of_a_step_does_not_wait_for_an_observer() {
 fn a_step_that_fails_does_not_wait_for_an_observer() {
     let fails: Behaviour = Arc::new(|_| Act::Fail(ErrorClass::Fatal));
     let began = Instant::now();
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(3)), fails)];
-    let (end, record) = run_step(&spec(1, &["insert"]), lanes, looking_for_ever());
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(3)), fails)];
+    let (end, record) = run_step(&spec(1, &["insert"]), tasks, looking_for_ever());
     assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
     assert!(began.elapsed() < LOOKING, "{:?}", began.elapsed());
 }

@@ -8,7 +8,7 @@ use dbdyno_loadgen::{Coupling, Failure, Limit, Pace, Side, StepEnd, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent, StepRecord};
 
 use crate::support::{
-    Act, Behaviour, HANGS, Options, WAITS, answers, even, lane, once_undisturbed, percentile, run_opened,
+    Act, Behaviour, HANGS, Options, WAITS, answers, even, task, once_undisturbed, percentile, run_opened,
     run_step, spec, sum, went,
 };
 
@@ -38,10 +38,10 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
             Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
         });
         let (behaviour, asked) = noting(behaviour);
-        let lanes = vec![(lane(1, 0, even(100), Limit::Operations(300)), behaviour)];
+        let tasks = vec![(task(1, 0, even(100), Limit::Operations(300)), behaviour)];
         let options = wait.options();
         let barrier = Arc::clone(&options.barrier);
-        let (end, record) = run_step(&spec(1, &["query"]), lanes, options);
+        let (end, record) = run_step(&spec(1, &["query"]), tasks, options);
         assert_eq!(end.outcome, Outcome::Completed);
         assert_eq!(sum(&record, "query", |interval| interval.done), 300);
         // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is
@@ -73,8 +73,8 @@ fn a_closed_loop_does_not_see_what_it_did_not_send() {
         Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
     });
     once_undisturbed(|| {
-        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(200)), Arc::clone(&behaviour))];
-        let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(200)), Arc::clone(&behaviour))];
+        let (_, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert!(percentile(&record, "response", 1.0) >= 500_000);
         let most_us = percentile(&record, "response", 0.95);
         went(most_us < 20_000, most_us)
@@ -84,10 +84,10 @@ fn a_closed_loop_does_not_see_what_it_did_not_send() {
 #[test]
 fn an_even_schedule_keeps_its_rate_and_its_window() {
     once_undisturbed(|| {
-        let lanes = (1..=4)
-            .map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO)))
+        let tasks = (1..=4)
+            .map(|client| (task(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO)))
             .collect();
-        let (_, record) = run_step(&spec(4, &["insert"]), lanes, Options::default());
+        let (_, record) = run_step(&spec(4, &["insert"]), tasks, Options::default());
         let (from, to) = record.window().expect("a window");
         assert_eq!(from, 0);
         assert!(to >= 2_000_000, "{to} µs");
@@ -110,14 +110,14 @@ fn an_even_schedule_keeps_its_rate_and_its_window() {
 
 #[test]
 fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
-    let lanes = vec![
-        (lane(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
-        (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
+    let tasks = vec![
+        (task(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
+        (task(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
     ];
     // On one thread the machine holds up both: that lengthens one operation of each, and never one
-    // lane alone.
+    // task alone.
     let threads = Threads { count: Some(1), ..Threads::default() };
-    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { threads, ..Options::default() });
+    let (end, record) = run_step(&spec(2, &["insert"]), tasks, Options { threads, ..Options::default() });
     let (_, to) = record.window().expect("a window");
     assert!(end.at_us > 1_400_000, "{}", end.at_us);
     // A third of the step, more of it when the machine holds up both.
@@ -135,13 +135,13 @@ fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
 fn queries_go_on_until_their_clients_writer_is_done() {
     for wait in WAITS {
         // However late the writer is, each of its operations leaves time for queries.
-        let lanes = vec![
-            (lane(1, 0, even(20), Limit::Operations(10)), answers(Duration::from_millis(40))),
-            (lane(1, 1, Pace::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
+        let tasks = vec![
+            (task(1, 0, even(20), Limit::Operations(10)), answers(Duration::from_millis(40))),
+            (task(1, 1, Pace::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
         ];
-        let (end, record) = run_step(&spec(1, &["insert", "query"]), lanes, wait.options());
+        let (end, record) = run_step(&spec(1, &["insert", "query"]), tasks, wait.options());
         assert_eq!(end.outcome, Outcome::Completed);
-        assert!(end.lanes.iter().all(|lane| lane.complete), "{:?}", end.lanes);
+        assert!(end.tasks.iter().all(|task| task.complete), "{:?}", end.tasks);
         let queries = sum(&record, "query", |interval| interval.done);
         // Each takes 1 ms at least.
         assert!(queries >= 10 && queries * 1000 <= end.at_us, "{queries} in {} µs", end.at_us);
@@ -153,7 +153,7 @@ fn queries_go_on_until_their_clients_writer_is_done() {
 }
 
 #[test]
-fn coupled_lanes_stay_within_nine_statements() {
+fn coupled_connections_stay_within_nine_statements() {
     let coupling = Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD));
     let lead = Arc::new(AtomicI64::new(0));
     let most = Arc::new(AtomicI64::new(0));
@@ -165,15 +165,15 @@ fn coupled_lanes_stay_within_nine_statements() {
             Act::Answer(after)
         })
     };
-    let mut fast = lane(1, 0, Pace::Closed, Limit::Operations(200));
+    let mut fast = task(1, 0, Pace::Closed, Limit::Operations(200));
     fast.coupling = Some((Arc::clone(&coupling), Side::Left));
-    let mut slow = lane(1, 1, Pace::Closed, Limit::Operations(200));
+    let mut slow = task(1, 1, Pace::Closed, Limit::Operations(200));
     slow.coupling = Some((coupling, Side::Right));
-    let lanes = vec![(fast, behaviour(1, Duration::ZERO)), (slow, behaviour(-1, Duration::from_millis(2)))];
+    let tasks = vec![(fast, behaviour(1, Duration::ZERO)), (slow, behaviour(-1, Duration::from_millis(2)))];
     let blocking =
         Options { threads: Threads { blocking: true, ..Threads::default() }, ..Options::default() };
-    let (end, _) = run_step(&spec(1, &["insert", "delete"]), lanes, blocking);
-    assert_eq!(end.lanes.iter().map(|lane| lane.done).sum::<u64>(), 400);
+    let (end, _) = run_step(&spec(1, &["insert", "delete"]), tasks, blocking);
+    assert_eq!(end.tasks.iter().map(|task| task.done).sum::<u64>(), 400);
     assert!((5..=9).contains(&most.load(Ordering::SeqCst)), "{}", most.load(Ordering::SeqCst));
 }
 
@@ -184,10 +184,10 @@ fn retries_are_counted_and_the_operation_succeeds_once() {
             Arc::new(
                 |number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) },
             );
-        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
-        let (end, record) = run_step(&spec(1, &["insert"]), lanes, wait.options());
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+        let (end, record) = run_step(&spec(1, &["insert"]), tasks, wait.options());
         assert_eq!(end.outcome, Outcome::Completed);
-        assert_eq!(end.lanes[0].retries, 2);
+        assert_eq!(end.tasks[0].retries, 2);
         assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
         assert_eq!(sum(&record, "insert", |interval| interval.done), 10);
         assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
@@ -197,17 +197,17 @@ fn retries_are_counted_and_the_operation_succeeds_once() {
 const REFUSED_TOO_OFTEN: &str = "operation 0 was refused 1000 times with a request to try again, at last: the pretended answer is \
                                  no (42); use fewer connections, or look for locks that others hold";
 
-/// One lane whose first operation is asked `times` times to be made ready again.
+/// One task whose first operation is asked `times` times to be made ready again.
 fn not_ready(times: u32) -> (StepEnd, StepRecord) {
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO))];
-    run_step(&spec(1, &["insert"]), lanes, Options { not_ready: times, ..Options::default() })
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO))];
+    run_step(&spec(1, &["insert"]), tasks, Options { not_ready: times, ..Options::default() })
 }
 
 #[test]
 fn what_is_asked_to_try_again_before_it_is_sent_is_made_ready_again() {
     let (end, record) = not_ready(2);
     assert_eq!((end.outcome, end.message), (Outcome::Completed, None));
-    assert_eq!((end.lanes[0].retries, end.lanes[0].done), (2, 10));
+    assert_eq!((end.tasks[0].retries, end.tasks[0].done), (2, 10));
     assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
     assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
 }
@@ -220,10 +220,10 @@ fn what_is_never_made_ready_fails_the_step() {
 
 #[test]
 fn what_is_never_taken_fails_the_step_and_tells_the_last_refusal() {
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), Arc::new(|_| Act::Busy) as Behaviour)];
-    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), Arc::new(|_| Act::Busy) as Behaviour)];
+    let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Failed, Some(REFUSED_TOO_OFTEN)));
-    assert_eq!((end.lanes[0].retries, &end.lanes[0].failed_numbers[..]), (1000, &[0][..]));
+    assert_eq!((end.tasks[0].retries, &end.tasks[0].failed_numbers[..]), (1000, &[0][..]));
     assert_eq!(sum(&record, "insert", |interval| interval.failed), 1);
 }
 
@@ -233,10 +233,10 @@ fn a_refused_operation_fails_alone_and_is_named() {
         Arc::new(
             |number| if number == 3 { Act::Fail(ErrorClass::Refused) } else { Act::Answer(Duration::ZERO) },
         );
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
-    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+    let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!(end.outcome, Outcome::Completed);
-    assert_eq!(end.lanes[0].failed_numbers, [3]);
+    assert_eq!(end.tasks[0].failed_numbers, [3]);
     assert_eq!(sum(&record, "insert", |interval| interval.done), 9);
     assert!(record.events.iter().any(|event| matches!(event, StepEvent::Error { code, .. } if code == "42")));
 }
@@ -248,11 +248,11 @@ fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
             Arc::new(
                 |number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) },
             );
-        let lanes = vec![
-            (lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
-            (lane(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
+        let tasks = vec![
+            (task(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
+            (task(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
         ];
-        let (end, record) = run_step(&spec(2, &["insert"]), lanes, wait.options());
+        let (end, record) = run_step(&spec(2, &["insert"]), tasks, wait.options());
         assert_eq!(end.outcome, Outcome::Failed);
         assert_eq!(end.message.as_deref(), Some("the pretended answer is no (42)"));
         assert_eq!(record.window(), None);
@@ -262,9 +262,9 @@ fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
 #[test]
 fn a_failed_connection_is_known_before_the_clock_starts() {
     let refused = Failure { class: ErrorClass::Fatal, code: "1045".into(), message: "access denied".into() };
-    let lanes =
-        vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO), Err(refused))];
-    let (end, record) = run_opened(&spec(1, &["insert"]), lanes, Options::default());
+    let tasks =
+        vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO), Err(refused))];
+    let (end, record) = run_opened(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!(end.outcome, Outcome::Failed);
     assert_eq!(end.message.as_deref(), Some("access denied (1045)"));
     assert!(record.intervals.is_empty());
@@ -280,12 +280,12 @@ fn a_cancelled_step_keeps_what_was_measured() {
         }
         Act::Answer(Duration::from_millis(1))
     });
-    let lanes = vec![
-        (lane(1, 0, Pace::Closed, Limit::Operations(u64::MAX)), cancels),
-        (lane(2, 0, even(1), Limit::Operations(100)), answers(Duration::ZERO)),
+    let tasks = vec![
+        (task(1, 0, Pace::Closed, Limit::Operations(u64::MAX)), cancels),
+        (task(2, 0, even(1), Limit::Operations(100)), answers(Duration::ZERO)),
     ];
     let began = Instant::now();
-    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { cancel, ..Options::default() });
+    let (end, record) = run_step(&spec(2, &["insert"]), tasks, Options { cancel, ..Options::default() });
     assert_eq!(end.outcome, Outcome::Interrupted);
     assert!(began.elapsed() < Duration::from_secs(100), "the schedule alone takes 100 s");
     assert!(sum(&record, "insert", |interval| interval.done) >= 30);
@@ -295,12 +295,12 @@ fn a_cancelled_step_keeps_what_was_measured() {
 fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
     once_undisturbed(|| {
         let (behaviour, asked) = noting(Arc::new(|_| Act::Hang));
-        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
         let cap = Options { cap: Some(Duration::from_millis(300)), ..Options::default() };
-        let (end, record) = run_step(&spec(1, &["insert"]), lanes, cap);
+        let (end, record) = run_step(&spec(1, &["insert"]), tasks, cap);
         assert_eq!(end.outcome, Outcome::Failed);
         assert!(end.message.expect("a reason").contains("time cap"));
-        // A lane that is held up until the cap asks for nothing.
+        // A task that is held up until the cap asks for nothing.
         let asked = asked.lock().expect("no panic").len();
         assert_eq!(record.intervals.last().expect("an interval").in_flight, asked as u64);
         went(asked == 1, asked)
@@ -310,20 +310,20 @@ fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
 #[test]
 fn a_connection_that_hangs_while_it_opens_does_not_keep_a_cancelled_step_forever() {
     let cancel = Arc::new(AtomicBool::new(true));
-    let closed = |client| lane(client, 0, Pace::Closed, Limit::Operations(10));
+    let closed = |client| task(client, 0, Pace::Closed, Limit::Operations(10));
     let hang = Failure { class: ErrorClass::Lost, code: HANGS.into(), message: String::new() };
-    let lanes =
+    let tasks =
         vec![(closed(1), answers(Duration::ZERO), Err(hang)), (closed(2), answers(Duration::ZERO), Ok(()))];
-    let (end, _) = run_opened(&spec(2, &["insert"]), lanes, Options { cancel, ..Options::default() });
+    let (end, _) = run_opened(&spec(2, &["insert"]), tasks, Options { cancel, ..Options::default() });
     assert_eq!(end.outcome, Outcome::Interrupted);
 }
 
 #[test]
 fn what_a_capped_schedule_never_sent_is_dropped() {
-    let lanes = vec![(lane(1, 0, even(100), Limit::Operations(1000)), answers(Duration::from_millis(50)))];
+    let tasks = vec![(task(1, 0, even(100), Limit::Operations(1000)), answers(Duration::from_millis(50)))];
     let (end, record) = run_step(
         &spec(1, &["insert"]),
-        lanes,
+        tasks,
         Options { cap: Some(Duration::from_secs(1)), ..Options::default() },
     );
     assert_eq!(end.outcome, Outcome::Failed);
@@ -337,8 +337,8 @@ fn what_a_capped_schedule_never_sent_is_dropped() {
 fn bursts_follow_the_originals_rule() {
     once_undisturbed(|| {
         let pace = Pace::Burst { per_second: 5 };
-        let lanes = vec![(lane(1, 0, pace, Limit::Operations(11)), answers(Duration::ZERO))];
-        let (_, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+        let tasks = vec![(task(1, 0, pace, Limit::Operations(11)), answers(Duration::ZERO))];
+        let (_, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
         let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
         assert_eq!(done.iter().sum::<u64>(), 11);
         // Round 0 alone, then k rounds at the start of each second; a burst that is held up is

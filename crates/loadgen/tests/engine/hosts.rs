@@ -1,4 +1,4 @@
-//! Lanes on several hosts, each a thread of this test whose commands and messages go through JSON,
+//! Tasks on several hosts, each a thread of this test whose commands and messages go through JSON,
 //! as over a network.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Arrivals, Follower, FromHost, HostMessage, HostShare, Lane, LaneEnd, LaneSpec, Limit, Observer, Pace,
+    Arrivals, Follower, FromHost, HostMessage, HostShare, ConnectionTask, TaskEnd, TaskSpec, Limit, Observer, Pace,
     Schedule, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts, run_part,
 };
 use dbdyno_record::{ErrorClass, Interval, Outcome, StepRecord, StepSpec, StepWriter, WindowRule};
 use proptest::prelude::*;
 
-use crate::support::{Act, Behaviour, Options, answers, lane, run_step, spec, sum};
+use crate::support::{Act, Behaviour, Options, answers, task, run_step, spec, sum};
 
 /// What is wrong with a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +26,15 @@ pub(crate) enum HostCondition {
     Lost(Duration),
 }
 
-/// Runs the lanes on as many hosts.
-pub(crate) fn on_hosts<'a, L: Lane + 'static, F: FnOnce() -> L + Clone + Send + 'static>(
+/// Runs the tasks on as many hosts.
+pub(crate) fn on_hosts<'a, L: ConnectionTask + 'static, F: FnOnce() -> L + Clone + Send + 'static>(
     hosts: &[HostCondition],
     step: &(dyn Fn() -> Step<'a> + Sync),
-    lanes: Vec<(LaneSpec, F)>,
+    tasks: Vec<(TaskSpec, F)>,
     writer: &mut StepWriter,
     observer: &mut dyn Observer,
 ) -> StepEnd {
-    let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
+    let specs: Vec<TaskSpec> = tasks.iter().map(|(spec, _)| spec.clone()).collect();
     assert!(can_be_shared(&specs, step().spec.window));
     let (say, from_hosts) = mpsc::channel();
     let (end, parts) = thread::scope(|scope| {
@@ -42,9 +42,9 @@ pub(crate) fn on_hosts<'a, L: Lane + 'static, F: FnOnce() -> L + Clone + Send + 
         for (host, condition) in hosts.iter().enumerate() {
             let (order, commands) = mpsc::channel();
             orders.push((*condition, order));
-            let (lanes, say) = (lanes.clone(), say.clone());
+            let (tasks, say) = (tasks.clone(), say.clone());
             let part = HostShare { host: host as u32, hosts: hosts.len() as u32 };
-            scope.spawn(move || run_host(&step(), lanes, (part, *condition), commands, &say));
+            scope.spawn(move || run_host(&step(), tasks, (part, *condition), commands, &say));
         }
         run_on_hosts(&step(), &specs, (hosts.len(), &from_hosts), follower(orders), writer, observer)
             .expect("the engine works")
@@ -66,9 +66,9 @@ fn follower(orders: Vec<(HostCondition, Sender<StepCommand<Instant>>)>) -> Follo
     })
 }
 
-fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
+fn run_host<L: ConnectionTask + 'static, F: FnOnce() -> L + Send + 'static>(
     step: &Step<'_>,
-    lanes: Vec<(LaneSpec, F)>,
+    tasks: Vec<(TaskSpec, F)>,
     (part, condition): (HostShare, HostCondition),
     commands: Receiver<StepCommand<Instant>>,
     say: &Sender<(usize, FromHost)>,
@@ -92,7 +92,7 @@ fn run_host<L: Lane + 'static, F: FnOnce() -> L + Send + 'static>(
             let _ = say.send((host, FromHost::Message(message)));
         }
     };
-    run_part(step, lanes, part, commands, said).expect("the engine works");
+    run_part(step, tasks, part, commands, said).expect("the engine works");
 }
 
 fn sound(hosts: usize) -> Options {
@@ -121,25 +121,25 @@ fn assert_whole(record: &StepRecord) {
     assert_eq!(ends.len(), 1, "{ends:?}");
 }
 
-fn sorted(mut lanes: Vec<LaneEnd>) -> Vec<LaneEnd> {
-    lanes.sort_by_key(|lane| (lane.client, lane.started));
-    lanes
+fn sorted(mut tasks: Vec<TaskEnd>) -> Vec<TaskEnd> {
+    tasks.sort_by_key(|task| (task.client, task.started));
+    tasks
 }
 
 #[test]
-fn lanes_on_three_hosts_do_what_they_do_on_one() {
+fn connections_on_three_hosts_do_what_they_do_on_one() {
     // Over a second, so that books are cut; seven connections of seven clients, and more of each.
-    let lanes = || {
-        let lane = |connection: u32| {
+    let tasks = || {
+        let task = |connection: u32| {
             let limit = Limit::Operations(20 + u64::from(connection));
-            (lane(1 + connection % 7, 0, Pace::Closed, limit), answers(Duration::from_millis(60)))
+            (task(1 + connection % 7, 0, Pace::Closed, limit), answers(Duration::from_millis(60)))
         };
-        (0..17).map(lane).collect::<Vec<(LaneSpec, Behaviour)>>()
+        (0..17).map(task).collect::<Vec<(TaskSpec, Behaviour)>>()
     };
-    let (alone, record) = run_step(&counted(7), lanes(), Options::default());
-    let (end, of_three) = run_step(&counted(7), lanes(), sound(3));
+    let (alone, record) = run_step(&counted(7), tasks(), Options::default());
+    let (end, of_three) = run_step(&counted(7), tasks(), sound(3));
     assert_eq!((alone.outcome, end.outcome), (Outcome::Completed, Outcome::Completed));
-    assert_eq!(sorted(alone.lanes), sorted(end.lanes));
+    assert_eq!(sorted(alone.tasks), sorted(end.tasks));
     for record in [&record, &of_three] {
         assert_whole(record);
         assert_eq!(sum(record, "query", |interval| interval.done), 17 * 20 + (0..17).sum::<u64>());
@@ -150,20 +150,20 @@ fn lanes_on_three_hosts_do_what_they_do_on_one() {
 
 #[test]
 fn a_window_of_time_is_one_for_all_hosts() {
-    let lane = |connection: u32| {
+    let task = |connection: u32| {
         let limit = Limit::Time(Duration::from_millis(1300));
-        (lane(1 + connection / 3, 0, Pace::Closed, limit), answers(Duration::from_millis(7)))
+        (task(1 + connection / 3, 0, Pace::Closed, limit), answers(Duration::from_millis(7)))
     };
-    let (end, record) = run_step(&spec(3, &["query"]), (0..9).map(lane).collect(), sound(4));
+    let (end, record) = run_step(&spec(3, &["query"]), (0..9).map(task).collect(), sound(4));
     assert_eq!(end.outcome, Outcome::Completed);
     assert_eq!(record.window(), Some((0, 1_300_000)));
     assert_whole(&record);
 }
 
 #[test]
-fn more_hosts_than_lanes_are_no_fault() {
-    let lane = (lane(1, 0, Pace::Closed, Limit::Operations(3)), answers(Duration::ZERO));
-    let (end, record) = run_step(&counted(1), vec![lane], sound(3));
+fn more_hosts_than_connections_are_no_fault() {
+    let task = (task(1, 0, Pace::Closed, Limit::Operations(3)), answers(Duration::ZERO));
+    let (end, record) = run_step(&counted(1), vec![task], sound(3));
     assert_eq!(end.outcome, Outcome::Completed);
     assert_eq!(sum(&record, "query", |interval| interval.done), 3);
 }
@@ -185,7 +185,7 @@ proptest! {
             Act::Answer(Duration::from_micros(service_us))
         });
         let pace = Pace::Shared(Arc::new(Schedule::new(arrivals)));
-        let one = || (lane(1, 0, pace.clone(), Limit::Operations(500)), Arc::clone(&behaviour));
+        let one = || (task(1, 0, pace.clone(), Limit::Operations(500)), Arc::clone(&behaviour));
         let (end, record) = run_step(&counted(1), (0..connections).map(|_| one()).collect(), sound(hosts));
         prop_assert_eq!(end.outcome, Outcome::Completed);
         let mut sent = numbers.lock().expect("no panic").clone();
@@ -201,9 +201,9 @@ proptest! {
 /// A step of two seconds on two hosts, the second of which is like this.
 fn ended_with(condition: HostCondition, behaviour: &Behaviour) -> StepEnd {
     let limit = Limit::Time(Duration::from_secs(2));
-    let lanes = (1..=4).map(|client| (lane(client, 0, Pace::Closed, limit), Arc::clone(behaviour))).collect();
+    let tasks = (1..=4).map(|client| (task(client, 0, Pace::Closed, limit), Arc::clone(behaviour))).collect();
     let options = Options { hosts: vec![HostCondition::Sound, condition], ..Options::default() };
-    run_step(&spec(4, &["query"]), lanes, options).0
+    run_step(&spec(4, &["query"]), tasks, options).0
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn what_fails_on_one_host_ends_the_step_on_all() {
         _ => Act::Answer(Duration::from_millis(5)),
     });
     let end = ended_with(HostCondition::Sound, &behaviour);
-    assert_eq!((end.outcome, end.lanes.len()), (Outcome::Failed, 4));
+    assert_eq!((end.outcome, end.tasks.len()), (Outcome::Failed, 4));
     assert!(end.message.is_some_and(|why| why.contains("the pretended answer is no")));
 }
 

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dbdyno_loadgen::{Arrivals, Draws, LaneSpec, Limit, Pace, Schedule, ThinkTime, Threads};
+use dbdyno_loadgen::{Arrivals, Draws, TaskSpec, Limit, Pace, Schedule, ThinkTime, Threads};
 use dbdyno_record::{Clock, Outcome, StepEvent, StepRecord};
 use proptest::prelude::*;
 
 use crate::support::{
-    Act, Behaviour, Options, WAITS, answers, even, lane, once_undisturbed, percentile, run_step, spec, sum,
+    Act, Behaviour, Options, WAITS, answers, even, task, once_undisturbed, percentile, run_step, spec, sum,
     went,
 };
 
@@ -22,15 +22,15 @@ fn poisson(per_second: u64, seed: u64) -> Arrivals {
     Arrivals::poisson(per_second, Duration::from_secs(1), Draws::new(seed, 1, 1))
 }
 
-/// `connections` lanes of client 1 on one schedule.
+/// `connections` tasks of client 1 on one schedule.
 fn shared(
     schedule: Schedule,
     connections: usize,
     limit: Limit,
     behaviour: &Behaviour,
-) -> Vec<(LaneSpec, Behaviour)> {
+) -> Vec<(TaskSpec, Behaviour)> {
     let pace = Pace::Shared(Arc::new(schedule));
-    (0..connections).map(|_| (lane(1, 0, pace.clone(), limit), Arc::clone(behaviour))).collect()
+    (0..connections).map(|_| (task(1, 0, pace.clone(), limit), Arc::clone(behaviour))).collect()
 }
 
 /// A behaviour that answers after `service`, and the numbers it was asked for.
@@ -61,9 +61,9 @@ proptest! {
     ) {
         let arrivals = if is_poisson { poisson(per_second, 5) } else { constant(per_second) };
         let (behaviour, numbers) = noting(Duration::from_micros(service_us));
-        let lanes = shared(Schedule::new(arrivals), connections, Limit::Operations(300), &behaviour);
+        let tasks = shared(Schedule::new(arrivals), connections, Limit::Operations(300), &behaviour);
         let options = Options { threads: Threads { count: Some(threads), ..Threads::default() }, ..Options::default() };
-        let (end, record) = run_step(&spec(1, &["query"]), lanes, options);
+        let (end, record) = run_step(&spec(1, &["query"]), tasks, options);
         prop_assert_eq!(end.outcome, Outcome::Completed);
         let mut sent = numbers.lock().expect("no panic").clone();
         sent.sort_unstable();
@@ -79,13 +79,13 @@ fn a_shared_schedule_is_kept_by_any_free_connection() {
     once_undisturbed(|| {
         // Two connections can do 200 of the 300 a second that are due: a third is backlog, dropped
         // in the end.
-        let lanes = shared(
+        let tasks = shared(
             Schedule::new(constant(300)),
             2,
             Limit::Time(Duration::from_millis(1500)),
             &answers(Duration::from_millis(9)),
         );
-        let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        let (end, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(end.outcome, Outcome::Completed);
         assert_eq!(record.window(), Some((0, 1_500_000)));
         let first = &record.intervals[0];
@@ -111,8 +111,8 @@ fn one_slow_connection_holds_up_only_what_it_has_taken() {
         Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
     });
     once_undisturbed(|| {
-        let lanes = shared(Schedule::new(constant(200)), 4, Limit::Operations(400), &behaviour);
-        let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        let tasks = shared(Schedule::new(constant(200)), 4, Limit::Operations(400), &behaviour);
+        let (_, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(sum(&record, "query", |interval| interval.done), 400);
         assert!(percentile(&record, "response", 1.0) >= 1_000_000);
         // Held up by it, every other operation would wait, half of them for more than 0.5 s, and
@@ -127,8 +127,8 @@ fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
     once_undisturbed(|| {
         let schedule = Schedule::with_max_backlog(constant(1000), 10);
         let (behaviour, numbers) = noting(Duration::from_millis(20));
-        let lanes = shared(schedule, 2, Limit::Time(Duration::from_secs(1)), &behaviour);
-        let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        let tasks = shared(schedule, 2, Limit::Time(Duration::from_secs(1)), &behaviour);
+        let (end, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(end.outcome, Outcome::Completed);
         let sent = numbers.lock().expect("no panic");
         let different: HashSet<_> = sent.iter().collect();
@@ -143,17 +143,17 @@ fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
 }
 
 #[test]
-fn poisson_lanes_send_as_many_as_were_due() {
+fn poisson_connections_send_as_many_as_were_due() {
     let pace = Pace::Open(poisson(500, 11));
     let due =
         (0..).take_while(|number| pace.due(*number).expect("scheduled") < Duration::from_secs(1)).count();
     once_undisturbed(|| {
         let limit = Limit::Time(Duration::from_secs(1));
-        let lanes = vec![(lane(1, 0, pace.clone(), limit), answers(Duration::ZERO))];
-        let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        let tasks = vec![(task(1, 0, pace.clone(), limit), answers(Duration::ZERO))];
+        let (end, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(sum(&record, "query", |interval| interval.due), due as u64);
         let dropped = sum(&record, "query", |interval| interval.dropped);
-        assert_eq!(end.lanes[0].started + dropped, due as u64);
+        assert_eq!(end.tasks[0].started + dropped, due as u64);
         // What is due in the last moment may find the step's end before its turn.
         went(dropped <= due as u64 / 10, dropped)
     });
@@ -166,12 +166,12 @@ fn lag_is_recorded_of_operations_that_were_waited_for_and_not_of_late_ones() {
         spans.map(|span| span.histogram().expect("readable").len()).sum()
     };
     once_undisturbed(|| {
-        let lanes = vec![(lane(1, 0, even(200), Limit::Operations(200)), answers(Duration::ZERO))];
-        let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        let tasks = vec![(task(1, 0, even(200), Limit::Operations(200)), answers(Duration::ZERO))];
+        let (_, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         went(lag(&record) >= 100, lag(&record))
     });
-    let lanes = vec![(lane(1, 0, even(1000), Limit::Operations(100)), answers(Duration::from_millis(5)))];
-    let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    let tasks = vec![(task(1, 0, even(1000), Limit::Operations(100)), answers(Duration::from_millis(5)))];
+    let (_, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
     assert!(lag(&record) <= 2, "{}", lag(&record));
 }
 
@@ -180,8 +180,8 @@ fn thinking_is_no_part_of_any_time_but_of_the_rate() {
     let think = ThinkTime::Fixed { time: Duration::from_millis(20), draws: Draws::new(1, 1, 1) };
     let limit = Limit::Time(Duration::from_secs(1));
     once_undisturbed(|| {
-        let lanes = vec![(lane(1, 0, Pace::Thinking(think), limit), answers(Duration::from_millis(5)))];
-        let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        let tasks = vec![(task(1, 0, Pace::Thinking(think), limit), answers(Duration::from_millis(5)))];
+        let (end, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(end.outcome, Outcome::Completed);
         // 25 ms and tokio's tick for each; without thinking there would be 160.
         let done = sum(&record, "query", |interval| interval.done);
@@ -195,11 +195,11 @@ fn thinking_is_no_part_of_any_time_but_of_the_rate() {
 fn a_closed_loop_limited_in_time_ends_its_window_at_exactly_that_time() {
     for wait in WAITS {
         let limit = Limit::Time(Duration::from_millis(700));
-        let lanes =
-            (1..=3).map(|client| (lane(client, 0, Pace::Closed, limit), answers(Duration::from_millis(3))));
-        let (end, record) = run_step(&spec(3, &["query"]), lanes.collect(), wait.options());
+        let tasks =
+            (1..=3).map(|client| (task(client, 0, Pace::Closed, limit), answers(Duration::from_millis(3))));
+        let (end, record) = run_step(&spec(3, &["query"]), tasks.collect(), wait.options());
         assert_eq!((end.outcome, record.window()), (Outcome::Completed, Some((0, 700_000))));
-        assert!(end.lanes.iter().all(|lane| lane.complete));
+        assert!(end.tasks.iter().all(|task| task.complete));
         assert!(end.at_us >= 700_000, "{}", end.at_us);
     }
 }

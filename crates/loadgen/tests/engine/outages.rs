@@ -10,7 +10,7 @@ use dbdyno_loadgen::{
 };
 use dbdyno_record::{Outcome, StepEvent, StepRecord};
 
-use crate::support::{Act, Behaviour, Options, answers, even, lane, run_step, spec, sum};
+use crate::support::{Act, Behaviour, Options, answers, even, task, run_step, spec, sum};
 
 fn reconnecting(give_up_after: Duration) -> Options {
     let (wait, wait_max) = (Duration::from_millis(20), Duration::from_millis(80));
@@ -42,20 +42,20 @@ fn outage_events(record: &StepRecord) -> (usize, Vec<(u64, u32)>) {
 
 fn assert_went_on(end: &StepEnd) {
     assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Completed, None));
-    assert!(end.lanes.iter().all(|lane| lane.complete));
+    assert!(end.tasks.iter().all(|task| task.complete));
 }
 
 #[test]
 fn a_lost_connection_is_opened_again_and_the_operation_on_its_way_has_failed() {
-    let lanes = vec![
-        (lane(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(10, 2)),
-        (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(1))),
+    let tasks = vec![
+        (task(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(10, 2)),
+        (task(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(1))),
     ];
-    let (end, record) = run_step(&spec(2, &["insert"]), lanes, reconnecting(Duration::from_secs(10)));
+    let (end, record) = run_step(&spec(2, &["insert"]), tasks, reconnecting(Duration::from_secs(10)));
     assert_went_on(&end);
-    let lane = end.lanes.iter().find(|lane| lane.client == 1).expect("client 1");
-    assert_eq!((lane.started, lane.done, lane.reconnects), (50, 49, 1));
-    assert_eq!((&lane.failed_numbers, &lane.unknown_numbers), (&vec![10], &vec![10]));
+    let task = end.tasks.iter().find(|task| task.client == 1).expect("client 1");
+    assert_eq!((task.started, task.done, task.reconnects), (50, 49, 1));
+    assert_eq!((&task.failed_numbers, &task.unknown_numbers), (&vec![10], &vec![10]));
     assert_eq!(sum(&record, "insert", |interval| interval.failed), 1);
     assert_eq!(sum(&record, "insert", |interval| interval.errors.lost), 1);
     // Pauses of 20, 40 and 80 ms, each shortened by up to a half.
@@ -75,8 +75,8 @@ fn a_schedule_goes_on_while_its_connection_is_lost() {
     let pace = Pace::Shared(Arc::new(schedule));
     // 30 failed attempts: 1.2 s at least, so that the end of a second lies in it whenever it
     // begins.
-    let lanes = vec![(lane(1, 0, pace, Limit::Operations(200)), breaks_at(20, 30))];
-    let (end, record) = run_step(&spec(1, &["query"]), lanes, reconnecting(Duration::from_secs(10)));
+    let tasks = vec![(task(1, 0, pace, Limit::Operations(200)), breaks_at(20, 30))];
+    let (end, record) = run_step(&spec(1, &["query"]), tasks, reconnecting(Duration::from_secs(10)));
     assert_went_on(&end);
     let seen = record
         .intervals
@@ -89,12 +89,12 @@ fn a_schedule_goes_on_while_its_connection_is_lost() {
 
 #[test]
 fn a_connection_that_does_not_come_back_fails_the_step_in_time() {
-    let lanes = vec![
-        (lane(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(10, u32::MAX)),
-        (lane(2, 0, even(10), Limit::Operations(1000)), answers(Duration::ZERO)),
+    let tasks = vec![
+        (task(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(10, u32::MAX)),
+        (task(2, 0, even(10), Limit::Operations(1000)), answers(Duration::ZERO)),
     ];
     let began = Instant::now();
-    let (end, record) = run_step(&spec(2, &["insert"]), lanes, reconnecting(Duration::from_millis(400)));
+    let (end, record) = run_step(&spec(2, &["insert"]), tasks, reconnecting(Duration::from_millis(400)));
     assert!(began.elapsed() < Duration::from_secs(100), "the other's schedule takes 100 s");
     assert_eq!(end.outcome, Outcome::Failed);
     let message = end.message.expect("a reason");
@@ -107,10 +107,10 @@ fn a_connection_that_does_not_come_back_fails_the_step_in_time() {
 }
 
 #[test]
-fn a_lane_limited_in_time_ends_with_its_time_even_without_a_connection() {
+fn a_connection_limited_in_time_ends_with_its_time_even_without_a_connection() {
     let limit = Limit::Time(Duration::from_secs(1));
-    let lanes = vec![(lane(1, 0, Pace::Closed, limit), breaks_at(0, u32::MAX))];
-    let (end, record) = run_step(&spec(1, &["insert"]), lanes, reconnecting(Duration::from_secs(60)));
+    let tasks = vec![(task(1, 0, Pace::Closed, limit), breaks_at(0, u32::MAX))];
+    let (end, record) = run_step(&spec(1, &["insert"]), tasks, reconnecting(Duration::from_secs(60)));
     assert_went_on(&end);
     assert_eq!(record.window(), Some((0, 1_000_000)));
     let lost_us = record.events.iter().find_map(|event| match event {
@@ -126,22 +126,22 @@ fn a_lane_limited_in_time_ends_with_its_time_even_without_a_connection() {
 
 #[test]
 fn reconnecting_is_given_up_when_the_step_is_stopped() {
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(3, u32::MAX))];
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(3, u32::MAX))];
     let options = Options { cap: Some(Duration::from_millis(300)), ..reconnecting(Duration::from_secs(60)) };
-    let (end, _) = run_step(&spec(1, &["insert"]), lanes, options);
+    let (end, _) = run_step(&spec(1, &["insert"]), tasks, options);
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.at_us < 60_000_000, "it waited as long as reconnecting may take: {} µs", end.at_us);
 }
 
 #[test]
 fn logins_keep_the_rate_that_was_asked_for_and_each_is_timed() {
-    let lanes =
-        (1..=40).map(|client| (lane(client, 0, Pace::Closed, Limit::Operations(1)), answers(Duration::ZERO)));
+    let tasks =
+        (1..=40).map(|client| (task(client, 0, Pace::Closed, Limit::Operations(1)), answers(Duration::ZERO)));
     let connections = Connections { rate_per_second: Some(100.0), ..Connections::default() };
     let options = Options { connections, ..Options::default() };
     let opened = Arc::clone(&options.opened);
     let began = Instant::now();
-    let (end, record) = run_step(&spec(40, &["insert"]), lanes.collect(), options);
+    let (end, record) = run_step(&spec(40, &["insert"]), tasks.collect(), options);
     let most_us = u64::try_from(began.elapsed().as_micros()).expect("a short time");
     assert_went_on(&end);
     let mut opened = opened.lock().expect("no panic").clone();

@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use dbdyno_loadgen::{Limit, Pace, StepEnd, Threads};
 use dbdyno_record::Outcome;
 
-use crate::support::{Act, Behaviour, Options, WAITS, Wait, answers, even, lane, run_step, spec};
+use crate::support::{Act, Behaviour, Options, WAITS, Wait, answers, even, task, run_step, spec};
 
 /// A step of one closed loop on a thread that spins: how it ended, how long it took with everything
 /// around it, and what the thread says that it polled in vain.
 fn spun(operations: u64, behaviour: Behaviour, threads: Threads) -> (StepEnd, Duration, Duration) {
     let polled_ns = threads.polled_ns.clone().expect("it spins");
     let begin = Instant::now();
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(operations)), behaviour)];
-    let (end, _) = run_step(&spec(1, &["query"]), lanes, Options { threads, ..Options::default() });
-    assert_eq!((end.outcome, end.lanes[0].done), (Outcome::Completed, operations));
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(operations)), behaviour)];
+    let (end, _) = run_step(&spec(1, &["query"]), tasks, Options { threads, ..Options::default() });
+    assert_eq!((end.outcome, end.tasks[0].done), (Outcome::Completed, operations));
     (end, begin.elapsed(), Duration::from_nanos(polled_ns[0].load(Ordering::Relaxed)))
 }
 
@@ -36,13 +36,13 @@ fn added_work_takes_its_time_after_each_answer_and_is_no_polling() {
     assert!(Duration::from_micros(end.at_us) >= Duration::from_millis(160), "{end:?}");
     assert!(polled + 40 * WORK < took, "{polled:?} of {took:?}");
     let sleeping = Threads { added_work: WORK, ..Wait::Sleeping.threads(1) };
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(40)), answers(Duration::ZERO))];
-    let (end, _) = run_step(&spec(1, &["query"]), lanes, Options { threads: sleeping, ..Options::default() });
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(40)), answers(Duration::ZERO))];
+    let (end, _) = run_step(&spec(1, &["query"]), tasks, Options { threads: sleeping, ..Options::default() });
     assert!(Duration::from_micros(end.at_us) >= 40 * WORK, "{end:?}");
 }
 
 #[test]
-fn a_lane_that_blocks_its_thread_does_not_spin() {
+fn a_connection_that_blocks_its_thread_does_not_spin() {
     let threads = Threads { blocking: true, ..Wait::Spinning.threads(1) };
     let (_, _, polled) = spun(5, answers(Duration::from_millis(2)), threads);
     assert_eq!(polled, Duration::ZERO);
@@ -52,9 +52,9 @@ fn a_lane_that_blocks_its_thread_does_not_spin() {
 fn a_thread_without_a_counter_sleeps_next_to_one_that_spins() {
     let threads = Wait::Spinning.threads(2);
     let polled_ns = threads.polled_ns.clone().expect("it spins");
-    let lanes = (1..=4)
-        .map(|client| (lane(client, 0, even(200), Limit::Operations(60)), answers(Duration::from_millis(1))));
-    let (end, _) = run_step(&spec(4, &["query"]), lanes.collect(), Options { threads, ..Options::default() });
+    let tasks = (1..=4)
+        .map(|client| (task(client, 0, even(200), Limit::Operations(60)), answers(Duration::from_millis(1))));
+    let (end, _) = run_step(&spec(4, &["query"]), tasks.collect(), Options { threads, ..Options::default() });
     assert_eq!(end.outcome, Outcome::Completed);
     assert!(polled_ns.len() == 1 && polled_ns[0].load(Ordering::Relaxed) > 0);
 }
@@ -71,8 +71,8 @@ fn a_cancelled_step_ends_while_answers_hang() {
             }
             Act::Answer(Duration::from_millis(1))
         });
-        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Time(Duration::from_secs(600))), behaviour)];
-        let (end, _) = run_step(&spec(1, &["query"]), lanes, Options { cancel, ..wait.options() });
-        assert_eq!((end.outcome, end.lanes[0].done), (Outcome::Interrupted, 3), "{wait:?}");
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Time(Duration::from_secs(600))), behaviour)];
+        let (end, _) = run_step(&spec(1, &["query"]), tasks, Options { cancel, ..wait.options() });
+        assert_eq!((end.outcome, end.tasks[0].done), (Outcome::Interrupted, 3), "{wait:?}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::hosts::{HostCondition, on_hosts};
 use dbdyno_loadgen::{
-    Arrivals, Connections, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, StatementDone,
+    Arrivals, Connections, Done, Failure, ConnectionTask, TaskSpec, Limit, Notes, Observer, Pace, Role, StatementDone,
     Step, StepEnd, Threads, run,
 };
 use dbdyno_record::{
@@ -81,7 +81,7 @@ struct Pretend {
 /// Which threads were asked to open a connection, and when.
 pub(crate) type Opened = Arc<Mutex<Vec<(ThreadId, Instant)>>>;
 
-impl Lane for Pretend {
+impl ConnectionTask for Pretend {
     async fn open(&mut self) -> Result<(), Failure> {
         self.opened.lock().expect("a list").push((std::thread::current().id(), Instant::now()));
         if self.open.as_ref().is_err_and(|failure| failure.code == HANGS) {
@@ -140,9 +140,9 @@ fn failure(class: ErrorClass) -> Failure {
     Failure { class, code: "42".into(), message: "the pretended answer is no".into() }
 }
 
-pub(crate) fn lane(client: u32, kind: usize, pace: Pace, limit: Limit) -> LaneSpec {
+pub(crate) fn task(client: u32, kind: usize, pace: Pace, limit: Limit) -> TaskSpec {
     let role = if limit == Limit::UntilClientEnds { Role::Follows } else { Role::Decides };
-    LaneSpec { client, kind, pace, limit, role, coupling: None }
+    TaskSpec { client, kind, pace, limit, role, coupling: None }
 }
 
 pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
@@ -240,9 +240,9 @@ pub(crate) struct Options {
     pub(crate) closed: Arc<Mutex<Vec<Instant>>>,
     /// How long the end of the window is looked at.
     pub(crate) looking: Duration,
-    /// How often the first operation of each lane is asked to be made ready again.
+    /// How often the first operation of each task is asked to be made ready again.
     pub(crate) not_ready: u32,
-    /// The lanes are on these hosts; this one has them all if there are none.
+    /// The tasks are on these hosts; this one has them all if there are none.
     pub(crate) hosts: Vec<HostCondition>,
 }
 
@@ -267,16 +267,16 @@ impl Default for Options {
 
 pub(crate) fn run_step(
     spec: &StepSpec,
-    lanes: Vec<(LaneSpec, Behaviour)>,
+    tasks: Vec<(TaskSpec, Behaviour)>,
     options: Options,
 ) -> (StepEnd, StepRecord) {
-    let opened = lanes.into_iter().map(|(lane, behaviour)| (lane, behaviour, Ok(()))).collect();
+    let opened = tasks.into_iter().map(|(task, behaviour)| (task, behaviour, Ok(()))).collect();
     run_opened(spec, opened, options)
 }
 
 pub(crate) fn run_opened(
     spec: &StepSpec,
-    lanes: Vec<(LaneSpec, Behaviour, Result<(), Failure>)>,
+    tasks: Vec<(TaskSpec, Behaviour, Result<(), Failure>)>,
     options: Options,
 ) -> (StepEnd, StepRecord) {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -288,9 +288,9 @@ pub(crate) fn run_opened(
     let (closing, not_ready) = (options.closing, options.not_ready);
     let _turn =
         options.threads.polled_ns.as_ref().map(|_| SPINNING.lock().unwrap_or_else(PoisonError::into_inner));
-    let lanes = lanes
+    let tasks = tasks
         .into_iter()
-        .map(|(lane, behaviour, open)| {
+        .map(|(task, behaviour, open)| {
             let (opened, closed) = (Arc::clone(&options.opened), Arc::clone(&options.closed));
             let build = move || Pretend {
                 behaviour,
@@ -302,7 +302,7 @@ pub(crate) fn run_opened(
                 closing,
                 closed,
             };
-            (lane, build)
+            (task, build)
         })
         .collect();
     let (barrier, window_ended) = (options.barrier, options.window_ended);
@@ -316,8 +316,8 @@ pub(crate) fn run_opened(
     };
     let looking = &mut Looking { takes: options.looking, since: None, barrier, window_ended };
     let end = match &options.hosts[..] {
-        [] => run(of_step(), lanes, &mut step, looking).expect("the engine works"),
-        hosts => on_hosts(hosts, &of_step, lanes, &mut step, looking),
+        [] => run(of_step(), tasks, &mut step, looking).expect("the engine works"),
+        hosts => on_hosts(hosts, &of_step, tasks, &mut step, looking),
     };
     step.sync().expect("a synced step");
     let mut read = Run::open(&folder.path().join("run")).expect("a readable run");

@@ -144,7 +144,7 @@ fn step_events(name: &str) -> Vec<StepEvent> {
             down_us: 300_000,
             attempts: 2,
         },
-        StepEvent::LaneEnded { at_us: 2_000_000, client: 1, kind: "query".into(), operations: 3_051 },
+        StepEvent::ConnectionEnded { at_us: 2_000_000, client: 1, kind: "query".into(), operations: 3_051 },
         StepEvent::Window { from_us: 0, to_us: 2_000_000 },
         StepEvent::Paused { to_us: 1_950_000, paused_us: 40_000 },
         StepEvent::ClientHost(ClientHost {

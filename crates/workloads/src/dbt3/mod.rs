@@ -7,7 +7,7 @@
 
 mod answers;
 mod comments;
-pub(crate) mod lanes;
+pub(crate) mod tasks;
 pub mod options;
 mod parameters;
 mod queries;
@@ -25,7 +25,7 @@ use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 
-use crate::dbt3::lanes::{AnyLane, Ledger};
+use crate::dbt3::tasks::{AnyTask, Ledger};
 use crate::dbt3::options::{Dbt3 as Options, Parameters, Part};
 use crate::dbt3::queries::{Dialect, Hint};
 use crate::dbt3::schema::Table;
@@ -33,7 +33,7 @@ use crate::dbt3::steps::{Dbt3Step, StepKind};
 use crate::deviations::of_rows;
 use crate::options::Verify;
 use crate::step::{Cell, StepOptions};
-use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
+use crate::{WorkloadSummary, Context, Error, Explained, Tasks, Original, Result, Steps, Work, Workload, summaries};
 
 pub struct Dbt3 {
     shared: Arc<Setup>,
@@ -42,7 +42,7 @@ pub struct Dbt3 {
     ledger: Ledger,
 }
 
-/// What all lanes of a cell must know; the same for every step.
+/// What all tasks of a cell must know; the same for every step.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) options: Options,
@@ -124,12 +124,12 @@ impl Workload for Dbt3 {
     };
 
     type Options = Options;
-    type Lane = AnyLane;
+    type ConnectionTask = AnyTask;
 
-    fn cards() -> Vec<Cards> {
+    fn summaries() -> Vec<WorkloadSummary> {
         let options =
             Options { parts: vec![Part::Queries, Part::Power, Part::Throughput], ..Options::default() };
-        cards::of::<Self>(&options)
+        summaries::of::<Self>(&options)
     }
 
     fn follows(_options: &Options) -> &'static str {
@@ -174,8 +174,8 @@ impl Workload for Dbt3 {
         }
     }
 
-    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
-        lanes::of_step(&self.shared, &self.steps[index], &self.ledger)
+    fn tasks(&self, index: usize) -> Tasks<AnyTask> {
+        tasks::of_step(&self.shared, &self.steps[index], &self.ledger)
     }
 
     async fn check(&mut self, index: usize, _end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {

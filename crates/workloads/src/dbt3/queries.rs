@@ -191,7 +191,7 @@ pub(crate) fn joined_tables(number: u8) -> Vec<&'static str> {
     list.map_or_else(Vec::new, |(list, _)| list.split(", ").collect())
 }
 
-/// The text of query `number` with its places, for cards and records.
+/// The text of query `number` with its places, for summaries and records.
 pub(crate) fn shape(number: u8) -> String {
     let place = |place: &str| match place.split_once(':') {
         Some(("year", column)) => format!("EXTRACT(YEAR FROM {column})"),

@@ -8,7 +8,7 @@ use dbdyno_record::Check;
 use crate::Result;
 use crate::checks::{check, count, part};
 use crate::dbt3::Setup;
-use crate::dbt3::lanes::Executed;
+use crate::dbt3::tasks::Executed;
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::Operation;
 

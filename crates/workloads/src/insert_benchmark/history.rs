@@ -4,7 +4,7 @@
 use dbdyno_loadgen::{Coupling, StepEnd};
 use serde::{Deserialize, Serialize};
 
-use crate::insert_benchmark::steps::{ClientPart, LaneKind, kinds};
+use crate::insert_benchmark::steps::{ClientPart, TaskKind, kinds};
 
 /// INSERT statements of one client in one step that were sent, in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,34 +106,34 @@ impl History {
         let lead = (Coupling::ORIGINAL_LEAD + 1) * u64::from(step.rows_per_commit);
         let never_empty: Vec<bool> =
             (1..).take(self.clients.len()).map(|client| self.in_table(client) >= lead).collect();
-        for lane in &end.lanes {
-            let table = &mut self.clients[lane.client as usize - 1];
-            let is_unknown = !lane.unknown_numbers.is_empty();
-            match kinds[lane.kind] {
-                LaneKind::Insert => {
+        for task in &end.tasks {
+            let table = &mut self.clients[task.client as usize - 1];
+            let is_unknown = !task.unknown_numbers.is_empty();
+            match kinds[task.kind] {
+                TaskKind::Insert => {
                     table.lost |= is_unknown;
-                    table.gaps |= lane.retries > 0 || !lane.failed_numbers.is_empty();
-                    let (failed, unlisted) = (lane.failed_numbers.clone(), lane.unlisted());
-                    table.inserted.push(Inserted { failed, unlisted, ..sent(lane.started) });
+                    table.gaps |= task.retries > 0 || !task.failed_numbers.is_empty();
+                    let (failed, unlisted) = (task.failed_numbers.clone(), task.unlisted());
+                    table.inserted.push(Inserted { failed, unlisted, ..sent(task.started) });
                 }
-                LaneKind::Index => {
+                TaskKind::Index => {
                     table.lost |= is_unknown;
                     // The index step inserts one full statement before it builds.
-                    if lane.started > 0 {
-                        table.gaps |= lane.retries > 0;
+                    if task.started > 0 {
+                        table.gaps |= task.retries > 0;
                         table.inserted.push(sent(1));
                     }
                 }
-                LaneKind::Delete => {
+                TaskKind::Delete => {
                     table.lost |= is_unknown;
-                    table.strays |= lane.rows != lane.started * u64::from(step.rows_per_commit);
-                    table.deleted += lane.rows;
-                    if never_empty[lane.client as usize - 1] {
-                        table.deletes.due += lane.done * u64::from(step.rows_per_commit);
-                        table.deletes.done += lane.rows;
+                    table.strays |= task.rows != task.started * u64::from(step.rows_per_commit);
+                    table.deleted += task.rows;
+                    if never_empty[task.client as usize - 1] {
+                        table.deletes.due += task.done * u64::from(step.rows_per_commit);
+                        table.deletes.done += task.rows;
                     }
                 }
-                LaneKind::Range | LaneKind::Point => {}
+                TaskKind::Range | TaskKind::Point => {}
             }
         }
     }
@@ -149,16 +149,16 @@ impl Inserted {
 #[cfg(test)]
 mod tests {
     use crate::insert_benchmark::options::InsertBenchmark as Options;
-    use dbdyno_loadgen::LaneEnd;
+    use dbdyno_loadgen::TaskEnd;
     use dbdyno_record::Outcome;
 
     use super::*;
     use crate::step::StepOptions;
 
-    /// A client's lanes of `kind` sent `started` statements, which had `rows` rows; `failed` of
+    /// A client's tasks of `kind` sent `started` statements, which had `rows` rows; `failed` of
     /// them failed.
     fn end(kind: usize, started: u64, rows: u64, failed: &[u64]) -> StepEnd {
-        let lane = LaneEnd {
+        let task = TaskEnd {
             client: 1,
             kind,
             started,
@@ -171,7 +171,7 @@ mod tests {
             complete: true,
             unanswered: false,
         };
-        StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane] }
+        StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, tasks: vec![task] }
     }
 
     /// What is known of the deletes of l.i1 (50 rows each) after a load of `loaded` statements of
@@ -193,10 +193,10 @@ mod tests {
         assert_eq!(deletes(20, &end(1, 8, 350, &[3])), Deletes { due: 350, done: 350 });
     }
 
-    /// `lane` failed more often than it has a list for.
-    fn unlisted(mut lane: StepEnd, more: u64) -> StepEnd {
-        lane.lanes[0].done -= more;
-        lane
+    /// `task` failed more often than it has a list for.
+    fn unlisted(mut task: StepEnd, more: u64) -> StepEnd {
+        task.tasks[0].done -= more;
+        task
     }
 
     #[test]

@@ -8,7 +8,7 @@
 mod deviations;
 mod explained;
 mod history;
-mod lanes;
+mod tasks;
 pub mod options;
 mod rows;
 mod sql;
@@ -28,10 +28,10 @@ use serde_json::{Value, json};
 
 use crate::engine::create_tables;
 use crate::insert_benchmark::history::History;
-use crate::insert_benchmark::lanes::{AnyLane, Client};
+use crate::insert_benchmark::tasks::{AnyTask, Client};
 use crate::insert_benchmark::steps::{ClientPart, StepKind};
 use crate::step::{Cell, Step, StepOptions};
-use crate::{Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload};
+use crate::{Context, Error, Explained, Tasks, Original, Result, Steps, Work, Workload};
 
 pub struct InsertBenchmark {
     shared: Arc<Setup>,
@@ -39,7 +39,7 @@ pub struct InsertBenchmark {
     history: History,
 }
 
-/// What all lanes of a cell must know; the same for every step.
+/// What all tasks of a cell must know; the same for every step.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) options: Options,
@@ -94,7 +94,7 @@ impl Steps for InsertBenchmark {
         json!(self.history)
     }
 
-    fn recall(&mut self, knowledge: &Value) -> Result<()> {
+    fn restore_state(&mut self, knowledge: &Value) -> Result<()> {
         self.history =
             History::deserialize(knowledge).map_err(|_| Error::Knowledge(knowledge.to_string()))?;
         Ok(())
@@ -127,7 +127,7 @@ impl Workload for InsertBenchmark {
     };
 
     type Options = Options;
-    type Lane = AnyLane;
+    type ConnectionTask = AnyTask;
 
     fn follows(_: &Options) -> &'static str {
         "Insert Benchmark (mdcallag/mytools, bench/ibench), schema and steps of December 2023"
@@ -166,9 +166,9 @@ impl Workload for InsertBenchmark {
         Ok(vec![create_tables(context, session, tables).await?])
     }
 
-    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
+    fn tasks(&self, index: usize) -> Tasks<AnyTask> {
         (1..=self.shared.options.clients)
-            .flat_map(|client| lanes::of_client(&self.client(index, client), &self.steps[index].kind))
+            .flat_map(|client| tasks::of_client(&self.client(index, client), &self.steps[index].kind))
             .collect()
     }
 

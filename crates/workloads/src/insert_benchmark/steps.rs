@@ -28,7 +28,7 @@ pub(crate) enum StepKind {
 
 /// What a connection does in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LaneKind {
+pub(crate) enum TaskKind {
     Insert,
     Index,
     Delete,
@@ -36,7 +36,7 @@ pub(crate) enum LaneKind {
     Point,
 }
 
-impl LaneKind {
+impl TaskKind {
     /// Its name in records.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -223,13 +223,13 @@ pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &Setup) -> Step
     let (name, step) = (&step.name, &step.kind);
     let options = &setup.options;
     let (kind, unit, label) = match step.kind {
-        StepKind::Load | StepKind::Write => (LaneKind::Insert, Unit::Rows, "inserts/s"),
-        StepKind::Index => (LaneKind::Index, Unit::Rows, "indexed rows/s"),
-        StepKind::Range => (LaneKind::Range, Unit::Operations, "queries/s"),
-        StepKind::Point => (LaneKind::Point, Unit::Operations, "queries/s"),
+        StepKind::Load | StepKind::Write => (TaskKind::Insert, Unit::Rows, "inserts/s"),
+        StepKind::Index => (TaskKind::Index, Unit::Rows, "indexed rows/s"),
+        StepKind::Range => (TaskKind::Range, Unit::Operations, "queries/s"),
+        StepKind::Point => (TaskKind::Point, Unit::Operations, "queries/s"),
     };
     let target = step.rate.map(|rate| Target {
-        kind: LaneKind::Insert.name().to_owned(),
+        kind: TaskKind::Insert.name().to_owned(),
         rows_per_second: f64::from(rate) * f64::from(options.clients),
         share: options.sla_share,
     });
@@ -250,24 +250,24 @@ pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &Setup) -> Step
     }
 }
 
-fn kind_spec(kind: LaneKind, (index, step): (usize, &ClientPart), setup: &Setup) -> KindSpec {
+fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &Setup) -> KindSpec {
     let (options, prepared) = (&setup.options, setup.prepared);
     let pace = match kind {
-        LaneKind::Insert | LaneKind::Delete => writer_pace(setup, index, step, 1),
-        LaneKind::Index | LaneKind::Range | LaneKind::Point => Pace::Closed,
+        TaskKind::Insert | TaskKind::Delete => writer_pace(setup, index, step, 1),
+        TaskKind::Index | TaskKind::Range | TaskKind::Point => Pace::Closed,
     };
     let (connections_per_client, rows_per_operation, is_prepared) = match kind {
-        LaneKind::Insert | LaneKind::Delete => (1, step.rows_per_commit, prepared.writes),
-        LaneKind::Index => (1, step.rows_per_commit, false),
-        LaneKind::Range => (options.query_connections, options.rows_per_query, prepared.queries),
-        LaneKind::Point => (options.query_connections, options.points_per_query, prepared.queries),
+        TaskKind::Insert | TaskKind::Delete => (1, step.rows_per_commit, prepared.writes),
+        TaskKind::Index => (1, step.rows_per_commit, false),
+        TaskKind::Range => (options.query_connections, options.rows_per_query, prepared.queries),
+        TaskKind::Point => (options.query_connections, options.points_per_query, prepared.queries),
     };
-    let inserted = if kind == LaneKind::Insert { f64::from(rows_per_operation) } else { 0.0 };
+    let inserted = if kind == TaskKind::Insert { f64::from(rows_per_operation) } else { 0.0 };
     let class = match kind {
-        LaneKind::Insert => OperationClass::Insert,
-        LaneKind::Delete => OperationClass::Delete,
-        LaneKind::Index => OperationClass::Index,
-        LaneKind::Range | LaneKind::Point => OperationClass::Query,
+        TaskKind::Insert => OperationClass::Insert,
+        TaskKind::Delete => OperationClass::Delete,
+        TaskKind::Index => OperationClass::Index,
+        TaskKind::Range | TaskKind::Point => OperationClass::Query,
     };
     let statement = statement(kind, step, &setup.context.endpoint.capabilities, options);
     KindSpec {
@@ -288,35 +288,35 @@ fn row_bytes(options: &Options) -> f64 {
     NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0
 }
 
-fn statement(kind: LaneKind, step: &ClientPart, capabilities: &Capabilities, options: &Options) -> String {
+fn statement(kind: TaskKind, step: &ClientPart, capabilities: &Capabilities, options: &Options) -> String {
     let table = "pi?";
     match kind {
-        LaneKind::Insert => {
+        TaskKind::Insert => {
             format!("{}(?,?,?,?,?,?), ... {} rows", sql::insert_prefix(table), step.rows_per_commit)
         }
-        LaneKind::Delete => {
+        TaskKind::Delete => {
             let [head, middle, tail] = sql::delete_parts(table, capabilities);
             format!("{head}?{middle}{}{tail}", step.rows_per_commit)
         }
-        LaneKind::Index => sql::create_indexes(table, capabilities, options.secondary_indexes).join("; "),
-        LaneKind::Range => {
+        TaskKind::Index => sql::create_indexes(table, capabilities, options.secondary_indexes).join("; "),
+        TaskKind::Range => {
             let text = |kind| sql::range_parts(table, kind, capabilities, options.rows_per_query).join("?");
             let kinds = RANGES.iter().take(options.secondary_indexes as usize);
             kinds.map(text).collect::<Vec<_>>().join(" | ")
         }
-        LaneKind::Point => sql::prepared_point(table, capabilities, options.points_per_query, false),
+        TaskKind::Point => sql::prepared_point(table, capabilities, options.points_per_query, false),
     }
 }
 
 /// Kinds of connections of a step, in the order in which records number them.
-pub(crate) fn kinds(step: &ClientPart) -> Vec<LaneKind> {
+pub(crate) fn kinds(step: &ClientPart) -> Vec<TaskKind> {
     let (first, query) = match step.kind {
-        StepKind::Load | StepKind::Write => (LaneKind::Insert, None),
-        StepKind::Index => (LaneKind::Index, None),
-        StepKind::Range => (LaneKind::Insert, Some(LaneKind::Range)),
-        StepKind::Point => (LaneKind::Insert, Some(LaneKind::Point)),
+        StepKind::Load | StepKind::Write => (TaskKind::Insert, None),
+        StepKind::Index => (TaskKind::Index, None),
+        StepKind::Range => (TaskKind::Insert, Some(TaskKind::Range)),
+        StepKind::Point => (TaskKind::Insert, Some(TaskKind::Point)),
     };
-    [Some(first), step.deletes.then_some(LaneKind::Delete), query].into_iter().flatten().collect()
+    [Some(first), step.deletes.then_some(TaskKind::Delete), query].into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -356,7 +356,7 @@ mod tests {
     }
 
     fn setup(options: Options) -> Setup {
-        Setup { options, context: crate::cards::context(), prepared: Prepared::default() }
+        Setup { options, context: crate::summaries::context(), prepared: Prepared::default() }
     }
 
     #[test]

@@ -112,14 +112,14 @@ mod tests {
 
     use crate::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
     use dbdyno_db::{Endpoint, Target, null};
-    use dbdyno_loadgen::{LaneEnd, StepEnd};
+    use dbdyno_loadgen::{TaskEnd, StepEnd};
     use dbdyno_record::Outcome;
 
     use super::*;
     use crate::Context;
     use crate::insert_benchmark::Prepared;
-    use crate::insert_benchmark::lanes::Client;
-    use crate::insert_benchmark::lanes::insert::InsertBuilder;
+    use crate::insert_benchmark::tasks::Client;
+    use crate::insert_benchmark::tasks::insert::InsertBuilder;
     use crate::insert_benchmark::steps::ClientPart;
     use crate::step::StepOptions;
 
@@ -140,11 +140,11 @@ mod tests {
         Options { clients: 2, load_rows: 60, write_rows: 50, rows_per_commit, ..Options::default() }
     }
 
-    /// How a lane of [`CLIENT`] ended that sent all of `step` but whose statements `failed` did not
+    /// How a task of [`CLIENT`] ended that sent all of `step` but whose statements `failed` did not
     /// succeed.
-    fn lane(step: &ClientPart, kind: usize, failed: &[u64]) -> LaneEnd {
+    fn task(step: &ClientPart, kind: usize, failed: &[u64]) -> TaskEnd {
         let done = step.inserts - failed.len() as u64;
-        LaneEnd {
+        TaskEnd {
             client: CLIENT,
             kind,
             started: step.inserts,
@@ -159,8 +159,8 @@ mod tests {
         }
     }
 
-    fn add(history: &mut History, options: &Options, index: usize, lanes: Vec<LaneEnd>) {
-        let end = StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes };
+    fn add(history: &mut History, options: &Options, index: usize, tasks: Vec<TaskEnd>) {
+        let end = StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, tasks };
         history.add(index, &options.list()[index].kind, &end);
     }
 
@@ -168,9 +168,9 @@ mod tests {
     fn history(options: &Options, failed: &[u64], deleted: u64) -> History {
         let steps = options.list();
         let mut history = History::new(options.clients);
-        add(&mut history, options, 0, vec![lane(&steps[0].kind, 0, &[])]);
-        add(&mut history, options, 1, vec![LaneEnd { started: 1, ..lane(&steps[1].kind, 0, &[]) }]);
-        add(&mut history, options, 2, vec![lane(&steps[2].kind, 0, failed)]);
+        add(&mut history, options, 0, vec![task(&steps[0].kind, 0, &[])]);
+        add(&mut history, options, 1, vec![TaskEnd { started: 1, ..task(&steps[1].kind, 0, &[]) }]);
+        add(&mut history, options, 2, vec![task(&steps[2].kind, 0, failed)]);
         history.clients_mut()[CLIENT as usize - 1].deleted = deleted;
         history
     }
@@ -279,7 +279,7 @@ mod tests {
         let (setup, options) = (setup(small()), small());
         let mut history = history(&options, &[], 0);
         let step = &options.list()[3].kind;
-        let lost = LaneEnd { unknown_numbers: vec![2], reconnects: 1, ..lane(step, 0, &[2]) };
+        let lost = TaskEnd { unknown_numbers: vec![2], reconnects: 1, ..task(step, 0, &[2]) };
         add(&mut history, &options, 3, vec![lost]);
         let mut session = setup.context.endpoint.connect().await.unwrap();
         let checks = verify(&setup, &history, &mut session).await.unwrap_err();
@@ -292,18 +292,18 @@ mod tests {
     fn what_is_not_certain_is_not_checked() {
         let (setup, options) = (setup(small()), small());
         let steps = options.list();
-        let after = |insert: LaneEnd, delete: LaneEnd| {
+        let after = |insert: TaskEnd, delete: TaskEnd| {
             let mut history = history(&options, &[], 0);
             add(&mut history, &options, 3, vec![insert, delete]);
             names(&setup, &history)
         };
-        let (insert, delete) = (lane(&steps[3].kind, 0, &[]), lane(&steps[3].kind, 1, &[]));
+        let (insert, delete) = (task(&steps[3].kind, 0, &[]), task(&steps[3].kind, 1, &[]));
         assert_eq!(after(insert.clone(), delete.clone()).len(), 8);
         // A deadlock's victim was rolled back and sent again: its first ids are lost.
-        assert_eq!(after(LaneEnd { retries: 1, ..insert.clone() }, delete.clone()).len(), 5);
-        assert_eq!(after(lane(&steps[3].kind, 0, &[1]), delete.clone()).len(), 5);
+        assert_eq!(after(TaskEnd { retries: 1, ..insert.clone() }, delete.clone()).len(), 5);
+        assert_eq!(after(task(&steps[3].kind, 0, &[1]), delete.clone()).len(), 5);
         // The cursor went on over rows that are still there.
-        assert_eq!(after(insert.clone(), lane(&steps[3].kind, 1, &[1])), ["rows"]);
-        assert_eq!(after(insert, LaneEnd { rows: delete.rows - 1, ..delete }), ["rows"]);
+        assert_eq!(after(insert.clone(), task(&steps[3].kind, 1, &[1])), ["rows"]);
+        assert_eq!(after(insert, TaskEnd { rows: delete.rows - 1, ..delete }), ["rows"]);
     }
 }

@@ -6,7 +6,7 @@ use crate::oltp::options::{Distribution as Law, Oltp};
 use dbdyno_db::Param;
 
 use crate::Philox;
-use crate::cards::context;
+use crate::summaries::context;
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::distribution::Distribution;
 use crate::oltp::draws::Draws;
@@ -22,9 +22,9 @@ fn with_step<T>(name: &str, use_it: impl FnOnce(&Step<'_>, &[Slot]) -> T) -> T {
     let both = [of(MicroSequence::FortyTwo), of(MicroSequence::ThirtyTwo)];
     let found = both
         .iter()
-        .find_map(|options| Some((options, options.rungs().into_iter().find(|rung| rung.name == name)?)));
-    let (options, rung) = found.unwrap();
-    let step = Step::new(options, &rung, &context());
+        .find_map(|options| Some((options, options.levels().into_iter().find(|level| level.name == name)?)));
+    let (options, level) = found.unwrap();
+    let step = Step::new(options, &level, &context());
     use_it(&step, &step.places())
 }
 

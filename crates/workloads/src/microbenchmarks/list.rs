@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered};
 
-use crate::microbenchmarks::options::{MicroLength, MicroRung, Microbenchmarks};
+use crate::microbenchmarks::options::{MicroLength, MicroLevel, Microbenchmarks};
 use crate::oltp::list::{ROW_READ, table_bytes, with_warm_up};
 use crate::options::Verify;
 use crate::settle::{Settle, SettleAfter};
@@ -15,29 +15,29 @@ use crate::workload::capped;
 
 impl StepOptions for Microbenchmarks {
     /// A step of the sequence; `None` of load and index.
-    type Kind = Option<MicroRung>;
+    type Kind = Option<MicroLevel>;
 
-    fn list(&self) -> Vec<Step<Option<MicroRung>>> {
-        let rungs = self.rungs();
+    fn list(&self) -> Vec<Step<Option<MicroLevel>>> {
+        let levels = self.levels();
         let mut tables: Vec<_> = self.tables_part().list();
         if let Some(last) = tables.last_mut() {
-            last.outline.rest = self.rest_between(None, rungs.first());
+            last.outline.rest = self.rest_between(None, levels.first());
         }
         let tables = tables.into_iter().map(|step| Step { outline: step.outline, kind: None });
-        let measured = rungs.iter().enumerate().map(|(index, rung)| {
-            let (warmup, writes) = (self.warmup_of(&rung.step), rung.step.test.writes());
-            let length = self.length(&rung.step);
+        let measured = levels.iter().enumerate().map(|(index, level)| {
+            let (warmup, writes) = (self.warmup_of(&level.step), level.step.test.writes());
+            let length = self.length(&level.step);
             let outline = StepOutline {
-                begins_group: begins_group(&rungs, index),
-                is_warm_up: rung.step.moment.is_warm_up(),
+                begins_group: begins_group(&levels, index),
+                is_warm_up: level.step.moment.is_warm_up(),
                 changes_data: writes,
                 is_checked: writes,
-                rest: self.rest_between(Some(rung), rungs.get(index + 1)),
+                rest: self.rest_between(Some(level), levels.get(index + 1)),
                 warmup,
                 time_cap: length.map(|length| capped(length.saturating_add(warmup), self.time_cap)),
-                ..StepOutline::new(self.rung_estimate(rung))
+                ..StepOutline::new(self.level_estimate(level))
             };
-            Step { outline, kind: Some(rung.clone()) }
+            Step { outline, kind: Some(level.clone()) }
         });
         tables.chain(checked(measured.collect(), self.verify)).collect()
     }
@@ -52,9 +52,9 @@ impl StepOptions for Microbenchmarks {
     }
 
     fn data_size(&self, size: &Size) -> DataSize {
-        let (tables, rungs) = (self.tables_part(), self.rungs());
-        let writing = rungs.iter().filter(|rung| rung.step.test.writes());
-        let written = writing.map(|rung| self.length(&rung.step).unwrap_or_default()).sum();
+        let (tables, levels) = (self.tables_part(), self.levels());
+        let writing = levels.iter().filter(|level| level.step.test.writes());
+        let written = writing.map(|level| self.length(&level.step).unwrap_or_default()).sum();
         let loaded = table_bytes(&tables, size, Duration::ZERO);
         let disk = table_bytes(&tables, size, written);
         DataSize { settled: loaded.saturating_sub(size.log_bytes), loaded, disk }
@@ -72,7 +72,7 @@ impl Microbenchmarks {
     /// The original does so after point-query.warm and after the last step that writes before the
     /// reads. Where loaded data come back later, they must be at rest already, so the first rest
     /// lies after the load; and there is none after writes that are thrown away.
-    fn rest_between(&self, before: Option<&MicroRung>, after: Option<&MicroRung>) -> Rest {
+    fn rest_between(&self, before: Option<&MicroLevel>, after: Option<&MicroLevel>) -> Rest {
         let Some(after) = after.filter(|_| before.is_none() || !self.data.puts_back_each_step()) else {
             return Rest::Never;
         };
@@ -89,36 +89,36 @@ impl Microbenchmarks {
         if rests { Rest::Here(format!("before {}", after.name)) } else { Rest::Never }
     }
 
-    fn rung_estimate(&self, rung: &MicroRung) -> StepEstimate {
-        let on = format!("on {}", numbered(rung.connections, "connection"));
-        if let Some(length) = self.length(&rung.step) {
-            let warm_up = self.warmup_of(&rung.step);
+    fn level_estimate(&self, level: &MicroLevel) -> StepEstimate {
+        let on = format!("on {}", numbered(level.connections, "connection"));
+        if let Some(length) = self.length(&level.step) {
+            let warm_up = self.warmup_of(&level.step);
             let detail = format!("{} {on}", with_warm_up(warm_up, length));
-            return StepEstimate::new(&rung.name, &detail, length.saturating_add(warm_up));
+            return StepEstimate::new(&level.name, &detail, length.saturating_add(warm_up));
         }
-        let of = |detail: &str| StepEstimate::new(&rung.name, detail, Duration::ZERO);
+        let of = |detail: &str| StepEstimate::new(&level.name, detail, Duration::ZERO);
         match self.operations {
             // One scan of each table, whatever the plan's operations are.
-            Some(operations) if rung.step.length != MicroLength::OneScan => {
+            Some(operations) if level.step.length != MicroLength::OneScan => {
                 let detail = format!("{} operations {on}", grouped(operations));
-                of(&detail).and(OPERATION, operations as f64, rung.connections)
+                of(&detail).and(OPERATION, operations as f64, level.connections)
             }
             // Each connection has a table of its own to scan.
             _ => {
-                let rows = self.table_size as f64 * f64::from(rung.connections);
-                of(&format!("each table once {on}")).and(ROW_READ, rows, rung.connections)
+                let rows = self.table_size as f64 * f64::from(level.connections);
+                of(&format!("each table once {on}")).and(ROW_READ, rows, level.connections)
             }
         }
     }
 }
 
-/// Whether data may be put back, and the server started again, before step `index` of `rungs`. Not
+/// Whether data may be put back, and the server started again, before step `index` of `levels`. Not
 /// after a step that fills caches for this one, nor between concurrency levels of a step that reads
 /// with caches filled so.
-fn begins_group(rungs: &[MicroRung], index: usize) -> bool {
-    let follows_warm_up = |index: usize| index > 0 && rungs[index - 1].step.moment.is_warm_up();
-    let first = rungs.iter().position(|other| other.place == rungs[index].place).unwrap_or(index);
-    !follows_warm_up(index) && (rungs[index].step.test.writes() || !follows_warm_up(first))
+fn begins_group(levels: &[MicroLevel], index: usize) -> bool {
+    let follows_warm_up = |index: usize| index > 0 && levels[index - 1].step.moment.is_warm_up();
+    let first = levels.iter().position(|other| other.place == levels[index].place).unwrap_or(index);
+    !follows_warm_up(index) && (levels[index].step.test.writes() || !follows_warm_up(first))
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
     /// Steps after which the server comes to rest.
     fn settled_with(options: &Microbenchmarks) -> Vec<String> {
         let rested = options.list().into_iter().filter(|step| step.rest != Rest::Never);
-        rested.map(|step| step.kind.map_or_else(|| "load".to_owned(), |rung| rung.name)).collect()
+        rested.map(|step| step.kind.map_or_else(|| "load".to_owned(), |level| level.name)).collect()
     }
 
     fn settled(data: DataMode, steps: &[&str]) -> Vec<String> {

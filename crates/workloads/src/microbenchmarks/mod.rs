@@ -25,21 +25,21 @@ mod steps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::microbenchmarks::options::{MicroRung, MicroSequence, MicroTest, Microbenchmarks as Options};
+use crate::microbenchmarks::options::{MicroLevel, MicroSequence, MicroTest, Microbenchmarks as Options};
 use crate::options::Verify;
 use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::cards::step_description;
+use crate::summaries::step_description;
 use crate::microbenchmarks::steps::Step;
-use crate::oltp::lanes::AnyLane;
+use crate::oltp::tasks::AnyTask;
 use crate::oltp::list::StepKind;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
 use crate::step::{Cell, StepOptions};
-use crate::{Cards, Context, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
+use crate::{WorkloadSummary, Context, Explained, Tasks, Original, Result, Steps, Work, Workload, summaries};
 
 /// The workload over one cell.
 pub struct Microbenchmarks {
@@ -47,7 +47,7 @@ pub struct Microbenchmarks {
     context: Context,
     /// Loads and indexes the tables.
     tables: Oltp,
-    steps: Vec<crate::Step<Option<MicroRung>>>,
+    steps: Vec<crate::Step<Option<MicroLevel>>>,
     contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
@@ -59,15 +59,15 @@ pub struct Microbenchmarks {
 impl Microbenchmarks {
     /// The test of step `index`; `None` for load and index.
     fn step(&self, index: usize) -> Option<Step<'_>> {
-        self.rung(index).map(|rung| Step::new(&self.options, rung, &self.context))
+        self.level(index).map(|level| Step::new(&self.options, level, &self.context))
     }
 
     fn test(&self, index: usize) -> Option<MicroTest> {
-        self.rung(index).map(|rung| rung.step.test)
+        self.level(index).map(|level| level.step.test)
     }
 
     /// Step `index` of the sequence; `None` for load and index.
-    fn rung(&self, index: usize) -> Option<&MicroRung> {
+    fn level(&self, index: usize) -> Option<&MicroLevel> {
         self.steps[index].kind.as_ref()
     }
 }
@@ -77,8 +77,8 @@ impl Steps for Microbenchmarks {
         self.contents.to_json()
     }
 
-    fn recall(&mut self, knowledge: &Value) -> Result<()> {
-        self.tables.recall(knowledge)?;
+    fn restore_state(&mut self, knowledge: &Value) -> Result<()> {
+        self.tables.restore_state(knowledge)?;
         self.contents = self.tables.contents;
         self.first_new_id = 0;
         Ok(())
@@ -91,11 +91,11 @@ impl Steps for Microbenchmarks {
         }
     }
 
-    fn lanes_state(&self, index: usize) -> Option<Value> {
-        self.rung(index).map(|_| json!([self.first_new_id, self.found_rows[..]]))
+    fn tasks_state(&self, index: usize) -> Option<Value> {
+        self.level(index).map(|_| json!([self.first_new_id, self.found_rows[..]]))
     }
 
-    fn take_lanes_state(&mut self, state: &Value) {
+    fn take_tasks_state(&mut self, state: &Value) {
         self.first_new_id = state[0].as_i64().unwrap_or_default();
         self.found_rows = state[1].as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
     }
@@ -118,10 +118,10 @@ impl Workload for Microbenchmarks {
     };
 
     type Options = Options;
-    type Lane = AnyLane;
+    type ConnectionTask = AnyTask;
 
-    fn cards() -> Vec<Cards> {
-        MicroSequence::ALL.map(cards_of).into()
+    fn summaries() -> Vec<WorkloadSummary> {
+        MicroSequence::ALL.map(summaries_of).into()
     }
 
     fn follows(_: &Options) -> &'static str {
@@ -158,8 +158,8 @@ impl Workload for Microbenchmarks {
         };
         let mut works = Vec::new();
         if index == 0 {
-            let mut rungs = self.steps.iter().filter_map(|step| step.kind.as_ref());
-            let scans = rungs.any(|rung| rung.step.test == MicroTest::Scan);
+            let mut levels = self.steps.iter().filter_map(|step| step.kind.as_ref());
+            let scans = levels.any(|level| level.step.test == MicroTest::Scan);
             let found = oltp::tables::find(&self.tables.shared, session, scans).await?;
             self.found_rows = found.rows.into();
             works.push(found.work);
@@ -171,10 +171,10 @@ impl Workload for Microbenchmarks {
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
+    fn tasks(&self, index: usize) -> Tasks<AnyTask> {
         match self.step(index) {
-            Some(step) => step.lanes(self.first_new_id, &self.found_rows),
-            None => self.tables.lanes(index),
+            Some(step) => step.tasks(self.first_new_id, &self.found_rows),
+            None => self.tables.tasks(index),
         }
     }
 
@@ -209,19 +209,19 @@ impl Workload for Microbenchmarks {
     }
 }
 
-fn cards_of(sequence: MicroSequence) -> Cards {
+fn summaries_of(sequence: MicroSequence) -> WorkloadSummary {
     let options = Options { sequence, ..Options::default() };
-    let workload = Microbenchmarks::new(&options, cards::context());
-    let rungs = options.rungs();
-    let card = |spec: StepSpec| {
-        let rung = rungs.iter().find(|rung| rung.name == spec.name);
-        let description = rung.map_or_else(
+    let workload = Microbenchmarks::new(&options, summaries::context());
+    let levels = options.levels();
+    let step_summary = |spec: StepSpec| {
+        let level = levels.iter().find(|level| level.name == spec.name);
+        let description = level.map_or_else(
             || step_description(Oltp::WORDS, &spec.name),
-            |rung| step_description(Microbenchmarks::WORDS, rung.step.test.name()),
+            |level| step_description(Microbenchmarks::WORDS, level.step.test.name()),
         );
-        let published = rung.map(|rung| rung.step.published_name()).filter(|name| *name != spec.name);
-        cards::card(&spec, published, description)
+        let published = level.map(|level| level.step.published_name()).filter(|name| *name != spec.name);
+        summaries::step_summary(&spec, published, description)
     };
-    let steps = cards::specs(&workload).map(card).collect();
-    Cards { workload: Microbenchmarks::NAME, title: sequence.title(), steps }
+    let steps = summaries::specs(&workload).map(step_summary).collect();
+    WorkloadSummary { workload: Microbenchmarks::NAME, title: sequence.title(), steps }
 }

@@ -8,7 +8,7 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOpt
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cards::context;
+use crate::summaries::context;
 use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::microbenchmarks::pattern::{chosen, fits};
 use crate::microbenchmarks::steps::Step;
@@ -129,7 +129,7 @@ with_defaults! {
 
 /// A step with its number of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MicroRung {
+pub struct MicroLevel {
     /// `point-query.pre`; of several numbers `point-query.pre.c16`.
     pub name: String,
     pub step: MicroStep,
@@ -139,25 +139,25 @@ pub struct MicroRung {
 }
 
 impl Microbenchmarks {
-    /// Steps after load and index: those that the patterns choose, each on every rung.
-    pub fn rungs(&self) -> Vec<MicroRung> {
+    /// Steps after load and index: those that the patterns choose, each on every level.
+    pub fn levels(&self) -> Vec<MicroLevel> {
         let is_sweep = self.connections.len() > 1;
-        let mut rungs = Vec::new();
+        let mut levels = Vec::new();
         for (place, &step) in self.sequence.steps().iter().enumerate() {
             if !chosen(&self.steps, &[&step.name(), &step.published_name()]) {
                 continue;
             }
             match step.connections {
                 MicroConnections::Tables => {
-                    rungs.push(MicroRung { name: step.name(), step, place, connections: self.tables });
+                    levels.push(MicroLevel { name: step.name(), step, place, connections: self.tables });
                 }
-                MicroConnections::Each => rungs.extend(self.connections.iter().map(|&connections| {
-                    let rung = if is_sweep { format!(".c{connections}") } else { String::new() };
-                    MicroRung { name: format!("{}{rung}", step.name()), step, place, connections }
+                MicroConnections::Each => levels.extend(self.connections.iter().map(|&connections| {
+                    let level = if is_sweep { format!(".c{connections}") } else { String::new() };
+                    MicroLevel { name: format!("{}{level}", step.name()), step, place, connections }
                 })),
             }
         }
-        rungs
+        levels
     }
 
     /// Length of a step without its warm-up; `None` for one that ends with its operations.
@@ -226,8 +226,8 @@ impl Microbenchmarks {
 
     /// Connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
-        let rungs = self.rungs().iter().map(|rung| rung.connections).max().unwrap_or(0);
-        rungs.max(self.tables_part().most_connections())
+        let levels = self.levels().iter().map(|level| level.connections).max().unwrap_or(0);
+        levels.max(self.tables_part().most_connections())
     }
 
     /// Rows of all tables together after the load.
@@ -255,8 +255,8 @@ impl WorkloadOptions for Microbenchmarks {
     fn warnings(&self) -> Vec<String> {
         let mut warnings = warnings(self);
         if self.use_existing {
-            let writes = self.rungs().into_iter().filter(|rung| rung.step.test.writes());
-            warnings.extend(existing_warning(writes.map(|rung| rung.name).collect()));
+            let writes = self.levels().into_iter().filter(|level| level.step.test.writes());
+            warnings.extend(existing_warning(writes.map(|level| level.name).collect()));
         }
         warnings
     }
@@ -275,12 +275,12 @@ impl WorkloadOptions for Microbenchmarks {
     }
 
     fn prepared_statements(&self, with_begin: bool) -> u64 {
-        let of_rung = |rung: &MicroRung| {
-            let step = Step::new(self, rung, &context());
+        let of_level = |level: &MicroLevel| {
+            let step = Step::new(self, level, &context());
             let each = prepared(&step.places(), self.tables, with_begin);
-            if step.is_prepared() { u64::from(rung.connections) * each } else { 0 }
+            if step.is_prepared() { u64::from(level.connections) * each } else { 0 }
         };
-        self.rungs().iter().map(of_rung).max().unwrap_or(0)
+        self.levels().iter().map(of_level).max().unwrap_or(0)
     }
 
     fn steps(&self) -> Vec<StepOutline> {
@@ -305,13 +305,13 @@ fn steps_problem(options: &Microbenchmarks) -> Option<Mistake> {
         return Some(("steps", message));
     }
     let none = "steps choose none: name at least one, e.g. [\"point-query*\", \"!*.warm\"]";
-    first_problem([(options.rungs().is_empty(), "steps", none)])
+    first_problem([(options.levels().is_empty(), "steps", none)])
 }
 
 /// The rows of hot-points lie after the middle of the table.
 fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
-    let rungs = options.rungs();
-    let hot = rungs.iter().find(|rung| rung.step.test == MicroTest::HotPoints)?;
+    let levels = options.levels();
+    let hot = levels.iter().find(|level| level.step.test == MicroTest::HotPoints)?;
     let least = 2 * u64::from(hot.step.range);
     let message = format!(
         "table_size is {}, but hot-points needs {least} rows: make tables larger, or leave the step out with steps = [\"!hot-points\"]",
@@ -335,7 +335,7 @@ fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
 
 /// What a plan asks for that will not measure what its names say.
 fn warnings(options: &Microbenchmarks) -> Vec<String> {
-    let count = options.rungs().iter().filter(|rung| rung.step.test == MicroTest::Delete).count();
+    let count = options.levels().iter().filter(|level| level.step.test == MicroTest::Delete).count();
     if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {
         return vec![format!(
             "microbenchmarks: {count} delete steps follow each other, each on what the one before left; with \

@@ -3,39 +3,39 @@
 
 use std::sync::Arc;
 
-use crate::microbenchmarks::options::{MicroLength, MicroRung, MicroTest, Microbenchmarks as Options};
-use dbdyno_loadgen::{LaneSpec, Limit, Pace};
+use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicroTest, Microbenchmarks as Options};
+use dbdyno_loadgen::{TaskSpec, Limit, Pace};
 use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::microbenchmarks::groups;
-use crate::oltp::lanes::{AnyLane, Script, TestLane};
+use crate::oltp::tasks::{AnyTask, Script, TestTask};
 use crate::oltp::mix::{Slot, places};
 use crate::oltp::sql::{Fetch, Kind};
 use crate::oltp::{self, Setup};
 use crate::specs::step_spec;
-use crate::{Context, Lanes, planned};
+use crate::{Context, Tasks, planned};
 
 /// A step that is about to be described or run.
 pub(crate) struct Step<'a> {
     pub(crate) options: &'a Options,
-    pub(crate) rung: &'a MicroRung,
+    pub(crate) level: &'a MicroLevel,
     /// What the classic workload's parts get.
     pub(crate) setup: Arc<Setup>,
 }
 
 impl<'a> Step<'a> {
-    pub(crate) fn new(options: &'a Options, rung: &'a MicroRung, context: &Context) -> Self {
-        let setup = Setup { options: options.step_part(&rung.step), context: context.clone() };
-        Self { options, rung, setup: Arc::new(setup) }
+    pub(crate) fn new(options: &'a Options, level: &'a MicroLevel, context: &Context) -> Self {
+        let setup = Setup { options: options.step_part(&level.step), context: context.clone() };
+        Self { options, level, setup: Arc::new(setup) }
     }
 
     /// The statements of one operation.
     pub(crate) fn places(&self) -> Vec<Slot> {
-        let range = self.rung.step.range;
+        let range = self.level.step.range;
         let points = |columns, by| Kind::Points(Fetch { columns, by }, range);
         let rows = |columns, by| Kind::Range(Fetch { columns, by }, range);
-        let kind = match self.rung.step.test {
+        let kind = match self.level.step.test {
             MicroTest::PointQuery => Kind::Point,
             MicroTest::RandomPoints => points("c", "id"),
             MicroTest::HotPoints => Kind::HotPoints(range),
@@ -61,7 +61,7 @@ impl<'a> Step<'a> {
             | MicroTest::WriteOnly
             | MicroTest::ReadWrite
             | MicroTest::Insert => {
-                let classic = self.rung.step.test.effect();
+                let classic = self.level.step.test.effect();
                 return places(classic, &self.setup.options, self.setup.client_ids());
             }
         };
@@ -69,50 +69,50 @@ impl<'a> Step<'a> {
     }
 
     pub(crate) fn is_prepared(&self) -> bool {
-        let auto = !matches!(self.rung.step.test, MicroTest::Insert | MicroTest::Scan);
+        let auto = !matches!(self.level.step.test, MicroTest::Insert | MicroTest::Scan);
         self.options.protocol.prepares(auto)
     }
 
     /// What ends the connection's part.
     fn limit(&self, connection: u32) -> Limit {
-        let step = &self.rung.step;
+        let step = &self.level.step;
         match (self.options.length(step), self.options.operations) {
             (Some(length), _) => Limit::Time(length + self.options.warmup_of(step)),
             (None, _) if step.length == MicroLength::OneScan => Limit::Operations(1),
             (None, operations) => {
-                let share = oltp::steps::share(operations.unwrap_or(1), connection, self.rung.connections);
+                let share = oltp::steps::share(operations.unwrap_or(1), connection, self.level.connections);
                 Limit::Operations(share)
             }
         }
     }
 
     /// `found_rows`: rows of each table, where they are not `table_size`.
-    pub(crate) fn lanes(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Lanes<AnyLane> {
-        let connections = self.rung.connections;
+    pub(crate) fn tasks(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Tasks<AnyTask> {
+        let connections = self.level.connections;
         let clients = crate::specs::clients(connections, None);
         let script = Script {
-            kind: self.rung.step.test.labels().0,
+            kind: self.level.step.test.labels().0,
             places: self.places(),
             prepared: self.is_prepared(),
-            stream: crate::specs::stream(&self.rung.name, self.setup.context.draws),
+            stream: crate::specs::stream(&self.level.name, self.setup.context.draws),
             connections,
             is_shared: false,
-            table_each: self.rung.step.test == MicroTest::Scan,
+            table_each: self.level.step.test == MicroTest::Scan,
             found_rows: Arc::clone(found_rows),
         };
-        let lane = |connection: u32| {
+        let task = |connection: u32| {
             // Connections that scan the same table are recorded together, wherever the number of
             // tables divides that of clients: tables may differ in size, and of a client only sums
             // are known.
-            let spec = LaneSpec::new(1 + connection % clients, Pace::Closed, self.limit(connection));
+            let spec = TaskSpec::new(1 + connection % clients, Pace::Closed, self.limit(connection));
             let (setup, script) = (Arc::clone(&self.setup), script.clone());
-            planned(spec, move || AnyLane::Test(TestLane::new(&setup, script, connection, first_new_id)))
+            planned(spec, move || AnyTask::Test(TestTask::new(&setup, script, connection, first_new_id)))
         };
-        (0..connections).map(lane).collect()
+        (0..connections).map(task).collect()
     }
 
     pub(crate) fn spec(&self) -> StepSpec {
-        let (step, connections) = (&self.rung.step, self.rung.connections);
+        let (step, connections) = (&self.level.step, self.level.connections);
         let (kind, class, label) = step.test.labels();
         let clients = crate::specs::clients(connections, None);
         let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
@@ -121,15 +121,15 @@ impl<'a> Step<'a> {
             ..oltp::steps::test_kind((kind, class), &self.places(), self.is_prepared(), &self.setup)
         };
         let is_timed = self.options.length(step).is_some();
-        let spec = step_spec((&self.rung.name, clients), (unit, label), is_timed, kind, self.options_map());
+        let spec = step_spec((&self.level.name, clients), (unit, label), is_timed, kind, self.options_map());
         StepSpec { groups: groups::of_step(step), is_warm_up: step.moment.is_warm_up(), ..spec }
     }
 
     fn options_map(&self) -> Map<String, Value> {
-        let (step, options) = (&self.rung.step, self.options);
+        let (step, options) = (&self.level.step, self.options);
         let mut map = Map::from_iter([
             ("published_name".to_owned(), json!(step.published_name())),
-            ("connections".to_owned(), json!(self.rung.connections)),
+            ("connections".to_owned(), json!(self.level.connections)),
             ("tables".to_owned(), json!(options.tables)),
             ("table_size".to_owned(), json!(options.table_size)),
             ("seed".to_owned(), json!(self.setup.context.draws)),
@@ -154,8 +154,8 @@ impl<'a> Step<'a> {
         if self.options.data.puts_back_each_step() {
             return "loaded";
         }
-        let earlier = self.options.rungs();
-        let mut earlier = earlier.iter().take_while(|rung| rung.name != self.rung.name);
-        if earlier.any(|rung| rung.step.test.writes()) { "written" } else { "loaded" }
+        let earlier = self.options.levels();
+        let mut earlier = earlier.iter().take_while(|level| level.name != self.level.name);
+        if earlier.any(|level| level.step.test.writes()) { "written" } else { "loaded" }
     }
 }

@@ -4,11 +4,11 @@
 use crate::digits::eight_digits;
 use crate::{Philox, draw_below_u64};
 
-/// All draws of operation `number` of `lane`; what comes out depends on these alone.
+/// All draws of operation `number` of `task`; what comes out depends on these alone.
 #[derive(Debug)]
 pub(crate) struct Draws {
     stream: Philox,
-    lane: u32,
+    task: u32,
     number: u64,
     /// Index of the next block.
     next: u32,
@@ -18,14 +18,14 @@ pub(crate) struct Draws {
 }
 
 impl Draws {
-    pub(crate) fn new(stream: &Philox, lane: u32, number: u64) -> Self {
-        Self { stream: *stream, lane, number, next: 0, block: [0; 4], used: 4 }
+    pub(crate) fn new(stream: &Philox, task: u32, number: u64) -> Self {
+        Self { stream: *stream, task, number, next: 0, block: [0; 4], used: 4 }
     }
 
     /// 32 random bits.
     pub(crate) fn word(&mut self) -> u32 {
         if self.used == self.block.len() {
-            self.block = self.stream.at(self.lane, self.number, self.next);
+            self.block = self.stream.at(self.task, self.number, self.next);
             self.next += 1;
             self.used = 0;
         }

@@ -65,7 +65,7 @@ impl StepOptions for Oltp {
             let index = index.and("oltp row indexed", rows, connections.min(self.tables));
             steps.push(Step { kind: StepKind::Index, outline: StepOutline::new(index) });
         }
-        let (what, levels) = (self.length_in_words(), self.rungs());
+        let (what, levels) = (self.length_in_words(), self.levels());
         let step = |test: OltpTest, (connections, rate): (u32, Option<u32>)| {
             let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
             let detail = format!("{what} on {}{at}", numbered(connections, "connection"));

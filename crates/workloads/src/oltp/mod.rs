@@ -9,7 +9,7 @@ pub(crate) mod deviations;
 pub(crate) mod distribution;
 pub(crate) mod draws;
 pub(crate) mod explained;
-pub(crate) mod lanes;
+pub(crate) mod tasks;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod mix;
@@ -36,12 +36,12 @@ use dbdyno_plan::{Table, TableValue};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::oltp::lanes::AnyLane;
+use crate::oltp::tasks::AnyTask;
 use crate::oltp::list::{OltpStep, StepKind};
 use crate::oltp::mix::places;
 use crate::oltp::verify::Contents;
 use crate::step::{Cell, StepOptions};
-use crate::{Cards, Context, Error, Explained, Lanes, Original, Result, Steps, Work, Workload, cards};
+use crate::{WorkloadSummary, Context, Error, Explained, Tasks, Original, Result, Steps, Work, Workload, summaries};
 
 pub struct Oltp {
     pub(crate) shared: Arc<Setup>,
@@ -51,7 +51,7 @@ pub struct Oltp {
     first_new_id: i64,
 }
 
-/// What all lanes of a cell must know; the same for every step.
+/// What all tasks of a cell must know; the same for every step.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) options: Options,
@@ -107,7 +107,7 @@ impl Steps for Oltp {
         self.contents.to_json()
     }
 
-    fn recall(&mut self, knowledge: &Value) -> Result<()> {
+    fn restore_state(&mut self, knowledge: &Value) -> Result<()> {
         self.contents =
             Contents::from_json(knowledge).ok_or_else(|| Error::Knowledge(knowledge.to_string()))?;
         self.first_new_id = 0;
@@ -118,11 +118,11 @@ impl Steps for Oltp {
         steps::spec(&self.steps[index], &self.shared)
     }
 
-    fn lanes_state(&self, index: usize) -> Option<Value> {
+    fn tasks_state(&self, index: usize) -> Option<Value> {
         matches!(self.steps[index].kind, StepKind::Test { .. }).then(|| json!(self.first_new_id))
     }
 
-    fn take_lanes_state(&mut self, state: &Value) {
+    fn take_tasks_state(&mut self, state: &Value) {
         self.first_new_id = state.as_i64().unwrap_or_default();
     }
 
@@ -152,7 +152,7 @@ impl Workload for Oltp {
     };
 
     type Options = Options;
-    type Lane = AnyLane;
+    type ConnectionTask = AnyTask;
 
     /// The defaults of a profile, where the table says nothing else.
     fn lay_under(table: &mut Table<'_>) {
@@ -164,9 +164,9 @@ impl Workload for Oltp {
         }
     }
 
-    fn cards() -> Vec<Cards> {
+    fn summaries() -> Vec<WorkloadSummary> {
         let options = Options { tests: Test::ALL.to_vec(), ..Options::default() };
-        cards::of::<Self>(&options)
+        summaries::of::<Self>(&options)
     }
 
     fn follows(options: &Options) -> &'static str {
@@ -207,8 +207,8 @@ impl Workload for Oltp {
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
-        lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
+    fn tasks(&self, index: usize) -> Tasks<AnyTask> {
+        tasks::of_step(&self.shared, &self.steps[index], self.first_new_id)
     }
 
     async fn check(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {

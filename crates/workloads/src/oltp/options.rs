@@ -185,14 +185,14 @@ impl Oltp {
         if self.events.is_some() { Duration::ZERO } else { self.warmup.0 }
     }
 
-    /// Connections and rate of all connections together, rung by rung.
-    pub(crate) fn rungs(&self) -> Vec<(u32, Option<u32>)> {
+    /// Connections and rate of all connections together, level by level.
+    pub(crate) fn levels(&self) -> Vec<(u32, Option<u32>)> {
         let rates: Vec<Option<u32>> = match self.pace {
             OltpPace::Closed => vec![None],
             OltpPace::Constant | OltpPace::Poisson => self.rates.iter().copied().map(Some).collect(),
         };
-        let rungs = self.connections.iter().flat_map(|&count| rates.iter().map(move |&rate| (count, rate)));
-        rungs.collect()
+        let levels = self.connections.iter().flat_map(|&count| rates.iter().map(move |&rate| (count, rate)));
+        levels.collect()
     }
 
     /// Whether the statements of `test` are prepared; the original sends inserts as text.

@@ -53,10 +53,10 @@ impl Contents {
     /// After a test. Rows of an operation that failed or had to be repeated are rolled back: none
     /// of it is there.
     pub(crate) fn after(mut self, test: Test, setup: &Setup, end: &StepEnd) -> Self {
-        let changed: i128 = end.lanes.iter().map(|lane| i128::from(lane.rows)).sum();
+        let changed: i128 = end.tasks.iter().map(|task| i128::from(task.rows)).sum();
         // Without a transaction a failure leaves what its operation had done before it.
-        let torn = end.lanes.iter().any(|lane| lane.retries > 0 || !lane.failed_numbers.is_empty());
-        if end.lanes.iter().any(|lane| !lane.unknown_numbers.is_empty()) {
+        let torn = end.tasks.iter().any(|task| task.retries > 0 || !task.failed_numbers.is_empty());
+        if end.tasks.iter().any(|task| !task.unknown_numbers.is_empty()) {
             // A connection was lost with an operation on its way: its outcome is unknown.
             return Self::default();
         }
@@ -198,7 +198,7 @@ fn wanted(source: &RowSource, table: u32, row: u64) -> [String; 4] {
 mod tests {
     use crate::oltp::options::Oltp as Options;
     use dbdyno_db::{Endpoint, Target, null};
-    use dbdyno_loadgen::LaneEnd;
+    use dbdyno_loadgen::TaskEnd;
     use dbdyno_record::Outcome;
 
     use super::*;
@@ -212,7 +212,7 @@ mod tests {
 
     /// Two connections that changed `rows` each.
     fn end(rows: u64, retries: u64) -> StepEnd {
-        let lane = |retries| LaneEnd {
+        let task = |retries| TaskEnd {
             client: 1,
             kind: 0,
             started: rows,
@@ -225,7 +225,7 @@ mod tests {
             complete: true,
             unanswered: false,
         };
-        StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane(retries), lane(0)] }
+        StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, tasks: vec![task(retries), task(0)] }
     }
 
     const BEFORE: Contents = Contents { rows: Some(100), k: Some(5000), whole: true };
@@ -250,7 +250,7 @@ mod tests {
         let doubled = Options { secondary: true, ..default() };
         assert_eq!(after(Test::WriteOnly, doubled, 0), (None, None));
         let mut lost = end(10, 0);
-        lost.lanes[1].unknown_numbers = vec![7];
+        lost.tasks[1].unknown_numbers = vec![7];
         assert_eq!(BEFORE.after(Test::Insert, &setup(default()), &lost), Contents::default());
         let same_k = Options { skip_trx: true, delete_inserts: 0, index_updates: 0, ..default() };
         assert_eq!(after(Test::WriteOnly, same_k, 0), (Some(100), Some(5000)));

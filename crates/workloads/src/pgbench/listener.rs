@@ -84,7 +84,7 @@ pub struct Skipped {
 
 /// What a connection knows of its transactions, for the listener.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct TransactionState {
     pub(crate) script: usize,
     pub(crate) command: usize,
     /// Transactions that have ended.
@@ -94,7 +94,7 @@ pub(crate) struct Course {
     pub(crate) ending: Option<(Ending, u32)>,
 }
 
-impl Course {
+impl TransactionState {
     /// Tells of the transaction that was tried last, if it has ended.
     pub(crate) fn tell(&mut self, listener: &dyn Listener, client: u32, times: OperationTimes) {
         let Some((ending, retries)) = self.ending.take() else { return };

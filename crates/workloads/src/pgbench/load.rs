@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use dbdyno_db::{Capabilities, RowStream};
-use dbdyno_loadgen::{Done, Failure, Lane, Notes};
+use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes};
 
 use super::Setup;
 use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
@@ -173,14 +173,14 @@ fn small_tables(scale: u64) -> Vec<String> {
     branches.into_iter().chain(tellers).collect()
 }
 
-pub struct LoadLane {
+pub struct LoadTask {
     connection: Connection,
     operations: Vec<LoadOperation>,
     stream: bool,
     text: String,
 }
 
-impl LoadLane {
+impl LoadTask {
     pub(crate) fn new(setup: &Arc<Setup>) -> Self {
         let endpoint = &setup.context.endpoint;
         Self {
@@ -192,7 +192,7 @@ impl LoadLane {
     }
 }
 
-impl Lane for LoadLane {
+impl ConnectionTask for LoadTask {
     async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await
     }
@@ -252,12 +252,12 @@ mod tests {
     use dbdyno_db::postgres;
 
     use super::*;
-    use crate::cards;
+    use crate::summaries;
 
     #[test]
     fn a_scale_with_more_accounts_than_32_bits_can_number_is_loaded_to_its_end() {
         const SCALE: u32 = 25_000;
-        let mut context = cards::context();
+        let mut context = summaries::context();
         context.endpoint.capabilities = postgres::capabilities();
         let options = Pgbench { scale: SCALE, init_steps: "tg".to_owned(), ..Pgbench::default() };
         let operations = load_operations(&Setup::new(&options, context, None));

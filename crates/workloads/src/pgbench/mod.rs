@@ -5,7 +5,7 @@
 
 mod builtin;
 mod expression;
-mod lane;
+mod task;
 mod listener;
 mod load;
 pub mod options;
@@ -23,15 +23,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{AnySession, KeySource, Session, first_i64, tables};
-use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone, StepEnd};
+use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes, StatementDone, StepEnd};
 use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value as Json, json};
 
 pub use self::builtin::{BUILTINS, Builtin, builtin};
-use self::lane::ScriptLane;
+use self::task::ScriptTask;
 pub use self::listener::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
-use self::load::LoadLane;
+use self::load::LoadTask;
 use self::options::{PartitionMethod, Pgbench as Options, Vacuum};
 use self::script::Action;
 use self::sources::{CLIENT, SCALE, SEEDS, Scripts};
@@ -39,14 +39,14 @@ use self::steps::ScriptStep;
 use self::value::Value;
 use self::variables::Variables;
 use self::verify::Balances;
-use crate::any_lane::any_lane;
+use crate::any_task::any_task;
 use crate::deviations::of_rows;
 use crate::step::{Cell, StepOptions};
-use crate::{Context, Error, Lanes, Original, Philox, Result, Steps, Work, Workload, sql_checks};
+use crate::{Context, Error, Tasks, Original, Philox, Result, Steps, Work, Workload, sql_checks};
 
-any_lane! {
-    Load(Box<LoadLane>),
-    Run(Box<ScriptLane>),
+any_task! {
+    Load(Box<LoadTask>),
+    Run(Box<ScriptTask>),
 }
 
 /// What all connections of a cell must know.
@@ -268,7 +268,7 @@ impl Workload for Pgbench {
     };
 
     type Options = Options;
-    type Lane = AnyLane;
+    type ConnectionTask = AnyTask;
 
     fn follows(_: &Options) -> &'static str {
         "pgbench of PostgreSQL 15"
@@ -314,8 +314,8 @@ impl Workload for Pgbench {
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Lanes<AnyLane> {
-        self.steps[index].lanes(&self.setup)
+    fn tasks(&self, index: usize) -> Tasks<AnyTask> {
+        self.steps[index].tasks(&self.setup)
     }
 
     async fn check(&mut self, index: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {

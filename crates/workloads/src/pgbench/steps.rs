@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{LaneSpec, Limit, Pace};
+use dbdyno_loadgen::{TaskSpec, Limit, Pace};
 use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::lane::{ScriptLane, StepDraws};
-use super::load::{LoadLane, load_operations};
+use super::task::{ScriptTask, StepDraws};
+use super::load::{LoadTask, load_operations};
 use super::options::Pgbench;
 use super::script::Action;
 use super::sources::names_of;
-use super::{AnyLane, Setup};
+use super::{AnyTask, Setup};
 use crate::oltp::steps::schedule;
 use crate::settle::Settle;
 use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
-use crate::{Lanes, planned};
+use crate::{Tasks, planned};
 
 /// Bytes of an account with its key.
 pub(crate) const ACCOUNT_BYTES: u64 = 150;
@@ -38,7 +38,7 @@ impl StepOptions for Pgbench {
             Step { kind: None, outline: StepOutline::new(load) }
         });
         let (shared, stem) = (self.shared(), names_of(&self.files).join("+"));
-        let runs = shared.rungs().into_iter().map(|run| {
+        let runs = shared.levels().into_iter().map(|run| {
             let detail = format!("{} of {}", numbered(run.0, "connection"), self.files.join(", "));
             // Each connection has so many.
             let transactions = self.transactions.map(|each| each.saturating_mul(run.0.into()));
@@ -58,11 +58,11 @@ impl StepOptions for Pgbench {
 }
 
 impl ScriptStep {
-    pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<AnyLane> {
+    pub(crate) fn tasks(&self, setup: &Arc<Setup>) -> Tasks<AnyTask> {
         let Some((connections, rate)) = self.kind else {
-            let spec = LaneSpec::in_turn(1, load_operations(setup).len() as u64);
+            let spec = TaskSpec::in_turn(1, load_operations(setup).len() as u64);
             let own = Arc::clone(setup);
-            return vec![planned(spec, move || AnyLane::Load(Box::new(LoadLane::new(&own))))];
+            return vec![planned(spec, move || AnyTask::Load(Box::new(LoadTask::new(&own))))];
         };
         let step_draws =
             StepDraws { stream: stream(&self.name, setup.context.draws), is_shared: rate.is_some() };
@@ -73,12 +73,12 @@ impl ScriptStep {
             (None, each, Some(_)) => Limit::Operations(each.unwrap_or(1) * u64::from(connections)),
             (None, each, None) => Limit::Operations(each.unwrap_or(1)),
         };
-        let lane = |client: u32| {
+        let task = |client: u32| {
             let own = Arc::clone(setup);
-            let spec = LaneSpec::new(1 + client / per_client, pace.clone(), limit);
-            planned(spec, move || AnyLane::Run(Box::new(ScriptLane::new(own, step_draws, client))))
+            let spec = TaskSpec::new(1 + client / per_client, pace.clone(), limit);
+            planned(spec, move || AnyTask::Run(Box::new(ScriptTask::new(own, step_draws, client))))
         };
-        (0..connections).map(lane).collect()
+        (0..connections).map(task).collect()
     }
 
     fn pace(&self, setup: &Setup) -> Pace {

@@ -54,8 +54,8 @@ impl Balances {
             parts.push(part("sum of branches", paid, after.branches - self.branches));
         }
         // An operation whose connection was lost may have been committed or not.
-        let done: u64 = end.lanes.iter().map(|lane| lane.done).sum();
-        let is_known = end.lanes.iter().all(|lane| lane.unknown_numbers.is_empty());
+        let done: u64 = end.tasks.iter().map(|task| task.done).sum();
+        let is_known = end.tasks.iter().all(|task| task.unknown_numbers.is_empty());
         if is_known && builtins.clone().all(|own| own.writes) {
             parts.push(part("rows of history", done.into(), after.history_rows - self.history_rows));
         } else if builtins.all(|own| !own.writes) {

@@ -25,9 +25,9 @@ impl Draw {
         Self { draws: Draws::new(&stream, 0, u64::MAX), stream, options, made: Vec::new() }
     }
 
-    /// Begins the draws of event `number` of `lane`.
-    pub(crate) fn begin(&mut self, lane: u32, number: u64) {
-        self.draws = Draws::new(&self.stream, lane, number);
+    /// Begins the draws of event `number` of `task`.
+    pub(crate) fn begin(&mut self, task: u32, number: u64) {
+        self.draws = Draws::new(&self.stream, task, number);
     }
 
     pub(crate) fn default(&mut self, low: i64, high: i64) -> i64 {

@@ -9,7 +9,7 @@ mod alone;
 mod draws;
 mod files;
 mod host;
-mod lane;
+mod task;
 mod machine;
 mod offers;
 pub mod options;
@@ -30,7 +30,7 @@ use serde_json::json;
 
 pub use self::alone::Stat;
 use self::files::Script;
-use self::lane::ScriptLane;
+use self::task::ScriptTask;
 use self::machine::{EventOutcome, Machine, StateIdentity};
 use self::offers::Offers;
 pub use self::offers::OwnOption;
@@ -40,7 +40,7 @@ use self::steps::{Act, ScriptStep};
 use crate::deviations::of_rows;
 use crate::sources::{self, sha256};
 use crate::step::{Cell, StepOptions};
-use crate::{Context, Error, Lanes, Original, Result, Steps, Work, Workload, cards, sql_checks};
+use crate::{Context, Error, Tasks, Original, Result, Steps, Work, Workload, summaries, sql_checks};
 
 /// More than a script prints of a step, unless it prints in each event.
 const MOST_PRINTED: usize = 1 << 20;
@@ -91,7 +91,7 @@ impl Setup {
 
     /// For a script that is only looked at.
     pub(crate) fn without_database(options: &Options) -> Arc<Self> {
-        Self::new(options, cards::context())
+        Self::new(options, summaries::context())
     }
 
     pub(crate) fn next_unique(&self) -> u32 {
@@ -190,7 +190,7 @@ impl Workload for Sysbench {
     const ORIGINAL: Original = crate::oltp::Oltp::ORIGINAL;
 
     type Options = Options;
-    type Lane = ScriptLane;
+    type ConnectionTask = ScriptTask;
 
     fn follows(_: &Options) -> &'static str {
         "sysbench 1.0.20 and 1.1, the Lua API"
@@ -230,8 +230,8 @@ impl Workload for Sysbench {
         Ok(works)
     }
 
-    fn lanes(&self, index: usize) -> Lanes<ScriptLane> {
-        self.steps[index].lanes(&self.setup)
+    fn tasks(&self, index: usize) -> Tasks<ScriptTask> {
+        self.steps[index].tasks(&self.setup)
     }
 
     async fn check(&mut self, _: usize, end: &StepEnd, session: &mut AnySession) -> Result<Vec<Check>> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dbdyno_loadgen::{LaneSpec, Limit, Pace};
+use dbdyno_loadgen::{TaskSpec, Limit, Pace};
 use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::lane::{ScriptLane, StepScript};
+use super::task::{ScriptTask, StepScript};
 use super::options::{PsMode, Sysbench};
 use super::{Setup, files};
 use crate::oltp::list::{ROW_BYTES, ROW_LOADED};
@@ -16,7 +16,7 @@ use crate::oltp::steps::{limit, paces};
 use crate::settle::Settle;
 use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
-use crate::{Lanes, planned};
+use crate::{Tasks, planned};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
@@ -63,7 +63,7 @@ impl Sysbench {
             let outline = shared.run_length(self.events).outline(&stem, (connections, rate), &detail);
             Step { kind: Act::Run { connections, rate }, outline }
         };
-        shared.rungs().into_iter().map(run).collect()
+        shared.levels().into_iter().map(run).collect()
     }
 
     /// Rows that its own scripts and others like them make, which say so by these options.
@@ -96,7 +96,7 @@ impl ScriptStep {
         }
     }
 
-    pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Lanes<ScriptLane> {
+    pub(crate) fn tasks(&self, setup: &Arc<Setup>) -> Tasks<ScriptTask> {
         let Some(script) = setup.script() else { return Vec::new() };
         let connections = self.connections(setup);
         let shared = setup.options.shared();
@@ -116,7 +116,7 @@ impl ScriptStep {
             stream: stream(&self.name, setup.context.draws),
             is_shared,
         };
-        let lane = |(tid, pace)| {
+        let task = |(tid, pace)| {
             let limit = match limit(&shared, tid, connections) {
                 _ if !is_run => Limit::Operations(1),
                 Limit::Operations(events) if setup.options.time_ends_too => {
@@ -124,11 +124,11 @@ impl ScriptStep {
                 }
                 limit => limit,
             };
-            let spec = LaneSpec::new(1 + tid / per_client, pace, limit);
+            let spec = TaskSpec::new(1 + tid / per_client, pace, limit);
             let (setup, step) = (Arc::clone(setup), step.clone());
-            planned(spec, move || ScriptLane::new(setup, step, tid))
+            planned(spec, move || ScriptTask::new(setup, step, tid))
         };
-        (0..connections).zip(paces).map(lane).collect()
+        (0..connections).zip(paces).map(task).collect()
     }
 
     pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {

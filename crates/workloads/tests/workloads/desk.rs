@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dbdyno_db::null::{self, Journal, Request};
 use dbdyno_db::{Capabilities, Endpoint, Param, Target};
-use dbdyno_loadgen::{Connections, Lane, Notes, Observer, Step, StepEnd, Threads};
+use dbdyno_loadgen::{Connections, ConnectionTask, Notes, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::oltp::options::Oltp as Options;
@@ -68,19 +68,19 @@ impl<W: Workload> Desk<W> {
     /// operation's statement.
     pub(crate) fn operations(&mut self, step: &str, connection: usize, count: u64) -> Vec<Vec<String>> {
         let index = self.index(step);
-        let (_, factory) = self.workload.lanes(index).into_iter().nth(connection).unwrap();
+        let (_, factory) = self.workload.tasks(index).into_iter().nth(connection).unwrap();
         let journal = self.journal.clone();
         self.runtime.block_on(async {
-            let mut lane = factory();
-            lane.open().await.unwrap();
+            let mut task = factory();
+            task.open().await.unwrap();
             journal.take();
             let mut operations = Vec::new();
             for number in 0..count {
-                lane.prepare(number, &mut Notes::default()).await.unwrap();
-                lane.perform(number).await.unwrap();
+                task.prepare(number, &mut Notes::default()).await.unwrap();
+                task.perform(number).await.unwrap();
                 operations.push(journal.take().iter().map(text).collect());
             }
-            lane.close().await;
+            task.close().await;
             operations
         })
     }
@@ -148,7 +148,7 @@ impl<W: Workload> Desk<W> {
             time_cap: Some(Duration::from_secs(60)),
             cancel: &cancel,
         };
-        let end = dbdyno_loadgen::run(step, self.workload.lanes(index), &mut writer, &mut Quiet).unwrap();
+        let end = dbdyno_loadgen::run(step, self.workload.tasks(index), &mut writer, &mut Quiet).unwrap();
         assert_eq!(end.outcome, Outcome::Completed, "{}: {:?}", spec.name, end.message);
         let outcome = end.outcome;
         writer.event(&StepEvent::Ended { at: at(), at_us: end.at_us, outcome, message: None }).unwrap();

@@ -6,7 +6,7 @@ use dbdyno_record::{Manifest, Run};
 use tokio::runtime::Runtime;
 
 use super::resume::{other_program, other_variant, own_option_files};
-use super::{Name, Ready, conduct, create, leftovers};
+use super::{Name, Ready, conduct, create, stale_files};
 use crate::args::TaskArgs;
 use crate::conductor::{Holds, partial};
 use crate::cores::give_cpus;
@@ -20,7 +20,7 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
     // As in `run`: servers are started from this thread.
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
-    leftovers::remove();
+    stale_files::remove();
     let templates = host::kept_templates(args.templates.as_deref())?;
     signals::idle(true);
     let ready = begin(args, &runtime);

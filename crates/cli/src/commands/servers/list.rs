@@ -1,7 +1,7 @@
 //! `dbdyno servers list`: the catalogue, what is here, and what each of those can do.
 
 use dbdyno_db::server::servers_dir;
-use dbdyno_fetch::{Catalogue, ListedServer, catalogue, survey};
+use dbdyno_fetch::{Catalogue, ListedServer, catalogue, inventory};
 use dbdyno_report::document::Block;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub(crate) fn here() -> Vec<Block> {
 }
 
 fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<ListedServer> {
-    let mut all = survey(&servers_dir(), catalogue);
+    let mut all = inventory(&servers_dir(), catalogue);
     all.retain(|server| !only_here || server.here.is_some());
     all
 }

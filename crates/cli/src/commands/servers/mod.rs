@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use dbdyno_db::server::{Error as ServerError, list as names_in, servers_dir};
-use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
+use dbdyno_fetch::{self as servers, ServerEntry, Catalogue, Entry, Error, Origin, missing_tools};
 use dbdyno_plan::Plan;
 use dbdyno_products::VariantKind;
 use dbdyno_report::document::Block;
@@ -55,7 +55,7 @@ fn get(
     for entry in entries {
         let begun = Instant::now();
         match servers::get(entry, &servers_dir(), &cancel, &mut |line| terminal::note(line)) {
-            Ok(card) => say(&described(&entry.name, &card, begun))?,
+            Ok(server_entry) => say(&described(&entry.name, &server_entry, begun))?,
             Err(error @ Error::Cancelled { .. }) => return Err(ended(error)),
             Err(error) => {
                 let failure = ended(error);
@@ -126,23 +126,23 @@ fn check_tools(entries: &[&Entry]) -> Result<(), ExitError> {
 fn add(name: &str, base_dir: &Path) -> Result<(), ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let begun = Instant::now();
-    let card = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
+    let server_entry = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
         .map_err(ended)?;
-    result(&described(name, &card, begun))
+    result(&described(name, &server_entry, begun))
 }
 
 fn remove(name: &str) -> Result<(), ExitError> {
-    let card = servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
-    result(&match card.origin {
-        Origin::Added => format!("{name}: forgotten; {} stays as it is", card.source),
+    let server_entry = servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
+    result(&match server_entry.origin {
+        Origin::Added => format!("{name}: forgotten; {} stays as it is", server_entry.source),
         Origin::Got | Origin::Found => format!("{name}: removed from {}", servers_dir().display()),
     })
 }
 
 /// One line on a server that is here and answers.
-fn described(name: &str, card: &Card, begun: Instant) -> String {
+fn described(name: &str, server_entry: &ServerEntry, begun: Instant) -> String {
     let place = servers_dir().join(name);
-    let title = card.answer.as_ref().map_or(String::new(), |answer| {
+    let title = server_entry.answer.as_ref().map_or(String::new(), |answer| {
         format!("{} {} ({})", answer.product, answer.version, table::summary(&answer.abilities))
     });
     format!("{name}: {title} in {}, {:.1} s", place.display(), begun.elapsed().as_secs_f64())

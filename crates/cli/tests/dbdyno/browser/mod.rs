@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::Desk;
 
-/// Two factors, so four variants; two rungs of one test, so a sweep; two blocks, so intervals.
+/// Two factors, so four variants; two levels of one test, so a sweep; two blocks, so intervals.
 fn plan() -> String {
     let variant = |name: &str, journal: &str, sync: &str| {
         format!(

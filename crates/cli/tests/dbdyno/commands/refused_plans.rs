@@ -71,8 +71,8 @@ fn an_engine_that_the_build_does_not_seem_to_have_is_warned_of() {
     let program = std::fs::metadata(desk.path("servers/mine/bin/mysqld")).unwrap();
     use std::os::unix::fs::MetadataExt;
     let program = format!("{} bytes, changed {}.{:09}", program.len(), program.mtime(), program.mtime_nsec());
-    let card = format!("origin = \"added\"\nsource = \"x\"\n{answer}").replace("PROGRAM", &program);
-    desk.write("servers/mine.toml", &card);
+    let server_entry = format!("origin = \"added\"\nsource = \"x\"\n{answer}").replace("PROGRAM", &program);
+    desk.write("servers/mine.toml", &server_entry);
     let on_mine = |engine: &str, command: &str| {
         let variant =
             format!("[[variant]]\nname = \"a\"\nserver = \"mine\"\noptions.engine = \"{engine}\"\n");

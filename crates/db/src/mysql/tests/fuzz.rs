@@ -5,7 +5,7 @@ use super::super::login::{greeted, login};
 use super::super::packet::Form;
 use super::super::rsa::TEST_KEY;
 use super::super::testing::{eof, error, greeting, ok, ok_and_more, packet, packets, result_set};
-use super::super::{Manner, Secret};
+use super::super::{ConnectionSettings, Secret};
 use super::model_tests::{connection, preparation};
 use super::*;
 use crate::Class;
@@ -54,7 +54,7 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         0 => Options::socket("/run/db.sock", "bench"),
         1 => Options::tcp("db.example", 3306, "bench"),
         _ => Options::tcp("db.example", 3306, "bench")
-            .with_manner(Manner { server_key: ServerKey::Retrieved, ..Manner::default() }),
+            .with_connection_settings(ConnectionSettings { server_key: ServerKey::Retrieved, ..ConnectionSettings::default() }),
     };
     let options = options.with_password(password).with_database("ib");
     let attempt = |pieces: &[usize]| {

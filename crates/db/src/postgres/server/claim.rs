@@ -38,7 +38,7 @@ pub(in crate::postgres) async fn claim(options: &Options, database: &str) -> Res
         }
         Err(error) if error.class == Class::Fatal && error.code == NO_DATABASE => {
             let outside = options.clone().with_database(MAINTENANCE);
-            run(&outside, &[create_sql(database)], database).await.map_err(with_way_on)?;
+            run(&outside, &[create_sql(database)], database).await.map_err(with_hint)?;
             run(&inside, &[mark_sql(), note_sql()], database).await?;
             Ok(Claim::Created)
         }
@@ -91,7 +91,7 @@ fn handed_over() -> String {
 }
 
 /// A server may have no such statement, or not give the right.
-fn with_way_on(error: Error) -> Error {
+fn with_hint(error: Error) -> Error {
     match error {
         Error::Database { what, source } => {
             Error::CannotMakeDatabase { what, source, statement: handed_over() }

@@ -235,7 +235,7 @@ impl Rendered {
     }
 
     /// The intents whose options `log` names: what to look at when a server did not start.
-    pub fn blamed(&self, log: &str) -> Vec<String> {
+    pub fn causes(&self, log: &str) -> Vec<String> {
         // On a command line two dashes come before a name, in it they are underscores.
         let log = log.replace("--", "  ").replace('-', "_");
         let named = self.settings.iter().chain(&self.initdb);
@@ -396,6 +396,6 @@ mod tests {
     #[test]
     fn a_servers_complaint_leads_to_the_intent() {
         let log = "mysqld --sync-binlog=0\n[ERROR] log_bin_index";
-        assert_eq!(rendered().blamed(log), ["sync_binlog comes from the intent sync_binlog = 0"]);
+        assert_eq!(rendered().causes(log), ["sync_binlog comes from the intent sync_binlog = 0"]);
     }
 }

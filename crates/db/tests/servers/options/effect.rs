@@ -127,7 +127,7 @@ pub(crate) fn check(name: &str, base: &Base) {
         let intents = Intents::from_table(&text.parse().unwrap()).unwrap();
         let rendered = render(&server, &intents).unwrap_or_else(|error| panic!("{name}: {error}"));
         let running = facts::running(base, Some(&rendered)).unwrap_or_else(|error| {
-            panic!("{name}: {error}\n{}\nwith\n{}", rendered.blamed(&error).join("\n"), rendered.text())
+            panic!("{name}: {error}\n{}\nwith\n{}", rendered.causes(&error).join("\n"), rendered.text())
         });
         let wrong: Vec<String> = rendered
             .settings

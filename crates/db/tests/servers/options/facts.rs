@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{Base, Server};
-use dbdyno_db::{Cells, Manner, Session};
+use dbdyno_db::{Cells, ConnectionSettings, Session};
 
 use crate::support::{block_on, new_folder, spec};
 
@@ -88,7 +88,7 @@ pub(crate) fn running(base: &Base, config: Option<&Rendered>) -> Result<Values, 
     let server = Server::start(&spec).map_err(|error| error.to_string())?;
     let sql = if base.family.name() == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
     let values = block_on(async {
-        let endpoint = server.target(None, &Manner::default()).endpoint("innodb", true);
+        let endpoint = server.target(None, &ConnectionSettings::default()).endpoint("innodb", true);
         endpoint.connect().await.unwrap().rows(sql).await.unwrap()
     });
     server.stop().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_db::mysql::{Manner, MysqlSession, Options, Secret, ServerKey};
+use dbdyno_db::mysql::{ConnectionSettings, MysqlSession, Options, Secret, ServerKey};
 use dbdyno_db::{Class, DbError, Session, TimeLimits, Tls};
 use dbdyno_model::{TlsMode, TlsSettings};
 
@@ -61,7 +61,7 @@ fn end(number: u8) -> Vec<u8> {
 fn options(server: &Hostile, server_key: ServerKey) -> Options {
     let options = Options::tcp("127.0.0.1", server.port, "bench")
         .with_password(Secret::new(PASSWORD))
-        .with_manner(Manner { server_key, ..Manner::default() });
+        .with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() });
     options.with_limits(TimeLimits { login: Duration::from_secs(20), ..TimeLimits::default() })
 }
 

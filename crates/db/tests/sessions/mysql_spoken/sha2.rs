@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_db::mysql::{Manner, MysqlSession, Options, Secret, ServerKey};
+use dbdyno_db::mysql::{ConnectionSettings, MysqlSession, Options, Secret, ServerKey};
 use dbdyno_db::{Class, Session};
 
 use super::{connected, number, run};
@@ -25,7 +25,7 @@ pub(crate) async fn check_logins(server: &Server, root: &mut MysqlSession) {
         let socket =
             Options::socket(&server.socket, user).with_password(Secret::new("pässword of localhost"));
         let tcp = server.tcp(user).with_password(Secret::new("pässword of 127.0.0.1"));
-        let with_key = |server_key| tcp.clone().with_manner(Manner { server_key, ..Manner::default() });
+        let with_key = |server_key| tcp.clone().with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() });
         let data = root.rows("SELECT @@datadir").await.expect("a folder")[0][0].clone().expect("a folder");
         let known = ServerKey::load(&Path::new(&data).join("public_key.pem")).expect("the server's key");
         for options in [&socket, &with_key(ServerKey::Retrieved), &with_key(known)] {
@@ -50,8 +50,8 @@ pub(crate) async fn check_logins(server: &Server, root: &mut MysqlSession) {
 
 /// A password goes over TCP only with a key, unless the server's cache knows it.
 async fn check_no_key(root: &mut MysqlSession, tcp: &Options, plugin: &str) {
-    let trusting = Manner { server_key: ServerKey::Retrieved, ..Manner::default() };
-    connected(&tcp.clone().with_manner(trusting)).await.close().await;
+    let trusting = ConnectionSettings { server_key: ServerKey::Retrieved, ..ConnectionSettings::default() };
+    connected(&tcp.clone().with_connection_settings(trusting)).await.close().await;
     if plugin == "caching_sha2_password" {
         connected(tcp).await.close().await;
     }

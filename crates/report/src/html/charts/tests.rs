@@ -53,7 +53,7 @@ fn nothing_is_drawn_where_nothing_is_compared() {
 }
 
 #[test]
-fn a_sweep_has_the_values_of_each_rung_and_a_gap_where_there_is_none() {
+fn a_sweep_has_the_values_of_each_concurrency_level_and_a_gap_where_there_is_none() {
     let findings = fixture::with_sweep();
     let found =
         charts_in(&Charts::new(&findings).of_workload(&findings.workloads[0], &findings.run.base, "w0"));

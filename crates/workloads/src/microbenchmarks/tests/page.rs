@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use crate::microbenchmarks::options::{
-    MicroConnections, MicroLength, MicroRung, MicroSequence, MicroStep, MicroTest, Microbenchmarks as Options,
+    MicroConnections, MicroLength, MicroLevel, MicroSequence, MicroStep, MicroTest, Microbenchmarks as Options,
 };
 use dbdyno_record::Deviation;
 
-use crate::cards::{StepDescription, context, shown, step_description};
+use crate::summaries::{StepDescription, context, shown, step_description};
 use crate::deviations::{Surroundings, of_surroundings};
 use crate::microbenchmarks::micro_test::Family;
 use crate::microbenchmarks::steps::Step;
@@ -51,8 +51,8 @@ fn title(family: Family) -> &'static str {
 
 /// Each statement of the test's operation once, with its number, on a database that has no special
 /// configuration.
-fn statements(options: &Options, rung: &MicroRung, context: &Context) -> String {
-    let step = Step::new(options, rung, context);
+fn statements(options: &Options, level: &MicroLevel, context: &Context) -> String {
+    let step = Step::new(options, level, context);
     let text = oltp::steps::statements(&step.places(), &step.setup);
     text.replace("sbtest?", "sbtestN")
 }
@@ -65,8 +65,8 @@ fn statement(test: MicroTest) -> String {
         .into_iter()
         .find(|step| step.test == test)
         .expect("a test of the sequences holds that it is there");
-    let rung = MicroRung { name: step.name(), step, place: 0, connections: 1 };
-    shown(&statements(&Options::default(), &rung, &context()))
+    let level = MicroLevel { name: step.name(), step, place: 0, connections: 1 };
+    shown(&statements(&Options::default(), &level, &context()))
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
@@ -133,11 +133,11 @@ fn write_test(out: &mut String, test: MicroTest, description: &StepDescription, 
     if before.parameters != description.parameters {
         let _ = writeln!(out, "\nParameters: {}.", description.parameters);
     }
-    if !description.trap.is_empty() {
+    if !description.pitfall.is_empty() {
         let _ = writeln!(
             out,
             "\nTrap: {}.",
-            if before.trap == description.trap { "as above" } else { &description.trap }
+            if before.pitfall == description.pitfall { "as above" } else { &description.pitfall }
         );
     }
 }

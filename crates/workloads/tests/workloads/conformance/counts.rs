@@ -108,9 +108,9 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
         ("qr100", &["insert", "delete", "query"]),
         ("qp500", &["insert", "delete", "query"]),
     ] {
-        let lanes = recorded.lanes(step);
+        let tasks = recorded.tasks(step);
         for client in 1..=2 {
-            let of_client: Vec<_> = lanes.specs().filter(|(spec, _)| spec.client == client).collect();
+            let of_client: Vec<_> = tasks.specs().filter(|(spec, _)| spec.client == client).collect();
             assert_eq!(of_client.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(), expected, "{step}");
             for (spec, kind) in of_client {
                 let query = kind == "query";
@@ -132,8 +132,8 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
         let recorded =
             Recorded::new(&Options { pacing, ..Options::default() }, mysql::capabilities("innodb", true));
         for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
-            let lanes = recorded.lanes(step);
-            let paces: Vec<Pace> = lanes
+            let tasks = recorded.tasks(step);
+            let paces: Vec<Pace> = tasks
                 .specs()
                 .filter(|(_, kind)| *kind != "query")
                 .map(|(spec, _)| spec.pace.clone())
@@ -167,8 +167,8 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
     let index = recorded.index_of("qr1000");
     let Recorded { workload, runtime, .. } = &mut recorded;
     let (end, _, record) = record_step(workload, index, &mut session, runtime, false, folder.path());
-    let writers = end.lanes.iter().filter(|lane| record.spec.kinds[lane.kind].kind != "query");
-    assert!(writers.clone().count() == 4 && writers.clone().all(|lane| lane.done == 20), "{:?}", end.lanes);
+    let writers = end.tasks.iter().filter(|task| record.spec.kinds[task.kind].kind != "query");
+    assert!(writers.clone().count() == 4 && writers.clone().all(|task| task.done == 20), "{:?}", end.tasks);
     for kind in ["insert", "delete"] {
         let due = |client| -> u64 {
             let of = record.intervals.iter().filter(|of| of.kind == kind && of.client == client);
@@ -181,7 +181,7 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
     let (from_us, to_us) = record.window().unwrap();
     assert!(to_us - from_us >= 999_000, "{from_us} to {to_us}");
     // All 20 in a second of the schedule, whatever was drawn: a machine that is held up ends later.
-    for (spec, kind) in recorded.lanes("qr1000").specs().filter(|(_, kind)| *kind != "query") {
+    for (spec, kind) in recorded.tasks("qr1000").specs().filter(|(_, kind)| *kind != "query") {
         let length = spec.pace.due(20).unwrap();
         assert!(length.abs_diff(Duration::from_secs(1)) < Duration::from_micros(1), "{kind} {length:?}");
     }

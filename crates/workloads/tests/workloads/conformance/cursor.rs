@@ -4,7 +4,7 @@ use dbdyno_db::mysql;
 use dbdyno_db::null::Request;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
-use super::recorded::{Lanes, Recorded, number_between};
+use super::recorded::{Tasks, Recorded, number_between};
 
 const LEAST: &str = "SELECT min(transactionid) FROM pi1";
 const GREATEST: &str = "SELECT max(transactionid) FROM pi1";
@@ -14,8 +14,8 @@ fn recorded(options: &Options) -> Recorded {
 }
 
 /// Start of delete `number`, and whether the least id was looked up before it.
-fn delete(lanes: &mut Lanes<'_>, number: u64) -> (i64, bool) {
-    let requests = lanes.send(1, "delete", number);
+fn delete(tasks: &mut Tasks<'_>, number: u64) -> (i64, bool) {
+    let requests = tasks.send(1, "delete", number);
     let Some(Request::Query(sql)) = requests.last() else { panic!("{requests:?}") };
     let looked_up = requests.len() == 2 && requests[0] == Request::Rows(LEAST.to_owned());
     assert_eq!(requests.len(), if looked_up { 2 } else { 1 }, "{requests:?}");
@@ -30,13 +30,13 @@ fn delete(lanes: &mut Lanes<'_>, number: u64) -> (i64, bool) {
 #[test]
 fn the_least_id_is_looked_up_in_round_0_and_every_1001_rounds_and_the_cursor_walks_between() {
     let recorded = recorded(&Options::default());
-    let mut lanes = recorded.lanes("l.i1");
+    let mut tasks = recorded.tasks("l.i1");
     let base = 5_000_000_000;
     for round in 0..3100 {
         // The table's least id lags a bit behind the cursor, as it does when ids have gaps.
         let since = i64::try_from(round % 1001).unwrap();
         recorded.journal.answer(LEAST, base + i64::try_from(round).unwrap() * 49);
-        let (from, looked_up) = delete(&mut lanes, round);
+        let (from, looked_up) = delete(&mut tasks, round);
         assert_eq!(looked_up, round % 1001 == 0, "round {round}");
         let of_lookup = base + (i64::try_from(round).unwrap() - since) * 49;
         assert_eq!(from, of_lookup + since * 50, "round {round}");
@@ -48,7 +48,7 @@ fn each_step_begins_with_a_look_up_of_its_own() {
     let recorded = recorded(&Options::default());
     recorded.journal.answer(LEAST, 400);
     for step in ["l.i1", "qr100", "qp1000"] {
-        assert_eq!(delete(&mut recorded.lanes(step), 0), (400, true), "{step}");
+        assert_eq!(delete(&mut recorded.tasks(step), 0), (400, true), "{step}");
     }
 }
 
@@ -56,8 +56,8 @@ fn each_step_begins_with_a_look_up_of_its_own() {
 fn an_interval_of_0_rounds_means_one_look_up() {
     let recorded = recorded(&Options { resync_rounds: 0, ..Options::default() });
     recorded.journal.answer(LEAST, 1);
-    let mut lanes = recorded.lanes("l.i1");
-    let look_ups = (0..2100).filter(|&round| delete(&mut lanes, round).1).count();
+    let mut tasks = recorded.tasks("l.i1");
+    let look_ups = (0..2100).filter(|&round| delete(&mut tasks, round).1).count();
     assert_eq!(look_ups, 1);
 }
 
@@ -71,12 +71,12 @@ fn ids(requests: &[Request]) -> Vec<i64> {
 fn the_greatest_id_is_looked_up_before_the_first_and_after_every_100th_point_query() {
     let recorded = recorded(&Options::default());
     recorded.journal.answer(LEAST, 900);
-    let mut lanes = recorded.lanes("qp500");
-    lanes.send(1, "delete", 0);
+    let mut tasks = recorded.tasks("qp500");
+    tasks.send(1, "delete", 0);
     for number in 0..350 {
         let greatest = 1000 + i64::try_from(number).unwrap();
         recorded.journal.answer(GREATEST, greatest);
-        let requests = lanes.send(1, "query", number);
+        let requests = tasks.send(1, "query", number);
         let looked_up = requests[0] == Request::Rows(GREATEST.to_owned());
         assert_eq!(looked_up, number % 100 == 0, "query {number}");
         let known = greatest - i64::try_from(number % 100).unwrap();
@@ -89,16 +89,16 @@ fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_af
     let recorded = recorded(&Options::default());
     recorded.journal.answer(LEAST, 100_000);
     recorded.journal.answer(GREATEST, 200_000);
-    let mut lanes = recorded.lanes("qp500");
-    let least = |lanes: &mut Lanes<'_>| (0..50).flat_map(|n| ids(&lanes.send(1, "query", n))).min().unwrap();
-    assert!(least(&mut lanes) < 5000);
+    let mut tasks = recorded.tasks("qp500");
+    let least = |tasks: &mut Tasks<'_>| (0..50).flat_map(|n| ids(&tasks.send(1, "query", n))).min().unwrap();
+    assert!(least(&mut tasks) < 5000);
     let mut round = 0;
     for (rounds, cursor) in [(1, 100_050), (2, 100_100), (100, 105_000)] {
         while round < rounds {
-            delete(&mut lanes, round);
+            delete(&mut tasks, round);
             round += 1;
         }
-        let least = least(&mut lanes);
+        let least = least(&mut tasks);
         assert!((cursor..cursor + 3000).contains(&least), "{least} is not just above {cursor}");
     }
 }
@@ -107,7 +107,7 @@ fn point_queries_reach_down_to_0_until_the_first_delete_and_follow_the_cursor_af
 fn without_deletes_point_queries_begin_at_0() {
     let recorded = recorded(&Options { deletes: false, ..Options::default() });
     recorded.journal.answer(GREATEST, 1000);
-    let mut lanes = recorded.lanes("qp500");
-    assert!(lanes.specs().all(|(_, kind)| kind != "delete"));
-    assert!((0..100).flat_map(|n| ids(&lanes.send(1, "query", n))).any(|id| id < 10));
+    let mut tasks = recorded.tasks("qp500");
+    assert!(tasks.specs().all(|(_, kind)| kind != "delete"));
+    assert!((0..100).flat_map(|n| ids(&tasks.send(1, "query", n))).any(|id| id < 10));
 }

@@ -58,10 +58,10 @@ fn range_parameters_are_uniform_over_their_columns_domains() {
 fn two_query_connections_of_a_client_ask_different_things() {
     let options = Options { query_connections: 2, ..Options::default() };
     let recorded = recorded(&options);
-    let mut lanes = recorded.lanes("qr100");
-    let first: Vec<String> = (0..20).map(|number| lanes.text(1, "query", number)).collect();
-    lanes.drop_first("query");
-    let second: Vec<String> = (0..20).map(|number| lanes.text(1, "query", number)).collect();
+    let mut tasks = recorded.tasks("qr100");
+    let first: Vec<String> = (0..20).map(|number| tasks.text(1, "query", number)).collect();
+    tasks.drop_first("query");
+    let second: Vec<String> = (0..20).map(|number| tasks.text(1, "query", number)).collect();
     assert_ne!(first, second);
 }
 
@@ -76,9 +76,9 @@ fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_greatest_id() {
     let base = 3_000_000_000;
     recorded.journal.answer("SELECT min(transactionid) FROM pi1", base);
     recorded.journal.answer("SELECT max(transactionid) FROM pi1", base + 1050);
-    let mut lanes = recorded.lanes("qp100");
-    lanes.send(1, "delete", 0);
-    let all: Vec<i64> = (0..2000).flat_map(|number| ids(&lanes.text(1, "query", number))).collect();
+    let mut tasks = recorded.tasks("qp100");
+    tasks.send(1, "delete", 0);
+    let all: Vec<i64> = (0..2000).flat_map(|number| ids(&tasks.text(1, "query", number))).collect();
     assert_eq!(all.len(), 20_000);
     // One delete of 50 rows was made: the cursor is 50 above the least id.
     assert_eq!(all.iter().min(), Some(&(base + 50)));
@@ -95,8 +95,8 @@ fn point_ids_are_uniform_from_the_delete_cursor_to_below_the_greatest_id() {
 fn the_ids_of_a_query_are_drawn_one_by_one() {
     let recorded = recorded(&Options::default());
     recorded.journal.answer("SELECT max(transactionid) FROM pi1", 21);
-    let mut lanes = recorded.lanes("qp100");
-    let queries: Vec<Vec<i64>> = (0..5000).map(|number| ids(&lanes.text(1, "query", number))).collect();
+    let mut tasks = recorded.tasks("qp100");
+    let queries: Vec<Vec<i64>> = (0..5000).map(|number| ids(&tasks.text(1, "query", number))).collect();
     // Ids 0 to 20: two independent draws are equal in 1/21 of all queries.
     for (a, b) in [(0, 1), (0, 2), (4, 9)] {
         let equal = queries.iter().filter(|ids| ids[a] == ids[b]).count() as f64 / 5000.0;

@@ -72,7 +72,7 @@ pub(crate) fn record_step(
         time_cap: workload.outlines()[index].time_cap,
         cancel: &cancel,
     };
-    let end = dbdyno_loadgen::run(step, workload.lanes(index), &mut writer, &mut Quiet).unwrap();
+    let end = dbdyno_loadgen::run(step, workload.tasks(index), &mut writer, &mut Quiet).unwrap();
     assert_eq!(end.outcome, Outcome::Completed, "{}: {:?}", spec.name, end.message);
     let checks = runtime.block_on(workload.verify(index, &end, session)).unwrap();
     runtime.block_on(workload.after(index, session)).unwrap();

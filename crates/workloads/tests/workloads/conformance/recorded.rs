@@ -2,14 +2,14 @@
 
 use dbdyno_db::null::{self, Journal, Request};
 use dbdyno_db::{Capabilities, Endpoint, Param, Target};
-use dbdyno_loadgen::{Lane, LaneSpec, Notes};
+use dbdyno_loadgen::{ConnectionTask, TaskSpec, Notes};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 use dbdyno_workloads::{AnyWorkload, Context, Steps, Workload};
 use tokio::runtime::{Builder, Runtime};
 
-/// Lane of the workload, whatever its kind.
-type AnyLane = <InsertBenchmark as Workload>::Lane;
+/// ConnectionTask of the workload, whatever its kind.
+type AnyTask = <InsertBenchmark as Workload>::ConnectionTask;
 
 /// A workload whose requests can be read.
 pub(crate) struct Recorded {
@@ -19,10 +19,10 @@ pub(crate) struct Recorded {
     pub(crate) runtime: Runtime,
 }
 
-/// The open lanes of one step.
-pub(crate) struct Lanes<'a> {
+/// The open tasks of one step.
+pub(crate) struct Tasks<'a> {
     of: &'a Recorded,
-    lanes: Vec<(LaneSpec, String, AnyLane)>,
+    tasks: Vec<(TaskSpec, String, AnyTask)>,
 }
 
 impl Recorded {
@@ -47,38 +47,38 @@ impl Recorded {
         steps.iter().position(|name| name == step).unwrap_or_else(|| panic!("no {step} among {steps:?}"))
     }
 
-    /// All lanes of `step`, open; what opening sent is forgotten.
-    pub(crate) fn lanes(&self, step: &str) -> Lanes<'_> {
+    /// All tasks of `step`, open; what opening sent is forgotten.
+    pub(crate) fn tasks(&self, step: &str) -> Tasks<'_> {
         let index = self.index_of(step);
         let kinds = self.workload.spec(index).kinds;
-        let open = |(spec, factory): (LaneSpec, _)| {
-            let factory: Box<dyn FnOnce() -> AnyLane + Send> = factory;
-            let mut lane = factory();
-            self.runtime.block_on(lane.open()).unwrap();
+        let open = |(spec, factory): (TaskSpec, _)| {
+            let factory: Box<dyn FnOnce() -> AnyTask + Send> = factory;
+            let mut task = factory();
+            self.runtime.block_on(task.open()).unwrap();
             let kind = kinds[spec.kind].kind.clone();
-            (spec, kind, lane)
+            (spec, kind, task)
         };
-        let lanes = self.workload.lanes(index).into_iter().map(open).collect();
+        let tasks = self.workload.tasks(index).into_iter().map(open).collect();
         self.journal.take();
-        Lanes { of: self, lanes }
+        Tasks { of: self, tasks }
     }
 
     /// What client 1 sends for operations `0..count` of `kind` in `step`, as text.
     pub(crate) fn texts(&self, step: &str, kind: &str, count: u64) -> Vec<String> {
-        let mut lanes = self.lanes(step);
-        (0..count).map(|number| lanes.text(1, kind, number)).collect()
+        let mut tasks = self.tasks(step);
+        (0..count).map(|number| tasks.text(1, kind, number)).collect()
     }
 }
 
-impl Lanes<'_> {
-    /// Prepares and sends operation `number` of the first lane of `client` and `kind`; all
+impl Tasks<'_> {
+    /// Prepares and sends operation `number` of the first task of `client` and `kind`; all
     /// that was sent.
     pub(crate) fn send(&mut self, client: u32, kind: &str, number: u64) -> Vec<Request> {
-        let lane = self.lanes.iter_mut().find(|(spec, name, _)| spec.client == client && name == kind);
-        let (_, _, lane) = lane.unwrap_or_else(|| panic!("client {client} has no {kind} lane"));
+        let task = self.tasks.iter_mut().find(|(spec, name, _)| spec.client == client && name == kind);
+        let (_, _, task) = task.unwrap_or_else(|| panic!("client {client} has no {kind} task"));
         self.of.runtime.block_on(async {
-            lane.prepare(number, &mut Notes::default()).await.unwrap();
-            lane.perform(number).await.unwrap();
+            task.prepare(number, &mut Notes::default()).await.unwrap();
+            task.perform(number).await.unwrap();
         });
         self.of.journal.take()
     }
@@ -91,15 +91,15 @@ impl Lanes<'_> {
         }
     }
 
-    /// Leaves out the first lane of `kind`, so that the next one is taken.
+    /// Leaves out the first task of `kind`, so that the next one is taken.
     pub(crate) fn drop_first(&mut self, kind: &str) {
-        let first = self.lanes.iter().position(|(_, name, _)| name == kind);
-        self.lanes.remove(first.unwrap_or_else(|| panic!("no {kind} lane")));
+        let first = self.tasks.iter().position(|(_, name, _)| name == kind);
+        self.tasks.remove(first.unwrap_or_else(|| panic!("no {kind} task")));
     }
 
     /// Limits, paces and roles.
-    pub(crate) fn specs(&self) -> impl Iterator<Item = (&LaneSpec, &str)> {
-        self.lanes.iter().map(|(spec, kind, _)| (spec, kind.as_str()))
+    pub(crate) fn specs(&self) -> impl Iterator<Item = (&TaskSpec, &str)> {
+        self.tasks.iter().map(|(spec, kind, _)| (spec, kind.as_str()))
     }
 }
 

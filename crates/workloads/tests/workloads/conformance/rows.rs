@@ -15,8 +15,8 @@ fn options() -> Options {
 
 /// Rows of inserts `numbers` of `client` in `step`.
 fn rows(recorded: &Recorded, step: &str, client: u32, numbers: impl Iterator<Item = u64>) -> Vec<Row> {
-    let mut lanes = recorded.lanes(step);
-    let of_operation = |number| match lanes.send(client, "insert", number).pop() {
+    let mut tasks = recorded.tasks(step);
+    let of_operation = |number| match tasks.send(client, "insert", number).pop() {
         Some(Request::Query(sql)) => rows_of_text(&sql),
         Some(Request::Execute(_, params)) => rows_of_params(&params),
         other => panic!("not an insert: {other:?}"),

@@ -36,10 +36,10 @@ fn the_first_operations_of_later_steps_are_these() {
     let recorded = mysql_text(&options);
     recorded.journal.answer("SELECT min(transactionid) FROM pi2", 1);
     recorded.journal.answer("SELECT max(transactionid) FROM pi2", 5_000_000_000);
-    let mut lines = vec![recorded.lanes("l.i1").text(2, "insert", 3)[..160].to_owned()];
-    let mut ranges = recorded.lanes("qr100");
+    let mut lines = vec![recorded.tasks("l.i1").text(2, "insert", 3)[..160].to_owned()];
+    let mut ranges = recorded.tasks("qr100");
     lines.extend((0..3).map(|number| ranges.text(2, "query", number)));
-    let mut points = recorded.lanes("qp1000");
+    let mut points = recorded.tasks("qp1000");
     points.send(2, "delete", 0);
     lines.push(points.text(2, "query", 0));
     insta::assert_snapshot!(lines.join("\n"), @r"
@@ -123,7 +123,7 @@ fn a_point_query_lists_ten_ids() {
 fn prepared_statements_have_the_same_shapes_with_marks() {
     let recorded = Recorded::new(&small(), sqlite::capabilities());
     recorded.journal.answer("SELECT min(transactionid) FROM pi1", 9);
-    let execute = |step: &str, kind: &str| match recorded.lanes(step).send(1, kind, 0).pop() {
+    let execute = |step: &str, kind: &str| match recorded.tasks(step).send(1, kind, 0).pop() {
         Some(Request::Execute(sql, params)) => (sql, params),
         other => panic!("not prepared: {other:?}"),
     };
@@ -153,7 +153,7 @@ fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
     for (greatest, mark) in [(2_147_483_647, "?::int"), (2_147_483_648, "?")] {
         let recorded = Recorded::new(&small(), postgres::capabilities());
         recorded.journal.answer("SELECT max(transactionid) FROM pi1", greatest);
-        let request = recorded.lanes("qp100").send(1, "query", 0).pop();
+        let request = recorded.tasks("qp100").send(1, "query", 0).pop();
         let Some(Request::Execute(sql, _)) = request else { panic!("not prepared: {request:?}") };
         assert!(sql.ends_with(&format!(" IN ({})", [mark; 10].join(","))), "{sql}");
     }
@@ -163,7 +163,7 @@ fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
 fn sent(protocol: Protocol, capabilities: Capabilities) -> String {
     let recorded = Recorded::new(&Options { protocol, ..small() }, capabilities);
     let of = |(step, kind): (&str, &str)| {
-        let arrived = match recorded.lanes(step).send(1, kind, 0).pop() {
+        let arrived = match recorded.tasks(step).send(1, kind, 0).pop() {
             Some(Request::Query(_)) => "text",
             Some(Request::Execute(..)) => "prepared",
             other => panic!("{other:?}"),
@@ -217,7 +217,7 @@ fn each_client_has_a_table_of_its_own_that_is_made_before_the_load() {
 fn the_index_step_inserts_one_full_statement_and_then_builds_all_indexes_at_once() {
     let options = Options { load_rows: 1000, ..Options::default() };
     let recorded = mysql_text(&options);
-    let requests = recorded.lanes("l.x").send(1, "index", 0);
+    let requests = recorded.tasks("l.x").send(1, "index", 0);
     let [Request::Query(insert), Request::Query(alter)] = &requests[..] else { panic!("{requests:?}") };
     assert!(insert.starts_with("INSERT INTO pi1 "));
     assert_eq!(super::recorded::rows_of_text(insert).len(), 100);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_db::{AnySession, Endpoint, Session, Target, sqlite};
-use dbdyno_loadgen::{Lane, Notes};
+use dbdyno_loadgen::{ConnectionTask, Notes};
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
 use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
 use dbdyno_workloads::options::Verify;
@@ -36,12 +36,12 @@ async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {
     assert_eq!(workload.steps(), ["scan"]);
     workload.before(0, &mut session).await.unwrap();
     let mut counted = Vec::new();
-    for (_, factory) in workload.lanes(0) {
-        let mut lane = factory();
-        lane.open().await.unwrap();
-        lane.prepare(0, &mut Notes::default()).await.unwrap();
-        counted.push(lane.perform(0).await.unwrap().rows);
-        lane.close().await;
+    for (_, factory) in workload.tasks(0) {
+        let mut task = factory();
+        task.open().await.unwrap();
+        task.prepare(0, &mut Notes::default()).await.unwrap();
+        counted.push(task.perform(0).await.unwrap().rows);
+        task.close().await;
     }
     counted
 }
@@ -74,8 +74,8 @@ fn connections_that_are_recorded_as_one_client_scan_the_same_table() {
     };
     let desk = super::desk(&options);
     let mut tables_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (connection, (lane, _)) in desk.workload.lanes(desk.index("scan")).into_iter().enumerate() {
-        tables_of.entry(lane.client).or_default().push(1 + connection % 4);
+    for (connection, (task, _)) in desk.workload.tasks(desk.index("scan")).into_iter().enumerate() {
+        tables_of.entry(task.client).or_default().push(1 + connection % 4);
     }
     assert!(tables_of.keys().copied().eq(1..=64), "{tables_of:?}");
     assert!(tables_of.values().all(|tables| tables.len() == 2 && tables[0] == tables[1]), "{tables_of:?}");

@@ -25,7 +25,7 @@ fn counted(events: &[StepEvent]) -> Vec<(String, u64, u64, u64)> {
 fn a_step_may_end_with_its_operations_and_counts_its_statements_by_kind() {
     let mut desk = desk(&Options { operations: Some(101), ..options(MicroSequence::FortyTwo) });
     let (end, record) = desk.run("read-write_range=100");
-    let started: Vec<u64> = end.lanes.iter().map(|lane| lane.started).collect();
+    let started: Vec<u64> = end.tasks.iter().map(|task| task.started).collect();
     assert_eq!(started.iter().sum::<u64>(), 101);
     assert_eq!((started.iter().max(), started.iter().min()), (Some(&51), Some(&50)));
     let found = counted(&record.events);
@@ -57,8 +57,8 @@ fn a_scan_counts_the_rows_of_its_table_and_ends_when_each_table_was_read() {
     let spec = desk.workload.spec(desk.index("scan"));
     assert_eq!((spec.headline.unit, spec.headline.label.as_str()), (Unit::Rows, "rows/s"));
     let (end, _) = desk.run("scan");
-    let lanes: Vec<(u64, u64)> = end.lanes.iter().map(|lane| (lane.started, lane.rows)).collect();
-    assert_eq!(lanes, [(1, 10_000), (1, 10_000)]);
+    let tasks: Vec<(u64, u64)> = end.tasks.iter().map(|task| (task.started, task.rows)).collect();
+    assert_eq!(tasks, [(1, 10_000), (1, 10_000)]);
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn ten_thousand_rows_are_four_statements_of_at_most_half_a_mebibyte() {
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let (end, _) = desk.run("load");
     let texts: Vec<String> = desk.journal.take().iter().map(crate::desk::text).collect();
-    assert_eq!((texts.len(), end.lanes[0].started), (4, 4));
+    assert_eq!((texts.len(), end.tasks[0].started), (4, 4));
     let lengths: Vec<usize> = texts.iter().map(String::len).collect();
     assert!(lengths.iter().all(|&length| length <= 512 << 10), "{lengths:?}");
     assert!(lengths[..3].iter().all(|&length| length > 505 << 10), "{lengths:?}");
@@ -69,7 +69,7 @@ fn inserts_are_prepared_but_for_the_last_of_a_table_and_say_what_texts_say() {
 fn every_product_gets_the_same_rows_and_tables_differ() {
     let options = Options { tables: 2, table_size: 50, load_connections: 2, ..Options::default() };
     let load =
-        |capabilities, lane| Desk::new(&options, capabilities).operations("load", lane, 1)[0][0].clone();
+        |capabilities, task| Desk::new(&options, capabilities).operations("load", task, 1)[0][0].clone();
     let mysql = || mysql::capabilities("innodb", true);
     assert_eq!(load(mysql(), 0), load(postgres::capabilities(), 0));
     assert_ne!(rows(&load(mysql(), 0)), rows(&load(mysql(), 1)));
@@ -85,7 +85,7 @@ fn whole_tables_go_to_connections_where_they_come_out_even() {
     };
     assert_eq!(tables(desk.operations("load", 0, 2)), ["sbtest1", "sbtest2"]);
     assert_eq!(tables(desk.operations("load", 1, 2)), ["sbtest3", "sbtest4"]);
-    assert_eq!(desk.workload.lanes(desk.index("load")).len(), 2);
+    assert_eq!(desk.workload.tasks(desk.index("load")).len(), 2);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn indexes_go_round_the_connections() {
     let options = Options { tables: 5, table_size: 10, load_connections: 2, ..Options::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let (end, record) = desk.run("index");
-    assert_eq!(end.lanes.iter().map(|lane| lane.rows).sum::<u64>(), 50);
+    assert_eq!(end.tasks.iter().map(|task| task.rows).sum::<u64>(), 50);
     assert_eq!(record.spec.headline.label, "indexed rows/s");
     let mut indexes: Vec<String> = desk.journal.take().iter().map(crate::desk::text).collect();
     indexes.sort();
@@ -133,7 +133,7 @@ fn one_table_is_loaded_by_several_connections_row_for_row_as_by_one() {
     let load = |options: Options| {
         let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
         let rows = rows_with_ids(&sent(&mut desk));
-        (desk.workload.lanes(desk.index("load")).len(), rows)
+        (desk.workload.tasks(desk.index("load")).len(), rows)
     };
     let (shared, rows) = load(options(4, true));
     let (alone, same) = load(options(1, false));
@@ -198,12 +198,12 @@ fn a_table_may_have_more_rows_than_32_bits_can_number() {
         ..Options::default()
     };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
-    let last = desk.workload.lanes(desk.index("load")).len() - 1;
+    let last = desk.workload.tasks(desk.index("load")).len() - 1;
     let sql = desk.operations("load", last, 1)[0][0].clone();
     let first: u64 = sql.split_once("VALUES(").unwrap().1.split(", ").next().unwrap().parse().unwrap();
     assert!((4_994_000_000..5_000_000_000).contains(&first), "{first}");
     let mut desk = Desk::new(&options, postgres::capabilities());
-    assert_eq!(desk.workload.lanes(desk.index("load")).len(), 1);
+    assert_eq!(desk.workload.tasks(desk.index("load")).len(), 1);
     assert_eq!(
         desk.before("load")[1],
         "CREATE TABLE sbtest1 (id BIGSERIAL, k BIGINT DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad \

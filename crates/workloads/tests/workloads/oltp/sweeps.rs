@@ -22,9 +22,9 @@ fn a_step_lasts_its_time_after_its_warm_up() {
     let options = Options { warmup: PlanDuration::from_secs(1), ..options() };
     let mut desk = Desk::new(&options, null::capabilities());
     let (end, record) = desk.run("read-write.c8");
-    assert_eq!(end.lanes.len(), 8);
+    assert_eq!(end.tasks.len(), 8);
     assert_eq!(record.window(), Some((1_000_000, 2_000_000)));
-    let done: u64 = end.lanes.iter().map(|lane| lane.done).sum();
+    let done: u64 = end.tasks.iter().map(|task| task.done).sum();
     assert_eq!(desk.journal.take().len() as u64, 20 * done, "20 statements a transaction");
     let kind = &record.spec.kinds[0];
     assert_eq!((kind.statements_per_operation, kind.kind.as_str()), (20, "transaction"));
@@ -37,7 +37,7 @@ fn rates_are_of_all_connections_together_and_keep_their_operations() {
         let options = Options { pace, rates: vec![400], ..options() };
         let mut desk = Desk::new(&options, null::capabilities());
         let (end, record) = desk.run("point-select.c8.r400");
-        let done: u64 = end.lanes.iter().map(|lane| lane.done).sum();
+        let done: u64 = end.tasks.iter().map(|task| task.done).sum();
         // Of a Poisson process in one second: 400 with a deviation of 20, and always the same ones.
         let expected = if pace == OltpPace::Constant { 400..=400 } else { 300..=480 };
         let sum = |field: fn(&Interval) -> u64| record.intervals.iter().map(field).sum::<u64>();
@@ -61,7 +61,7 @@ fn thinking_slows_a_closed_loop_down() {
     let options = Options { think_time: PlanDuration(std::time::Duration::from_millis(100)), ..options() };
     let mut desk = Desk::new(&options, null::capabilities());
     let (end, record) = desk.run("point-select.c8");
-    let done: u64 = end.lanes.iter().map(|lane| lane.done).sum();
+    let done: u64 = end.tasks.iter().map(|task| task.done).sum();
     // Each begins at once and then every 100 ms at most.
     assert!((8..=88).contains(&done), "{done} operations of 8 connections in 1 s");
     assert_eq!(record.spec.kinds[0].pace, "closed, think time 100ms");

@@ -235,7 +235,7 @@ fn events_end_a_thread_with_a_value_and_begin_again_with_an_error_code() {
         function event() n = n + 1 if n == 3 then return 0 end end";
     let mut desk = desk(&format!("{}events = 100\n", script_path(text)));
     let (end, _) = desk.run("own.c1");
-    assert_eq!((end.lanes[0].done, end.lanes[0].complete), (3, true));
+    assert_eq!((end.tasks[0].done, end.tasks[0].complete), (3, true));
     let text = "n = 0
         function sysbench.hooks.before_restart_event(e) hooked = e.sql_errno end
         function event()
@@ -245,7 +245,7 @@ fn events_end_a_thread_with_a_value_and_begin_again_with_an_error_code() {
         end";
     let mut desk = super::desk(&format!("{}events = 1\n", script_path(text)));
     let (end, _) = desk.run("own.c1");
-    assert_eq!((end.lanes[0].done, end.lanes[0].retries), (1, 1));
+    assert_eq!((end.tasks[0].done, end.tasks[0].retries), (1, 1));
 }
 
 /// Options of a script whose folder stays until the tests end.
@@ -271,7 +271,7 @@ fn a_script_may_have_a_loop_of_its_own() {
         end";
     let mut desk = desk(&format!("{}events = 5\n", script_path(text)));
     let (end, _) = desk.run("own.c1");
-    assert_eq!((end.lanes[0].done, desk.journal.take().len()), (5, 5));
+    assert_eq!((end.tasks[0].done, desk.journal.take().len()), (5, 5));
 }
 
 #[test]

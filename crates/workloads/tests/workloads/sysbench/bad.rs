@@ -1,6 +1,6 @@
 //! Scripts that are wrong, endless, greedy or curious: each ends, and says why.
 
-use dbdyno_loadgen::{Lane, Notes};
+use dbdyno_loadgen::{ConnectionTask, Notes};
 use dbdyno_record::ErrorClass;
 use dbdyno_workloads::Workload;
 
@@ -9,19 +9,19 @@ use super::{Given, desk, mistake, plan, script, stock};
 /// The failures of so many events of a script.
 pub(crate) fn failures(given: &Given, count: u64) -> Vec<Option<(ErrorClass, String)>> {
     let desk = desk(&given.options);
-    let (_, factory) = desk.workload.lanes(0).into_iter().next().unwrap();
+    let (_, factory) = desk.workload.tasks(0).into_iter().next().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut lane = factory();
-        if let Err(failure) = lane.open().await {
+        let mut task = factory();
+        if let Err(failure) = task.open().await {
             return vec![Some((failure.class, failure.message))];
         }
         let mut all = Vec::new();
         for number in 0..count {
-            lane.prepare(number, &mut Notes::default()).await.unwrap();
-            all.push(lane.perform(number).await.err().map(|failure| (failure.class, failure.message)));
+            task.prepare(number, &mut Notes::default()).await.unwrap();
+            all.push(task.perform(number).await.err().map(|failure| (failure.class, failure.message)));
         }
-        lane.close().await;
+        task.close().await;
         all
     })
 }

@@ -62,7 +62,7 @@ fn mistake(given: &Given) -> String {
 
 #[test]
 #[ignore = "in cargo xtask test --all: sysbench's own scripts"]
-fn steps_are_the_commands_and_a_run_for_each_rung() {
+fn steps_are_the_commands_and_a_run_at_each_concurrency_level() {
     let named =
         |more: &str| options(&format!("{}{more}", stock("oltp_read_write.lua", ""))).step_names().join(" ");
     assert_eq!(named("connections = [1, 16]"), "prepare oltp_read_write.c1 oltp_read_write.c16");

@@ -88,7 +88,7 @@ fn prepare_makes_the_tables_that_the_original_makes() {
     assert_eq!(inserts.len(), 3);
     assert!(inserts.iter().all(|sql| sql.len() < 512 * 1024) && inserts[0].len() > 500 * 1024);
     assert!(sent.iter().any(|sql| sql.contains("CREATE INDEX k_2 ON sbtest2(k)")));
-    let rows: u64 = end.lanes.iter().map(|lane| lane.rows).sum();
+    let rows: u64 = end.tasks.iter().map(|task| task.rows).sum();
     // A null database says of each other statement that it changed a row.
     assert_eq!(rows, 12_000 + 4);
     assert_eq!(record.damaged, None);
@@ -114,7 +114,7 @@ fn bulk_inserts_are_sent_when_they_are_full_and_at_the_end() {
     let mut desk = desk(&format!("{}events = 60_000", stock("bulk_insert", "")));
     let (end, record) = desk.run("bulk_insert.c1");
     let sent: Vec<String> = desk.journal.take().iter().map(text).collect();
-    assert_eq!(end.lanes[0].done, 60_000);
+    assert_eq!(end.tasks[0].done, 60_000);
     let rows: usize = sent.iter().map(|sql| sql.matches('(').count()).sum();
     assert_eq!(rows, 60_000);
     assert!(sent.len() > 1 && sent[0].starts_with("INSERT INTO sbtest1 VALUES(1,1),(2,2)"), "{}", sent.len());

@@ -1,0 +1,86 @@
+//! Runs a workload's only step outside of a plan: the record of it is thrown away, what is shown
+//! was seen while it ran.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use dbdyno_db::{Endpoint, Target};
+use dbdyno_loadgen::{Observer, Step, StepEnd, Threads};
+use dbdyno_model::Load;
+use dbdyno_record::StepWriter;
+use dbdyno_workloads::{AnyWorkload, Context};
+use hdrhistogram::Histogram;
+
+use crate::exit::ExitError;
+use crate::host;
+use crate::load::LoadClient;
+
+/// Microseconds.
+#[derive(Debug, Clone)]
+pub(crate) struct Times(pub(crate) Histogram<u64>);
+
+impl Default for Times {
+    fn default() -> Self {
+        Self(Histogram::new(3).expect("three digits are allowed"))
+    }
+}
+
+/// What a command line says of connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    /// As a plan's table `[load]`.
+    pub(crate) load: Load,
+    /// By which the command line sets the longest time to log in.
+    pub(crate) login_key: &'static str,
+}
+
+impl Opening {
+    /// The server to log in to, whose sessions have the time for it that the command line gives
+    /// them.
+    pub(crate) fn endpoint(&self, mut target: Target, engine: &str) -> Endpoint {
+        if let Some(login) = target.login_mut() {
+            let limits = &mut login.connection_settings.limits;
+            (limits.login, limits.login_key) = (self.load.login_timeout.0, self.login_key);
+        }
+        target.endpoint(engine, false)
+    }
+}
+
+/// Where a script runs. Its sessions commit after each statement, whatever the server is set to.
+pub(crate) fn context(mut endpoint: Endpoint, seed: u64) -> Result<Context, ExitError> {
+    // A server that does not answer is reported by the script's own connections, if it opens any.
+    let _ = wait(endpoint.commit_each_statement())?;
+    Ok(Context { endpoint, owned: false, seed, draws: seed, device: None })
+}
+
+/// Runs step 0 of `workload`, as a plan's step runs whose table `[load]` is that of `opening`, but cut
+/// off after `shortened` if that is less than the longest time of such a step.
+pub(crate) fn step(
+    workload: &impl AnyWorkload,
+    threads: Threads,
+    (opening, seed): (&Opening, u64),
+    shortened: Option<Duration>,
+    observer: &mut dyn Observer,
+) -> Result<StepEnd, ExitError> {
+    let place = std::env::temp_dir().join(format!("dbdyno-script-{}", std::process::id()));
+    std::fs::create_dir_all(&place)
+        .map_err(|error| ExitError::machine(format!("cannot make {}: {error}", place.display())))?;
+    let mut writer = StepWriter::open(place.clone())?;
+    let (spec, cancel) = (workload.spec(0), &AtomicBool::new(false));
+    let (load, login_key) = (&opening.load, Some(opening.login_key));
+    let step = LoadClient { load, login_key, seed, threads, cancel }.step(workload, 0, &spec);
+    let time_cap = [step.time_cap, shortened].into_iter().flatten().min();
+    let end = workload.run(0, Step { time_cap, ..step }, &mut writer, observer);
+    let _ = std::fs::remove_dir_all(&place);
+    end.map_err(ExitError::ours)
+}
+
+/// Waits for work before or after the step.
+pub(crate) fn wait<T>(work: impl Future<Output = T>) -> Result<T, ExitError> {
+    Ok(host::event_loop()?.block_on(work))
+}
+
+pub(crate) fn time_seed() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(1, |since| since.as_nanos() as u64)
+}

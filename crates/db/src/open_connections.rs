@@ -1,0 +1,92 @@
+//! The connections that a server may be at work for, so that what no one waits for any more can be
+//! cancelled.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a server needs to know of a connection to cancel its statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// The server's number for the connection.
+    pub(crate) id: u32,
+    /// PostgreSQL's secret for it; 0 elsewhere.
+    pub(crate) key: u32,
+}
+
+/// All connections of a variant that are open, and those that were dropped while the server worked.
+/// Touched when a connection opens and ends, never between. Clones share it.
+#[derive(Clone, Default)]
+pub struct OpenConnections(Arc<Mutex<BTreeMap<u32, Entry>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    ticket: Ticket,
+    is_given_up: bool,
+}
+
+impl OpenConnections {
+    pub(crate) fn enter(&self, ticket: Ticket) {
+        self.with(|book| book.insert(ticket.id, Entry { ticket, is_given_up: false }));
+    }
+
+    /// The connection has ended with nothing under way.
+    pub(crate) fn leave(&self, ticket: Ticket) {
+        self.with(|book| book.remove(&ticket.id));
+    }
+
+    /// The connection was dropped before its answer came.
+    pub(crate) fn give_up(&self, ticket: Ticket) {
+        self.with(|book| book.insert(ticket.id, Entry { ticket, is_given_up: true }));
+    }
+
+    /// Takes out those that were given up, and with `all` those that are open, too.
+    pub(crate) fn take(&self, all: bool) -> Vec<Ticket> {
+        self.with(|book| {
+            let (taken, kept) =
+                std::mem::take(book).into_iter().partition(|(_, entry)| all || entry.is_given_up);
+            *book = kept;
+            let taken: BTreeMap<u32, Entry> = taken;
+            taken.into_values().map(|entry| entry.ticket).collect()
+        })
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<u32, Entry>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for OpenConnections {
+    /// Without the keys, which are secrets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids = self.with(|book| book.keys().copied().collect::<Vec<u32>>());
+        write!(formatter, "OpenConnections({ids:?})")
+    }
+}
+
+impl PartialEq for OpenConnections {
+    /// Where to connect does not depend on the connection.
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for OpenConnections {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_given_up_is_taken_unless_all_is_to_end() {
+        let open_connections = OpenConnections::default();
+        let ticket = |id| Ticket { id, key: 70 + id };
+        (1..=4).for_each(|id| open_connections.enter(ticket(id)));
+        open_connections.leave(ticket(1));
+        open_connections.give_up(ticket(2));
+        assert_eq!(format!("{open_connections:?}"), "OpenConnections([2, 3, 4])");
+        assert_eq!(open_connections.take(false), [ticket(2)]);
+        assert_eq!(open_connections.take(false), []);
+        assert_eq!(open_connections.take(true), [ticket(3), ticket(4)]);
+    }
+}

@@ -1,0 +1,14 @@
+//! What a dbdyno that was killed has left on this machine, next to the data in its run directory.
+
+use std::path::PathBuf;
+
+use crate::server::{cgroup, home};
+
+/// Removes the homes of sockets and the control groups of dbdynos that have ended without doing so,
+/// and returns their paths. What still has a server in it stays: it is asked to end when its dbdyno
+/// ends, and a later start finds it gone.
+pub fn remove_stale_files() -> Vec<PathBuf> {
+    let mut removed = home::sweep();
+    removed.extend(cgroup::sweep());
+    removed
+}

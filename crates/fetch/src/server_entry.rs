@@ -1,0 +1,202 @@
+//! The server entry of a server in the servers folder: where it is from, and what it answered when it was
+//! started once.
+//!
+//! The server entry of `NAME` is the file `NAME.toml` next to it. It is also the mark without which dbdyno
+//! removes nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use dbdyno_db::server::{Abilities, Base};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbdyno servers \
+                    remove` needs it.\n";
+
+/// Where a server is from, and what it answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerEntry {
+    pub origin: Origin,
+    pub source: String,
+    /// `None` until the server has been started once.
+    pub answer: Option<Answer>,
+}
+
+/// Whose the base directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// dbdyno has got it: it may be removed.
+    Got,
+    /// Someone's own, elsewhere: only the link to it is dbdyno's.
+    Added,
+    /// Someone has put it into the servers folder: nothing of it is dbdyno's.
+    Found,
+}
+
+/// What a server answered when it was started once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
+    pub product: String,
+    /// As the server writes it: `10.11.19-MariaDB-0+deb12u1`.
+    pub version: String,
+    /// Size and time of change of the server's program: another one has not been asked.
+    pub program: String,
+    /// What making a data directory and starting took, to the first answer, in milliseconds.
+    pub start_ms: u64,
+    pub abilities: Abilities,
+    /// Its settings without an option file, as it writes them. Some depend on this machine.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+}
+
+impl ServerEntry {
+    /// The server entry of `name`; `None` when there is none.
+    pub(crate) fn read(servers_dir: &Path, name: &str) -> Result<Option<Self>, Error> {
+        let path = path(servers_dir, name);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("cannot read", path)(error)),
+        };
+        toml::from_str(&text).map(Some).map_err(|error| Error::ServerEntry {
+            path,
+            why: error.message().lines().next().unwrap_or("").to_owned(),
+        })
+    }
+
+    /// Writes the server entry of `name`, whole or not at all.
+    pub(crate) fn write(&self, servers_dir: &Path, name: &str) -> Result<(), Error> {
+        let path = path(servers_dir, name);
+        let text = toml::to_string(self).expect("a server_entry holds texts, numbers and lists of texts");
+        let new = servers_dir.join(format!(".{name}.new"));
+        fs::write(&new, format!("{HEAD}{text}")).map_err(Error::io("cannot write", new.clone()))?;
+        fs::rename(&new, &path).map_err(Error::io("cannot write", path))
+    }
+
+    /// Removes the server entry of `name`; one that is not there is fine.
+    pub(crate) fn remove(servers_dir: &Path, name: &str) -> Result<(), Error> {
+        let path = path(servers_dir, name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("cannot remove", path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the server in `base_dir` answered, if it was asked for its settings and the program has
+    /// not changed since.
+    pub fn current_answer(&self, base_dir: &Path) -> Option<&Answer> {
+        let is_whole = |answer: &&Answer| !answer.settings.is_empty();
+        let answer = self.answer.as_ref().filter(is_whole)?;
+        (fingerprint(base_dir).as_deref() == Some(&answer.program)).then_some(answer)
+    }
+}
+
+/// What the server `name` in the servers folder answered when it was started once; `None` when it
+/// was not asked, or its program has changed since.
+pub fn answer_of(servers_dir: &Path, name: &str) -> Option<Answer> {
+    let server_entry = ServerEntry::read(servers_dir, name).ok()??;
+    server_entry.current_answer(&servers_dir.join(name)).cloned()
+}
+
+fn path(servers_dir: &Path, name: &str) -> PathBuf {
+    servers_dir.join(format!("{name}.toml"))
+}
+
+/// Size in bytes and time of change of the server program in `base_dir`, which differ after a
+/// rebuild in place.
+pub(crate) fn fingerprint(base_dir: &Path) -> Option<String> {
+    let file = fs::metadata(Base::program_in(base_dir)?).ok()?;
+    Some(format!("{} bytes, changed {}.{:09}", file.len(), file.mtime(), file.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_db::server::{ThreadPool, TlsAbility};
+
+    use super::*;
+
+    fn server_entry(program: &str) -> ServerEntry {
+        let abilities = Abilities {
+            engines: vec!["InnoDB".to_owned(), "ROCKSDB".to_owned()],
+            default_engine: "InnoDB 10.11.19".to_owned(),
+            thread_pool: ThreadPool::BuiltIn,
+            logins: vec!["ed25519".to_owned(), "mysql_native_password".to_owned()],
+            default_login: "mysql_native_password".to_owned(),
+            tls: TlsAbility::WithCertificate,
+            aio: vec!["io_uring".to_owned()],
+            ..Abilities::default()
+        };
+        let answer = Answer {
+            product: "MariaDB".to_owned(),
+            version: "10.11.19-MariaDB".to_owned(),
+            program: program.to_owned(),
+            start_ms: 110,
+            abilities,
+            settings: [("log_bin".to_owned(), "OFF".to_owned())].into(),
+        };
+        ServerEntry { origin: Origin::Got, source: "Debian bookworm".to_owned(), answer: Some(answer) }
+    }
+
+    #[test]
+    fn an_entry_is_a_text_that_people_can_read_and_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        server_entry("1 byte").write(folder.path(), "a").unwrap();
+        assert_eq!(ServerEntry::read(folder.path(), "a").unwrap(), Some(server_entry("1 byte")));
+        insta::assert_snapshot!(fs::read_to_string(folder.path().join("a.toml")).unwrap(), @r#"
+        # What dbdyno knows about the server next to this file. `dbdyno servers remove` needs it.
+        origin = "got"
+        source = "Debian bookworm"
+
+        [answer]
+        product = "MariaDB"
+        version = "10.11.19-MariaDB"
+        program = "1 byte"
+        start_ms = 110
+
+        [answer.abilities]
+        engines = ["InnoDB", "ROCKSDB"]
+        default_engine = "InnoDB 10.11.19"
+        thread_pool = "built-in"
+        logins = ["ed25519", "mysql_native_password"]
+        default_login = "mysql_native_password"
+        tls = "with-certificate"
+        aio = ["io_uring"]
+        jit = false
+
+        [answer.settings]
+        log_bin = "OFF"
+        "#);
+        ServerEntry::remove(folder.path(), "a").unwrap();
+        ServerEntry::remove(folder.path(), "a").unwrap();
+        assert_eq!(ServerEntry::read(folder.path(), "a").unwrap(), None);
+    }
+
+    #[test]
+    fn an_answer_counts_until_the_program_is_built_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("bin/mysqld");
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        fs::write(&program, "one").unwrap();
+        let server_entry = server_entry(&fingerprint(folder.path()).unwrap());
+        assert!(server_entry.current_answer(folder.path()).is_some());
+        fs::write(&program, "other").unwrap();
+        assert!(server_entry.current_answer(folder.path()).is_none());
+    }
+
+    #[test]
+    fn an_entry_that_is_damaged_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.toml"), "origin = \"stolen\"\n").unwrap();
+        let message = ServerEntry::read(folder.path(), "a").unwrap_err().to_string();
+        let message = message.replace(folder.path().to_str().unwrap(), "FOLDER");
+        insta::assert_snapshot!(message, @"FOLDER/a.toml is not as dbdyno wrote it (unknown variant `stolen`, expected one of `got`, `added`, `found`); remove the file to have the server asked again");
+    }
+}

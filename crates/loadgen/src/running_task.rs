@@ -1,0 +1,449 @@
+//! One task between barrier and end: waits until an operation is due, sends it, writes down how it
+//! ended.
+
+mod wait;
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dbdyno_record::ErrorClass;
+use tokio::task::JoinHandle;
+
+use crate::arrivals::to_ns;
+use crate::control::Control;
+use crate::due_times::DueTimes;
+use crate::task::Bounds;
+use crate::message::Message;
+use crate::recorder::Ending;
+use crate::shared::Shared;
+use crate::{Failure, ConnectionTask, TaskEnd, TaskSpec, Limit, LostConnections, Notes, OperationTimes, Pace};
+use wait::Waited;
+
+/// How often one operation is sent again before it counts as failed.
+pub const MOST_RETRIES: u32 = 1000;
+/// After this many refusals in a row a task is not going to succeed any more.
+const MOST_REFUSALS: u32 = 100;
+/// How long a connection is held open at the end of a window, at most. As long as a sampler may take
+/// for a sample.
+const HOLD: Duration = Duration::from_secs(15);
+/// Only the first failed numbers are kept; [`TaskEnd::unlisted`] reports the rest.
+const MOST_FAILED_NUMBERS: usize = 10_000;
+
+pub(crate) struct RunningTask {
+    pub(crate) shared: Rc<Shared>,
+    /// Among the tasks of this thread.
+    pub(crate) index: usize,
+    /// Among all tasks of the step.
+    pub(crate) number: usize,
+    pub(crate) spec: TaskSpec,
+    bounds: Bounds,
+    /// Due times of an open loop.
+    pub(crate) due: Option<DueTimes>,
+    notes: Notes,
+    end: TaskEnd,
+    refusals: u32,
+    /// Since when the current burst runs; only for [`Pace::Burst`].
+    pub(crate) burst_ns: u64,
+    /// Numbers that the last look at the schedule gave up.
+    skipped: Range<u64>,
+    /// When the last operation ended.
+    last_ns: u64,
+    /// Where the cycle of the operation that is on its way began.
+    began_ns: u64,
+}
+
+/// An operation that is about to be made ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation {
+    pub(crate) number: u64,
+    pub(crate) due: Due,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Due {
+    /// When it is sent.
+    Now,
+    At(u64),
+    WithBurst(u64),
+}
+
+/// Whether a task goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    GoOn,
+    /// The step has failed or was stopped.
+    GiveUp,
+    /// Nothing is left to do: the task's time is over, or its client has ended.
+    Complete,
+}
+
+impl RunningTask {
+    pub(crate) fn new(
+        shared: Rc<Shared>,
+        index: usize,
+        number: usize,
+        spec: TaskSpec,
+        due: Option<DueTimes>,
+    ) -> Self {
+        let end = TaskEnd { client: spec.client, kind: spec.kind, ..TaskEnd::default() };
+        let (bounds, notes) = (spec.bounds(), Notes::default());
+        let (burst_ns, last_ns, began_ns, refusals) = (0, 0, 0, 0);
+        let skipped = 0..0;
+        Self {
+            shared,
+            index,
+            number,
+            spec,
+            bounds,
+            due,
+            notes,
+            end,
+            refusals,
+            burst_ns,
+            skipped,
+            last_ns,
+            began_ns,
+        }
+    }
+
+    /// The whole life of the task after the barrier, but for closing its connection, which another
+    /// task does: it takes no part in the step's time. The end comes back in a box, because tokio
+    /// copies room for a task's outcome each time it polls the task.
+    pub(crate) async fn run<L: ConnectionTask + 'static>(mut self, mut task: Box<L>) -> (Box<TaskEnd>, JoinHandle<()>) {
+        let control = Arc::clone(&self.shared.control);
+        if let Some(start) = control.wait_for_start().await {
+            let shared = Rc::clone(&self.shared);
+            let _ = shared.timer.wait_until(start).await;
+            // Of an answer that is given up, the operation stays counted as in flight.
+            let next = shared.abandon.unless(self.operate(task.as_mut(), start)).await;
+            self.end.complete = next == Some(Next::Complete);
+            self.end.unanswered = next.is_none();
+        }
+        if let Some((coupling, side)) = &self.spec.coupling {
+            coupling.end(*side);
+        }
+        let now_ns = self.shared.tick();
+        {
+            let mut recorder = self.shared.recorder.borrow_mut();
+            recorder.up(self.index, now_ns);
+            recorder.ended(self.index, now_ns);
+        }
+        let at_ns = self.ended_at(now_ns);
+        // The window of a step that is limited in time ends with that time, not with the answer
+        // that was on its way.
+        let window_ns = at_ns.min(self.bounds.until_ns);
+        let is_held = control.connection_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
+        let end = self.end;
+        let _ = self.shared.messages.send(Message::ConnectionEnded { at_ns, end: end.clone() });
+        (Box::new(end), tokio::task::spawn_local(close(control, task, is_held)))
+    }
+
+    /// A closed loop that has sent all operations of a count ended with the answer to the last of
+    /// them, however late its thread comes to say so; any other task ends now.
+    fn ended_at(&self, now_ns: u64) -> u64 {
+        let by_count = matches!(self.spec.limit, Limit::Operations(_) | Limit::Either(..));
+        if by_count && self.spec.pace.is_closed() && self.end.complete && self.last_ns > 0 {
+            self.last_ns
+        } else {
+            now_ns
+        }
+    }
+
+    /// Sends operations until the task's limit.
+    async fn operate<L: ConnectionTask>(&mut self, task: &mut L, start: Instant) -> Next {
+        let control = Arc::clone(&self.shared.control);
+        for count in 0.. {
+            if control.is_stopping() {
+                return Next::GiveUp;
+            }
+            if self.spec.limit == Limit::UntilClientEnds && control.has_client_ended(self.spec.client) {
+                break;
+            }
+            let next = self.next_operation(count);
+            if !self.skipped.is_empty() {
+                task.skipped(std::mem::take(&mut self.skipped));
+            }
+            let Some(operation) = next else { break };
+            let prepared = self.make_ready(task, operation.number).await;
+            if prepared != Next::GoOn {
+                return prepared;
+            }
+            let waited = match (operation.due, &self.spec.coupling) {
+                // The hot path has nothing to wait for.
+                (Due::Now, None) => Waited::Due { due_ns: None, was_early: false },
+                _ => self.wait_until_due(operation, start).await,
+            };
+            let next = match waited {
+                Waited::Due { due_ns, was_early } => {
+                    self.send(task, operation.number, due_ns, was_early).await
+                }
+                Waited::Ended(next) => next,
+            };
+            if next != Next::GoOn {
+                return next;
+            }
+            if task.has_ended() {
+                break;
+            }
+        }
+        self.wait_for_horizon(start).await
+    }
+
+    /// The operation that follows `count` others of this task; `None` at the task's limit.
+    #[inline]
+    fn next_operation(&mut self, count: u64) -> Option<Operation> {
+        let number = match (&self.spec.pace, &self.due) {
+            (Pace::Shared(schedule), Some(due_times)) => {
+                let due_before = |earlier_ns: u64| {
+                    due_times.due_before(self.bounds, self.shared.control.now_ns().saturating_sub(earlier_ns))
+                };
+                let taken = schedule.take(due_before);
+                if taken.dropped > 0 {
+                    self.shared.tick();
+                    self.shared.recorder.borrow_mut().dropped(self.index, taken.dropped);
+                    self.skipped = taken.number.saturating_sub(taken.dropped)..taken.number;
+                }
+                taken.number
+            }
+            _ => count,
+        };
+        // Checked by number first: the due time of one beyond the limit is not asked for.
+        if !self.bounds.hold(number, self.last_ns) {
+            return None;
+        }
+        let due = match (&self.due, &self.spec.pace) {
+            (Some(due_times), _) => Due::At(due_times.due_ns(number)),
+            // A cycle that began in time is finished, as an operation is that was sent in time.
+            (None, Pace::Thinking(think)) => {
+                return Some(Operation {
+                    number,
+                    due: Due::At(self.last_ns.saturating_add(to_ns(think.before(number)))),
+                });
+            }
+            (None, Pace::Burst { per_second }) => Due::WithBurst(*per_second),
+            (None, _) => Due::Now,
+        };
+        let is_in_time = !matches!(due, Due::At(due_ns) if !self.bounds.hold(number, due_ns));
+        is_in_time.then_some(Operation { number, due })
+    }
+
+    /// Prepares an operation, again if the server says so, and over a new connection when this one
+    /// is lost and another may be opened.
+    async fn make_ready<L: ConnectionTask>(&mut self, task: &mut L, number: u64) -> Next {
+        let mut retries = 0;
+        loop {
+            let Err(failure) = task.prepare(number, &mut self.notes).await else {
+                if !self.notes.lookups.is_empty() {
+                    self.report_lookups();
+                }
+                return Next::GoOn;
+            };
+            let now_ns = self.shared.tick();
+            self.report_error(now_ns, &failure);
+            let next = match (self.shared.lost, failure.class) {
+                (LostConnections::Reconnect(how), ErrorClass::Lost) => {
+                    let next = self.reconnect(task, &how, failure, now_ns).await;
+                    self.last_ns = self.shared.control.now_ns();
+                    next
+                }
+                (_, ErrorClass::Retry) => {
+                    retries += 1;
+                    self.end.retries += 1;
+                    self.try_again(number, retries, &failure)
+                }
+                _ => self.give_up(&failure),
+            };
+            if next != Next::GoOn {
+                return next;
+            }
+        }
+    }
+
+    /// Sends one operation, again if the server says so, and writes down how it ended.
+    async fn send<L: ConnectionTask>(
+        &mut self,
+        task: &mut L,
+        number: u64,
+        due_ns: Option<u64>,
+        was_early: bool,
+    ) -> Next {
+        let sent_ns = self.shared.tick();
+        self.began_ns = if self.spec.pace.is_closed() { self.last_ns } else { sent_ns };
+        self.write_sent(sent_ns, due_ns.filter(|_| was_early));
+        let due_ns = due_ns.map_or(sent_ns, |due_ns| due_ns.min(sent_ns));
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let answer = task.perform(number).await;
+            let ended_ns = self.shared.tick();
+            self.last_ns = ended_ns;
+            task.timed(OperationTimes { due_ns, sent_ns, ended_ns });
+            let failure = match answer {
+                Ok(done) => {
+                    let ending = Ending {
+                        began_ns: self.began_ns,
+                        due_ns,
+                        sent_ns,
+                        ended_ns,
+                        rows: done.rows,
+                        received_bytes: done.received_bytes,
+                    };
+                    let mut recorder = self.shared.recorder.borrow_mut();
+                    recorder.done(self.index, ending);
+                    recorder.statements(self.index, task.statements());
+                    drop(recorder);
+                    self.end.done += 1;
+                    self.end.rows += done.rows;
+                    self.refusals = 0;
+                    self.tell_other_task();
+                    self.work_for_nothing();
+                    return Next::GoOn;
+                }
+                Err(failure) => failure,
+            };
+            self.report_error(ended_ns, &failure);
+            // The server has answered them, whatever became of the operation.
+            self.shared.recorder.borrow_mut().statements(self.index, task.statements());
+            self.end.retries += u64::from(failure.class == ErrorClass::Retry);
+            match failure.class {
+                ErrorClass::Retry if !self.shared.control.is_stopping() => {
+                    if tries == MOST_RETRIES {
+                        self.write_failed(number);
+                        return self.retried_enough(number, &failure);
+                    }
+                }
+                ErrorClass::Retry | ErrorClass::Refused => return self.refused(number, &failure),
+                ErrorClass::Lost => return self.lost(task, number, failure, ended_ns).await,
+                ErrorClass::Fatal => {
+                    self.write_failed(number);
+                    return self.give_up(&failure);
+                }
+            }
+        }
+    }
+
+    /// Whether an operation that cannot be made ready is tried once more; it failed `retries`
+    /// times.
+    fn try_again(&self, number: u64, retries: u32, failure: &Failure) -> Next {
+        match retries {
+            _ if self.shared.control.is_stopping() => Next::GiveUp,
+            MOST_RETRIES.. => self.retried_enough(number, failure),
+            _ => Next::GoOn,
+        }
+    }
+
+    /// `failure` is the last.
+    fn retried_enough(&self, number: u64, failure: &Failure) -> Next {
+        self.shared.fail(format!(
+            "operation {number} was refused {MOST_RETRIES} times with a request to try again, at last: {}; use fewer connections, \
+             or look for locks that others hold",
+            describe(failure)
+        ));
+        Next::GiveUp
+    }
+
+    /// The connection was lost while operation `number` was on its way: its outcome is unknown.
+    async fn lost<L: ConnectionTask>(&mut self, task: &mut L, number: u64, failure: Failure, now_ns: u64) -> Next {
+        self.write_failed(number);
+        if self.end.unknown_numbers.len() < MOST_FAILED_NUMBERS {
+            self.end.unknown_numbers.push(number);
+        }
+        let LostConnections::Reconnect(how) = self.shared.lost else { return self.give_up(&failure) };
+        self.tell_other_task();
+        let next = self.reconnect(task, &how, failure, now_ns).await;
+        self.last_ns = self.shared.control.now_ns();
+        next
+    }
+
+    /// `waited_ns` is the due time of an operation for which the task was waiting.
+    #[inline]
+    fn write_sent(&mut self, sent_ns: u64, waited_ns: Option<u64>) {
+        self.end.started += 1;
+        let mut recorder = self.shared.recorder.borrow_mut();
+        recorder.started(self.index);
+        if let Some(due_ns) = waited_ns {
+            recorder.lag(self.index, sent_ns.saturating_sub(due_ns));
+        }
+    }
+
+    fn refused(&mut self, number: u64, failure: &Failure) -> Next {
+        self.write_failed(number);
+        self.tell_other_task();
+        self.refusals += 1;
+        if self.refusals < MOST_REFUSALS {
+            return Next::GoOn;
+        }
+        self.give_up(failure)
+    }
+
+    fn write_failed(&mut self, number: u64) {
+        self.shared.recorder.borrow_mut().failed(self.index, self.began_ns, self.last_ns);
+        if self.end.failed_numbers.len() < MOST_FAILED_NUMBERS {
+            self.end.failed_numbers.push(number);
+        }
+    }
+
+    /// Keeps the thread busy for as long as was asked for.
+    fn work_for_nothing(&self) {
+        let added = self.shared.added_work;
+        if !added.is_zero() {
+            let begin = Instant::now();
+            while begin.elapsed() < added {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn tell_other_task(&self) {
+        if let Some((coupling, side)) = &self.spec.coupling {
+            coupling.answered(*side);
+        }
+    }
+
+    fn give_up(&self, failure: &Failure) -> Next {
+        self.shared.fail(describe(failure));
+        Next::GiveUp
+    }
+
+    pub(crate) fn report_error(&self, at_ns: u64, failure: &Failure) {
+        self.shared.recorder.borrow_mut().error(self.index, failure.class);
+        let _ = self.shared.messages.send(Message::Error {
+            at_ns,
+            client: self.spec.client,
+            kind: self.spec.kind,
+            failure: failure.clone(),
+        });
+    }
+
+    pub(crate) fn count_reconnect(&mut self) {
+        self.end.reconnects += 1;
+    }
+
+    fn report_lookups(&mut self) {
+        let at_ns = self.shared.control.now_ns();
+        for lookup in self.notes.lookups.drain(..) {
+            let _ = self.shared.messages.send(Message::Lookup { at_ns, client: self.spec.client, lookup });
+        }
+    }
+}
+
+/// Closes the connection of a task that has ended: at once, so that who waits for its place in a
+/// pooler or for its locks gets them, unless the end of the window is to be looked at first. A
+/// server with a process for each connection loses it, and its own counters, when the connection is
+/// closed.
+async fn close<L: ConnectionTask>(control: Arc<Control>, task: Box<L>, is_held: bool) {
+    if is_held {
+        control.wait_to_close(HOLD).await;
+    }
+    task.close().await;
+}
+
+pub(crate) fn describe(failure: &Failure) -> String {
+    if failure.code.is_empty() {
+        failure.message.clone()
+    } else {
+        format!("{} ({})", failure.message, failure.code)
+    }
+}

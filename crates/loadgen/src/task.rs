@@ -1,0 +1,223 @@
+//! One connection's part in a step: what a workload implements, and what it reports to the engine.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dbdyno_record::ErrorClass;
+use serde::{Deserialize, Serialize};
+
+use crate::arrivals::Cursor;
+use crate::{Coupling, Pace, Side, StatementDone};
+
+/// What a workload does on one connection. Built on the worker thread that runs it, so it need not
+/// be `Send`.
+pub trait ConnectionTask {
+    /// Connects and prepares statements; before the barrier, not timed. Called again after a lost
+    /// connection, whose remains it drops.
+    fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
+
+    /// Makes operation `number` ready: draws parameters, builds text, makes look-ups. Not part of
+    /// service time. Of an open-loop task it runs ahead of the due time.
+    fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> impl Future<Output = Result<(), Failure>> {
+        async { Ok(()) }
+    }
+
+    /// Sends operation `number` and waits for its whole answer. Called again with the same number
+    /// to retry.
+    fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
+
+    /// When the operation of the last call of [`ConnectionTask::perform`] was due, sent and answered; after
+    /// each such call.
+    fn timed(&mut self, _times: OperationTimes) {}
+
+    /// Operations of the task's schedule were given up without being sent; where several hosts
+    /// share it, every n-th of these numbers.
+    fn skipped(&mut self, _numbers: Range<u64>) {}
+
+    /// The statements that were answered in the last call of [`ConnectionTask::perform`], also when that failed,
+    /// where the task distinguishes them.
+    fn statements(&self) -> &[StatementDone] {
+        &[]
+    }
+
+    /// Whether the task wants no more operations after the one that was answered last.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    /// Closes the connection, after the clock has stopped.
+    fn close(self) -> impl Future<Output = ()>;
+}
+
+/// Nanoseconds from the barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationTimes {
+    /// Of a closed loop, and of an operation that was early: when it was sent.
+    pub due_ns: u64,
+    /// For the first time.
+    pub sent_ns: u64,
+    pub ended_ns: u64,
+}
+
+/// What an answered operation brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows inserted, deleted, fetched or indexed.
+    pub rows: u64,
+    pub received_bytes: u64,
+}
+
+/// Why an operation or a connection failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub class: ErrorClass,
+    pub code: String,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(class: ErrorClass, code: &str, message: impl Into<String>) -> Self {
+        Self { class, code: code.to_owned(), message: message.into() }
+    }
+}
+
+/// A question to the server that belongs to the workload but to no operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lookup {
+    pub name: Cow<'static, str>,
+    pub duration: Duration,
+    pub value: Option<i64>,
+}
+
+/// What `ConnectionTask::prepare` wants recorded with the operation.
+#[derive(Debug, Default)]
+pub struct Notes {
+    pub(crate) lookups: Vec<Lookup>,
+}
+
+impl Notes {
+    pub fn lookup(&mut self, name: &'static str, duration: Duration, value: Option<i64>) {
+        self.lookups.push(Lookup { name: Cow::Borrowed(name), duration, value });
+    }
+}
+
+/// What the engine must know of a task.
+#[derive(Debug, Clone)]
+pub struct TaskSpec {
+    /// Client number, from 1.
+    pub client: u32,
+    /// Index into the step's kinds.
+    pub kind: usize,
+    pub pace: Pace,
+    pub limit: Limit,
+    pub role: Role,
+    /// Keeps this task within a bounded distance of another one.
+    pub coupling: Option<(Arc<Coupling>, Side)>,
+}
+
+/// When a task has done all it had to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// So many operations; of a shared schedule, so many of all its tasks together.
+    Operations(u64),
+    /// Sends operations until this time after the barrier, and waits for the answers that are then
+    /// on their way. When the common window ends with this task, it ends at exactly this time.
+    Time(Duration),
+    /// So many operations, but until this time after the barrier at most.
+    Either(u64, Duration),
+    /// Goes on until a deciding task of the same client has ended.
+    UntilClientEnds,
+}
+
+/// Where the operations of an open loop end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Their numbers are below this.
+    operations: u64,
+    /// They are due before this.
+    pub(crate) until_ns: u64,
+}
+
+impl TaskSpec {
+    /// A task of the first kind of its step, which decides and which no other one holds back.
+    pub fn new(client: u32, pace: Pace, limit: Limit) -> Self {
+        Self { client, kind: 0, pace, limit, role: Role::Decides, coupling: None }
+    }
+
+    /// A connection that is a client of its own and sends so many operations, one after the other.
+    pub fn in_turn(client: u32, operations: u64) -> Self {
+        Self::new(client, Pace::Closed, Limit::Operations(operations))
+    }
+
+    pub(crate) fn bounds(&self) -> Bounds {
+        let unbounded = Bounds { operations: u64::MAX, until_ns: u64::MAX };
+        match self.limit {
+            Limit::Operations(operations) => Bounds { operations, ..unbounded },
+            Limit::Time(time) => Bounds { until_ns: crate::arrivals::to_ns(time), ..unbounded },
+            Limit::Either(operations, time) => Bounds { operations, until_ns: crate::arrivals::to_ns(time) },
+            Limit::UntilClientEnds => unbounded,
+        }
+    }
+}
+
+impl Bounds {
+    /// Operations within the bounds that are due before `at_ns`.
+    pub(crate) fn due_before(&self, due: &mut Cursor, at_ns: u64) -> u64 {
+        due.due_before(at_ns.min(self.until_ns), self.operations)
+    }
+
+    /// Whether operation `number`, due at `due_ns`, lies within the bounds.
+    pub(crate) fn hold(&self, number: u64, due_ns: u64) -> bool {
+        number < self.operations && due_ns < self.until_ns
+    }
+}
+
+/// Who decides how long a step lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Its end ends the tasks of the same client that go on until then, and may end the common
+    /// window.
+    Decides,
+    Follows,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskEnd {
+    pub client: u32,
+    pub kind: usize,
+    /// Operations that were sent, whatever became of them; their numbers are `0..started`, but for
+    /// shared schedules.
+    pub started: u64,
+    pub done: u64,
+    pub rows: u64,
+    /// Attempts that the server asked to try again.
+    pub retries: u64,
+    /// Numbers of the operations that failed, in order; the first ones only, if there are very
+    /// many.
+    pub failed_numbers: Vec<u64>,
+    /// Those of the failed operations whose outcome is unknown: the connection was lost while they
+    /// were on their way.
+    pub unknown_numbers: Vec<u64>,
+    /// How often the task lost its connection and opened it again.
+    pub reconnects: u64,
+    /// All operations of its limit were sent, or it was ended by its client's deciding task.
+    pub complete: bool,
+    /// It waited for an answer when the step was stopped, and had none in the time after that.
+    pub unanswered: bool,
+}
+
+impl TaskEnd {
+    /// None of its operations was answered, well or not.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.done == 0 && self.retries == 0 && self.failed_numbers.is_empty() && self.started == 1
+    }
+
+    /// Operations that failed beyond those in [`TaskEnd::failed_numbers`]: which ones is unknown.
+    /// Of a task of a step that completed.
+    pub fn unlisted(&self) -> u64 {
+        (self.started - self.done).saturating_sub(self.failed_numbers.len() as u64)
+    }
+}

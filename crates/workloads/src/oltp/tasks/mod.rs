@@ -1,0 +1,83 @@
+//! Connections of one step.
+
+mod load;
+mod test;
+
+use std::sync::Arc;
+
+use dbdyno_loadgen::{Done, Failure, ConnectionTask, TaskSpec, Notes, Pace, StatementDone};
+
+use crate::any_task::any_task;
+use crate::oltp::list::{OltpStep, StepKind};
+use crate::oltp::load::LoadPlan;
+use crate::oltp::mix::places;
+use crate::oltp::{Setup, sql, steps};
+use crate::statements::StatementsTask;
+use crate::{Tasks, planned};
+
+pub(crate) use test::{Script, TestTask};
+
+any_task! {
+    Load(load::LoadTask),
+    Index(StatementsTask),
+    Test(test::TestTask),
+}
+
+/// All tasks of `step`. `first_new_id` is the first id that rows of the client's own numbering
+/// take.
+pub(crate) fn of_step(setup: &Arc<Setup>, step: &OltpStep, first_new_id: i64) -> Tasks<AnyTask> {
+    match step.kind {
+        StepKind::Load => loaders(setup),
+        StepKind::Index => indexers(setup),
+        StepKind::Test { test, connections, rate } => {
+            let per_client = connections / crate::specs::clients(connections, rate);
+            let script = Script {
+                kind: steps::labels(test).0,
+                places: places(test, &setup.options, setup.client_ids()),
+                prepared: setup.options.prepares(test),
+                stream: crate::specs::stream(&step.name, setup.context.draws),
+                connections,
+                is_shared: rate.is_some(),
+                table_each: false,
+                found_rows: Arc::default(),
+            };
+            let paces = steps::paces(&step.name, (connections, rate), &setup.options, setup.context.draws);
+            let task = |(connection, pace): (u32, Pace)| {
+                let limit = steps::limit(&setup.options, connection, connections);
+                let spec = TaskSpec::new(1 + connection / per_client, pace, limit);
+                let (setup, script) = (Arc::clone(setup), script.clone());
+                let task = move || test::TestTask::new(&setup, script, connection, first_new_id);
+                planned(spec, move || AnyTask::Test(task()))
+            };
+            (0..connections).zip(paces).map(task).collect()
+        }
+    }
+}
+
+/// Connections that load, each its part of all tables.
+fn loaders(setup: &Arc<Setup>) -> Tasks<AnyTask> {
+    let plan = LoadPlan::new(setup);
+    let task = |connection: u32| {
+        let statements = plan.statements_of(connection);
+        let spec = TaskSpec::in_turn(1 + connection, statements.end - statements.start);
+        let (setup, plan) = (Arc::clone(setup), plan.clone());
+        planned(spec, move || AnyTask::Load(load::LoadTask::new(&setup, plan, statements)))
+    };
+    (0..plan.connections).map(task).collect()
+}
+
+/// Connections that build indexes; table t goes to connection (t − 1) mod their number.
+fn indexers(setup: &Arc<Setup>) -> Tasks<AnyTask> {
+    let count = LoadPlan::new(setup).index_connections();
+    let task = |connection: u32| {
+        let tables = (1 + connection..=setup.options.tables).step_by(count as usize);
+        let statements: Vec<String> = tables.map(sql::create_index).collect();
+        let spec = TaskSpec::in_turn(1 + connection, statements.len() as u64);
+        let setup = Arc::clone(setup);
+        planned(spec, move || {
+            let rows = setup.options.table_size;
+            AnyTask::Index(StatementsTask::new(&setup.context.endpoint, "index", statements, rows))
+        })
+    };
+    (0..count).map(task).collect()
+}

@@ -1,0 +1,262 @@
+//! One connection of a test: operations of one or more statements, the whole one timed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use dbdyno_db::{Answer, Statement};
+use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes, StatementDone};
+use dbdyno_record::ErrorClass;
+
+use crate::Philox;
+use crate::connection::Connection;
+use crate::oltp::Setup;
+use crate::oltp::draws::Draws;
+use crate::oltp::mix::Slot;
+use crate::oltp::operation::Operation;
+use crate::oltp::sql::{self, Kind};
+use crate::oltp::text::Template;
+
+/// What the connections of a test do.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    /// What an operation is called, and the kind under which its connections are recorded.
+    pub(crate) kind: &'static str,
+    pub(crate) places: Vec<Slot>,
+    pub(crate) prepared: bool,
+    /// The draws of this step.
+    pub(crate) stream: Philox,
+    pub(crate) connections: u32,
+    /// All connections take their operations from one schedule.
+    pub(crate) is_shared: bool,
+    /// Each connection has a table of its own, in turn.
+    pub(crate) table_each: bool,
+    /// Rows of each table, where they are not `table_size`.
+    pub(crate) found_rows: Arc<[u64]>,
+}
+
+#[derive(Debug)]
+pub struct TestTask {
+    connection: Connection,
+    setup: Arc<Setup>,
+    operation: Operation,
+    stream: Philox,
+    /// Operation n of this task is that of task `task` of so many tasks. All connections of a
+    /// schedule are one task, whose operations are numbered through: what operation n is does not
+    /// depend on who sends it.
+    task: u32,
+    tasks: u32,
+    first_new_id: i64,
+    /// Rows that a scan looks at.
+    scanned_rows: u64,
+    in_transaction: bool,
+    writes: bool,
+    prepared: bool,
+    /// By kind, then by table.
+    /// Bracket statements have one table, number 0.
+    senders: Vec<(Kind, Vec<Sender>)>,
+    /// Where each statement of an operation finds its senders.
+    places: Vec<usize>,
+    /// What the statements of the operation that was answered last have done.
+    done: Vec<StatementDone>,
+    sql: Vec<u8>,
+    /// Operations answered.
+    answered: u64,
+}
+
+/// How one statement on one table is sent.
+#[derive(Debug)]
+enum Sender {
+    Prepared(Statement),
+    Text(Template),
+}
+
+impl TestTask {
+    pub(crate) fn new(setup: &Arc<Setup>, script: Script, connection: u32, first_new_id: i64) -> Self {
+        let Script { kind, places, prepared, stream, connections, is_shared, table_each, found_rows } =
+            script;
+        let fixed_table = table_each.then_some((connection % setup.options.tables) as usize);
+        let found = fixed_table.and_then(|table| found_rows.get(table).copied());
+        Self {
+            connection: Connection::new(&setup.context.endpoint, kind),
+            setup: Arc::clone(setup),
+            operation: Operation::new(&places, setup, fixed_table),
+            stream,
+            task: if is_shared { 0 } else { connection },
+            tasks: if is_shared { 1 } else { connections },
+            first_new_id,
+            scanned_rows: found.unwrap_or(setup.options.table_size),
+            in_transaction: places.iter().any(|place| place.kind == Kind::Begin),
+            writes: places.iter().any(|place| place.kind.is_write()),
+            prepared,
+            senders: Vec::new(),
+            places: Vec::new(),
+            done: Vec::with_capacity(places.len()),
+            sql: Vec::new(),
+            answered: 0,
+        }
+    }
+
+    async fn open_connection(&mut self) -> Result<(), Failure> {
+        let takes_ids = self.operation.statements().iter().any(|ready| ready.kind == Kind::NewRow);
+        if takes_ids { self.connection.open_to_insert().await } else { self.connection.open().await }
+    }
+
+    /// A sender for each table; a bracket has none, and one sender.
+    async fn senders_of(&mut self, kind: Kind) -> Result<Vec<Sender>, Failure> {
+        let tables = if kind.is_bracket() { 1 } else { self.setup.options.tables };
+        let mut senders = Vec::with_capacity(tables as usize);
+        for table in 1..=tables {
+            let sql = sql::statement_of(&self.setup, kind, &Setup::table(table), self.writes);
+            senders.push(self.sender(kind, &sql).await?);
+        }
+        Ok(senders)
+    }
+
+    async fn sender(&mut self, kind: Kind, sql: &str) -> Result<Sender, Failure> {
+        if !self.prepared {
+            return Ok(Sender::Text(Template::new(sql)));
+        }
+        match self.connection.prepare(sql).await {
+            Ok(statement) => Ok(Sender::Prepared(statement)),
+            // Some servers prepare no BEGIN; the original sends it as text then.
+            Err(_) if kind.is_bracket() => Ok(Sender::Text(Template::new(sql))),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Logs out and in again and prepares anew: part of the operation before it, as in the
+    /// original, and counted among its statements.
+    async fn connect_again(&mut self) -> Result<(), Failure> {
+        let began = Instant::now();
+        self.connection.leave().await;
+        // Without a connection there is nothing to go on with, whatever the server said.
+        self.open().await.map_err(|failure| Failure {
+            class: ErrorClass::Lost,
+            message: format!("connecting again after {} operations: {}", self.answered, failure.message),
+            code: failure.code,
+        })?;
+        let (index, took) = (self.senders.len(), Some(began.elapsed()));
+        self.done.push(StatementDone { index, name: "reconnect", took, rows: 0 });
+        Ok(())
+    }
+
+    /// Rolls back, unless the connection is lost. A refused ROLLBACK leaves a session that shows it
+    /// with the next statement.
+    async fn has_rolled_back(&mut self) -> bool {
+        let began = Instant::now();
+        match self.connection.query(b"ROLLBACK").await {
+            Ok(_) => {
+                let (index, took) = (self.senders.len() + 1, Some(began.elapsed()));
+                self.done.push(StatementDone { index, name: "rollback", took, rows: 0 });
+                true
+            }
+            Err(failure) => failure.class != ErrorClass::Lost,
+        }
+    }
+
+    /// What a failed statement means for its operation. A transaction is rolled back whatever the
+    /// server has already rolled back of it: else the next BEGIN would commit its first part.
+    async fn given_up(&mut self, kind: Kind, mut failure: Failure) -> Failure {
+        if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
+            return failure;
+        }
+        if self.in_transaction && !self.has_rolled_back().await {
+            failure.class = ErrorClass::Lost;
+            return failure;
+        }
+        failure.class = match &self.setup.options.ignore_errors {
+            Some(codes) if codes.iter().any(|code| code.0 == "all" || code.0 == failure.code) => {
+                ErrorClass::Retry
+            }
+            Some(_) => ErrorClass::Refused,
+            // Another connection has put the same id back between DELETE and INSERT; with locks on
+            // rows that are not there it cannot. On PostgreSQL the original begins such a
+            // transaction again, too.
+            None if kind == Kind::Insert => ErrorClass::Retry,
+            None => failure.class,
+        };
+        failure
+    }
+}
+
+impl ConnectionTask for TestTask {
+    async fn open(&mut self) -> Result<(), Failure> {
+        self.open_connection().await?;
+        let kinds: Vec<Kind> = self.operation.statements().iter().map(|ready| ready.kind).collect();
+        self.senders.clear();
+        self.places.clear();
+        for kind in kinds {
+            let place = match self.senders.iter().position(|entry| entry.0 == kind) {
+                Some(place) => place,
+                None => {
+                    let senders = self.senders_of(kind).await?;
+                    self.senders.push((kind, senders));
+                    self.senders.len() - 1
+                }
+            };
+            self.places.push(place);
+        }
+        Ok(())
+    }
+
+    async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        let rows_before = number * u64::from(self.tasks) + u64::from(self.task);
+        let new_id = self.first_new_id.saturating_add_unsigned(rows_before);
+        self.operation.draw(&mut Draws::new(&self.stream, self.task, number), new_id);
+        Ok(())
+    }
+
+    async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+        let Self {
+            connection, operation, senders, places, done: statements, sql, setup, scanned_rows, ..
+        } = self;
+        let mut done = Done::default();
+        statements.clear();
+        // The engine times an operation of one statement, unless it holds a login too.
+        let mut sent = (places.len() > 1 || setup.options.reconnect > 0).then(Instant::now);
+        for (ready, &place) in operation.statements().iter().zip(places.iter()) {
+            let answer = match &senders[place].1[ready.table] {
+                Sender::Prepared(statement) => connection.execute(*statement, &ready.params).await,
+                Sender::Text(template) => {
+                    template.write(&ready.params, sql);
+                    connection.query(sql).await
+                }
+            };
+            match answer {
+                Ok(answer) => {
+                    let rows = rows(ready.kind, &answer, *scanned_rows);
+                    done.rows += rows;
+                    done.received_bytes += answer.bytes;
+                    let took = sent.as_mut().map(|sent| {
+                        let before = std::mem::replace(sent, Instant::now());
+                        sent.duration_since(before)
+                    });
+                    statements.push(StatementDone { index: place, name: ready.kind.name(), took, rows });
+                }
+                Err(failure) => {
+                    let kind = ready.kind;
+                    return Err(self.given_up(kind, failure).await);
+                }
+            }
+        }
+        self.answered += 1;
+        if setup.options.reconnect > 0 && self.answered.is_multiple_of(setup.options.reconnect) {
+            self.connect_again().await?;
+        }
+        Ok(done)
+    }
+
+    fn statements(&self) -> &[StatementDone] {
+        &self.done
+    }
+
+    async fn close(self) {
+        self.connection.close().await;
+    }
+}
+
+/// Rows that a statement fetched or changed; of a scan, which fetches none, those that it looked
+/// at: the whole table.
+fn rows(kind: Kind, answer: &Answer, scanned_rows: u64) -> u64 {
+    if matches!(kind, Kind::Scan) { scanned_rows } else { answer.rows + answer.affected }
+}

@@ -1,0 +1,175 @@
+//! Steps as summaries for a reader: what each is for, what it sends, with which parameters. Made of the
+//! same descriptions that runs record.
+
+use std::collections::BTreeMap;
+
+use dbdyno_db::{Endpoint, Target, null};
+use dbdyno_record::StepSpec;
+use serde::{Deserialize, Serialize};
+
+use crate::{Context, Workload};
+
+/// The steps of a workload in their order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkloadSummary {
+    pub workload: &'static str,
+    /// `sequence 42`; empty where there is one order only.
+    pub title: &'static str,
+    pub steps: Vec<StepSummary>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepSummary {
+    pub step: String,
+    /// Its name in published tables, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published_as: Option<String>,
+    /// What it is for, in a sentence.
+    pub purpose: String,
+    /// One for each kind of connection that it has.
+    pub operations: Vec<OperationSummary>,
+    /// What the parameters of its statements are.
+    pub parameters: String,
+    /// What its rate counts: `queries/s`.
+    pub rate: String,
+    /// What its name hides; empty when it hides nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pitfall: String,
+    /// The groups over which published reports sum steps up.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
+}
+
+/// What one kind of connection sends.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OperationSummary {
+    pub kind: String,
+    /// `prepared` or `text`
+    pub protocol: String,
+    /// The statements of one operation in their order, `?` for parameters, long lists cut short.
+    pub statements: Vec<String>,
+}
+
+/// The texts about a step that its description needs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct StepDescription {
+    pub(crate) purpose: String,
+    pub(crate) parameters: String,
+    pub(crate) pitfall: String,
+}
+
+/// The description of a step in a workload's `words.toml`: that of its name, of the part of it
+/// before a point or a number, or of `*`.
+pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
+    let mut all: BTreeMap<String, StepDescription> =
+        toml::from_str(text).expect("tests read every file of words");
+    let others = all.remove("*").unwrap_or_default();
+    let plain = step.split('.').next().unwrap_or(step);
+    let names = [step, plain, plain.trim_end_matches(|sign: char| sign.is_ascii_digit())];
+    let found = names.iter().find_map(|name| all.remove(*name));
+    let mut description = found.unwrap_or_else(|| others.clone());
+    if description.parameters.is_empty() {
+        description.parameters = others.parameters;
+    }
+    description
+}
+
+/// A database that stores nothing.
+pub(crate) fn context() -> Context {
+    let endpoint =
+        Endpoint { target: Target::Null(null::Options::default()), capabilities: null::capabilities() };
+    Context { endpoint, owned: true, seed: 1, draws: 1, device: None }
+}
+
+/// The steps of a workload, to make summaries of.
+pub(crate) fn specs(workload: &impl Workload) -> impl Iterator<Item = StepSpec> {
+    (0..workload.cell().steps.len()).map(|index| workload.spec(index))
+}
+
+/// The summaries of a workload whose steps have one list, with what its `words.toml` says.
+pub(crate) fn of<W: Workload>(options: &W::Options) -> Vec<WorkloadSummary> {
+    let step_summary = |spec: StepSpec| step_summary(&spec, None, step_description(W::WORDS, &spec.name));
+    let steps = specs(&W::new(options, context())).map(step_summary).collect();
+    vec![WorkloadSummary { workload: W::NAME, title: "", steps }]
+}
+
+pub(crate) fn step_summary(spec: &StepSpec, published_as: Option<String>, description: StepDescription) -> StepSummary {
+    let numbered =
+        |text: &str| text.replace("k_?", "k_N").replace("sbtest?", "sbtestN").replace("pi?", "piN");
+    let operation = |kind: &dbdyno_record::KindSpec| OperationSummary {
+        kind: kind.kind.clone(),
+        protocol: kind.protocol.clone(),
+        statements: shown(&kind.statement)
+            .split("; ")
+            .flat_map(|all| all.split(" | "))
+            .map(numbered)
+            .collect(),
+    };
+    StepSummary {
+        step: spec.name.clone(),
+        published_as,
+        purpose: description.purpose,
+        operations: spec.kinds.iter().map(operation).collect(),
+        parameters: description.parameters,
+        rate: spec.headline.label.clone(),
+        pitfall: description.pitfall,
+        groups: spec.groups.clone(),
+    }
+}
+
+/// Statements with lists cut short.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("(?, ?") {
+        let length = rest[start..].find(')').unwrap_or(rest.len() - start - 1);
+        let count = rest[start..start + length].matches('?').count();
+        shown.push_str(&rest[..start]);
+        if count > 4 {
+            shown.push_str(&format!("(?, ... {count} values)"));
+        } else {
+            shown.push_str(&rest[start..=start + length]);
+        }
+        rest = &rest[start + length + 1..];
+    }
+    shown + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::microbenchmarks::Microbenchmarks;
+    use crate::{WorkloadSummary, Workload};
+
+    #[test]
+    fn every_step_of_every_workload_has_a_purpose_statements_and_parameters() {
+        for kind in crate::ALL {
+            let name = kind.name();
+            for WorkloadSummary { title, steps, .. } in kind.summaries() {
+                for step_summary in &steps {
+                    let about = format!("{name} {title} {}", step_summary.step);
+                    assert!(!step_summary.purpose.is_empty() && !step_summary.parameters.is_empty(), "{about}");
+                    assert!(!step_summary.operations.is_empty() && !step_summary.rate.is_empty(), "{about}");
+                    let mut statements = step_summary.operations.iter().flat_map(|operation| &operation.statements);
+                    assert!(statements.all(|sql| sql.len() > 4), "{about}: {step_summary:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_summary_holds_what_the_step_sends_and_its_published_name() {
+        let lists = Microbenchmarks::summaries();
+        assert_eq!((lists[0].steps.len(), lists[1].steps.len()), (2 + 43, 2 + 38));
+        let of = |name: &str| lists[0].steps.iter().find(|step_summary| step_summary.step == name).unwrap();
+        let inlist = of("update-inlist");
+        assert_eq!(inlist.published_as.as_deref(), Some("update-inlist_range=100"));
+        assert_eq!(
+            inlist.operations[0].statements,
+            ["UPDATE sbtestN SET c=? WHERE id IN (?, ... 10 values)"]
+        );
+        assert_eq!(of("insert").operations[0].protocol, "text");
+        assert_eq!(of("read-only_range=10").operations[0].statements.len(), 7);
+        assert_eq!(of("read-only_range=10").published_as, None);
+    }
+}
