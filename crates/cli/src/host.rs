@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use dbdyno_db::server::{Cgroup, Home};
+use dbdyno_db::server::{Cgroup, RuntimeDir};
 use dbdyno_model::{CpuList, NoLimit};
 use dbdyno_plan::{Basis, Plan, estimate};
 use dbdyno_products::VariantKind;
@@ -100,7 +100,7 @@ fn check_disk(plan: &Plan, data_dir: &Path, held_bytes: u64) -> Result<(), ExitE
 pub(crate) fn check_life(plan: &Plan) -> Result<(), ExitError> {
     if plan.variants.iter().any(|variant| VariantKind::of(variant).is_started()) {
         // Each server gets a folder like this one for its socket.
-        Home::new().map_err(ExitError::machine)?;
+        RuntimeDir::new().map_err(ExitError::machine)?;
     }
     check_cold(plan)?;
     let mut limits = plan.variants.iter().filter_map(|variant| plan.server_memory(&variant.name));

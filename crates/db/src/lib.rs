@@ -52,11 +52,11 @@ pub use foreign::Foreign;
 pub use hold::{Held, Hold, Holder};
 pub use options::{ConnectionSettings, Options, ServerKey, TimeLimits};
 pub use product::{
-    Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
+    Bounds, DeferredWork, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };
 pub use products::{AnySession, Family, Target};
 pub use questions::{
-    Room, connection_room, debt, describe, drop_binlog, explain, explain_executed, is_engine, prepared_room,
+    Room, connection_room, deferred_work, describe, drop_binlog, explain, explain_executed, is_engine, prepared_room,
     settle, status, table_engines, tables, unreported,
 };
 pub use open_connections::OpenConnections;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::product::{self, Debt, Limited, Product, numbers};
+use crate::product::{self, DeferredWork, Limited, Product, numbers};
 use crate::products::each_session;
 use crate::{
     AnySession, Capabilities, Cells, Class, Description, Rest, Result, Session, Unreported, UpkeepReport,
@@ -54,7 +54,7 @@ pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>> 
 /// index.
 ///
 /// What the session may not ask for is left out: a server of others may not give the rights.
-pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt> {
+pub async fn deferred_work(session: &mut AnySession, capabilities: &Capabilities) -> Result<DeferredWork> {
     each_session!(session, session, P => product::owed::<P>(&mut Limited(session), capabilities).await)
 }
 

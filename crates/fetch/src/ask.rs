@@ -2,24 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_db::server::{Abilities, Base, Error, Home, Question};
+use dbdyno_db::server::{Abilities, Base, Error, RuntimeDir, Question};
 use dbdyno_db::{DbError, Description, Family, Session, describe};
 
 use crate::server_entry::fingerprint;
-use crate::{Answer, Play, PlayOptions};
+use crate::{Answer, ScratchServer, ScratchOptions};
 
 const ROCKSDB: &str = "ha_rocksdb.so";
 
 /// Starts the server in `base`, asks it and stops it. Its data is made for this and removed.
 pub(crate) fn ask(base: &Base) -> Result<Answer, Error> {
-    let play = start(base)?;
+    let scratch = start(base)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Error::io("cannot make an event loop to talk to", &base.path))?;
-    let asked = runtime.block_on(talk(&play, base));
-    let start_ms = u64::try_from(play.start_time.as_millis()).unwrap_or(u64::MAX);
-    play.stop()?;
+    let asked = runtime.block_on(talk(&scratch, base));
+    let start_ms = u64::try_from(scratch.start_time.as_millis()).unwrap_or(u64::MAX);
+    scratch.stop()?;
     let (description, abilities) = asked?;
     let settings = settings(&description);
     let Description { product, version_text: version, .. } = description;
@@ -33,9 +33,9 @@ pub fn ask_embedded() -> Result<(String, String, BTreeMap<String, String>), Erro
         |source: DbError| Error::Database { what: format!("asking {}", Family::EMBEDDED.name()), source };
     let cannot = || Error::io("cannot make a folder in", std::env::temp_dir());
     // In a folder that is removed even if this process is killed.
-    let home = Home::new()?;
+    let runtime_dir = RuntimeDir::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot())?;
-    let endpoint = Family::EMBEDDED.open_file(home.path(), &[], true).map_err(failed)?;
+    let endpoint = Family::EMBEDDED.open_file(runtime_dir.path(), &[], true).map_err(failed)?;
     let described = runtime.block_on(async { describe(&mut endpoint.connect().await?).await });
     let description = described.map_err(failed)?;
     let settings = settings(&description);
@@ -51,21 +51,21 @@ fn settings(description: &Description) -> BTreeMap<String, String> {
 
 /// Starts the server with MyRocks where it is there: whether the plugin loads is part of the
 /// question. If the server does not start with it, it is asked without.
-fn start(base: &Base) -> Result<Play, Error> {
+fn start(base: &Base) -> Result<ScratchServer, Error> {
     if base.has_plugin(ROCKSDB) {
-        let options = PlayOptions { engine: Some("rocksdb".to_owned()), ..PlayOptions::default() };
-        if let Ok(play) = Play::start(base, &options) {
-            return Ok(play);
+        let options = ScratchOptions { engine: Some("rocksdb".to_owned()), ..ScratchOptions::default() };
+        if let Ok(scratch) = ScratchServer::start(base, &options) {
+            return Ok(scratch);
         }
     }
-    Play::start(base, &PlayOptions::default())
+    ScratchServer::start(base, &ScratchOptions::default())
 }
 
-async fn talk(play: &Play, base: &Base) -> Result<(Description, Abilities), Error> {
+async fn talk(scratch: &ScratchServer, base: &Base) -> Result<(Description, Abilities), Error> {
     let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title), source };
-    let mut session = play.endpoint().connect().await.map_err(failed)?;
+    let mut session = scratch.endpoint().connect().await.map_err(failed)?;
     let description = describe(&mut session).await.map_err(failed)?;
-    let log = play.log_text()?;
+    let log = scratch.log_text()?;
     let question = Question { session: &mut session, base, description: &description, log: &log };
     let abilities = base.family.abilities(question).await.map_err(failed)?;
     session.close().await;

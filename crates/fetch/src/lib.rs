@@ -1,4 +1,4 @@
-//! The servers folder and what `dbdyno servers` does with it: get, add, ask, list, play with,
+//! The servers folder and what `dbdyno servers` does with it: get, add, ask, list, scratch with,
 //! remove.
 //!
 //! [`Catalogue`] says what can be got (`servers.toml`, and the user's own file).
@@ -13,7 +13,7 @@ mod get;
 mod lock;
 mod named;
 mod near;
-mod play;
+mod scratch;
 #[cfg(test)]
 #[path = "../../db/tests/support/program.rs"]
 mod program;
@@ -30,6 +30,6 @@ pub use files::{
 };
 pub use get::get;
 pub use named::find_named;
-pub use play::{Play, PlayOptions};
+pub use scratch::{ScratchServer, ScratchOptions};
 pub use remove::remove;
 pub use inventory::{Here, ListedServer, inventory};

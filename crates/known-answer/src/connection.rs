@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::stream::Stream;
-use crate::{Behaviour, Fault};
+use crate::{Script, Fault};
 
 /// Whether a connection goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,12 +110,12 @@ impl Connection {
 
     /// Goes on as far as it can: takes what is there apart, answers, writes, reads. `room` is where
     /// bytes are read to.
-    pub(crate) fn go_on(&mut self, behaviour: &Behaviour, stats: &mut Stats, room: &mut [u8]) -> Life {
+    pub(crate) fn go_on(&mut self, script: &Script, stats: &mut Stats, room: &mut [u8]) -> Life {
         let mut now = Instant::now();
         loop {
             if !self.input.is_empty() {
                 let input = std::mem::take(&mut self.input);
-                let used = self.take_apart(&input, now, behaviour, stats);
+                let used = self.take_apart(&input, now, script, stats);
                 self.input = input;
                 self.input.drain(..used);
             }
@@ -151,7 +151,7 @@ impl Connection {
             // has reported already.
             self.readable = length == room.len() || self.hung_up;
             if self.input.is_empty() {
-                let used = self.take_apart(&room[..length], now, behaviour, stats);
+                let used = self.take_apart(&room[..length], now, script, stats);
                 self.input.extend_from_slice(&room[used..length]);
             } else {
                 self.input.extend_from_slice(&room[..length]);
@@ -161,7 +161,7 @@ impl Connection {
 
     /// Takes messages of `input` apart until it ends or something takes time; returns how many
     /// bytes are done with.
-    fn take_apart(&mut self, input: &[u8], now: Instant, behaviour: &Behaviour, stats: &mut Stats) -> usize {
+    fn take_apart(&mut self, input: &[u8], now: Instant, script: &Script, stats: &mut Stats) -> usize {
         let mut at = 0;
         while self.job.is_none() && !self.closing && !self.output.is_full() {
             match self.session.next(&input[at..], &mut self.output) {
@@ -170,13 +170,13 @@ impl Connection {
                 Step::Done(length, kind) => {
                     at += length;
                     count(stats, kind);
-                    if kind != Kind::Part && behaviour.freeze.is_some() {
-                        self.begin(Task::Hold, now, Duration::ZERO, behaviour, stats);
+                    if kind != Kind::Part && script.freeze.is_some() {
+                        self.begin(Task::Hold, now, Duration::ZERO, script, stats);
                     }
                 }
                 Step::Login(length) => {
                     at += length;
-                    self.begin(Task::Login, now, behaviour.login_delay, behaviour, stats);
+                    self.begin(Task::Login, now, script.login_delay, script, stats);
                 }
                 Step::Statement(length, work) => {
                     at += length;
@@ -186,14 +186,14 @@ impl Connection {
                         &mut stats.requests.queries
                     };
                     *number += 1;
-                    if behaviour.prepared_only && !work.prepared {
-                        self.begin(Task::Aside(work), now, Duration::ZERO, behaviour, stats);
+                    if script.prepared_only && !work.prepared {
+                        self.begin(Task::Aside(work), now, Duration::ZERO, script, stats);
                         continue;
                     }
                     self.statements += 1;
-                    let fault = behaviour.fault_of(self.number, self.statements);
-                    let time = behaviour.burn + behaviour.delay_of(self.number, self.statements);
-                    self.begin(Task::Answer(work, fault), now, time, behaviour, stats);
+                    let fault = script.fault_of(self.number, self.statements);
+                    let time = script.burn + script.delay_of(self.number, self.statements);
+                    self.begin(Task::Answer(work, fault), now, time, script, stats);
                 }
             }
         }
@@ -205,26 +205,26 @@ impl Connection {
         task: Task,
         since: Instant,
         programmed: Duration,
-        behaviour: &Behaviour,
+        script: &Script,
         stats: &mut Stats,
     ) {
-        let burn_left = if matches!(task, Task::Answer(..)) { behaviour.burn } else { Duration::ZERO };
+        let burn_left = if matches!(task, Task::Answer(..)) { script.burn } else { Duration::ZERO };
         let job = Job { task, since, programmed, burn_left, ticket: None };
-        if programmed.is_zero() && behaviour.freeze.is_none() {
-            self.finish(job, behaviour, stats);
+        if programmed.is_zero() && script.freeze.is_none() {
+            self.finish(job, script, stats);
         } else {
             self.job = Some(job);
         }
     }
 
     /// The job's time has come.
-    pub(crate) fn finish_job(&mut self, behaviour: &Behaviour, stats: &mut Stats) {
+    pub(crate) fn finish_job(&mut self, script: &Script, stats: &mut Stats) {
         if let Some(job) = self.job.take() {
-            self.finish(job, behaviour, stats);
+            self.finish(job, script, stats);
         }
     }
 
-    fn finish(&mut self, job: Job, behaviour: &Behaviour, stats: &mut Stats) {
+    fn finish(&mut self, job: Job, script: &Script, stats: &mut Stats) {
         match job.task {
             Task::Login => {
                 self.session.welcome(&mut self.output);
@@ -238,7 +238,7 @@ impl Connection {
                 self.answered(job.since, job.programmed);
             }
             Task::Answer(work, Fault::Refused) => {
-                let code = behaviour.error.as_ref().map_or("", |error| error.code.as_str());
+                let code = script.error.as_ref().map_or("", |error| error.code.as_str());
                 self.session.refuse(work, code, &mut self.output);
                 stats.faults.errors += 1;
                 self.answered(job.since, job.programmed);
@@ -249,7 +249,7 @@ impl Connection {
             }
             Task::Answer(work, Fault::Half) => {
                 stats.faults.half_answers += 1;
-                self.halve(work, behaviour);
+                self.halve(work, script);
             }
         }
     }
@@ -262,11 +262,11 @@ impl Connection {
     }
 
     /// Answers, but keeps the second half back.
-    fn halve(&mut self, work: Work, behaviour: &Behaviour) {
+    fn halve(&mut self, work: Work, script: &Script) {
         let before = self.output.len();
         self.session.answer(work, &mut self.output);
         let rest = self.output.split_off(before + (self.output.len() - before) / 2);
-        match behaviour.half.and_then(|half| half.stall) {
+        match script.half.and_then(|half| half.stall) {
             None => self.closing = true,
             Some(stall) => {
                 let (since, burn_left) = (Instant::now(), Duration::ZERO);

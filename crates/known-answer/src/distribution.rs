@@ -63,7 +63,7 @@ impl Distribution {
         }
     }
 
-    /// The delay that a share `probability` (0 to 1) of all draws does not exceed. No draw exceeds
+    /// The delay that a share `probability` (0 to 1) of all random does not exceed. No draw exceeds
     /// one hour.
     pub fn quantile(&self, probability: f64) -> Duration {
         // Quantile functions have poles at 0 and 1.
@@ -154,7 +154,7 @@ fn parse(text: &str) -> Result<Distribution, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draws::{Purpose, unit};
+    use crate::random::{Purpose, unit};
 
     const ALL: &[&str] = &[
         "none",
@@ -173,15 +173,15 @@ mod tests {
     fn draws_have_the_mean_and_the_quantiles_of_the_formulas() {
         for text in ALL {
             let distribution = read(text);
-            let mut draws: Vec<Duration> =
+            let mut random: Vec<Duration> =
                 (0..400_000).map(|n| distribution.quantile(unit(1, 0, n, Purpose::Delay))).collect();
-            draws.sort();
-            let mean = draws.iter().sum::<Duration>().as_secs_f64() / draws.len() as f64;
+            random.sort();
+            let mean = random.iter().sum::<Duration>().as_secs_f64() / random.len() as f64;
             let expected = distribution.mean().as_secs_f64();
             // Standard errors are below 0.35 % of the mean.
             assert!((mean - expected).abs() <= 0.012 * expected, "{text}: mean {mean}, not {expected}");
             for probability in [0.01, 0.5, 0.9, 0.99, 0.999] {
-                let found = draws[(probability * draws.len() as f64) as usize].as_secs_f64();
+                let found = random[(probability * random.len() as f64) as usize].as_secs_f64();
                 let expected = distribution.quantile(probability).as_secs_f64();
                 let error = (found - expected).abs();
                 assert!(error <= 0.04 * expected, "{text} at {probability}: {found}, not {expected}");

@@ -1,4 +1,4 @@
-//! What keeps a known-answer server from starting, and what is wrong with a behaviour.
+//! What keeps a known-answer server from starting, and what is wrong with a script.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub enum Error {
     #[error("{text:?}: {problem}; write {form}")]
     Text { text: String, problem: String, form: &'static str },
     #[error("{what}; {advice}")]
-    Behaviour { what: String, advice: &'static str },
+    Script { what: String, advice: &'static str },
 }
 
 impl Error {

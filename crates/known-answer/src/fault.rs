@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::Error;
-use crate::draws::{Purpose, unit};
+use crate::random::{Purpose, unit};
 use crate::units;
 
 const ERROR_FORM: &str =

@@ -5,7 +5,7 @@
 //! foreign clients (sysbench, the command line clients, pgbench), and understands no SQL beyond the
 //! first words of a statement. Both protocols are written here from their documentation and share
 //! no code with the crate `drivers`, so that an error of one is not cancelled by the other. What
-//! the server is meant to do is a [`Behaviour`], whose truth (the mean, the quantiles, the delay of
+//! the server is meant to do is a [`Script`], whose truth (the mean, the quantiles, the delay of
 //! the nth statement) is computed; what it really did is in its [`Stats`].
 //!
 //! Threads share nothing while they serve. Each waits with epoll for the connections it was given,
@@ -14,11 +14,11 @@
 //! time.
 
 mod timer_queue;
-mod behaviour;
+mod script;
 mod burn;
 mod connection;
 mod distribution;
-mod draws;
+mod random;
 mod error;
 mod exchange;
 mod fault;
@@ -36,7 +36,7 @@ mod stream;
 mod units;
 mod worker;
 
-pub use behaviour::Behaviour;
+pub use script::Script;
 pub use distribution::Distribution;
 pub use error::Error;
 pub use fault::{Fault, Half, Occurrence, Refusal};

@@ -12,7 +12,7 @@ use crate::listen::Listener;
 use crate::session::Answers;
 use crate::stats::Stats;
 use crate::worker::{Mailbox, Shared, Worker};
-use crate::{Behaviour, Error, Listen, Protocol};
+use crate::{Script, Error, Listen, Protocol};
 
 /// On which CPUs a server runs, with how many threads. The default: where the caller may run, a
 /// thread for each CPU.
@@ -53,18 +53,18 @@ impl Server {
     pub fn start(
         listen: Listen,
         protocol: Protocol,
-        behaviour: Behaviour,
+        script: Script,
         threads: Threads,
     ) -> Result<Handle, Error> {
-        behaviour.check(protocol)?;
+        script.check(protocol)?;
         check_cpus(&threads.cpus)?;
         let count = threads.resolved();
         let mailboxes: Result<Vec<_>, _> = (0..count).map(|_| Mailbox::new()).collect();
         let mailboxes =
             mailboxes.map_err(|errno| Error::System { what: "make event counters", source: errno.into() })?;
-        let answers = Answers::new(protocol, &behaviour);
+        let answers = Answers::new(protocol, &script);
         let (listener, address) = Listener::bind(&listen, protocol)?;
-        let shared = Arc::new(Shared::new(behaviour, answers, mailboxes));
+        let shared = Arc::new(Shared::new(script, answers, mailboxes));
         // From here on, dropping the handle cleans up.
         let socket = match &address {
             Listen::Unix(path) => Some(path.clone()),
@@ -106,8 +106,8 @@ impl Handle {
         &self.address
     }
 
-    pub fn behaviour(&self) -> &Behaviour {
-        &self.shared.behaviour
+    pub fn script(&self) -> &Script {
+        &self.shared.script
     }
 
     pub fn stats(&self) -> Stats {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::exchange::{Step, Work};
 use crate::output::Output;
-use crate::{Behaviour, Protocol, mysql, postgres};
+use crate::{Script, Protocol, mysql, postgres};
 
 /// The programmed rows, in the protocol's forms.
 #[derive(Debug, Clone)]
@@ -14,8 +14,8 @@ pub(crate) enum Answers {
 }
 
 impl Answers {
-    pub(crate) fn new(protocol: Protocol, behaviour: &Behaviour) -> Self {
-        let Behaviour { rows, columns, bytes, .. } = *behaviour;
+    pub(crate) fn new(protocol: Protocol, script: &Script) -> Self {
+        let Script { rows, columns, bytes, .. } = *script;
         match protocol {
             Protocol::Mysql => Self::Mysql(Arc::new(mysql::Answers::new(rows, columns, bytes))),
             Protocol::Postgres => Self::Postgres(Arc::new(postgres::Answers::new(rows, columns, bytes))),
@@ -36,7 +36,7 @@ impl Session {
     /// `output`.
     pub(crate) fn begin(
         answers: &Answers,
-        behaviour: &Behaviour,
+        script: &Script,
         connection: u64,
         turned_away: bool,
         output: &mut Output,
@@ -47,7 +47,7 @@ impl Session {
                 Self::TurnedAway
             }
             Answers::Mysql(answers) => {
-                let session = mysql::Session::greet(connection, behaviour.deprecate_eof, output);
+                let session = mysql::Session::greet(connection, script.deprecate_eof, output);
                 Self::Mysql(session, Arc::clone(answers))
             }
             Answers::Postgres(answers) => {

@@ -29,7 +29,7 @@ pub struct Stats {
     pub faults: Faults,
     pub received_bytes: u64,
     pub sent_bytes: u64,
-    /// CPU time burnt because the behaviour asks for it, by the threads' own clocks; seconds in
+    /// CPU time burnt because the script asks for it, by the threads' own clocks; seconds in
     /// JSON.
     #[serde(rename = "burnt_seconds", serialize_with = "seconds")]
     pub burnt: Duration,

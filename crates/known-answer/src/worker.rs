@@ -18,7 +18,7 @@ use crate::listen::Listener;
 use crate::session::{Answers, Session};
 use crate::stats::Stats;
 use crate::stream::Stream;
-use crate::{Behaviour, Error};
+use crate::{Script, Error};
 
 /// What events report besides connections.
 const TIMER: u64 = u64::MAX;
@@ -39,7 +39,7 @@ const RETRY: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) behaviour: Behaviour,
+    pub(crate) script: Script,
     pub(crate) answers: Answers,
     pub(crate) stop: AtomicBool,
     /// From when freezes count; unset before the first statement.
@@ -79,18 +79,18 @@ impl Mailbox {
 }
 
 impl Shared {
-    pub(crate) fn new(behaviour: Behaviour, answers: Answers, mailboxes: Vec<Mailbox>) -> Self {
+    pub(crate) fn new(script: Script, answers: Answers, mailboxes: Vec<Mailbox>) -> Self {
         let origin = OnceLock::new();
-        if behaviour.freeze.is_some_and(|freeze| freeze.origin == Origin::Start) {
+        if script.freeze.is_some_and(|freeze| freeze.origin == Origin::Start) {
             origin.get_or_init(Instant::now);
         }
         let (stop, open) = (AtomicBool::new(false), AtomicU64::new(0));
-        Self { behaviour, answers, stop, origin, open, mailboxes }
+        Self { script, answers, stop, origin, open, mailboxes }
     }
 
     /// When work that begins `since` and takes `service` is done, with the freezes that it meets.
     fn due(&self, since: Instant, service: Duration) -> Instant {
-        match (self.behaviour.freeze, self.origin.get()) {
+        match (self.script.freeze, self.origin.get()) {
             (Some(freeze), Some(&origin)) => {
                 origin + freeze.done_at(since.saturating_duration_since(origin), service)
             }
@@ -173,7 +173,7 @@ impl Worker {
                     return;
                 }
             };
-            let limit = self.shared.behaviour.connection_limit.unwrap_or(u64::MAX);
+            let limit = self.shared.script.connection_limit.unwrap_or(u64::MAX);
             let admitted = self.shared.open.load(Ordering::Relaxed) < limit;
             if admitted {
                 self.shared.open.fetch_add(1, Ordering::Relaxed);
@@ -206,9 +206,9 @@ impl Worker {
 
     fn welcome(&mut self, newcomer: Newcomer, stats: &mut Stats) {
         let Newcomer { stream, number, admitted } = newcomer;
-        let Shared { behaviour, answers, .. } = &*self.shared;
+        let Shared { script, answers, .. } = &*self.shared;
         let connection = Connection::new(stream, number, admitted, |output| {
-            Session::begin(answers, behaviour, number, !admitted, output)
+            Session::begin(answers, script, number, !admitted, output)
         });
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
@@ -231,7 +231,7 @@ impl Worker {
     /// Lets a connection go on, and notes what it waits for.
     fn go_on(&mut self, slot: usize, mut connection: Box<Connection>, stats: &mut Stats) {
         let was_blocked = connection.blocked;
-        let life = connection.go_on(&self.shared.behaviour, stats, &mut self.room);
+        let life = connection.go_on(&self.shared.script, stats, &mut self.room);
         if life == Life::Over {
             return self.bury(slot, &connection, stats);
         }
@@ -264,7 +264,7 @@ impl Worker {
         match self.postponed(&mut connection, entry, now, stats) {
             Some(_) => self.connections[slot] = Some(connection),
             None => {
-                connection.finish_job(&self.shared.behaviour, stats);
+                connection.finish_job(&self.shared.script, stats);
                 self.go_on(slot, connection, stats);
             }
         }

@@ -13,7 +13,7 @@ use crate::control::{Control, StopReason};
 use crate::histogram::histogram;
 use crate::message::{Inbox, Message};
 use crate::pauses::Pause;
-use crate::schedule_book::ScheduleBook;
+use crate::schedule_accounting::ScheduleAccounting;
 use crate::statements::Statements;
 use crate::waiting::{WaitFor, Waiting};
 use crate::{Failure, TaskEnd, TaskSpec, Role};
@@ -68,7 +68,7 @@ pub(crate) struct Collector<'a> {
     pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
     pub(crate) seen_errors: HashSet<(usize, ErrorClass, String)>,
     /// By client and kind.
-    pub(crate) schedules: BTreeMap<(u32, usize), ScheduleBook>,
+    pub(crate) schedules: BTreeMap<(u32, usize), ScheduleAccounting>,
     pub(crate) outage_events: u32,
     pub(crate) window_written: bool,
     /// Where the common window begins.
@@ -102,7 +102,7 @@ impl<'a> Collector<'a> {
         control: &'a Control,
         kinds: &'a [String],
         workers: usize,
-        schedules: BTreeMap<(u32, usize), ScheduleBook>,
+        schedules: BTreeMap<(u32, usize), ScheduleAccounting>,
     ) -> Self {
         Self {
             writer,

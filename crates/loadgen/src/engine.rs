@@ -15,7 +15,7 @@ use crate::control::{Control, StopReason};
 use crate::message::{Inbox, Message};
 use crate::opening::Opening;
 use crate::pauses::Watching;
-use crate::schedule_book;
+use crate::schedule_accounting;
 use crate::threads::assign;
 use crate::waiting::ranges;
 use crate::worker::{self, Job};
@@ -66,7 +66,7 @@ where
 {
     let specs: Vec<TaskSpec> = tasks.iter().map(|(spec, _)| spec.clone()).collect();
     let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
-    let schedules = schedule_book::books(specs.iter())?;
+    let schedules = schedule_accounting::books(specs.iter())?;
     let (sender, mut messages) = mpsc::channel();
     let threads = start(&step, tasks, HostShare::WHOLE, &control, &sender)?;
     let watching = Watching::start(Arc::clone(&control)).map_err(Error::Thread)?;

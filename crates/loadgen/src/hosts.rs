@@ -22,7 +22,7 @@ use crate::message::{Inbox, Message};
 use crate::pauses::Watching;
 use crate::{
     Error, HostShare, ConnectionTask, TaskSpec, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason,
-    schedule_book,
+    schedule_accounting,
 };
 
 /// The clock starts this long after the last connection is open: time for the command to reach all
@@ -77,7 +77,7 @@ pub fn run_on_hosts(
     observer: &mut dyn Observer,
 ) -> Result<(StepEnd, Vec<HostPart>), Error> {
     let control = Control::new(step.spec.clients, specs, step.spec.window).followed_by(follower);
-    let schedules = schedule_book::books(specs.iter())?;
+    let schedules = schedule_accounting::books(specs.iter())?;
     let mut merged = Merged {
         from_hosts,
         parts: vec![HostPart::default(); hosts],

@@ -33,7 +33,7 @@ mod recorder;
 #[cfg(test)]
 mod recorder_tests;
 mod schedule;
-mod schedule_book;
+mod schedule_accounting;
 mod shared;
 mod spin;
 mod statements;

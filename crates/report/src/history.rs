@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Reach, Series, Verdict, numbered, p_text};
+use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Detectable, Series, Verdict, numbered, p_text};
 use serde::Serialize;
 
 use crate::document::text::one_line;
@@ -157,8 +157,8 @@ fn method(history: &History) -> String {
         }
         Measure::Ratio => "Ratios to the base of the same run, 0 if any block had rate zero",
     };
-    let newest = match history.reach {
-        Reach { series, least_newest: Some(runs), .. } => {
+    let newest = match history.detectable {
+        Detectable { series, least_newest: Some(runs), .. } => {
             let among = if series == 1 { String::new() } else { format!(" alone among {series}") };
             format!(" A new level of one series{among} can be found once {runs} runs have it.")
         }
@@ -186,7 +186,7 @@ fn answers(history: &History) -> Vec<String> {
         return vec!["No step of any run has a valid block: there is nothing to follow.".to_owned()];
     }
     let mut lines: Vec<String> = history.series.iter().filter_map(|series| lapse(history, series)).collect();
-    if all.is_empty() && history.reach.runs < history.reach.least_runs_of_all {
+    if all.is_empty() && history.detectable.runs < history.detectable.least_runs_of_all {
         lines.push("No change of level can be found yet: there are too few runs.".to_owned());
     } else if all.is_empty() {
         lines.push("No change of level beyond the margin was found in any series.".to_owned());

@@ -42,7 +42,7 @@ pub(crate) fn history() -> History {
         margin: 0.02,
         runs: (1..=6).map(run).collect(),
         notes: vec![Notice::new(Code::UnlikeFirst).with("run", "5").with("difference", vec![unlike])],
-        reach: Reach { series: 2, runs: 6, least_runs: 9, least_runs_of_all: 8, least_newest: None },
+        detectable: Detectable { series: 2, runs: 6, least_runs: 9, least_runs_of_all: 8, least_newest: None },
         series: vec![
             series("qr100", [9_010.0, 9_050.0, 9_000.0, 8_200.0, 8_230.0, 8_200.0].map(Some), vec![change]),
             series("qp100", [Some(12.1), None, Some(12.2), Some(12.0), Some(12.1), Some(12.15)], Vec::new()),
@@ -156,7 +156,7 @@ fn no_change_is_a_sentence_too() {
     let mut history = history();
     history.series.remove(0);
     assert_eq!(answers(&history), ["No change of level can be found yet: there are too few runs."]);
-    history.reach.runs = 12;
+    history.detectable.runs = 12;
     assert_eq!(answers(&history), ["No change of level beyond the margin was found in any series."]);
     history.series.clear();
     assert_eq!(answers(&history), ["No step of any run has a valid block: there is nothing to follow."]);
@@ -165,10 +165,10 @@ fn no_change_is_a_sentence_too() {
 #[test]
 fn how_many_runs_show_a_new_level_is_reported_where_any_can() {
     let mut history = history();
-    history.reach.least_newest = Some(3);
+    history.detectable.least_newest = Some(3);
     let said = " A new level of one series alone among 2 can be found once 3 runs have it. Margin 2.0 %.";
     assert!(method(&history).ends_with(said), "{}", method(&history));
-    history.reach.series = 1;
+    history.detectable.series = 1;
     let said = " A new level of one series can be found once 3 runs have it. Margin 2.0 %.";
     assert!(method(&history).ends_with(said), "{}", method(&history));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dbdyno_analyse::{DeferredWork, RestlessLevel, is_in_bytes};
+use dbdyno_analyse::{WorkLeft, RestlessLevel, is_in_bytes};
 
 static WORDS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     toml::from_str(include_str!("levels.toml")).expect("levels.toml is a part of the program and is tested")
@@ -25,8 +25,8 @@ pub(crate) fn restless(levels: &[RestlessLevel]) -> String {
 }
 
 /// `512.0 MB more dirty pages (41 % of the 1250.0 MB written) from l.i1 to l.i2`
-pub(crate) fn deferred(work: &DeferredWork) -> String {
-    let DeferredWork { level, more, share, written_bytes, from, to } = work;
+pub(crate) fn deferred(work: &WorkLeft) -> String {
+    let WorkLeft { level, more, share, written_bytes, from, to } = work;
     let share = share.zip(*written_bytes).map_or_else(String::new, |(share, written)| {
         let written = megabytes(written);
         match share > 1.0 {
@@ -67,11 +67,11 @@ mod tests {
         let (from, to) = ("l.i0".to_owned(), "qr100".to_owned());
         let (share, written_bytes) = (Some(0.5), Some(1_024_000_000));
         let level = "dirty_bytes".to_owned();
-        let work = DeferredWork { level, more: 512_000_000, share, written_bytes, from, to };
+        let work = WorkLeft { level, more: 512_000_000, share, written_bytes, from, to };
         insta::assert_snapshot!(deferred(&work), @"512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100");
-        let most = DeferredWork { share: Some(2.0), written_bytes: Some(256_000_000), ..work.clone() };
+        let most = WorkLeft { share: Some(2.0), written_bytes: Some(256_000_000), ..work.clone() };
         insta::assert_snapshot!(deferred(&most), @"512.0 MB more dirty pages (more than the 256.0 MB written) from l.i0 to qr100");
-        let unseen = DeferredWork { share: None, written_bytes: None, ..work };
+        let unseen = WorkLeft { share: None, written_bytes: None, ..work };
         insta::assert_snapshot!(deferred(&unseen), @"512.0 MB more dirty pages from l.i0 to qr100");
     }
 }

@@ -212,7 +212,7 @@ fn share_text(share: &BlockShare) -> String {
 #[cfg(test)]
 mod tests {
     use dbdyno_analyse::parity::ClassDifference;
-    use dbdyno_analyse::{Aspect, DeferredWork, RestlessLevel};
+    use dbdyno_analyse::{Aspect, WorkLeft, RestlessLevel};
 
     use super::*;
 
@@ -381,7 +381,7 @@ mod tests {
             RestlessLevel { level: "dirty_bytes".to_owned(), value: 120_000_000, quiet_at: 2_600_000 };
         let restless = Notice::reason(Code::Restless).with("seconds", 60.0).with("levels", vec![level]);
         let unsettled = Notice::new(Code::Unsettled).at("1 a l.i1").with("why", vec![restless]);
-        let work = DeferredWork {
+        let work = WorkLeft {
             level: "dead_rows".to_owned(),
             more: 17,
             share: None,
@@ -389,7 +389,7 @@ mod tests {
             from: "l.i1".to_owned(),
             to: "l.i2".to_owned(),
         };
-        let deferred = Notice::new(Code::DeferredWork).at("a").with("levels", vec![work]).with("more", 2_u32);
+        let deferred = Notice::new(Code::WorkLeft).at("a").with("levels", vec![work]).with("more", 2_u32);
         insta::assert_snapshot!(texts(&[invalid, unsettled, deferred]).join("\n"), @r"
         Invalid, not used: 4 of 60 runs of steps (2 steps, 1 variant), first 1 a l.i1: no common window was recorded; clock jumped; and 3 more like these. Each is named at its step.
         In 1 a l.i1, the server did not settle within 60 s: dirty pages 120.0 MB (quiet at 2.6 MB). That work ran during the steps after it.

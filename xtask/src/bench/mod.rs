@@ -12,7 +12,7 @@ mod sysbench;
 mod table;
 mod truth;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Keep the run directories, in this folder.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Write each table to its page under docs/benchmarks too.
+    /// Write each table to its bench's page under docs/benchmarks too.
     #[arg(long)]
     save: bool,
 }
@@ -54,6 +54,8 @@ pub(crate) struct Args {
 /// One bench: a file of its own and a line in [`ALL`].
 struct Bench {
     name: &'static str,
+    /// Page under docs/benchmarks that has its table and its facts.
+    page: &'static str,
     about: &'static str,
     /// What dbdyno's figures are compared with.
     other: &'static str,
@@ -64,36 +66,42 @@ struct Bench {
 const ALL: &[Bench] = &[
     Bench {
         name: "client-effect",
+        page: "client-cost",
         about: "ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (seven minutes per round)",
         other: "÷",
         run: client_effect::run,
     },
     Bench {
         name: "connections",
+        page: "client-cost",
         about: "memory and time that 4096 connections take (half a minute per round)",
         other: "sysbench",
         run: connections::run,
     },
     Bench {
         name: "forecast",
+        page: "accuracy",
         about: "time that `dbdyno plan` forecasts for one block of each small plan after published reports, and time that it takes (an hour per round)",
         other: "measured",
         run: forecast::run,
     },
     Bench {
         name: "load",
+        page: "client-cost",
         about: "rate of loading sbtest tables and building their indexes (half an hour per round)",
         other: "sysbench",
         run: load::run,
     },
     Bench {
         name: "sysbench",
+        page: "client-cost",
         about: "client CPU and rate of OLTP transactions and of sysbench's and pgbench's scripts, and CPU above a bare epoll loop (five minutes per round)",
         other: "sysbench or pgbench",
         run: sysbench::run,
     },
     Bench {
         name: "truth",
+        page: "accuracy",
         about: "what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and what recording costs (six minutes per round)",
         other: "truth or limit",
         run: truth::run,
@@ -160,7 +168,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         terminal::out(&format!("\n{}", table.text(bench.other)));
         is_met &= table.is_met();
         if args.save {
-            save(&page(bench), &table.markdown(bench.other), &[&facts[..], &own].concat())?;
+            save(bench, &table.markdown(bench.other), &[&facts[..], &own].concat())?;
         }
     }
     if !is_measured {
@@ -181,16 +189,24 @@ fn facts(args: &Args) -> Vec<String> {
 }
 
 fn page(bench: &Bench) -> PathBuf {
-    places::root().join(format!("docs/benchmarks/{}.md", bench.name))
+    places::root().join(format!("docs/benchmarks/{}.md", bench.page))
+}
+
+/// The markers of a bench's table and facts on its page, which other benches share.
+fn parts(bench: &Bench) -> [String; 2] {
+    ["table", "facts"].map(|part| format!("{} {part}", bench.name))
 }
 
 /// Writes table and facts to the bench's page.
-fn save(path: &Path, table: &str, facts: &[String]) -> Result<()> {
+fn save(bench: &Bench, table: &str, facts: &[String]) -> Result<()> {
+    let path = page(bench);
     let facts: Vec<String> = facts.iter().map(|fact| format!("* {fact}")).collect();
-    let page = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let page = with_part(&page, "table", table).and_then(|page| with_part(&page, "facts", &facts.join("\n")));
-    let page = page.with_context(|| format!("{} lacks marks of table or facts", path.display()))?;
-    std::fs::write(path, page)?;
+    let [table_part, facts_part] = parts(bench);
+    let page = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let page = with_part(&page, &table_part, table)
+        .and_then(|page| with_part(&page, &facts_part, &facts.join("\n")));
+    let page = page.with_context(|| format!("{} lacks {table_part} or {facts_part}", path.display()))?;
+    std::fs::write(&path, page)?;
     terminal::note(&format!("written: {}", path.display()));
     Ok(())
 }
@@ -234,8 +250,8 @@ mod tests {
     fn every_page_has_places_for_its_table_and_its_facts_and_the_rest_stays() {
         for bench in ALL {
             let page = std::fs::read_to_string(page(bench)).unwrap();
-            for part in ["table", "facts"] {
-                let written = with_part(&page, part, "| new |\n").unwrap();
+            for part in parts(bench) {
+                let written = with_part(&page, &part, "| new |\n").unwrap();
                 let (before, after) = written.split_once("| new |").unwrap();
                 assert!(page.starts_with(before) && page.ends_with(after), "{}: {part}", bench.name);
             }

@@ -4,13 +4,13 @@ use dbdyno_record::{ClientCalibration, Clock, StepRecord};
 use hdrhistogram::Histogram;
 
 use crate::measure::time_series::{device_seconds, seconds, server_events};
-use crate::measure::debt::debt;
+use crate::measure::deferred_work::deferred_work;
 use crate::measure::executions::{composite, executions, headline};
 use crate::measure::group_memory::group_memory;
 use crate::measure::latency::{buckets, is_one_on_both_clocks, latency, merge};
 use crate::measure::lookups::lookups;
 use crate::measure::outages::longest_without_any;
-use crate::measure::reach::{self, reach};
+use crate::measure::client_headroom::{self, client_headroom};
 use crate::measure::schedule::{self, schedule};
 use crate::measure::statements::statements;
 use crate::measure::steadiness::{rates_of, steadiness};
@@ -22,7 +22,7 @@ use crate::metrics::fsyncs::Binlog;
 use crate::metrics::host_check::host_check;
 use crate::metrics::original::metric_row;
 use crate::model::runs::JUDGED_FROM_SECONDS;
-use crate::model::{ClientReach, KindResult, Notice, StepRun, Validity};
+use crate::model::{ClientHeadroom, KindResult, Notice, StepRun, Validity};
 use crate::validity::record_integrity::times_fault;
 use crate::validity::{client_hosts, headroom, littles_law, refused, throttled, validity, warmup_backlog};
 use crate::window::load_threads::busiest;
@@ -67,12 +67,12 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
         faults.extend(found.faults);
     }
     let cost = cost(&summary, around.syncs);
-    let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
+    let client_headroom = around.calibration.and_then(|found| client_headroom(found, around.driver, &kinds));
     faults.extend(operation_faults(&summary, &kinds));
     if around.judges_client {
         let is_long = summary.window.seconds() >= JUDGED_FROM_SECONDS;
         let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
-        faults.extend(client_faults(step, &summary, waited, client_reach, &kinds));
+        faults.extend(client_faults(step, &summary, waited, client_headroom, &kinds));
     }
     let target = step.spec.target.as_ref();
     let seconds = seconds(&summary);
@@ -96,7 +96,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
         host_check: host_check(&summary),
         metrics,
         cost,
-        client_reach,
+        client_headroom,
         seconds_on_target: target.and_then(|target| seconds_on_target(&summary, target)),
         judged_background_rate: target.and_then(|target| summary.in_window(judged_rate(&summary, target))),
         lookups: lookups(step),
@@ -110,7 +110,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
         seconds,
         has_telling_seconds: telling,
         tail_from_second,
-        debt: debt(&step.counters),
+        deferred_work: deferred_work(&step.counters),
         group_memory: group_memory(&summary),
     };
     (run, times)
@@ -131,14 +131,14 @@ fn client_faults(
     step: &StepRecord,
     summary: &WindowSummary<'_>,
     waited: Option<f64>,
-    reached: Option<ClientReach>,
+    reached: Option<ClientHeadroom>,
     kinds: &[KindResult],
 ) -> Vec<Notice> {
     let busy = busiest(summary).and_then(|busiest| headroom::fault(busiest, summary.window.seconds()));
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
     // Threads that a quota keeps off their CPUs wait for no other program.
     let busy = busy.filter(|_| !throttled::is_client(step));
-    let at_its_rate = reached.as_ref().and_then(reach::fault);
+    let at_its_rate = reached.as_ref().and_then(client_headroom::fault);
     let late = kinds.iter().filter_map(schedule::fault);
     busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(summary.events)).collect()
 }
@@ -294,13 +294,13 @@ mod tests {
             step_run(&read_write_step(), StepContext { calibration: calibration.as_ref(), ..around() })
         };
         let run = calibrated(Some(220.0));
-        let reach = run.client_reach.unwrap();
+        let client_headroom = run.client_headroom.unwrap();
         // 500 queries, 10 inserts and 10 deletes in 2.5 s, over 3 connections of 2 clients.
-        assert_eq!((reach.statements_per_second, reach.connections), (208.0, 6));
-        assert_eq!((reach.could_per_second, reach.could_connections), (220.0, 16));
+        assert_eq!((client_headroom.statements_per_second, client_headroom.connections), (208.0, 6));
+        assert_eq!((client_headroom.could_per_second, client_headroom.could_connections), (220.0, 16));
         assert_eq!(codes(&run), [Code::ClientAtItsRate]);
         assert_eq!(calibrated(Some(240.0)).validity, Validity::Valid);
-        assert_eq!(calibrated(None).client_reach, None);
+        assert_eq!(calibrated(None).client_headroom, None);
     }
 
     #[test]

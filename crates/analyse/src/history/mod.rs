@@ -24,7 +24,7 @@ use crate::statistics::equivalence::bounds;
 /// How many runs it takes to find a change, however great it is: the shuffled series are too few
 /// otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Reach {
+pub struct Detectable {
     /// Series that are judged together.
     pub series: usize,
     /// Runs that the longest of them has.
@@ -37,7 +37,7 @@ pub struct Reach {
     pub least_newest: Option<usize>,
 }
 
-impl Reach {
+impl Detectable {
     fn too_few(&self) -> Option<Notice> {
         let Self { series, runs, least_runs, least_runs_of_all, .. } = *self;
         let notice = Notice::new(Code::TooFewRuns).with("runs", runs).with("series", series);
@@ -95,7 +95,7 @@ pub struct History {
     /// What a reader must know before any number.
     #[serde(rename = "notices")]
     pub notes: Vec<Notice>,
-    pub reach: Reach,
+    pub detectable: Detectable,
     pub series: Vec<Series>,
 }
 
@@ -224,10 +224,10 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
         let family = series.iter_mut().filter(|own| own.is_secondary == is_secondary);
         judge(&mut family.collect::<Vec<_>>(), &runs, first.manifest.plan.seed);
     }
-    let reach = reach(&series);
-    notes.extend(reach.too_few());
+    let detectable = detectable(&series);
+    notes.extend(detectable.too_few());
     let (name, margin) = (last.manifest.plan.name.clone(), margins.general);
-    Ok(History { name, measure: choices.measure, margin, runs, notes, reach, series })
+    Ok(History { name, measure: choices.measure, margin, runs, notes, detectable, series })
 }
 
 fn is_planned(series: &Series, run: &RunValues) -> bool {
@@ -248,13 +248,13 @@ fn refuse_no_ratios(last: &RunValues, choices: HistoryChoices<'_>) -> Result<(),
     }
 }
 
-fn reach(series: &[Series]) -> Reach {
+fn detectable(series: &[Series]) -> Detectable {
     let series: Vec<&Series> = series.iter().filter(|series| !series.is_secondary).collect();
     let count = |series: &&Series| series.values.iter().flatten().count();
     let runs = series.iter().map(count).max().unwrap_or(0);
     let judged = series.iter().filter(|series| series.p.is_some()).count();
     let judged = if judged == 0 { series.len().max(1) } else { judged };
-    Reach {
+    Detectable {
         series: judged,
         runs,
         least_runs: least_values(judged, LEVEL),

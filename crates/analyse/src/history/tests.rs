@@ -236,7 +236,7 @@ fn too_few_runs_to_find_any_change_are_reported_with_the_least_number() {
     let one = HistoryChoices { variant: Some("b"), ..HistoryChoices::default() };
     insta::assert_snapshot!(shown_all(&found(&runs[..7], one).notes), @"too-few-runs least_runs: 8, runs: 7, series: 1");
     let all = found(&runs, HistoryChoices::default());
-    assert_eq!((all.notes, all.reach.least_newest), (Vec::new(), Some(3)));
+    assert_eq!((all.notes, all.detectable.least_newest), (Vec::new(), Some(3)));
 }
 
 /// Nights of an open loop that `a` answers in about 1 ms, and `b` from the eighth night on in 500
@@ -292,7 +292,7 @@ fn p99_is_followed_next_to_the_rate_and_changes_by_itself() {
     let [change] = p99.changes.as_slice() else { panic!("{p99:?}") };
     assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
     assert!(p99.is_worse_now() && (change.ratio - 1.1).abs() < 0.01, "{change:?}");
-    assert_eq!(found.reach.series, 1, "each family by itself");
+    assert_eq!(found.detectable.series, 1, "each family by itself");
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
     insta::assert_snapshot!(tried(&runs[8..], HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
 }
 
-/// As many as the reach says, and one fewer, with levels as far apart as can be.
+/// As many as the detectable says, and one fewer, with levels as far apart as can be.
 #[test]
 fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
     let with = |fast: usize, slow: usize| {
@@ -347,7 +347,7 @@ fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
         let runs = nights(&(0..fast + slow).map(|n| [rate(n), 1e6 + n as f64]).collect::<Vec<_>>());
         let choices = HistoryChoices { variant: Some("a"), ..HistoryChoices::default() };
         let found = found(&runs, choices);
-        (found.reach.least_newest, found.series[0].is_worse_now())
+        (found.detectable.least_newest, found.series[0].is_worse_now())
     };
     assert_eq!(with(7, 2), (Some(3), false));
     assert_eq!(with(7, 3), (Some(2), true));

@@ -1,14 +1,14 @@
 //! One execution of a step: from records to latencies, its time series and what the server had put off.
 
 pub(crate) mod time_series;
-pub(crate) mod debt;
+pub(crate) mod deferred_work;
 pub(crate) mod executions;
 pub(crate) mod group_memory;
 pub(crate) mod hosts;
 pub(crate) mod latency;
 pub(crate) mod lookups;
 pub(crate) mod outages;
-pub(crate) mod reach;
+pub(crate) mod client_headroom;
 pub(crate) mod schedule;
 pub(crate) mod statements;
 pub(crate) mod steadiness;

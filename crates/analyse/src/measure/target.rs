@@ -49,7 +49,7 @@ fn own_time(step: &WindowSummary<'_>, target: &Target, client: u32) -> Option<Sp
 ///
 /// An even pace of few large statements is quantised: 2 statements per second of 50 rows give 50,
 /// 100 or 150 rows in a second, by where its borders fall. A second is therefore kept if one more
-/// statement of each client would reach `share * target`.
+/// statement of each client would client headroom `share * target`.
 pub(crate) fn seconds_on_target(step: &WindowSummary<'_>, target: &Target) -> Option<f64> {
     let kind = step.kind(&target.kind)?;
     let tolerance = f64::from(kind.spec.rows_per_operation) * f64::from(step.spec.clients);

@@ -30,13 +30,13 @@ pub use findings::{
 };
 pub use groups::{MetricGroup, RelativeMetrics};
 pub use notice::{
-    BlockShare, Code, DeferredWork, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
+    BlockShare, Code, WorkLeft, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
     Severity, VariantShare,
 };
 pub use published::{Agreement, CLOSE, FindingSeen, PublishedComparison, PublishedRow, Seen};
-pub use state::{Debt, DebtLevel, GroupMemory, Lookups, Steadiness};
+pub use state::{DeferredWork, DeferredLevel, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
-    Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
+    Bucket, ClientHeadroom, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
     ServerEventKind, StatementResult, StepRun, TooFewOperations, Validity,
 };
 pub use steps::{

@@ -36,7 +36,7 @@ pub enum Figure {
     Row(Vec<Option<String>>),
     Reasons(Vec<Notice>),
     Restless(Vec<RestlessLevel>),
-    Deferred(Vec<DeferredWork>),
+    Deferred(Vec<WorkLeft>),
     /// A class of settings in which two variants differ.
     Setting(ClassDifference),
     Design(DesignFault),
@@ -106,7 +106,7 @@ pub struct RestlessLevel {
 
 /// What a level of put-off work grew by in a step, and how much of it was left to the next.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeferredWork {
+pub struct WorkLeft {
     pub level: String,
     pub more: i64,
     /// Of what was written in the step.
@@ -145,7 +145,7 @@ codes! {
     BlockResumed, DamagedRecord, InvalidStep, InvalidSteps, ZeroRate, Stalled, BaseStalled,
     TargetMissed, TargetMissedByClient, TargetMissedInBlocks, ScheduleMissed, OutageOfSchedule,
     OutageOfClosedLoop, ClientPause, QueryCache, AnsweredByCache, ShortSteps,
-    EmptyWrites, Unsettled, DeferredWork,
+    EmptyWrites, Unsettled, WorkLeft,
     FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,
@@ -277,7 +277,7 @@ figures! {
     Vec<Option<String>>: Self::Row;
     Vec<Notice>: Self::Reasons;
     Vec<RestlessLevel>: Self::Restless;
-    Vec<DeferredWork>: Self::Deferred;
+    Vec<WorkLeft>: Self::Deferred;
     ClassDifference: Self::Setting;
     DesignFault: Self::Design;
     Vec<Difference>: Self::Differences;

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 /// The put-off work of a server around one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Debt {
-    pub levels: Vec<DebtLevel>,
+pub struct DeferredWork {
+    pub levels: Vec<DeferredLevel>,
     /// Bytes written to the data directory's device between its first and last sample of the step;
     /// `None` where it is not seen. Not the kernel's `write_bytes` of the server's process, which
     /// counts whole folios of the page cache for each small write to one: ten times what was
@@ -15,7 +15,7 @@ pub struct Debt {
 
 /// One kind of put-off work; its unit is its name's last word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DebtLevel {
+pub struct DeferredLevel {
     /// As recorded: `dirty_bytes`, `history_list_length`, `dead_rows`, ...
     pub name: String,
     pub before: i64,

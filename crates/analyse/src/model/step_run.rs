@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 use crate::model::execution::{Composite, Execution};
 use crate::model::notice::Notice;
-use crate::model::state::{Debt, GroupMemory, Lookups, Steadiness};
+use crate::model::state::{DeferredWork, GroupMemory, Lookups, Steadiness};
 
 #[derive(Debug, Clone, Serialize)]
 pub struct StepRun {
@@ -40,7 +40,7 @@ pub struct StepRun {
     pub host_check: Option<HostCheck>,
     /// `None` for a run without a calibration of the client, and without a server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_reach: Option<ClientReach>,
+    pub client_headroom: Option<ClientHeadroom>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
     pub seconds_on_target: Option<f64>,
     /// What is judged against the target: rows a second of the client whose background writer did
@@ -70,7 +70,7 @@ pub struct StepRun {
     pub server_events: Vec<ServerEvent>,
     /// What the server had put off before and after; `None` where that was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub debt: Option<Debt>,
+    pub deferred_work: Option<DeferredWork>,
     /// `None` where the server's memory was not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_memory: Option<GroupMemory>,
@@ -111,7 +111,7 @@ impl StepRun {
 /// Statements a second of all kinds together compared with what the client could reach, by its
 /// calibration for this host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ClientReach {
+pub struct ClientHeadroom {
     pub statements_per_second: f64,
     pub connections: u32,
     pub could_per_second: f64,
@@ -122,7 +122,7 @@ pub struct ClientReach {
     pub at_least: bool,
 }
 
-impl ClientReach {
+impl ClientHeadroom {
     /// What it reached ÷ what it could.
     pub fn share(&self) -> f64 {
         self.statements_per_second / self.could_per_second

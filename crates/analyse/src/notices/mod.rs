@@ -21,7 +21,7 @@ use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord,
 
 use crate::again_of;
 use crate::compare::{by_machine, changed, drift, fixed_rate, foreign_load, targets, zero_rate};
-use crate::measure::{debt, hosts, outages, reach};
+use crate::measure::{deferred_work, hosts, outages, client_headroom};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
 use crate::model::{Code, DesignFault, Notice, Severity, StepFindings, WorkloadFindings};
@@ -72,7 +72,7 @@ const RULES: &[Rule] = &[
     (Caution, |facts| empty_writes::notices(facts.workloads)),
     (Caution, |facts| cold::notices(facts.run, facts.workloads)),
     (Caution, |facts| settling::notices(facts.run)),
-    (Caution, |facts| debt::notices(facts.workloads)),
+    (Caution, |facts| deferred_work::notices(facts.workloads)),
     (Caution, |facts| failed_operations(facts.run)),
     (Caution, |facts| recorded(facts.run)),
     (Invalid, |facts| changed::notices(facts.run)),
@@ -80,7 +80,7 @@ const RULES: &[Rule] = &[
     (Caution, configuration),
     (Caution, |facts| hosts::notices(facts.run)),
     (Caution, |facts| fsyncs::notice(facts.run).into_iter().collect()),
-    (Caution, |facts| reach::notice(facts.workloads).into_iter().collect()),
+    (Caution, |facts| client_headroom::notice(facts.workloads).into_iter().collect()),
     (Caution, |facts| sampler_cost(facts.workloads).into_iter().collect()),
     (Caution, |facts| host_check::notice(facts.workloads).into_iter().collect()),
     (Caution, |facts| shares::notices(facts.workloads)),

@@ -457,7 +457,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         cost: Cost::default(),
         device: None,
         host_check: None,
-        client_reach: None,
+        client_headroom: None,
         seconds_on_target: None,
         judged_background_rate: None,
         lookups: Vec::new(),
@@ -467,7 +467,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         has_telling_seconds: true,
         tail_from_second: None,
         steadiness: None,
-        debt: None,
+        deferred_work: None,
         group_memory: None,
     }
 }

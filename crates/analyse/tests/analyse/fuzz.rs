@@ -161,7 +161,7 @@ const SOURCES: &[(&str, &[&str])] = &[
     ("disk", &["reads", "read_bytes", "writes", "written_bytes", "busy_us"]),
     ("sampler", &["cpu_us", "late_us", "samples"]),
     ("status", &["Questions", "Uptime", "Innodb_data_fsyncs"]),
-    ("debt", &["dirty_bytes"]),
+    ("deferred_work", &["dirty_bytes"]),
     ("size", &["bytes"]),
 ];
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use dbdyno_db::server::{Home, remove_data};
+use dbdyno_db::server::{RuntimeDir, remove_data};
 use dbdyno_record::CellId;
 
 use crate::conductor::reset::{SNAPSHOTS, TEMPLATES};
@@ -71,12 +71,12 @@ impl Conductor<'_> {
 }
 
 impl Database {
-    /// Stops the server cleanly and returns its home, in which it can be started again: the
+    /// Stops the server cleanly and returns its runtime dir, in which it can be started again: the
     /// endpoint stays as it is. `None` where there is no server of dbdyno's. All sessions must be
     /// closed.
-    pub(crate) fn halt(&mut self, limit: Duration) -> Result<Option<Home>, String> {
+    pub(crate) fn halt(&mut self, limit: Duration) -> Result<Option<RuntimeDir>, String> {
         let halted = self.server.take().map(|server| server.halt(limit)).transpose();
-        halted.map(|halted| halted.map(|(_, home)| home)).map_err(|error| error.to_string())
+        halted.map(|halted| halted.map(|(_, runtime_dir)| runtime_dir)).map_err(|error| error.to_string())
     }
 
     /// Stops what was started and removes the data, unless it is to be kept. Returns what is odd

@@ -4,7 +4,7 @@
 mod budget;
 mod cell;
 mod clock;
-mod debt;
+mod deferred_work;
 mod end;
 mod holds;
 mod hosts;

@@ -127,8 +127,8 @@ impl Conductor<'_> {
     ) -> Result<AnySession, Stop> {
         let limit = self.plan.host.stop_timeout.0;
         let began = Instant::now();
-        let home = database.halt(limit).map_err(Stop::failed)?;
-        if home.is_some() {
+        let runtime_dir = database.halt(limit).map_err(Stop::failed)?;
+        if runtime_dir.is_some() {
             works.push(work("stop", began, Value::Null));
         }
         self.change(id, reset, knowledge, works).map_err(Stop::failed)?;
@@ -142,7 +142,7 @@ impl Conductor<'_> {
         let began = Instant::now();
         let variant = self.prepared(id)?;
         let started = self.started(async {
-            *database = self.database(variant, data_dir, log, home, data).await?;
+            *database = self.database(variant, data_dir, log, runtime_dir, data).await?;
             Ok(database.connect().await?)
         });
         if started.is_ok() && database.pid().is_some() {

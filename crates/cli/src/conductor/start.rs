@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{
-    Cgroup, Data, Error, Home, Running, Server, ServerSpec, Snapshot, prepare_data, remove_data,
+    Cgroup, Data, Error, RuntimeDir, Running, Server, ServerSpec, Snapshot, prepare_data, remove_data,
 };
 use dbdyno_db::{AnySession, DbError, DeviceGauge, Endpoint, Family, ConnectionSettings, Session, Target, null};
 use dbdyno_model::NoLimit;
@@ -97,7 +97,7 @@ impl Conductor<'_> {
         cell: &mut OpenCell<'_>,
         snapshot: Option<&Snapshot>,
     ) -> Result<Database, Stop> {
-        let home = self.limited_home(cell)?;
+        let runtime_dir = self.limited_runtime_dir(cell)?;
         let (data_dir, log) = (self.data_dir(cell.id), self.log_file(cell.id, true));
         let mut data = Data::Fresh;
         if let Some(snapshot) = snapshot {
@@ -105,7 +105,7 @@ impl Conductor<'_> {
             self.write_works(&mut cell.writer, Ok(vec![copied]))?;
             data = Data::AsItIs;
         }
-        self.started(self.database(self.prepared(cell.id)?, data_dir, log, home, data))
+        self.started(self.database(self.prepared(cell.id)?, data_dir, log, runtime_dir, data))
     }
 
     /// What `start` comes to, unless the user wants the run to end before that.
@@ -113,14 +113,14 @@ impl Conductor<'_> {
         self.unless_cancelled(start).unwrap_or_else(|| Err(STOPPED.into())).map_err(Stop::failed)
     }
 
-    /// The database of `variant`. What has to be started is started in `home` or in a new one, on
+    /// The database of `variant`. What has to be started is started in `runtime_dir` or in a new one, on
     /// fresh data or on those that lie in `data_dir`. Blocks for seconds.
     pub(super) async fn database(
         &self,
         variant: &Prepared,
         data_dir: PathBuf,
         log: PathBuf,
-        home: Option<Home>,
+        runtime_dir: Option<RuntimeDir>,
         data: Data,
     ) -> Result<Database, Fault> {
         let mut database = match &variant.source {
@@ -149,9 +149,9 @@ impl Conductor<'_> {
                     start_timeout: self.plan.host.start_timeout.0,
                     cancel: Arc::clone(&self.cancel),
                 };
-                let home = home.map_or_else(Home::new, Ok);
-                let home = home.and_then(|home| certificates.iter().try_fold(home, Home::with_certificates));
-                let server = home.and_then(|home| base.family.start(home, &spec, data));
+                let runtime_dir = runtime_dir.map_or_else(RuntimeDir::new, Ok);
+                let runtime_dir = runtime_dir.and_then(|runtime_dir| certificates.iter().try_fold(runtime_dir, RuntimeDir::with_certificates));
+                let server = runtime_dir.and_then(|runtime_dir| base.family.start(runtime_dir, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
                 Database::on(server, &config.engine, &variant.connection_settings, data).await?
             }
@@ -161,12 +161,12 @@ impl Conductor<'_> {
         Ok(database)
     }
 
-    /// A home for the cell's server with the memory limit of its variant; `None` without a limit.
+    /// A runtime dir for the cell's server with the memory limit of its variant; `None` without a limit.
     /// Where the limit cannot be set and the plan says to go on, the record warns of it.
-    fn limited_home(&self, cell: &mut OpenCell<'_>) -> Result<Option<Home>, Stop> {
+    fn limited_runtime_dir(&self, cell: &mut OpenCell<'_>) -> Result<Option<RuntimeDir>, Stop> {
         let limit = self.plan.server_memory(&cell.id.variant);
-        match limit.map(|limit| Home::new()?.with_memory_limit(limit.0)).transpose() {
-            Ok(home) => Ok(home),
+        match limit.map(|limit| RuntimeDir::new()?.with_memory_limit(limit.0)).transpose() {
+            Ok(runtime_dir) => Ok(runtime_dir),
             Err(error @ Error::Cgroup { .. }) if self.plan.host.no_memory_limit == NoLimit::Warn => {
                 let text = format!("the server ran without the memory limit that the plan asks for: {error}");
                 cell.writer.event(&CellEvent::Warning { at: time::now(), text })?;

@@ -15,7 +15,7 @@ use dbdyno_report::{notice_text, reason_brief};
 use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
 
-use crate::conductor::debt;
+use crate::conductor::deferred_work;
 use crate::conductor::start::Database;
 use crate::conductor::{Conductor, Ending};
 use crate::exit::ExitError;
@@ -54,7 +54,7 @@ impl StepTask<'_, '_> {
         let mut writer = if self.is_repeated { cell.repeated(self.name)? } else { cell.step(self.name)? };
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
         let conductor = self.conductor;
-        let before = self.debt(session, &mut writer, "before the step")?;
+        let before = self.deferred_work(session, &mut writer, "before the step")?;
         let warmup = workload.outlines()[self.index].warmup;
         let polled_ns = self.polled_ns();
         let sampler = self.sampler(&mut writer, warmup, polled_ns.clone())?;
@@ -110,10 +110,10 @@ impl StepTask<'_, '_> {
         }
         // Before the verification, whose reading has the server work off some of it.
         let after = match end.outcome {
-            Outcome::Completed => self.debt(session, &mut writer, "after the step")?,
+            Outcome::Completed => self.deferred_work(session, &mut writer, "after the step")?,
             Outcome::Failed | Outcome::Interrupted => None,
         };
-        debt::write(&writer, barrier, [before, after])?;
+        deferred_work::write(&writer, barrier, [before, after])?;
         let ran = self.finish(&mut writer, workload, session, &end)?;
         self.end(writer, &end, ran)
     }
@@ -156,17 +156,17 @@ impl StepTask<'_, '_> {
 
     /// What the server has put off now; `None` without sampling and of a server that does not
     /// report, which is recorded.
-    fn debt(
+    fn deferred_work(
         &self,
         session: &mut AnySession,
         writer: &mut StepWriter,
         when: &str,
-    ) -> Result<Option<debt::Reading>, ExitError> {
+    ) -> Result<Option<deferred_work::Reading>, ExitError> {
         if !self.conductor.plan.host.sampling {
             return Ok(None);
         }
         let capabilities = &self.database.endpoint.capabilities;
-        match self.conductor.unless_cancelled(debt::read(session, capabilities)) {
+        match self.conductor.unless_cancelled(deferred_work::read(session, capabilities)) {
             None => Ok(None),
             Some(Ok(reading)) => Ok(reading),
             Some(Err(why)) => {

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use dbdyno_analyse::{Findings, StepRun, Validity};
-use dbdyno_db::server::{Home, calling};
+use dbdyno_db::server::{RuntimeDir, calling};
 use dbdyno_model::CpuList;
 use dbdyno_plan::Plan;
 use dbdyno_products::FamilyFacts;
@@ -31,33 +31,33 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
 /// Where the server that speaks the protocol of a family listens: a socket, or the folder of one.
-fn socket(home: &Home, family: &FamilyFacts) -> PathBuf {
-    home.path().join(family.name)
+fn socket(runtime_dir: &RuntimeDir, family: &FamilyFacts) -> PathBuf {
+    runtime_dir.path().join(family.name)
 }
 
 /// Calibrates the client as `args` say. Takes their time for each number of connections and
 /// protocol.
 pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitError> {
     // The path of a unix socket has at most 107 bytes, so it does not begin in a run directory.
-    let home = Home::new().map_err(ExitError::machine)?;
-    let plan = plan(args, &home)?;
+    let runtime_dir = RuntimeDir::new().map_err(ExitError::machine)?;
+    let plan = plan(args, &runtime_dir)?;
     // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from
     // this one.
     let cancel = signals::watch(signals::RUN_STOPS)?;
-    host::check(&plan, home.path(), 0)?;
+    host::check(&plan, runtime_dir.path(), 0)?;
     limits::check(&plan)?;
     let server_cpus = host::server_cpus(&plan);
     let listed = server_cpus.clone().map(CpuList);
     for family in FamilyFacts::of_servers().filter(|family| family.socket_prefix.is_some()) {
-        std::fs::create_dir(socket(&home, family)).map_err(ExitError::machine)?;
+        std::fs::create_dir(socket(&runtime_dir, family)).map_err(ExitError::machine)?;
     }
     let servers = FamilyFacts::of_servers()
-        .map(|family| Answering::start(family.name, &socket(&home, family), listed.as_ref()))
+        .map(|family| Answering::start(family.name, &socket(&runtime_dir, family), listed.as_ref()))
         .collect::<Result<Vec<_>, _>>()?;
     let runtime = host::event_loop()?;
     let variants = prepare(&plan, &runtime)?;
-    let manifest = manifest(&plan, &variants, home.path())?;
-    let writer = RunWriter::create(home.path(), &manifest)?;
+    let manifest = manifest(&plan, &variants, runtime_dir.path())?;
+    let writer = RunWriter::create(runtime_dir.path(), &manifest)?;
     let dir = writer.dir().to_owned();
     host::pin_client(&plan)?;
     let progress = Progress::new(&forecast::of(&plan), &manifest.order);
@@ -88,7 +88,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
 }
 
 /// The plan of the calibration. Its tables are as small as can be: the server looks into none.
-fn plan(args: &DoctorArgs, home: &Home) -> Result<Plan, ExitError> {
+fn plan(args: &DoctorArgs, runtime_dir: &RuntimeDir) -> Result<Plan, ExitError> {
     if args.time.0 < LEAST_TIME {
         return Err(ExitError::usage(format!("--time is {}, but must be at least 1s", args.time)));
     }
@@ -102,7 +102,7 @@ fn plan(args: &DoctorArgs, home: &Home) -> Result<Plan, ExitError> {
         [cpus("client_cpus", &args.client_cpus), cpus("server_cpus", &args.server_cpus), threads, wait]
             .concat();
     let variants = FamilyFacts::of_servers().map(|family| {
-        let (name, scheme, socket) = (family.name, family.schemes[0], escaped(&socket(home, family)));
+        let (name, scheme, socket) = (family.name, family.schemes[0], escaped(&socket(runtime_dir, family)));
         format!("[[variant]]\nname = \"{name}\"\naddress = \"{scheme}any@localhost/any?socket={socket}\"\n")
     });
     let text = format!(

@@ -52,7 +52,7 @@ async fn receive(stream: &mut DuplexStream) -> Vec<u8> {
     payload
 }
 
-/// Plays a server that greets with `plugin` and answers each packet of the client with the next of
+/// ScratchServers a server that greets with `plugin` and answers each packet of the client with the next of
 /// `script`. Returns the outcome and what the client said.
 async fn played(
     options: &Options,

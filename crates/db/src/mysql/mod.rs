@@ -8,7 +8,7 @@
 mod cells;
 mod charset;
 mod classes;
-mod debt;
+mod deferred_work;
 mod execute;
 mod fault;
 mod greeting;

@@ -8,14 +8,14 @@ use dbdyno_products::{FamilyFacts, TypedOptions};
 use serde_json::{Map, Value};
 
 use super::status::{self, counters};
-use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, keys, locks, server, upkeep};
+use super::{Mysql, MysqlSession, Options, capabilities, charset, deferred_work, keys, locks, server, upkeep};
 use crate::exchange::Exchange;
 use crate::product::{
-    Connection, Debt, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
+    Connection, DeferredWork, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
 };
 use crate::open_connections::Ticket;
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
+    Abilities, Base, Claim, Data, Error, FileLogin, RuntimeDir, OwnConfig, Question, Server, ServerSpec,
 };
 use crate::{
     Answer, AnySession, Bounds, Capabilities, Encryption, ConnectionSettings, Result, ServerKey, Session, Target,
@@ -110,12 +110,12 @@ impl Product for Mysql {
         counters(session).await
     }
 
-    async fn debt(session: &mut LimitedSession<'_, Self>, capabilities: &Capabilities) -> Result<Debt> {
-        debt::read(session, capabilities).await
+    async fn deferred_work(session: &mut LimitedSession<'_, Self>, capabilities: &Capabilities) -> Result<DeferredWork> {
+        deferred_work::read(session, capabilities).await
     }
 
-    fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
-        debt::quiet_at(level, debt, bounds)
+    fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bounds) -> Option<i64> {
+        deferred_work::quiet_at(level, deferred_work, bounds)
     }
 
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
@@ -223,8 +223,8 @@ impl Product for Mysql {
         server::own_config(base, path)
     }
 
-    fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
-        server::start(home, spec, data)
+    fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        server::start(runtime_dir, spec, data)
     }
 
     async fn folder_of(session: &mut AnySession, database: &str, engine: &str) -> Result<Option<PathBuf>> {

@@ -42,7 +42,7 @@ async fn received_proof(stream: &mut DuplexStream) -> Vec<u8> {
     exactly(stream, u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4).await
 }
 
-/// Plays a server that sends each part of `script` when the client has said something, and returns
+/// ScratchServers a server that sends each part of `script` when the client has said something, and returns
 /// the outcome and what the client said.
 async fn played(options: &Options, script: &[Vec<u8>]) -> (Result<Agreed, Fault>, Vec<Vec<u8>>) {
     let (client, mut server) = tokio::io::duplex(1 << 16);

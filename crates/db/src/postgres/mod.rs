@@ -8,7 +8,7 @@
 mod cells;
 mod classes;
 mod copy;
-mod debt;
+mod deferred_work;
 mod execute;
 mod fault;
 mod login;

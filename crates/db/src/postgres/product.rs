@@ -7,11 +7,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::fault::Fault;
 use super::secure::connected;
-use super::{Options, Postgres, PostgresSession, capabilities, debt, server, status};
-use crate::product::{Debt, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column};
+use super::{Options, Postgres, PostgresSession, capabilities, deferred_work, server, status};
+use crate::product::{DeferredWork, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column};
 use crate::open_connections::Ticket;
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
+    Abilities, Base, Claim, Data, Error, FileLogin, RuntimeDir, OwnConfig, Question, Server, ServerSpec,
 };
 use crate::{AnySession, Bounds, Capabilities, Result, Session, Target, first_i64};
 
@@ -79,12 +79,12 @@ impl Product for Postgres {
         status::unreported(session).await
     }
 
-    async fn debt(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<Debt> {
-        debt::read(session).await
+    async fn deferred_work(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<DeferredWork> {
+        deferred_work::read(session).await
     }
 
-    fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
-        debt::quiet_at(level, debt, bounds)
+    fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bounds) -> Option<i64> {
+        deferred_work::quiet_at(level, deferred_work, bounds)
     }
 
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
@@ -150,8 +150,8 @@ impl Product for Postgres {
         server::own_config(path)
     }
 
-    fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
-        server::start(home, spec, data)
+    fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        server::start(runtime_dir, spec, data)
     }
 
     async fn folder_of(session: &mut AnySession, database: &str, _engine: &str) -> Result<Option<PathBuf>> {

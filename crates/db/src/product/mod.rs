@@ -7,7 +7,7 @@
 //! server.
 
 mod answering;
-mod debt;
+mod deferred_work;
 mod limited;
 mod status;
 mod upkeep;
@@ -20,8 +20,8 @@ use dbdyno_products::FamilyFacts;
 use serde_json::{Map, Value};
 
 pub(crate) use answering::{Answering, answering};
-pub use debt::Debt;
-pub(crate) use debt::{LEAST_BOUND_COUNT, owed, permitted};
+pub use deferred_work::DeferredWork;
+pub(crate) use deferred_work::{LEAST_BOUND_COUNT, owed, permitted};
 pub(crate) use limited::Limited;
 pub use status::column;
 pub use status::{Description, Unreported};
@@ -37,7 +37,7 @@ use crate::exchange::Exchange;
 use crate::options::Options as Login;
 use crate::open_connections::Ticket;
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, Home, OwnConfig, Question, Server, ServerSpec,
+    Abilities, Base, Claim, Data, Error, FileLogin, RuntimeDir, OwnConfig, Question, Server, ServerSpec,
 };
 use crate::{
     Answer, AnySession, Capabilities, Class, DbError, Encryption, Endpoint, ConnectionSettings, Result, Rows, Sent,
@@ -133,7 +133,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     /// Asks how many prepared statements it holds for all connections together, and the setting
     /// that says so.
     const PREPARED_ROOM: Option<(&'static str, &'static str)> = None;
-    /// Levels of [`Product::debt`] that a server may keep for ever until it is asked to write them.
+    /// Levels of [`Product::deferred_work`] that a server may keep for ever until it is asked to write them.
     const WRITTEN_WHEN_ASKED: &'static [&'static str] = &[];
 
     /// Names, addresses and options of its servers.
@@ -181,13 +181,13 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Reads what the server has put off.
-    async fn debt(_session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<Debt> {
-        Ok(Debt::default())
+    async fn deferred_work(_session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<DeferredWork> {
+        Ok(DeferredWork::default())
     }
 
     /// The most of a level that a quiet server has; `None` where it says nothing of rest. Work that
     /// goes on must have ended.
-    fn quiet_at(_level: &str, _debt: &Debt, _bounds: &Bounds) -> Option<i64> {
+    fn quiet_at(_level: &str, _debt: &DeferredWork, _bounds: &Bounds) -> Option<i64> {
         None
     }
 
@@ -290,7 +290,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// See [`Family::start`].
-    fn start(_home: Home, _spec: &ServerSpec, _data: Data) -> Result<Server, Error> {
+    fn start(_home: RuntimeDir, _spec: &ServerSpec, _data: Data) -> Result<Server, Error> {
         without_servers()
     }
 

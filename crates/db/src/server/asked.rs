@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::server::guard::Guard;
+use crate::server::process_group::ProcessGroup;
 
 /// For a program that is only asked something, such as its version.
 const ASKED_LIMIT: Duration = Duration::from_secs(10);
@@ -58,16 +58,16 @@ pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
 /// Runs `command` to its end within its bounds; it reads nothing. It is in a process group of its
 /// own, whose processes end with it, with dbdyno, or when it has taken too long.
 pub fn output(command: &mut Command, bounds: &Bounds<'_>) -> Result<Output, Unanswered> {
-    let mut guard = Some(Guard::start()?);
-    let group = guard.as_ref().map_or(0, Guard::group);
+    let mut process_group = Some(ProcessGroup::start()?);
+    let group = process_group.as_ref().map_or(0, ProcessGroup::group);
     command.process_group(group).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let (stdout, stderr) =
         (Kept::of(child.stdout.take(), bounds.kept_bytes), Kept::of(child.stderr.take(), bounds.kept_bytes));
     let ended = wait(&mut child, group, bounds);
     // Whatever is left of the group may hold the pipes open. The program itself is no child of the
-    // guard, and would stay as a zombie.
-    guard.take();
+    // process group, and would stay as a zombie.
+    process_group.take();
     let status = match ended {
         Ok(Some(status)) => status,
         not_ended => {

@@ -11,7 +11,7 @@ use crate::products::each_family;
 use crate::server::abilities::{Abilities, Question};
 use crate::server::claim::Claim;
 use crate::server::running::Data;
-use crate::server::{Base, Error, Home, OwnConfig, Server, ServerSpec};
+use crate::server::{Base, Error, RuntimeDir, OwnConfig, Server, ServerSpec};
 use crate::{AnySession, DbError, Endpoint, Family, ConnectionSettings, Options, Target};
 
 /// A login that a file of the user holds.
@@ -110,10 +110,10 @@ impl Family {
         each_family!(self, P => P::own_config(base, path))
     }
 
-    /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has
+    /// [`Server::start`] in a runtime dir of the caller's, on fresh data or on what an earlier start has
     /// left.
-    pub fn start(self, home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
-        each_family!(self, P => P::start(home, spec, data))
+    pub fn start(self, runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+        each_family!(self, P => P::start(runtime_dir, spec, data))
     }
 
     /// Opens the database in a folder, made there if it is to be a fresh one. Each connection gets

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::server::guard::Guard;
+use crate::server::process_group::ProcessGroup;
 use crate::server::process::Process;
 use crate::server::{Error, launch, log};
 
@@ -44,8 +44,8 @@ impl Installer<'_> {
             log_tail: log::reason(&log::Part::whole(self.log)),
         };
         let mut command = launch::detached(line, self.log)?;
-        let guard = Guard::start().map_err(|error| failed(format!("sh: {error}")))?;
-        command.process_group(guard.group());
+        let process_group = ProcessGroup::start().map_err(|error| failed(format!("sh: {error}")))?;
+        command.process_group(process_group.group());
         command.current_dir(self.folder).env("TMPDIR", self.tmp_dir).stdin(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -56,13 +56,13 @@ impl Installer<'_> {
         }
         let process = Process::new(child, Signal::SIGTERM);
         let ended = self.wait(&process);
-        drop(guard);
+        drop(process_group);
         match ended {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(failed(status.to_string())),
             None => {}
         }
-        // The guard has killed it.
+        // The process group has killed it.
         let _ = process.wait(Duration::from_secs(5), &AtomicBool::new(false), Duration::ZERO);
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled { what: format!("initialising {}", self.title) });

@@ -14,7 +14,7 @@ use crate::server::log::Part;
 use crate::server::process::{Process, Stopped};
 use crate::server::ready::Probe;
 use crate::server::tmp_dir::TmpDir;
-use crate::server::{Cgroup, Error, Home, cgroup, datadir, launch, log};
+use crate::server::{Cgroup, Error, RuntimeDir, cgroup, datadir, launch, log};
 
 /// Time that [`Running::stop`] gives a server to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ pub(crate) struct Start<'a> {
     pub(crate) title: String,
     pub(crate) line: Line,
     pub(crate) cpus: Option<&'a [u32]>,
-    pub(crate) home: Home,
+    pub(crate) runtime_dir: RuntimeDir,
     pub(crate) data_dir: PathBuf,
     /// Of its temporary files, where they do not lie in the data directory.
     pub(crate) tmp_dir: Option<TmpDir>,
@@ -61,8 +61,8 @@ pub(crate) struct Start<'a> {
 pub struct Running {
     title: String,
     process: Process,
-    /// Holds the socket. `None` only once the server has been stopped and its home taken.
-    home: Option<Home>,
+    /// Holds the socket. `None` only once the server has been stopped and its runtime dir taken.
+    runtime_dir: Option<RuntimeDir>,
     /// The data directory, absolute.
     pub data_dir: PathBuf,
     /// Removed once the server has ended.
@@ -83,23 +83,23 @@ pub struct Running {
 impl Running {
     /// Spawns the server and waits until it answers.
     pub(crate) fn start(start: Start<'_>) -> Result<Self, Error> {
-        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, cancel, mut notes, .. } = start;
+        let Start { title, mut line, cpus, runtime_dir, data_dir, tmp_dir, log, cancel, mut notes, .. } = start;
         if !line.ends_with_us {
             notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
         }
-        if let Some(cgroup) = home.cgroup() {
+        if let Some(cgroup) = runtime_dir.cgroup() {
             line.words = [cgroup.entering(), line.words].concat();
         }
         let log_start = log::length(&log);
         let mut command = launch::detached(&line.words, &log)?;
         datadir::note_start(&data_dir)?;
         let process = Process::new(launch::spawn(&mut command, cpus)?, line.stop_signal);
-        let home = Some(home);
+        let runtime_dir = Some(runtime_dir);
         let command_line = line.words;
         let server = Self {
             title,
             process,
-            home,
+            runtime_dir,
             data_dir,
             _tmp_dir: tmp_dir,
             log,
@@ -166,7 +166,7 @@ impl Running {
 
     /// The control group that limits its memory, if it has one.
     pub fn cgroup(&self) -> Option<&Cgroup> {
-        self.home.as_ref().and_then(Home::cgroup)
+        self.runtime_dir.as_ref().and_then(RuntimeDir::cgroup)
     }
 
     /// Whether the process is there; a server that was killed or crashed is not.
@@ -225,16 +225,16 @@ impl Running {
         self.process.stop(limit, &self.cancel).map_err(Error::io("cannot stop the server on", &self.data_dir))
     }
 
-    /// Stops the server so that another start can go on with its data, in the same home, under the
+    /// Stops the server so that another start can go on with its data, in the same runtime dir, under the
     /// same socket. An error when it ended in another way than by a clean stop.
-    pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
+    pub fn halt(mut self, limit: Duration) -> Result<(Stopped, RuntimeDir), Error> {
         let stopped = self.end(limit)?;
         let server = self.title.clone();
         if stopped.killed {
             return Err(Error::Killed { server, limit });
         }
-        match self.home.take() {
-            Some(home) if stopped.code == Some(0) && !stopped.had_ended => Ok((stopped, home)),
+        match self.runtime_dir.take() {
+            Some(runtime_dir) if stopped.code == Some(0) && !stopped.had_ended => Ok((stopped, runtime_dir)),
             _ => {
                 let (stopped, log, log_tail) = (stopped.to_string(), self.log.clone(), self.log_end());
                 Err(Error::NotAtRest { server, stopped, log, log_tail })

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::server::{cgroup, home};
+use crate::server::{cgroup, runtime_dir};
 
-/// Removes the homes of sockets and the control groups of dbdynos that have ended without doing so,
+/// Removes the runtime dirs of sockets and the control groups of dbdynos that have ended without doing so,
 /// and returns their paths. What still has a server in it stays: it is asked to end when its dbdyno
 /// ends, and a later start finds it gone.
 pub fn remove_stale_files() -> Vec<PathBuf> {
-    let mut removed = home::sweep();
+    let mut removed = runtime_dir::sweep();
     removed.extend(cgroup::sweep());
     removed
 }

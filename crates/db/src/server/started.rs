@@ -11,7 +11,7 @@ use crate::{ConnectionSettings, Options, Target};
 use crate::server::intents::{ConfigServer, Rendered};
 use crate::server::process::Stopped;
 use crate::server::running::{Data, Running};
-use crate::server::{Base, Error, Home};
+use crate::server::{Base, Error, RuntimeDir};
 
 /// What to start, and where.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ impl Server {
     /// Blocks for seconds. Call it from a thread that lives as long as the server shall: the kernel
     /// stops the server when that *thread* ends, which is how a killed dbdyno leaves no server.
     pub fn start(spec: &ServerSpec) -> Result<Self, Error> {
-        spec.base.family.start(Home::new()?, spec, Data::Fresh)
+        spec.base.family.start(RuntimeDir::new()?, spec, Data::Fresh)
     }
 
     /// The unix socket: the only way in, but for TLS.
@@ -94,7 +94,7 @@ impl Server {
     }
 
     /// How to log in as the superuser, who has no password: over the socket, or, where that has no
-    /// TLS and the home has certificates, over TCP, TLS and with the client's certificate, which is
+    /// TLS and the runtime dir has certificates, over TCP, TLS and with the client's certificate, which is
     /// to be added ([`Options::with_tls`]).
     pub fn options(&self, database: Option<&str>) -> Options {
         let facts = self.base.family.facts();

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Options, Sqlite, SqliteSession, capabilities, server};
 use crate::product::{
-    Connection, Debt, Description, LimitedSession, Product, Texts, Work, cell, permitted, version_numbers,
+    Connection, DeferredWork, Description, LimitedSession, Product, Texts, Work, cell, permitted, version_numbers,
 };
 use crate::{Bounds, Capabilities, Endpoint, Result, Session};
 
@@ -93,23 +93,23 @@ impl Product for Sqlite {
         pragmas(session, COUNTERS).await
     }
 
-    async fn debt(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<Debt> {
-        let mut debt = Debt::default();
+    async fn deferred_work(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<DeferredWork> {
+        let mut deferred_work = DeferredWork::default();
         let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
         let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
-        debt.capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
+        deferred_work.capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
         // Looks and does nothing (SQLite 3.51). Answers busy, frames in the log, frames written
         // back; -1 without a log.
         let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
         let column = |index: usize| number(answer.first()?.get(index)?.clone());
         if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {
-            debt.level("wal_bytes", Some((frames - done) * bytes));
+            deferred_work.level("wal_bytes", Some((frames - done) * bytes));
         }
-        Ok(debt)
+        Ok(deferred_work)
     }
 
-    fn quiet_at(level: &str, debt: &Debt, _bounds: &Bounds) -> Option<i64> {
-        if level == "wal_bytes" { debt.capacities.get("autocheckpoint_bytes").copied() } else { None }
+    fn quiet_at(level: &str, deferred_work: &DeferredWork, _bounds: &Bounds) -> Option<i64> {
+        if level == "wal_bytes" { deferred_work.capacities.get("autocheckpoint_bytes").copied() } else { None }
     }
 
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
@@ -155,7 +155,7 @@ fn number(text: Option<String>) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::sqlite::{self, testing};
-    use crate::{Endpoint, Target, debt, describe, status};
+    use crate::{Endpoint, Target, deferred_work, describe, status};
 
     #[tokio::test]
     async fn sqlite_reports_its_pages_and_settings() {
@@ -189,12 +189,12 @@ mod tests {
         for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"] {
             session.query(sql.as_bytes()).await.unwrap();
         }
-        let owed = debt(&mut session, &capabilities).await.unwrap();
+        let owed = deferred_work(&mut session, &capabilities).await.unwrap();
         // The first page and the table's, then the table's twice more, each of 4096 bytes.
         assert!(owed.levels["wal_bytes"] >= 4 * 4096, "{owed:?}");
-        assert_eq!(debt(&mut session, &capabilities).await.unwrap(), owed, "looking changes nothing");
+        assert_eq!(deferred_work(&mut session, &capabilities).await.unwrap(), owed, "looking changes nothing");
         session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();
-        assert_eq!(debt(&mut session, &capabilities).await.unwrap().levels["wal_bytes"], 0);
+        assert_eq!(deferred_work(&mut session, &capabilities).await.unwrap().levels["wal_bytes"], 0);
     }
 
     #[tokio::test]
@@ -205,6 +205,6 @@ mod tests {
         let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: capabilities.clone() };
         let mut session = endpoint.connect().await.unwrap();
         session.query(b"CREATE TABLE t (a)").await.unwrap();
-        assert!(debt(&mut session, &capabilities).await.unwrap().levels.is_empty());
+        assert!(deferred_work(&mut session, &capabilities).await.unwrap().levels.is_empty());
     }
 }

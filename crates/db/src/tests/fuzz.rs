@@ -86,7 +86,7 @@ fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversat
     (conversation, draws)
 }
 
-/// Plays damaged `conversations` with `play`, which says in a word how each ended, in a process of
+/// ScratchServers damaged `conversations` with `play`, which says in a word how each ended, in a process of
 /// its own: the test `name` calls this and is called again there. Each of `endings` must be met.
 pub(crate) fn fuzz(
     name: &str,

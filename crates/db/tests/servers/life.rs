@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_db::server::{Base, Data, Error, Home, Server, ServerSpec, Snapshot};
+use dbdyno_db::server::{Base, Data, Error, RuntimeDir, Server, ServerSpec, Snapshot};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -44,22 +44,22 @@ fn starts_again(wanted: Wanted) {
     let server = Server::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
     ask(&server, &MAKE);
     let (socket, pid) = (server.socket().to_path_buf(), server.pid());
-    let (stopped, home) = server.into_running().halt(STOP).unwrap();
+    let (stopped, runtime_dir) = server.into_running().halt(STOP).unwrap();
     assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{}", wanted.0);
 
-    let server = spec.base.family.start(home, &spec, Data::AsItIs).unwrap();
+    let server = spec.base.family.start(runtime_dir, &spec, Data::AsItIs).unwrap();
     assert_eq!((ask(&server, &[ADD, COUNT]), server.socket().to_path_buf()), ("2".to_owned(), socket));
     assert_ne!(server.pid(), pid);
-    let (_, mut home) = server.into_running().halt(STOP).unwrap();
+    let (_, mut runtime_dir) = server.into_running().halt(STOP).unwrap();
 
     let taken =
         Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(2), &AtomicBool::new(false))
             .unwrap();
     for _ in 0..2 {
         taken.restore(&spec.data_dir, &AtomicBool::new(false)).unwrap();
-        let server = spec.base.family.start(home, &spec, Data::AsItIs).unwrap();
+        let server = spec.base.family.start(runtime_dir, &spec, Data::AsItIs).unwrap();
         assert_eq!(ask(&server, &[ADD, COUNT]), "3", "{}", wanted.0);
-        home = server.into_running().halt(STOP).unwrap().1;
+        runtime_dir = server.into_running().halt(STOP).unwrap().1;
     }
 }
 
@@ -79,16 +79,16 @@ fn starts_on_copies(wanted: Wanted) {
     let spec = support::spec(&base(wanted), folder.path());
     let server = Server::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
     ask(&server, &["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
-    let (_, mut home) = server.into_running().halt(STOP).unwrap();
+    let (_, mut runtime_dir) = server.into_running().halt(STOP).unwrap();
     let taken =
         Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(1), &AtomicBool::new(false))
             .unwrap();
     for _ in 0..2 {
         taken.restore(&spec.data_dir, &AtomicBool::new(false)).unwrap();
-        let server = spec.base.family.start(home, &spec, Data::AsItIs).unwrap();
+        let server = spec.base.family.start(runtime_dir, &spec, Data::AsItIs).unwrap();
         let count = ask(&server, &["INSERT INTO t VALUES (1)", "SELECT COUNT(*) FROM t"]);
         assert_eq!(count, "2", "{}", wanted.0);
-        home = server.into_running().halt(STOP).unwrap().1;
+        runtime_dir = server.into_running().halt(STOP).unwrap().1;
     }
 }
 
@@ -126,7 +126,7 @@ fn recovered(wanted: Wanted, options: &str, folder: &Path) -> Server {
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(server);
-    spec.base.family.start(Home::new().unwrap(), &spec, Data::AsItIs).unwrap()
+    spec.base.family.start(RuntimeDir::new().unwrap(), &spec, Data::AsItIs).unwrap()
 }
 
 /// Each logs all that it can about its connections.
@@ -172,7 +172,7 @@ fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
     server.stop().unwrap();
     std::fs::create_dir(folder.path().join("theirs")).unwrap();
     let theirs = ServerSpec { data_dir: folder.path().join("theirs"), ..spec };
-    let refused = theirs.base.family.start(Home::new().unwrap(), &theirs, Data::AsItIs);
+    let refused = theirs.base.family.start(RuntimeDir::new().unwrap(), &theirs, Data::AsItIs);
     assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
 }
 
@@ -184,12 +184,12 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
     const LIMIT: u64 = 320 << 20;
     let folder = new_folder();
     let spec = spec(MARIADB, folder.path());
-    let home = Home::new().unwrap().with_memory_limit(LIMIT).unwrap_or_else(|error| {
+    let runtime_dir = RuntimeDir::new().unwrap().with_memory_limit(LIMIT).unwrap_or_else(|error| {
         panic!("a memory limit needs a control group that this process may make (run as root): {error}")
     });
-    let group = home.cgroup().unwrap().folder.clone();
-    assert_eq!(home.cgroup().unwrap().memory_limit_bytes, LIMIT);
-    let server = spec.base.family.start(home, &spec, Data::Fresh).unwrap();
+    let group = runtime_dir.cgroup().unwrap().folder.clone();
+    assert_eq!(runtime_dir.cgroup().unwrap().memory_limit_bytes, LIMIT);
+    let server = spec.base.family.start(runtime_dir, &spec, Data::Fresh).unwrap();
     let member = std::fs::read_to_string(format!("/proc/{}/cgroup", server.pid())).unwrap();
     assert!(member.contains(group.file_name().unwrap().to_str().unwrap()), "{member}");
     let make = ["CREATE DATABASE d", "CREATE TABLE d.big (a LONGTEXT) ENGINE = MyISAM"];
@@ -221,8 +221,8 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
 fn a_server_that_needs_more_than_its_limit_is_said_to_have_died_of_it() {
     let folder = new_folder();
     let spec = spec(MYSQL, folder.path());
-    let home = Home::new().unwrap().with_memory_limit(64 << 20).unwrap();
-    let message = spec.base.family.start(home, &spec, Data::Fresh).unwrap_err().to_string();
+    let runtime_dir = RuntimeDir::new().unwrap().with_memory_limit(64 << 20).unwrap();
+    let message = spec.base.family.start(runtime_dir, &spec, Data::Fresh).unwrap_err().to_string();
     assert!(message.contains("it needed more than its memory limit of 64 MiB"), "{message}");
 }
 

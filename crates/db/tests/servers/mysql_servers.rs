@@ -252,7 +252,7 @@ fn a_dropped_value_leaves_no_process_and_no_socket() {
     assert!(!socket.parent().unwrap().exists());
 }
 
-/// Plays both parts: started again with [`HOLD`] set, it is the dbdyno that gets killed.
+/// ScratchServers both parts: started again with [`HOLD`] set, it is the dbdyno that gets killed.
 #[test]
 fn a_dbdyno_killed_by_9_leaves_no_server() {
     if let Some(folder) = std::env::var_os(HOLD).map(PathBuf::from) {

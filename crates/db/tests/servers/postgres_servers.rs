@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_db::postgres::{Options, PostgresSession};
 use dbdyno_db::server::{
-    Base, Certificates, Claim, Data, Error, Home, Server, ServerSpec, find_named, list, remove_data,
+    Base, Certificates, Claim, Data, Error, RuntimeDir, Server, ServerSpec, find_named, list, remove_data,
     servers_dir,
 };
 use dbdyno_db::{Session, Tls};
@@ -196,7 +196,7 @@ fn the_data_of_a_killed_server_waits_for_its_last_process() {
     let _ = busy.join().unwrap();
 }
 
-/// Plays both parts: started again with [`HOLD`] set, it is the dbdyno that gets killed.
+/// ScratchServers both parts: started again with [`HOLD`] set, it is the dbdyno that gets killed.
 #[test]
 fn a_dbdyno_killed_by_9_leaves_no_server() {
     if let Some(folder) = std::env::var_os(HOLD).map(PathBuf::from) {
@@ -287,9 +287,9 @@ fn over_tcp_an_old_server_lets_in_the_runs_own_client_only() {
 fn lets_in_its_client_only(wanted: Wanted) {
     let folder = new_folder();
     let certificates = Certificates::new("postgres").unwrap();
-    let home = Home::new().unwrap().with_certificates(&certificates).unwrap();
+    let runtime_dir = RuntimeDir::new().unwrap().with_certificates(&certificates).unwrap();
     let spec = spec(&base(wanted), folder.path());
-    let server = spec.base.family.start(home, &spec, Data::Fresh).unwrap_or_else(|error| panic!("{error}"));
+    let server = spec.base.family.start(runtime_dir, &spec, Data::Fresh).unwrap_or_else(|error| panic!("{error}"));
     let come = |options: Options| {
         let session = block_on(PostgresSession::connect(&options));
         session.map(|_| ()).map_err(|error| error.to_string())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dbdyno_db::mysql::capabilities;
 use dbdyno_db::{
-    AnySession, Bounds, Class, DbError, Endpoint, Quiet, Rest, Session, Settling, Target, debt, settle,
+    AnySession, Bounds, Class, DbError, Endpoint, Quiet, Rest, Session, Settling, Target, deferred_work, settle,
 };
 
 use crate::mysql_server::Server;
@@ -96,7 +96,7 @@ async fn check_all(bases: Vec<PathBuf>) {
 
 async fn check(server: &Server) {
     let mut session = loaded(server).await;
-    let owed = debt(&mut session, &capabilities("InnoDB", true)).await.unwrap();
+    let owed = deferred_work(&mut session, &capabilities("InnoDB", true)).await.unwrap();
     for level in [DIRTY, "checkpoint_age_bytes", "history_list_length"] {
         assert!(owed.levels.contains_key(level), "{}: {owed:?}", server.name);
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_db::postgres::{Options, capabilities};
 use dbdyno_db::{
-    AnySession, Bounds, Endpoint, Quiet, Rest, Session, Settling, Target, UpkeepReport, debt, describe,
+    AnySession, Bounds, Endpoint, Quiet, Rest, Session, Settling, Target, UpkeepReport, deferred_work, describe,
     drop_binlog, first_i64, settle, status, unreported,
 };
 
@@ -127,7 +127,7 @@ async fn check_quiet(server: &Server, session: &mut AnySession) {
     while dead_rows(session).await < 10_000 && begun.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let owed = debt(session, &capabilities()).await.unwrap();
+    let owed = deferred_work(session, &capabilities()).await.unwrap();
     assert!(owed.levels["dead_rows"] >= 10_000, "{}: {owed:?}", server.name);
     assert!(owed.levels["wal_since_checkpoint_bytes"] > 1 << 20, "{}: {owed:?}", server.name);
     assert!(owed.capacities["redo_capacity_bytes"] > 1 << 24, "{}: {owed:?}", server.name);

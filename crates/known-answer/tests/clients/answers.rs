@@ -1,7 +1,7 @@
 //! Answers: their size, in all forms, and thousands of them.
 
 use dbdyno_db::{Answer, AnySession, Endpoint, Param, Session};
-use dbdyno_known_answer::{Behaviour, Listen, Protocol, Server, Threads};
+use dbdyno_known_answer::{Script, Listen, Protocol, Server, Threads};
 
 use crate::support::{BOTH, Running, target};
 
@@ -21,7 +21,7 @@ async fn prepared(session: &mut AnySession) -> (Answer, Answer) {
 async fn rows_and_changes_come_as_programmed_over_both_protocols() {
     for protocol in BOTH {
         let server =
-            Running::start(protocol, Behaviour { rows: 3, columns: 2, bytes: 5, ..Behaviour::default() });
+            Running::start(protocol, Script { rows: 3, columns: 2, bytes: 5, ..Script::default() });
         let mut session = server.connect().await;
         let rows = session.query(b"SELECT 1").await.unwrap();
         assert_eq!((rows.rows, rows.affected, rows.warnings), (3, 0, 0));
@@ -43,9 +43,9 @@ async fn rows_and_changes_come_as_programmed_over_both_protocols() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn results_may_end_in_the_form_of_old_servers() {
-    let behaviour =
-        Behaviour { deprecate_eof: false, rows: 4, columns: 1, bytes: 300, ..Behaviour::default() };
-    let server = Running::start(Protocol::Mysql, behaviour);
+    let script =
+        Script { deprecate_eof: false, rows: 4, columns: 1, bytes: 300, ..Script::default() };
+    let server = Running::start(Protocol::Mysql, script);
     let mut session = server.connect().await;
     assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 4);
     assert_eq!(prepared(&mut session).await.0.rows, 4);
@@ -55,7 +55,7 @@ async fn results_may_end_in_the_form_of_old_servers() {
 async fn an_answer_may_have_no_rows() {
     for protocol in BOTH {
         let server =
-            Running::start(protocol, Behaviour { rows: 0, columns: 3, bytes: 1, ..Behaviour::default() });
+            Running::start(protocol, Script { rows: 0, columns: 3, bytes: 1, ..Script::default() });
         let mut session = server.connect().await;
         assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 0);
         assert_eq!(prepared(&mut session).await.0.rows, 0);
@@ -66,7 +66,7 @@ async fn an_answer_may_have_no_rows() {
 async fn rows_of_more_than_16_mib_and_many_large_rows_get_through() {
     for protocol in BOTH {
         for (rows, columns, bytes) in [(2, 1, 17 << 20), (1, 2, (1 << 24) - 1), (3000, 3, 4000)] {
-            let server = Running::start(protocol, Behaviour { rows, columns, bytes, ..Behaviour::default() });
+            let server = Running::start(protocol, Script { rows, columns, bytes, ..Script::default() });
             let mut session = server.connect().await;
             for _ in 0..2 {
                 let answer = session.query(b"SELECT 1").await.unwrap();
@@ -82,7 +82,7 @@ async fn rows_of_more_than_16_mib_and_many_large_rows_get_through() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_request_of_more_than_16_mib_is_understood() {
     for protocol in BOTH {
-        let server = Running::start(protocol, Behaviour::default());
+        let server = Running::start(protocol, Script::default());
         let mut session = server.connect().await;
         let mut sql = b"SELECT '".to_vec();
         sql.resize(17 << 20, b'x');
@@ -94,7 +94,7 @@ async fn a_request_of_more_than_16_mib_is_understood() {
 #[tokio::test(flavor = "current_thread")]
 async fn thousands_of_requests_on_many_connections_are_all_answered_and_counted() {
     for protocol in BOTH {
-        let server = Running::start(protocol, Behaviour::default());
+        let server = Running::start(protocol, Script::default());
         let mut sessions = Vec::new();
         for _ in 0..64 {
             let mut session = server.connect().await;
@@ -115,7 +115,7 @@ async fn thousands_of_requests_on_many_connections_are_all_answered_and_counted(
 async fn tcp_works_as_well() {
     for protocol in BOTH {
         let any = Listen::Tcp(([127, 0, 0, 1], 0).into());
-        let server = Server::start(any, protocol, Behaviour::default(), Threads::count(1)).unwrap();
+        let server = Server::start(any, protocol, Script::default(), Threads::count(1)).unwrap();
         let (target, capabilities) = target(protocol, server.address());
         let mut session = Endpoint { target, capabilities }.connect().await.unwrap();
         assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 1);

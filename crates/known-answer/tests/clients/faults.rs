@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{Class, Param, Session};
-use dbdyno_known_answer::{Behaviour, Protocol};
+use dbdyno_known_answer::{Script, Protocol};
 
 use crate::support::{BOTH, Running, expect_class};
 
 /// Large enough that each half of an answer takes more than one packet of the network.
 const SIZE: (u32, u16, u32) = (100, 1, 1000);
 
-fn behaviour() -> Behaviour {
-    Behaviour { rows: SIZE.0, columns: SIZE.1, bytes: SIZE.2, ..Behaviour::default() }
+fn script() -> Script {
+    Script { rows: SIZE.0, columns: SIZE.1, bytes: SIZE.2, ..Script::default() }
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -25,7 +25,7 @@ async fn errors_have_their_class_and_the_connection_goes_on() {
         (Protocol::Postgres, "42P01", Class::Fatal),
     ] {
         let error = format!("{code} every 3").parse().unwrap();
-        let server = Running::start(protocol, Behaviour { error: Some(error), ..behaviour() });
+        let server = Running::start(protocol, Script { error: Some(error), ..script() });
         let mut session = server.connect().await;
         let statement = session.prepare("SELECT c FROM t WHERE id=?").await.unwrap();
         for round in 0..20 {
@@ -44,7 +44,7 @@ async fn errors_have_their_class_and_the_connection_goes_on() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_failed_transaction_of_postgres_refuses_all_but_its_end() {
     let error = "40P01 every 2".parse().unwrap();
-    let server = Running::start(Protocol::Postgres, Behaviour { error: Some(error), ..Behaviour::default() });
+    let server = Running::start(Protocol::Postgres, Script { error: Some(error), ..Script::default() });
     let mut session = server.connect().await;
     session.query(b"BEGIN").await.unwrap();
     expect_class(session.query(b"SELECT 1").await, Class::Retry, "40P01");
@@ -56,7 +56,7 @@ async fn a_failed_transaction_of_postgres_refuses_all_but_its_end() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_disconnect_is_a_lost_connection() {
     for protocol in BOTH {
-        let server = Running::start(protocol, Behaviour { disconnect_every: Some(3), ..behaviour() });
+        let server = Running::start(protocol, Script { disconnect_every: Some(3), ..script() });
         let mut session = server.connect().await;
         session.query(b"SELECT 1").await.unwrap();
         session.query(b"SELECT 1").await.unwrap();
@@ -70,10 +70,10 @@ async fn a_disconnect_is_a_lost_connection() {
 async fn half_an_answer_is_a_lost_connection() {
     for protocol in BOTH {
         for sizes in [SIZE, (1, 1, 1)] {
-            let behaviour =
-                Behaviour { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Behaviour::default() };
+            let script =
+                Script { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Script::default() };
             let server =
-                Running::start(protocol, Behaviour { half: Some("every 2".parse().unwrap()), ..behaviour });
+                Running::start(protocol, Script { half: Some("every 2".parse().unwrap()), ..script });
             let mut session = server.connect().await;
             let statement = session.prepare("SELECT 1").await.unwrap();
             session.execute(statement, &[]).await.unwrap();
@@ -87,11 +87,11 @@ async fn half_an_answer_is_a_lost_connection() {
 async fn a_stalled_answer_comes_whole_after_its_stall() {
     for protocol in BOTH {
         for sizes in [SIZE, (1, 1, 100_000), (1, 1, 1)] {
-            let behaviour =
-                Behaviour { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Behaviour::default() };
+            let script =
+                Script { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Script::default() };
             let server = Running::start(
                 protocol,
-                Behaviour { half: Some("every 2 stall 60ms".parse().unwrap()), ..behaviour },
+                Script { half: Some("every 2 stall 60ms".parse().unwrap()), ..script },
             );
             let mut session = server.connect().await;
             let statement = session.prepare("SELECT 1").await.unwrap();
@@ -108,8 +108,8 @@ async fn a_stalled_answer_comes_whole_after_its_stall() {
 #[tokio::test(flavor = "current_thread")]
 async fn connections_beyond_the_limit_are_refused_until_one_is_free() {
     for (protocol, code) in [(Protocol::Mysql, "1040"), (Protocol::Postgres, "53300")] {
-        let behaviour = Behaviour { connection_limit: Some(2), ..Behaviour::default() };
-        let server = Running::start(protocol, behaviour);
+        let script = Script { connection_limit: Some(2), ..Script::default() };
+        let server = Running::start(protocol, script);
         let (first, mut second) = (server.connect().await, server.connect().await);
         let refused = server.refused().await;
         assert_eq!((refused.class, refused.code.as_str()), (Class::Refused, code), "{refused}");
@@ -126,7 +126,7 @@ async fn connections_beyond_the_limit_are_refused_until_one_is_free() {
 async fn a_login_takes_as_long_as_programmed() {
     for protocol in BOTH {
         let login_delay = Duration::from_millis(80);
-        let server = Running::start(protocol, Behaviour { login_delay, ..Behaviour::default() });
+        let server = Running::start(protocol, Script { login_delay, ..Script::default() });
         let begin = Instant::now();
         let mut session = server.connect().await;
         assert!(begin.elapsed() >= login_delay);

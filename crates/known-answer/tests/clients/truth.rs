@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{AnySession, Param, Session};
-use dbdyno_known_answer::{Behaviour, Protocol};
+use dbdyno_known_answer::{Script, Protocol};
 
 use crate::support::{BOTH, Running, once_undisturbed, went};
 
@@ -34,17 +34,17 @@ async fn every_answer_takes_at_least_its_own_delay_and_most_take_little_more() {
 /// 150 statements with a programmed delay: none is early, and half of them are late by less than 2
 /// ms.
 async fn delayed(protocol: Protocol, delay: &str) -> Result<(), String> {
-    let behaviour = Behaviour { delay: delay.parse().unwrap(), seed: 3, ..Behaviour::default() };
-    let server = Running::start(protocol, behaviour.clone());
+    let script = Script { delay: delay.parse().unwrap(), seed: 3, ..Script::default() };
+    let server = Running::start(protocol, script.clone());
     let mut session = server.connect().await;
     let mut late = Vec::new();
     for (number, time) in times(&mut session, 150).await.into_iter().enumerate() {
-        let expected = behaviour.delay_of(0, number as u64 + 1);
+        let expected = script.delay_of(0, number as u64 + 1);
         assert!(time >= expected, "{delay}: {time:?}, not {expected:?}");
         late.push(time - expected);
     }
     let stats = server.settled(|stats| stats.actual.count() == 150).await;
-    let programmed: Duration = (1..=150).map(|number| behaviour.delay_of(0, number)).sum();
+    let programmed: Duration = (1..=150).map(|number| script.delay_of(0, number)).sum();
     assert_eq!(stats.programmed.mean(), programmed / 150, "{delay}");
     assert!(stats.actual.mean() >= stats.programmed.mean());
     late.sort();
@@ -60,7 +60,7 @@ async fn answers_side_by_side() -> Result<(), String> {
     const CONNECTIONS: usize = 40;
     let server = Running::start(
         Protocol::Mysql,
-        Behaviour { delay: "constant 100ms".parse().unwrap(), ..Behaviour::default() },
+        Script { delay: "constant 100ms".parse().unwrap(), ..Script::default() },
     );
     let mut sessions = Vec::new();
     for _ in 0..CONNECTIONS {
@@ -92,7 +92,7 @@ async fn a_burn_is_cpu_time_of_the_process() {
         once_undisturbed(async || {
             let server = Running::start(
                 protocol,
-                Behaviour { burn: Duration::from_micros(500), ..Behaviour::default() },
+                Script { burn: Duration::from_micros(500), ..Script::default() },
             );
             let mut session = server.connect().await;
             let before = process_cpu();
@@ -114,14 +114,14 @@ async fn a_burn_is_cpu_time_of_the_process() {
 async fn text_costs_nothing_where_executions_alone_are_programmed() {
     for protocol in BOTH {
         once_undisturbed(async || {
-            let behaviour = Behaviour {
+            let script = Script {
                 delay: "uniform 2ms 4ms".parse().unwrap(),
                 burn: Duration::from_millis(1),
                 prepared_only: true,
                 disconnect_every: Some(3),
-                ..Behaviour::default()
+                ..Script::default()
             };
-            let server = Running::start(protocol, behaviour);
+            let server = Running::start(protocol, script);
             let mut session = server.connect().await;
             times(&mut session, 50).await;
             let statement = session.prepare("SELECT c FROM t WHERE id=?").await.unwrap();
@@ -146,8 +146,8 @@ async fn a_long_burn_does_not_hold_up_the_answers_of_others() {
 }
 
 async fn answers_during_a_burn() -> Result<(), String> {
-    let behaviour = Behaviour { burn: Duration::from_millis(600), ..Behaviour::default() };
-    let server = Running::start(Protocol::Mysql, behaviour);
+    let script = Script { burn: Duration::from_millis(600), ..Script::default() };
+    let server = Running::start(Protocol::Mysql, script);
     // Numbers 0 and 2 share a thread.
     let (mut burning, _other, mut pinging) =
         (server.connect().await, server.connect().await, server.connect().await);
@@ -186,9 +186,9 @@ async fn a_freeze_holds_up_what_it_meets_for_its_whole_length() {
 async fn frozen(protocol: Protocol) -> Result<(), String> {
     let length = Duration::from_millis(150);
     let freeze = "150ms every 250ms at 100ms".parse().unwrap();
-    let behaviour =
-        Behaviour { delay: "constant 2ms".parse().unwrap(), freeze: Some(freeze), ..Behaviour::default() };
-    let server = Running::start(protocol, behaviour);
+    let script =
+        Script { delay: "constant 2ms".parse().unwrap(), freeze: Some(freeze), ..Script::default() };
+    let server = Running::start(protocol, script);
     let mut session = server.connect().await;
     let begin = Instant::now();
     let mut times = Vec::new();
@@ -216,8 +216,8 @@ async fn frozen(protocol: Protocol) -> Result<(), String> {
 #[tokio::test(flavor = "current_thread")]
 async fn a_freeze_holds_up_logins_and_prepares_too() {
     for protocol in BOTH {
-        let behaviour = Behaviour { freeze: Some("300ms at 0s".parse().unwrap()), ..Behaviour::default() };
-        let server = Running::start(protocol, behaviour);
+        let script = Script { freeze: Some("300ms at 0s".parse().unwrap()), ..Script::default() };
+        let server = Running::start(protocol, script);
         let (mut first, mut second) = (server.connect().await, server.connect().await);
         let begin = Instant::now();
         let local = tokio::task::LocalSet::new();

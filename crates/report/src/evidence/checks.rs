@@ -25,13 +25,13 @@ pub(super) fn host(step: &StepFindings) -> Table {
 /// No rows for runs without a calibration of the client.
 pub(super) fn client(step: &StepFindings) -> Table {
     of_runs(step, table("client"), |run| {
-        run.client_reach.map(|reach| {
-            let least = if reach.at_least { "≥ " } else { "" };
+        run.client_headroom.map(|client_headroom| {
+            let least = if client_headroom.at_least { "≥ " } else { "" };
             vec![
-                rate(Some(reach.statements_per_second)),
-                format!("{least}{}", rate(Some(reach.could_per_second))),
-                count(reach.could_connections),
-                fixed(Some(100.0 * reach.share()), 0),
+                rate(Some(client_headroom.statements_per_second)),
+                format!("{least}{}", rate(Some(client_headroom.could_per_second))),
+                count(client_headroom.could_connections),
+                fixed(Some(100.0 * client_headroom.share()), 0),
                 fixed(run.cost.busiest_load_thread_share, 3),
             ]
         })
@@ -40,7 +40,7 @@ pub(super) fn client(step: &StepFindings) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::ClientReach;
+    use dbdyno_analyse::ClientHeadroom;
 
     use super::*;
     use crate::fixture;
@@ -49,15 +49,15 @@ mod tests {
     fn what_the_client_could_reach_is_next_to_what_it_reached() {
         let mut step = fixture::findings().workloads[0].steps[4].clone();
         assert_eq!(client(&step).rows.len(), 0, "no calibration, no table");
-        let reach = ClientReach {
+        let client_headroom = ClientHeadroom {
             statements_per_second: 50_000.0,
             connections: 8,
             could_per_second: 200_000.0,
             could_connections: 16,
             at_least: false,
         };
-        step.variants[0].runs[0].client_reach = Some(reach);
-        step.variants[1].runs[0].client_reach = Some(ClientReach { at_least: true, ..reach });
+        step.variants[0].runs[0].client_headroom = Some(client_headroom);
+        step.variants[1].runs[0].client_headroom = Some(ClientHeadroom { at_least: true, ..client_headroom });
         let rows: Vec<String> = client(&step).rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
         rollback | 50,000 | 200,000 | 16 | 25 | NA

@@ -12,17 +12,17 @@ use crate::words::table;
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// No rows where it was not recorded.
-pub(super) fn debt(step: &StepFindings) -> Table {
+pub(super) fn deferred_work(step: &StepFindings) -> Table {
     of_runs(step, table("deferred-work"), |run| {
-        let of_debt = run.debt.iter().flat_map(|debt| debt.levels.iter().map(move |level| (debt, level)));
+        let of_deferred_work = run.deferred_work.iter().flat_map(|deferred_work| deferred_work.levels.iter().map(move |level| (deferred_work, level)));
         // What is zero before and after is left out.
-        let shown = of_debt.filter(|(_, level)| (level.before, level.after) != (0, 0));
-        let row = shown.map(|(debt, level)| {
+        let shown = of_deferred_work.filter(|(_, level)| (level.before, level.after) != (0, 0));
+        let row = shown.map(|(deferred_work, level)| {
             let figure = |value: i64| match level.is_bytes() {
                 true => fixed(Some(value as f64 / 1e6), 1),
                 false => grouped(&value.to_string()),
             };
-            let share = debt.share_of_written(level).filter(|_| level.more() > 0);
+            let share = deferred_work.share_of_written(level).filter(|_| level.more() > 0);
             vec![
                 levels::words(&level.name).to_owned(),
                 figure(level.before),
@@ -49,7 +49,7 @@ pub(super) fn memory(step: &StepFindings) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{Debt, DebtLevel, GroupMemory};
+    use dbdyno_analyse::{DeferredWork, DeferredLevel, GroupMemory};
 
     use super::*;
     use crate::fixture;
@@ -57,9 +57,9 @@ mod tests {
     #[test]
     fn what_was_owed_stands_before_and_after_and_work_that_never_was_is_left_out() {
         let mut step = fixture::findings().workloads[0].steps[0].clone();
-        assert_eq!(debt(&step).rows.len(), 0, "not recorded, no table");
-        let level = |name: &str, before, after| DebtLevel { name: name.to_owned(), before, after };
-        step.variants[0].runs[0].debt = Some(Debt {
+        assert_eq!(deferred_work(&step).rows.len(), 0, "not recorded, no table");
+        let level = |name: &str, before, after| DeferredLevel { name: name.to_owned(), before, after };
+        step.variants[0].runs[0].deferred_work = Some(DeferredWork {
             levels: vec![
                 level("dirty_bytes", 1_000_000, 513_000_000),
                 level("history_list_length", 40, 12),
@@ -67,7 +67,7 @@ mod tests {
             ],
             written_bytes: Some(1_024_000_000),
         });
-        let rows: Vec<String> = debt(&step).rows.iter().map(|row| row.join(" | ")).collect();
+        let rows: Vec<String> = deferred_work(&step).rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
         rollback | dirty pages | 1.0 | 513.0 | 512.0 | 50
         rollback | transactions to purge | 40 | 12 | -28 | NA

@@ -75,7 +75,7 @@ pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
         Topic::Io => {
             let groups = MetricGroup::ALL.iter().filter(|group| group.relative.is_none());
             let tables = groups.flat_map(|group| metrics::tables(step, group));
-            tables.chain([io::debt(step), io::memory(step)]).collect()
+            tables.chain([io::deferred_work(step), io::memory(step)]).collect()
         }
         Topic::Sql => {
             vec![

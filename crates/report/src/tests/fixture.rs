@@ -253,7 +253,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         cost: if failed { Cost::default() } else { cost(variant) },
         device: (!failed).then(device),
         host_check: (!failed).then(host_check),
-        client_reach: None,
+        client_headroom: None,
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
         has_telling_seconds: step != 1,
         tail_from_second: None,
@@ -262,7 +262,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
         device_seconds: seconds::device(seconds, variant),
         server_events: Vec::new(),
-        debt: None,
+        deferred_work: None,
         group_memory: None,
         seconds: if failed { Vec::new() } else { points },
     }

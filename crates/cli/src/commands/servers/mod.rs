@@ -1,4 +1,4 @@
-//! `dbdyno servers`: what can be got, what is here, and a server to play with.
+//! `dbdyno servers`: what can be got, what is here, and a server to scratch with.
 
 mod list;
 mod start;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dbdyno_db::server::Base;
-use dbdyno_fetch::{Play, PlayOptions, client, find_named};
+use dbdyno_fetch::{ScratchServer, ScratchOptions, client, find_named};
 
 use super::ended;
 use crate::exit::ExitError;
@@ -28,26 +28,26 @@ pub(super) fn start(name: &str, config: Option<&Path>) -> Result<(), ExitError> 
     terminal::note(&format!("starting {} ({name}) on fresh data", base.title));
     // In this thread, which lives until the end: the server ends with the thread that started it.
     let options =
-        PlayOptions { config: config.map(Path::to_path_buf), engine: None, cancel: Arc::clone(&cancel) };
-    let play = Play::start(&base, &options).map_err(ended)?;
-    terminal::out(&how_to_connect(&base, &play))?;
-    for note in &play.server.notes {
+        ScratchOptions { config: config.map(Path::to_path_buf), engine: None, cancel: Arc::clone(&cancel) };
+    let scratch = ScratchServer::start(&base, &options).map_err(ended)?;
+    terminal::out(&how_to_connect(&base, &scratch))?;
+    for note in &scratch.server.notes {
         terminal::note(&format!("note: {note}"));
     }
     while !cancel.load(Ordering::Relaxed) {
-        if let Some(status) = play.server.exit_status() {
-            let tail = play.server.log_tail(LOG_LINES);
+        if let Some(status) = scratch.server.exit_status() {
+            let tail = scratch.server.log_tail(LOG_LINES);
             return Err(ExitError::server(format!("{} ended by itself ({status}):\n{tail}", base.title)));
         }
         std::thread::sleep(POLL);
     }
-    play.stop().map_err(ended)?;
+    scratch.stop().map_err(ended)?;
     terminal::note("stopped; its data is removed");
     Ok(())
 }
 
-fn how_to_connect(base: &Base, play: &Play) -> String {
-    let socket = play.socket();
+fn how_to_connect(base: &Base, scratch: &ScratchServer) -> String {
+    let socket = scratch.socket();
     let family = base.family;
     let (scheme, user) = (family.facts().schemes[0], family.facts().superuser);
     let address =
@@ -58,9 +58,9 @@ fn how_to_connect(base: &Base, play: &Play) -> String {
         "{title} runs as process {pid} ({seconds:.1} s); Ctrl-C stops it and removes its data\n\
          client   {client}\nsocket   {socket}\nuser     {user}, no password\naddress  {address}\nlog      {log}\n",
         title = base.title,
-        pid = play.server.pid(),
-        seconds = play.start_time.as_secs_f64(),
+        pid = scratch.server.pid(),
+        seconds = scratch.start_time.as_secs_f64(),
         socket = socket.display(),
-        log = play.server.log.display(),
+        log = scratch.server.log.display(),
     )
 }

@@ -66,7 +66,7 @@ fn the_layout_is_the_documented_one(dir: &Path) {
         ["events.jsonl", "manifest.json", "report.html"].map(str::to_owned).to_vec();
     for cell in ["1/rollback", "1/wal", "2/rollback", "2/wal"] {
         // Without a log SQLite puts nothing off.
-        let debt = cell.ends_with("wal").then_some("debt");
+        let deferred_work = cell.ends_with("wal").then_some("deferred_work");
         let cell = format!("cells/{cell}/insert-benchmark");
         expected.push(format!("{cell}/events.jsonl"));
         for step in STEPS {
@@ -74,7 +74,7 @@ fn the_layout_is_the_documented_one(dir: &Path) {
                 expected.push(format!("{cell}/{step}/{file}"));
             }
             for source in
-                ["client", "disk", "host", "load", "processes", "sampler", "size"].into_iter().chain(debt)
+                ["client", "disk", "host", "load", "processes", "sampler", "size"].into_iter().chain(deferred_work)
             {
                 expected.push(format!("{cell}/{step}/counters/{source}.jsonl"));
             }

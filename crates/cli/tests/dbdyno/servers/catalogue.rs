@@ -101,7 +101,7 @@ fn a_killed_dbdyno_leaves_no_server_and_the_next_start_removes_the_data() {
     wait_for("the kernel to end the server", || (!answers(&socket)).then_some(()));
     assert!(has_data(&tmp));
     let left = std::fs::read_dir(tmp.path()).unwrap().flatten().map(|entry| entry.path());
-    let left = left.into_iter().find(|path| path.to_string_lossy().contains("dbdyno-play-")).unwrap();
+    let left = left.into_iter().find(|path| path.to_string_lossy().contains("dbdyno-scratch-")).unwrap();
     let (running, _) = started(&desk, &tmp);
     assert!(!left.exists(), "the data of the killed one is still there");
     running.signal(Signal::SIGTERM);

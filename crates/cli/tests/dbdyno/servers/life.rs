@@ -83,14 +83,14 @@ fn what_a_killed_dbdyno_leaves_of_a_limited_server_goes_at_the_next_start() {
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, "1/victim/oltp/insert.c1");
     let pid = server_of(&dir, "victim").pid.unwrap();
-    let home = crate::servers::watch::socket_of(pid).parent().unwrap().to_path_buf();
+    let runtime_dir = crate::servers::watch::socket_of(pid).parent().unwrap().to_path_buf();
     let group = group_of(&dir);
-    assert!(process_is_there(pid) && home.exists() && group.exists());
+    assert!(process_is_there(pid) && runtime_dir.exists() && group.exists());
     running.signal(Signal::SIGKILL);
     running.wait();
     wait_until_gone(pid);
     let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
-    assert!(!home.exists() && !group.exists(), "{}", resumed.expect_ok().err);
+    assert!(!runtime_dir.exists() && !group.exists(), "{}", resumed.expect_ok().err);
     assert!(!dir.join("data").exists());
 }
 

@@ -1,4 +1,4 @@
-//! Runs that settle by state: what the record holds of it, and the debt of each step in the
+//! Runs that settle by state: what the record holds of it, and the deferred work of each step in the
 //! findings.
 
 use dbdyno_analyse::Code;
@@ -25,7 +25,7 @@ fn settlings(run: &Run, variant: &str) -> Vec<Settling> {
 
 #[test]
 #[ignore = "in cargo xtask test --all: servers of its own"]
-fn servers_settle_before_the_first_query_and_every_step_tells_its_debt() {
+fn servers_settle_before_the_first_query_and_every_step_tells_its_deferred_work() {
     let desk = Desk::new();
     desk.write("my.cnf", MY_CNF);
     desk.write("postgresql.conf", POSTGRESQL_CONF);
@@ -48,20 +48,20 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_debt() {
     let mut written = [0, 0];
     for step in &findings.workloads[0].steps {
         for (variant, written) in step.variants.iter().zip(&mut written) {
-            let debt =
-                variant.runs[0].debt.as_ref().unwrap_or_else(|| panic!("{} {}", step.name, variant.variant));
+            let deferred_work =
+                variant.runs[0].deferred_work.as_ref().unwrap_or_else(|| panic!("{} {}", step.name, variant.variant));
             // So small an index may be built without a write to the device.
-            *written += debt.written_bytes.unwrap_or_else(|| panic!("{} {debt:?}", step.name));
+            *written += deferred_work.written_bytes.unwrap_or_else(|| panic!("{} {deferred_work:?}", step.name));
         }
     }
     assert!(written.iter().all(|bytes| *bytes > 0), "{written:?}");
-    let debt = |step: &str, variant: usize, level: &str| {
+    let deferred_work = |step: &str, variant: usize, level: &str| {
         let steps = &findings.workloads[0].steps;
         let run = &steps.iter().find(|found| found.name == step).unwrap().variants[variant].runs[0];
-        run.debt.as_ref().unwrap().levels.iter().find(|found| found.name == level).unwrap().more()
+        run.deferred_work.as_ref().unwrap().levels.iter().find(|found| found.name == level).unwrap().more()
     };
-    assert!(debt("l.i0", 0, "dirty_bytes") > 0, "a load leaves dirty pages");
-    assert!(debt("l.i1", 1, "dead_rows") > 0, "deletes leave dead rows");
+    assert!(deferred_work("l.i0", 0, "dirty_bytes") > 0, "a load leaves dirty pages");
+    assert!(deferred_work("l.i1", 1, "dead_rows") > 0, "deletes leave dead rows");
     let warnings = &findings.warnings;
     assert!(!warnings.iter().any(|notice| notice.code == Code::Unsettled), "{warnings:?}");
 }

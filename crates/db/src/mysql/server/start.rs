@@ -15,28 +15,28 @@ use crate::server::running::{Data, Running, Start, absolute_itself, absolute_log
 use crate::server::started::{Server, ServerSpec, superuser_at};
 use crate::server::template::{Key, Template};
 use crate::server::tmp_dir::{TmpDir, can_be_named};
-use crate::server::{Error, Home, datadir, launch};
+use crate::server::{Error, RuntimeDir, datadir, launch};
 
-/// The socket in a home.
+/// The socket in a runtime dir.
 const SOCKET: &str = "s";
 
 /// An option that initialising obeys, and that leaves no trace in what it makes.
 const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 
 /// As [`crate::Family::start`].
-pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+pub(in crate::mysql) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
     spec.config.file.as_deref().map_or(Ok(()), |path| check_name(path, base))?;
-    let socket = home.path().join(SOCKET);
+    let socket = runtime_dir.path().join(SOCKET);
     let log = absolute_log(&spec.log)?;
     let data_dir = absolute_itself(&spec.data_dir)?;
     let has_own_tmp_dir = spec.config.sets("tmpdir");
     let is_next_to_data = can_be_named(&datadir::temporary_files(&data_dir));
-    let tmp_dir = if is_next_to_data { datadir::temporary_files(&data_dir) } else { home.empty_tmp_dir()? };
+    let tmp_dir = if is_next_to_data { datadir::temporary_files(&data_dir) } else { runtime_dir.empty_tmp_dir()? };
     let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
     let as_root = nix::unistd::geteuid().is_root();
     let mut options = start_options(spec, places, as_root)?;
-    tls_options(base, &spec.config, home.tls.as_ref().map(|tls| &tls.files), &mut options);
+    tls_options(base, &spec.config, runtime_dir.tls.as_ref().map(|tls| &tls.files), &mut options);
     if data == Data::Cold {
         // Loose: MySQL 5.5 does not know it.
         options.options.push("--loose-innodb-buffer-pool-load-at-startup=OFF".to_owned());
@@ -65,7 +65,7 @@ pub(in crate::mysql) fn start(home: Home, spec: &ServerSpec, data: Data) -> Resu
         // A MariaDB that is asked to end while it starts may wait for ever, and no one needs its data.
         line: launch::command_line(&base.program, &options.options, Signal::SIGKILL),
         cpus: spec.cpus.as_deref(),
-        home,
+        runtime_dir,
         data_dir,
         tmp_dir,
         log,

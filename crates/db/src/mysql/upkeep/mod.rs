@@ -6,7 +6,7 @@ mod myrocks;
 use std::time::Instant;
 
 use super::Mysql;
-use super::debt::{counted_history, innodb_report, reported_history};
+use super::deferred_work::{counted_history, innodb_report, reported_history};
 use super::status::{counters, variables, version_numbers};
 use crate::product::{LimitedSession, Work, cell, numbers};
 use crate::{Cells, Class, DbError, Result, Session};

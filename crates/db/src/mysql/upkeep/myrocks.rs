@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::mysql::status::{counters, variables};
-use crate::mysql::{Mysql, debt};
+use crate::mysql::{Mysql, deferred_work};
 use crate::product::{LimitedSession, Work, numbers};
 use crate::{Capabilities, Result, Session};
 
@@ -93,7 +93,7 @@ enum Rest {
 
 impl Background {
     async fn look(session: &mut LimitedSession<'_, Mysql>, capabilities: &Capabilities) -> Result<Self> {
-        let levels = debt::read(session, capabilities).await?.levels;
+        let levels = deferred_work::read(session, capabilities).await?.levels;
         let counters = numbers(counters(session).await?);
         let sum = |found: [Option<i64>; 2]| found.into_iter().flatten().reduce(|a, b| a + b);
         Ok(Self {

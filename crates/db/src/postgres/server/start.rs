@@ -10,24 +10,24 @@ use nix::sys::signal::Signal;
 use super::user::Runner;
 use super::{SUPERUSER, data as data_dirs, ready};
 use crate::server::certificates::CertificateFiles;
-use crate::server::home::HomeTls;
+use crate::server::runtime_dir::RuntimeTls;
 use crate::server::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
 use crate::server::started::{Server, ServerSpec, TLS_HOST, superuser_at};
-use crate::server::{Error, Home, datadir, launch};
+use crate::server::{Error, RuntimeDir, datadir, launch};
 
 /// Part of the socket's name; without TLS the server listens on no port.
 const PORT: u16 = 5432;
 
 /// As [`crate::Family::start`].
-pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+pub(in crate::postgres) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
-    let tls = home.tls.clone();
+    let tls = runtime_dir.tls.clone();
     let tls_port = tls.as_ref().map(|tls| tls.port.number);
-    let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
+    let socket = socket_path(runtime_dir.path(), tls_port.unwrap_or(PORT));
     let (log, data_dir) = (absolute_log(&spec.log)?, absolute_itself(&spec.data_dir)?);
     let template_dir = absolute(&spec.template_dir)?;
     let program = base.program.as_path();
-    let runner = Runner::choose(&[program, &data_dir, &template_dir, home.path()])?;
+    let runner = Runner::choose(&[program, &data_dir, &template_dir, runtime_dir.path()])?;
 
     match data {
         Data::Fresh => {
@@ -42,15 +42,15 @@ pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> R
         }
         Data::AsItIs | Data::Cold => datadir::check_at_rest(&data_dir, &spec.cancel)?,
     }
-    runner.own(home.path())?;
+    runner.own(runtime_dir.path())?;
 
-    let mut options = start_options(&data_dir, home.path(), tls_port.unwrap_or(PORT));
+    let mut options = start_options(&data_dir, runtime_dir.path(), tls_port.unwrap_or(PORT));
     if data == Data::Cold {
         options.extend(settings([("pg_prewarm.autoprewarm", "off".to_owned())]));
     }
     let mut notes = runner.notes();
     if let Some(tls) = &tls {
-        options.extend(tls_options(tls, home.path(), &runner)?);
+        options.extend(tls_options(tls, runtime_dir.path(), &runner)?);
         notes.push(format!(
             "it listens on {TLS_HOST} too, for TLS: PostgreSQL has none over unix sockets. Certificates are dbdyno's, made for this run"
         ));
@@ -64,7 +64,7 @@ pub(in crate::postgres) fn start(home: Home, spec: &ServerSpec, data: Data) -> R
         title: base.title.clone(),
         line,
         cpus: spec.cpus.as_deref(),
-        home,
+        runtime_dir,
         data_dir,
         tmp_dir: None,
         log,
@@ -100,7 +100,7 @@ fn settings<const N: usize>(named: [(&str, String); N]) -> impl Iterator<Item = 
 
 /// Over TCP only a client with its certificate is let in, and only over TLS: other users of this
 /// machine reach the port too.
-fn tls_options(tls: &HomeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<String>, Error> {
+fn tls_options(tls: &RuntimeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<String>, Error> {
     let hba = run_dir.join("tls/pg_hba.conf");
     let text = format!("local all all trust\nhostssl all {SUPERUSER} {TLS_HOST}/32 cert\n");
     fs::write(&hba, text).map_err(Error::io("cannot write", hba.clone()))?;

@@ -2,7 +2,7 @@
 //!
 //! When dbdyno is root, PostgreSQL runs as user `postgres`, or as `nobody` where there is none.
 //! That user owns the data directory. Folders on the way to it, or to the base directory, may be
-//! closed to that user: root's home is, and the servers folder is there by default. Then the server
+//! closed to that user: root's runtime dir is, and the servers folder is there by default. Then the server
 //! gets the right to read what root may read (`CAP_DAC_READ_SEARCH`), and the run says so.
 
 use std::os::unix::fs::MetadataExt;

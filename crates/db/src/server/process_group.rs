@@ -16,15 +16,15 @@ use crate::server::launch::calling;
 /// itself in it.
 const SCRIPT: &str = "read -r _; kill -s KILL 0";
 
-/// A group without members but its guard. A process that is in it when the value is dropped, or
+/// A group without members but its process group. A process that is in it when the value is dropped, or
 /// when dbdyno ends, is killed.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct ProcessGroup {
     child: Child,
     group: Pid,
 }
 
-impl Guard {
+impl ProcessGroup {
     pub(crate) fn start() -> Result<Self> {
         let mut command = calling("sh");
         command.args(["-c", SCRIPT]).process_group(0);
@@ -39,9 +39,9 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // The group is there as long as its guard is not reaped.
+        // The group is there as long as its process group is not reaped.
         let _ = killpg(self.group, Signal::SIGKILL);
         let _ = self.child.wait();
     }

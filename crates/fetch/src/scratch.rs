@@ -1,4 +1,4 @@
-//! A server to play with: fresh data in a folder for temporary files, all gone when it stops.
+//! A server to scratch with: fresh data in a folder for temporary files, all gone when it stops.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,7 +13,7 @@ use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
 /// How the names of the folders begin, by which one that was left is found again.
-const PREFIX: &str = "dbdyno-play-";
+const PREFIX: &str = "dbdyno-scratch-";
 
 /// The file that is locked while its folder is in use.
 const LOCK: &str = "lock";
@@ -22,7 +22,7 @@ const LOCK: &str = "lock";
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Default)]
-pub struct PlayOptions {
+pub struct ScratchOptions {
     /// The server's own option file.
     pub config: Option<PathBuf>,
     /// Storage engine whose plugin is loaded.
@@ -32,7 +32,7 @@ pub struct PlayOptions {
 
 /// A running server with fresh data. Dropping the value stops it and removes the data.
 #[derive(Debug)]
-pub struct Play {
+pub struct ScratchServer {
     // Dropped in this order: the server, its data, the lock on them.
     pub server: Server,
     folder: TempDir,
@@ -41,11 +41,11 @@ pub struct Play {
     pub start_time: Duration,
 }
 
-impl Play {
+impl ScratchServer {
     /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, else `/tmp`) and
     /// starts the server on it, with a private unix socket and no other way in. First it removes
     /// what an earlier dbdyno that was killed has left there.
-    pub fn start(base: &Base, options: &PlayOptions) -> Result<Self, Error> {
+    pub fn start(base: &Base, options: &ScratchOptions) -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         sweep(&parent);
         let cannot = || Error::io("cannot make a folder for the data in", parent.clone());
@@ -136,8 +136,8 @@ mod tests {
             fs::create_dir(&folder).unwrap();
             folder
         };
-        let (left, used) = (folder("dbdyno-play-left"), folder("dbdyno-play-used"));
-        let (starting, other) = (folder("dbdyno-play-starting"), folder("other"));
+        let (left, used) = (folder("dbdyno-scratch-left"), folder("dbdyno-scratch-used"));
+        let (starting, other) = (folder("dbdyno-scratch-starting"), folder("other"));
         drop(lock(&left).unwrap());
         fs::write(other.join(LOCK), "").unwrap();
         let _lock = lock(&used).unwrap();

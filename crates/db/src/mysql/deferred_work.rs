@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Mysql;
 use super::status::{counters, variables, version_numbers};
-use crate::product::{Debt, LEAST_BOUND_COUNT, LimitedSession, cell, numbers, permitted};
+use crate::product::{DeferredWork, LEAST_BOUND_COUNT, LimitedSession, cell, numbers, permitted};
 use crate::{Bounds, Capabilities, Result, Session, first_i64};
 
 /// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for
@@ -22,23 +22,23 @@ const COLUMN_FAMILIES: &[(&str, &str)] = &[
 pub(super) async fn read(
     session: &mut LimitedSession<'_, Mysql>,
     capabilities: &Capabilities,
-) -> Result<Debt> {
-    let mut debt = Debt::default();
-    innodb(session, &mut debt).await?;
+) -> Result<DeferredWork> {
+    let mut deferred_work = DeferredWork::default();
+    innodb(session, &mut deferred_work).await?;
     if capabilities.engine.as_ref().is_some_and(|engine| engine.eq_ignore_ascii_case("rocksdb")) {
-        myrocks(session, &mut debt).await?;
+        myrocks(session, &mut deferred_work).await?;
     }
-    Ok(debt)
+    Ok(deferred_work)
 }
 
 /// The most of a level that a quiet server has.
-pub(super) fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
+pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bounds) -> Option<i64> {
     match level {
-        "dirty_bytes" => debt.share_bytes(bounds.dirty_share, "buffer_pool_bytes"),
-        "checkpoint_age_bytes" => debt.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
+        "dirty_bytes" => deferred_work.share_bytes(bounds.dirty_share, "buffer_pool_bytes"),
+        "checkpoint_age_bytes" => deferred_work.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
         "history_list_length" => Some(bounds.history_length),
         "change_buffer_pages" => {
-            let merges_by_itself = debt.capacities.get("merges_by_itself") == Some(&1);
+            let merges_by_itself = deferred_work.capacities.get("merges_by_itself") == Some(&1);
             merges_by_itself.then_some(LEAST_BOUND_COUNT)
         }
         "flushes_pending" | "compactions_pending" | "compactions_running" => Some(0),
@@ -46,26 +46,26 @@ pub(super) fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64>
     }
 }
 
-async fn innodb(session: &mut LimitedSession<'_, Mysql>, debt: &mut Debt) -> Result<()> {
+async fn innodb(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut DeferredWork) -> Result<()> {
     let Some(counters) = permitted(counters(session).await)?.map(numbers) else { return Ok(()) };
     let counter = |name: &str| counters.get(name).copied();
     let page_bytes = counter("Innodb_page_size");
     let pages = |name: &str| Some(counter(name)?.saturating_mul(page_bytes?));
     // Compressed pages make the product a little too small, so the server's own sum comes first.
     let dirty = counter("Innodb_buffer_pool_bytes_dirty").or_else(|| pages("Innodb_buffer_pool_pages_dirty"));
-    debt.level("dirty_bytes", dirty);
-    debt.capacity("buffer_pool_bytes", pages("Innodb_buffer_pool_pages_total"));
+    deferred_work.level("dirty_bytes", dirty);
+    deferred_work.capacity("buffer_pool_bytes", pages("Innodb_buffer_pool_pages_total"));
     if let Some(settings) = permitted(variables(session, "innodb%log%").await)? {
-        debt.capacity("redo_capacity_bytes", redo_capacity(&counters, &settings));
+        deferred_work.capacity("redo_capacity_bytes", redo_capacity(&counters, &settings));
     }
     let text = permitted(innodb_report(session).await)?.unwrap_or_default();
-    debt.level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
-    debt.level("history_list_length", counted_history(&counters).or_else(|| reported_history(&text)));
+    deferred_work.level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
+    deferred_work.level("history_list_length", counted_history(&counters).or_else(|| reported_history(&text)));
     // The change buffer's tree has a root page when it is empty.
-    debt.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
+    deferred_work.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
     if !text.is_empty() {
         let version = permitted(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
-        debt.capacity("merges_by_itself", Some(i64::from(merges_by_itself(&version))));
+        deferred_work.capacity("merges_by_itself", Some(i64::from(merges_by_itself(&version))));
     }
     Ok(())
 }
@@ -87,18 +87,18 @@ pub(super) fn reported_history(report: &str) -> Option<i64> {
 }
 
 /// From its tables in `information_schema`.
-async fn myrocks(session: &mut LimitedSession<'_, Mysql>, debt: &mut Debt) -> Result<()> {
+async fn myrocks(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut DeferredWork) -> Result<()> {
     let sql = "SELECT stat_type, sum(value) FROM information_schema.ROCKSDB_CFSTATS GROUP BY stat_type";
     for row in permitted(session.rows(sql).await)?.unwrap_or_default() {
         let mut cells = row.into_iter().flatten();
         let (Some(kind), Some(value)) = (cells.next(), cells.next()) else { continue };
         if let Some((_, name)) = COLUMN_FAMILIES.iter().find(|(known, _)| *known == kind) {
-            debt.level(name, value.parse().ok());
+            deferred_work.level(name, value.parse().ok());
         }
     }
     let sql = "SELECT count(*) FROM information_schema.ROCKSDB_ACTIVE_COMPACTION_STATS";
     let running = permitted(session.rows(sql).await)?.and_then(|rows| first_i64(&rows));
-    debt.level("compactions_running", running);
+    deferred_work.level("compactions_running", running);
     Ok(())
 }
 
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn bounds_are_shares_of_what_the_server_has_and_never_less_than_an_idle_one_needs() {
-        let capacities = |pairs: &[(&str, i64)]| Debt {
+        let capacities = |pairs: &[(&str, i64)]| DeferredWork {
             capacities: pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
-            ..Debt::default()
+            ..DeferredWork::default()
         };
-        let of = |debt: &Debt| {
+        let of = |deferred_work: &DeferredWork| {
             ["dirty_bytes", "checkpoint_age_bytes", "change_buffer_pages", "memtable_bytes"]
-                .map(|level| quiet_at(level, debt, &TEST_BOUNDS))
+                .map(|level| quiet_at(level, deferred_work, &TEST_BOUNDS))
         };
         let big = [("buffer_pool_bytes", 1 << 30), ("redo_capacity_bytes", 1 << 30), ("merges_by_itself", 1)];
         assert_eq!(of(&capacities(&big)), [Some(21_474_836), Some(107_374_182), Some(1000), None]);

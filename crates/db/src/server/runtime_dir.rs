@@ -1,4 +1,4 @@
-//! A server's home: the private folder of its socket and certificates, and the control group that
+//! A server's runtime dir: the private folder of its socket and certificates, and the control group that
 //! limits its memory. It outlives restarts, so that clients find the server again under the same
 //! path and port.
 
@@ -18,34 +18,34 @@ use crate::server::{Certificates, Cgroup, Error};
 /// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
 const MAX_SOCKET_BYTES: usize = 107;
 
-/// The longest name of a socket in a home, with the longest port there is.
+/// The longest name of a socket in a runtime dir, with the longest port there is.
 const LONGEST_SOCKET: &str = ".s.PGSQL.65535";
 
-/// Beginning of the names of homes. The number of their dbdyno's process follows, by which a home is
+/// Beginning of the names of runtime dirs. The number of their dbdyno's process follows, by which a runtime dir is
 /// known that was left before it had an owner, or in the middle of its removal.
 const PREFIX: &str = "dbdyno-";
 
-/// The file that says whose home it is: the mark of its dbdyno.
+/// The file that says whose runtime dir it is: the mark of its dbdyno.
 const OWNER: &str = "owner";
 
 /// A folder that only this user may enter, removed with its control group when dropped.
 #[derive(Debug)]
-pub struct Home {
+pub struct RuntimeDir {
     folder: TempDir,
     cgroup: Option<Cgroup>,
-    pub(crate) tls: Option<HomeTls>,
+    pub(crate) tls: Option<RuntimeTls>,
 }
 
 /// What a server needs to be reached over TLS.
 #[derive(Debug, Clone)]
-pub(crate) struct HomeTls {
+pub(crate) struct RuntimeTls {
     pub(crate) files: CertificateFiles,
     /// For servers that have no TLS over unix sockets; kept for them at restarts too.
     pub(crate) port: Arc<KeptPort>,
 }
 
-impl Home {
-    /// A new home in the folder for temporary files (`$TMPDIR`), without a limit.
+impl RuntimeDir {
+    /// A new runtime dir in the folder for temporary files (`$TMPDIR`), without a limit.
     pub fn new() -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
@@ -60,19 +60,19 @@ impl Home {
         Ok(Self { folder, cgroup: None, tls: None })
     }
 
-    /// The same home, whose server speaks TLS with these certificates. One that has some keeps
+    /// The same runtime dir, whose server speaks TLS with these certificates. One that has some keeps
     /// them.
     pub fn with_certificates(mut self, certificates: &Certificates) -> Result<Self, Error> {
         if self.tls.is_none() {
             let files = certificates.write(&self.path().join("tls"))?;
             let cannot = Error::io("cannot find a free port for the server in", self.path());
             let port = KeptPort::any().map_err(|errno| cannot(errno.into()))?;
-            self.tls = Some(HomeTls { files, port: Arc::new(port) });
+            self.tls = Some(RuntimeTls { files, port: Arc::new(port) });
         }
         Ok(self)
     }
 
-    /// The same home, whose server may use `bytes` of memory.
+    /// The same runtime dir, whose server may use `bytes` of memory.
     pub fn with_memory_limit(mut self, bytes: u64) -> Result<Self, Error> {
         self.cgroup = Some(Cgroup::with_memory(bytes)?);
         Ok(self)
@@ -99,7 +99,7 @@ impl Home {
     }
 }
 
-/// Removes homes whose dbdyno was killed, in the folder for temporary files, and returns their
+/// Removes runtime dirs whose dbdyno was killed, in the folder for temporary files, and returns their
 /// paths. One in which a server still answers stays.
 pub(crate) fn sweep() -> Vec<PathBuf> {
     sweep_in(&std::env::temp_dir())
@@ -110,28 +110,28 @@ fn sweep_in(parent: &Path) -> Vec<PathBuf> {
     let is_named = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
     };
-    let homes = entries.flatten().map(|entry| entry.path()).filter(is_named);
+    let runtime_dirs = entries.flatten().map(|entry| entry.path()).filter(is_named);
     // One that cannot be removed is tried again at the next start.
-    homes.filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
+    runtime_dirs.filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
 }
 
-fn is_abandoned(home: &Path) -> bool {
-    let owner = fs::read_to_string(home.join(OWNER)).unwrap_or_default();
-    let is_left = if owner.is_empty() { is_ownerless(home) } else { has_ended(&owner) };
-    is_left && !has_answer(home)
+fn is_abandoned(runtime_dir: &Path) -> bool {
+    let owner = fs::read_to_string(runtime_dir.join(OWNER)).unwrap_or_default();
+    let is_left = if owner.is_empty() { is_ownerless(runtime_dir) } else { has_ended(&owner) };
+    is_left && !has_answer(runtime_dir)
 }
 
-/// Whether the process has ended whose number is in the home's name. It is asked of homes without an
-/// owner only: the number may be another process's by now, and such a home then stays for a while.
-fn is_ownerless(home: &Path) -> bool {
-    let name = home.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+/// Whether the process has ended whose number is in the runtime dir's name. It is asked of runtime dirs without an
+/// owner only: the number may be another process's by now, and such a runtime dir then stays for a while.
+fn is_ownerless(runtime_dir: &Path) -> bool {
+    let name = runtime_dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse().ok());
     number.is_some_and(|pid| started(pid).is_none())
 }
 
-/// Whether anybody answers on a socket in this home.
-fn has_answer(home: &Path) -> bool {
-    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+/// Whether anybody answers on a socket in this runtime dir.
+fn has_answer(runtime_dir: &Path) -> bool {
+    let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
     let mut sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
     sockets.any(|entry| UnixStream::connect(entry.path()).is_ok())
 }
@@ -141,20 +141,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_is_closed_to_others_and_goes_with_its_value() {
-        let home = Home::new().unwrap();
-        let path = home.path().to_path_buf();
+    fn a_runtime_directory_is_closed_to_others_and_goes_with_its_value() {
+        let runtime_dir = RuntimeDir::new().unwrap();
+        let path = runtime_dir.path().to_path_buf();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-        fs::write(home.empty_tmp_dir().unwrap().join("left"), "x").unwrap();
-        assert_eq!(fs::read_dir(home.empty_tmp_dir().unwrap()).unwrap().count(), 0);
-        drop(home);
+        fs::write(runtime_dir.empty_tmp_dir().unwrap().join("left"), "x").unwrap();
+        assert_eq!(fs::read_dir(runtime_dir.empty_tmp_dir().unwrap()).unwrap().count(), 0);
+        drop(runtime_dir);
         assert!(!path.exists());
     }
 
     #[test]
-    fn only_homes_of_processes_that_have_ended_are_swept() {
+    fn only_runtime_directories_of_processes_that_have_ended_are_swept() {
         let parent = tempfile::tempdir().unwrap();
-        let home = |name: &str, owner: &str| {
+        let runtime_dir = |name: &str, owner: &str| {
             let path = parent.path().join(name);
             fs::create_dir(&path).unwrap();
             fs::write(path.join(OWNER), owner).unwrap();
@@ -163,35 +163,35 @@ mod tests {
         let own = own_mark();
         // No process has this number.
         let ended = format!("{}-{}", u32::MAX, own.split_once('-').unwrap().1);
-        home("dbdyno-living", &own);
-        home("dbdyno-odd", "nonsense");
-        home("other", &ended);
-        let answering = home("dbdyno-answering", &ended);
+        runtime_dir("dbdyno-living", &own);
+        runtime_dir("dbdyno-odd", "nonsense");
+        runtime_dir("other", &ended);
+        let answering = runtime_dir("dbdyno-answering", &ended);
         let _listener = std::os::unix::net::UnixListener::bind(answering.join("s")).unwrap();
-        let dead = home("dbdyno-dead", &ended);
+        let dead = runtime_dir("dbdyno-dead", &ended);
         assert_eq!(sweep_in(parent.path()), [dead]);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 4);
     }
 
-    /// As a kill leaves them before the owner is written, while it is, and while a home is removed.
+    /// As a kill leaves them before the owner is written, while it is, and while a runtime dir is removed.
     #[test]
-    fn a_home_without_an_owner_goes_when_the_process_in_its_name_has_ended() {
+    fn a_runtime_directory_without_an_owner_goes_when_the_process_in_its_name_has_ended() {
         let parent = tempfile::tempdir().unwrap();
-        let home = |name: &str| {
+        let runtime_dir = |name: &str| {
             let path = parent.path().join(name);
             fs::create_dir(&path).unwrap();
             path
         };
-        let living = home(&format!("dbdyno-{}-aB3xYz", std::process::id()));
-        let others = ["dbdyno-play-aB3xYz", "dbdyno-aB3xYz", "dbdyno-run-7"].map(home);
-        let dead = ["a", "b", "c"].map(|end| home(&format!("dbdyno-{}-{end}", u32::MAX)));
+        let living = runtime_dir(&format!("dbdyno-{}-aB3xYz", std::process::id()));
+        let others = ["dbdyno-play-aB3xYz", "dbdyno-aB3xYz", "dbdyno-run-7"].map(runtime_dir);
+        let dead = ["a", "b", "c"].map(|end| runtime_dir(&format!("dbdyno-{}-{end}", u32::MAX)));
         fs::write(dead[1].join(OWNER), "").unwrap();
         fs::create_dir(dead[2].join("tls")).unwrap();
         let mut swept = sweep_in(parent.path());
         swept.sort();
         assert_eq!(swept, dead);
         assert!(living.exists() && others.iter().all(|other| other.exists()));
-        let own = Home::new().unwrap();
+        let own = RuntimeDir::new().unwrap();
         fs::remove_file(own.path().join(OWNER)).unwrap();
         assert!(!is_abandoned(own.path()), "{}", own.path().display());
     }

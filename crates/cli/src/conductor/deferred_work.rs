@@ -9,7 +9,7 @@ use serde_json::Map;
 
 use crate::exit::ExitError;
 
-const SOURCE: &str = "debt";
+const SOURCE: &str = "deferred_work";
 /// A server that takes longer than this over a question of milliseconds is not waited for.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
@@ -23,11 +23,11 @@ pub(crate) async fn read(
     session: &mut AnySession,
     capabilities: &Capabilities,
 ) -> Result<Option<Reading>, String> {
-    let asked = tokio::time::timeout(ANSWER_MAX, dbdyno_db::debt(session, capabilities)).await;
-    let debt = asked
+    let asked = tokio::time::timeout(ANSWER_MAX, dbdyno_db::deferred_work(session, capabilities)).await;
+    let deferred_work = asked
         .map_err(|_| format!("no answer within {} s", ANSWER_MAX.as_secs()))?
         .map_err(|error| error.to_string())?;
-    Ok((!debt.levels.is_empty()).then(|| Reading { at: Instant::now(), levels: debt.levels }))
+    Ok((!deferred_work.levels.is_empty()).then(|| Reading { at: Instant::now(), levels: deferred_work.levels }))
 }
 
 /// Writes both readings, with their times from the barrier. Nothing of a step that never came to

@@ -1,10 +1,10 @@
-//! How near a step came to what the client could reach when it was calibrated against a server that
+//! How near a step came to what the client could client headroom when it was calibrated against a server that
 //! only answers.
 
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 
 use crate::model::runs::valid_runs;
-use crate::model::{ClientReach, Code, KindResult, Notice, WorkloadFindings};
+use crate::model::{ClientHeadroom, Code, KindResult, Notice, WorkloadFindings};
 
 /// Share of the client's calibrated rate from which a step is called the client's own.
 const LIMIT: f64 = 0.90;
@@ -12,16 +12,16 @@ const LIMIT: f64 = 0.90;
 /// without time left is seen by its load threads.
 const PROVED_WRONG: f64 = 1.0;
 
-/// Statements a second of a step compared with what the client could reach with as many
+/// Statements a second of a step compared with what the client could client headroom with as many
 /// connections; `None` where nothing was calibrated for the driver.
-pub(crate) fn reach(
+pub(crate) fn client_headroom(
     calibration: &ClientCalibration,
     driver: &str,
     kinds: &[KindResult],
-) -> Option<ClientReach> {
+) -> Option<ClientHeadroom> {
     let connections = kinds.iter().map(|kind| kind.connections).sum();
     let could = best_around(&calibration.rates, driver, connections)?;
-    Some(ClientReach {
+    Some(ClientHeadroom {
         statements_per_second: kinds.iter().map(|kind| kind.statements_per_second).sum(),
         connections,
         could_per_second: could.statements_per_second,
@@ -31,7 +31,7 @@ pub(crate) fn reach(
 }
 
 /// The greater of the rates at the nearest calibrated numbers of connections not above and not
-/// below. Taking the lower one alone would condemn sound steps: eight connections reach several
+/// below. Taking the lower one alone would condemn sound steps: eight connections client headroom several
 /// times what one does.
 fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> Option<&'a ClientRate> {
     let of_driver = || rates.iter().filter(|rate| rate.driver == driver);
@@ -45,34 +45,34 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
 
 /// Why the step says more about the client than about the server; `None` when it does not, where
 /// the client could do more than what was calibrated, and where it did.
-pub(crate) fn fault(reach: &ClientReach) -> Option<Notice> {
-    let share = reach.share();
-    let fault = || with_rates(Notice::reason(Code::ClientAtItsRate), reach).with("limit", LIMIT);
-    (!reach.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(fault)
+pub(crate) fn fault(client_headroom: &ClientHeadroom) -> Option<Notice> {
+    let share = client_headroom.share();
+    let fault = || with_rates(Notice::reason(Code::ClientAtItsRate), client_headroom).with("limit", LIMIT);
+    (!client_headroom.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(fault)
 }
 
-fn with_rates(notice: Notice, reach: &ClientReach) -> Notice {
+fn with_rates(notice: Notice, client_headroom: &ClientHeadroom) -> Notice {
     notice
-        .with("rate", reach.statements_per_second)
-        .with("connections", reach.connections)
-        .with("share", reach.share())
-        .with("could", reach.could_per_second)
-        .with("could_connections", reach.could_connections)
+        .with("rate", client_headroom.statements_per_second)
+        .with("connections", client_headroom.connections)
+        .with("share", client_headroom.share())
+        .with("could", client_headroom.could_per_second)
+        .with("could_connections", client_headroom.could_connections)
 }
 
 /// A calibration that says less than what steps have reached. That a step with more connections
 /// reaches more proves nothing where the client was not the limit.
 pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
-    let is_wrong = |reach: &ClientReach| {
-        let is_bound = !reach.at_least || reach.connections <= reach.could_connections;
-        is_bound && reach.share() > PROVED_WRONG
+    let is_wrong = |client_headroom: &ClientHeadroom| {
+        let is_bound = !client_headroom.at_least || client_headroom.connections <= client_headroom.could_connections;
+        is_bound && client_headroom.share() > PROVED_WRONG
     };
     let runs = valid_runs(workloads);
     let wrong: Vec<_> =
-        runs.filter_map(|found| Some((found.run.client_reach.filter(is_wrong)?, found))).collect();
-    let (reach, worst) = wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
+        runs.filter_map(|found| Some((found.run.client_headroom.filter(is_wrong)?, found))).collect();
+    let (client_headroom, worst) = wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
     let notice = Notice::new(Code::CalibrationWrong).at(worst.place()).with("runs", wrong.len());
-    Some(with_rates(notice, reach))
+    Some(with_rates(notice, client_headroom))
 }
 
 #[cfg(test)]
@@ -95,18 +95,18 @@ mod tests {
         all
     }
 
-    fn of(driver: &str, parts: &[(u32, f64)]) -> Option<ClientReach> {
+    fn of(driver: &str, parts: &[(u32, f64)]) -> Option<ClientHeadroom> {
         let kind = |&(connections, statements_per_second): &(u32, f64)| KindResult {
             connections,
             statements_per_second,
             ..KindResult::default()
         };
-        reach(&calibration(), driver, &parts.iter().map(kind).collect::<Vec<_>>())
+        client_headroom(&calibration(), driver, &parts.iter().map(kind).collect::<Vec<_>>())
     }
 
     fn could(connections: u32) -> (u32, f64) {
-        let reach = of("mysql", &[(connections, 1.0)]).unwrap();
-        (reach.could_connections, reach.could_per_second)
+        let client_headroom = of("mysql", &[(connections, 1.0)]).unwrap();
+        (client_headroom.could_connections, client_headroom.could_per_second)
     }
 
     #[test]
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_step_near_what_the_client_can_reach_is_its_fault_with_both_numbers() {
-        let reach = of("mysql", &[(10, 150_000.0), (6, 31_000.0)]).unwrap();
-        insta::assert_snapshot!(fixtures::shown(&fault(&reach).unwrap()), @"client-at-its-rate connections: 16, could: 200000.0, could_connections: 16, limit: 0.9, rate: 181000.0, share: 0.905");
+        let client_headroom = of("mysql", &[(10, 150_000.0), (6, 31_000.0)]).unwrap();
+        insta::assert_snapshot!(fixtures::shown(&fault(&client_headroom).unwrap()), @"client-at-its-rate connections: 16, could: 200000.0, could_connections: 16, limit: 0.9, rate: 181000.0, share: 0.905");
         assert_eq!(fault(&of("mysql", &[(16, 179_000.0)]).unwrap()), None);
     }
 
@@ -128,9 +128,9 @@ mod tests {
     fn where_the_client_was_not_the_limit_it_can_do_more() {
         // The answering server had no time left, or both waited for each other.
         for (connections, statements_per_second) in [(64, 179_000.0), (1, 39_000.0), (1, 92_000.0)] {
-            let reach = of("mysql", &[(connections, statements_per_second)]).unwrap();
-            assert!(reach.at_least);
-            assert_eq!(fault(&reach), None);
+            let client_headroom = of("mysql", &[(connections, statements_per_second)]).unwrap();
+            assert!(client_headroom.at_least);
+            assert_eq!(fault(&client_headroom), None);
         }
     }
 
@@ -154,6 +154,6 @@ mod tests {
         // 230 queries, 1 insert and no delete a second, over one connection of each.
         insta::assert_snapshot!(reported(3, LimitedBy::RoundTrip).unwrap(), @"calibration-wrong [block 1 a qr100] connections: 3, could: 100.0, could_connections: 3, rate: 231.0, runs: 1, share: 2.31");
         assert!(reported(1, LimitedBy::Client).is_some());
-        assert_eq!(reported(1, LimitedBy::RoundTrip), None, "three connections reach more than one");
+        assert_eq!(reported(1, LimitedBy::RoundTrip), None, "three connections client_headroom more than one");
     }
 }

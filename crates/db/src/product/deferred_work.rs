@@ -28,7 +28,7 @@ pub(crate) const LEAST_BOUND_COUNT: i64 = 1_000;
 /// | `vacuums_running`, `autovacuum_workers`, `checkpoints_running` | PostgreSQL | work that goes on now |
 /// | `wal_bytes` | SQLite | pages of the log that are not yet in the database file |
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Debt {
+pub struct DeferredWork {
     pub levels: BTreeMap<String, i64>,
     /// What levels are shares of: `buffer_pool_bytes`, `redo_capacity_bytes` (PostgreSQL:
     /// `max_wal_size`), `live_rows`, `autocheckpoint_bytes`; and `merges_by_itself`, 1 where the
@@ -36,7 +36,7 @@ pub struct Debt {
     pub capacities: BTreeMap<String, i64>,
 }
 
-impl Debt {
+impl DeferredWork {
     pub(crate) fn level(&mut self, name: &str, value: Option<i64>) {
         if let Some(value) = value {
             self.levels.insert(name.to_owned(), value.max(0));
@@ -61,10 +61,10 @@ impl Debt {
 pub(crate) async fn owed<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
-) -> Result<Debt> {
+) -> Result<DeferredWork> {
     match capabilities.counts_as_the_product() {
-        true => P::debt(session, capabilities).await,
-        false => Ok(Debt::default()),
+        true => P::deferred_work(session, capabilities).await,
+        false => Ok(DeferredWork::default()),
     }
 }
 

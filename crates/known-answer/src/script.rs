@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::draws::{Purpose, unit};
+use crate::random::{Purpose, unit};
 use crate::{Distribution, Error, Fault, Freeze, Half, Protocol, Refusal, units};
 
 /// Largest answer that is made: all rows and columns of a result.
@@ -19,7 +19,7 @@ const LARGEST_ANSWER: u64 = 1 << 30;
 /// ping) is answered at once, but not during a freeze.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Behaviour {
+pub struct Script {
     /// Rows of the answer to each statement that asks for rows.
     pub rows: u32,
     /// Columns of each row, at least 1.
@@ -45,11 +45,11 @@ pub struct Behaviour {
     pub connection_limit: Option<u64>,
     /// MySQL: offers `CLIENT_DEPRECATE_EOF`, as servers from 5.7.5 on do.
     pub deprecate_eof: bool,
-    /// Of all draws.
+    /// Of all random.
     pub seed: u64,
 }
 
-impl Default for Behaviour {
+impl Default for Script {
     fn default() -> Self {
         Self {
             rows: 1,
@@ -70,7 +70,7 @@ impl Default for Behaviour {
     }
 }
 
-impl Behaviour {
+impl Script {
     /// The delay of a connection's `statement`th statement, from 1. Connections are numbered from
     /// 0, in the order in which they were accepted, refused ones included.
     pub fn delay_of(&self, connection: u64, statement: u64) -> Duration {
@@ -99,7 +99,7 @@ impl Behaviour {
 
     /// What cannot be had in `protocol`.
     pub(crate) fn check(&self, protocol: Protocol) -> Result<(), Error> {
-        let complain = |what: String, advice| Err(Error::Behaviour { what, advice });
+        let complain = |what: String, advice| Err(Error::Script { what, advice });
         if self.columns == 0 || self.columns > protocol.most_columns() {
             let what = format!("an answer of {} columns", self.columns);
             return complain(what, "MySQL has 1 to 4096, PostgreSQL 1 to 1664");
@@ -154,8 +154,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_behaviour_is_written_as_people_say_it_and_read_back() {
-        let behaviour = Behaviour {
+    fn a_script_is_written_as_people_say_it_and_read_back() {
+        let script = Script {
             rows: 2,
             columns: 3,
             bytes: 4,
@@ -164,34 +164,34 @@ mod tests {
             freeze: Some("200ms every 10s".parse().expect("a freeze")),
             error: Some("1213 every 100".parse().expect("an error")),
             half: Some("every 9".parse().expect("half answers")),
-            ..Behaviour::default()
+            ..Script::default()
         };
-        let text = serde_json::to_string(&behaviour).expect("JSON");
+        let text = serde_json::to_string(&script).expect("JSON");
         insta::assert_snapshot!(text, @r#"{"rows":2,"columns":3,"bytes":4,"delay":"exponential 200us","burn":"20us","prepared_only":false,"freeze":"200ms every 10s","error":"1213 every 100","disconnect_every":null,"half":"every 9","login_delay":"0ns","connection_limit":null,"deprecate_eof":true,"seed":1}"#);
-        assert_eq!(serde_json::from_str::<Behaviour>(&text).expect("the same"), behaviour);
-        assert_eq!(serde_json::from_str::<Behaviour>("{}").expect("defaults"), Behaviour::default());
-        assert!(serde_json::from_str::<Behaviour>("{\"rowz\":1}").is_err());
+        assert_eq!(serde_json::from_str::<Script>(&text).expect("the same"), script);
+        assert_eq!(serde_json::from_str::<Script>("{}").expect("defaults"), Script::default());
+        assert!(serde_json::from_str::<Script>("{\"rowz\":1}").is_err());
     }
 
     #[test]
     fn the_truth_is_a_pure_function() {
-        let behaviour =
-            Behaviour { delay: "exponential 200us".parse().expect("a delay"), ..Behaviour::default() };
-        assert_eq!(behaviour.delay_of(3, 7), behaviour.delay_of(3, 7));
-        assert_ne!(behaviour.delay_of(3, 7), behaviour.delay_of(3, 8));
-        assert_ne!(behaviour.delay_of(3, 7), behaviour.delay_of(4, 7));
-        assert_ne!(behaviour.delay_of(3, 7), (Behaviour { seed: 2, ..behaviour.clone() }).delay_of(3, 7));
+        let script =
+            Script { delay: "exponential 200us".parse().expect("a delay"), ..Script::default() };
+        assert_eq!(script.delay_of(3, 7), script.delay_of(3, 7));
+        assert_ne!(script.delay_of(3, 7), script.delay_of(3, 8));
+        assert_ne!(script.delay_of(3, 7), script.delay_of(4, 7));
+        assert_ne!(script.delay_of(3, 7), (Script { seed: 2, ..script.clone() }).delay_of(3, 7));
     }
 
     #[test]
     fn the_worst_fault_wins() {
-        let behaviour = Behaviour {
+        let script = Script {
             error: Some("1213 every 2".parse().expect("an error")),
             half: Some("every 4".parse().expect("half answers")),
             disconnect_every: Some(8),
-            ..Behaviour::default()
+            ..Script::default()
         };
-        let faults: Vec<Fault> = (1..=8).map(|n| behaviour.fault_of(0, n)).collect();
+        let faults: Vec<Fault> = (1..=8).map(|n| script.fault_of(0, n)).collect();
         use Fault::{Disconnected, Half, None, Refused};
         assert_eq!(faults, [None, Refused, None, Half, None, Refused, None, Disconnected]);
     }
@@ -199,11 +199,11 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_refused_with_advice() {
         let refuse =
-            |behaviour: Behaviour, protocol| behaviour.check(protocol).expect_err("a refusal").to_string();
-        let error = |text: &str| Behaviour { error: Some(text.parse().expect(text)), ..Behaviour::default() };
-        insta::assert_snapshot!(refuse(Behaviour { rows: 1, columns: 0, bytes: 1, ..Behaviour::default() }, Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
-        insta::assert_snapshot!(refuse(Behaviour { rows: 1, columns: 2000, bytes: 1, ..Behaviour::default() }, Protocol::Postgres), @"an answer of 2000 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
-        insta::assert_snapshot!(refuse(Behaviour { rows: 1 << 30, columns: 1, bytes: 1, ..Behaviour::default() }, Protocol::Mysql), @"an answer of about 10737418240 bytes; at most 1 GiB goes: fewer rows or bytes");
+            |script: Script, protocol| script.check(protocol).expect_err("a refusal").to_string();
+        let error = |text: &str| Script { error: Some(text.parse().expect(text)), ..Script::default() };
+        insta::assert_snapshot!(refuse(Script { rows: 1, columns: 0, bytes: 1, ..Script::default() }, Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
+        insta::assert_snapshot!(refuse(Script { rows: 1, columns: 2000, bytes: 1, ..Script::default() }, Protocol::Postgres), @"an answer of 2000 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
+        insta::assert_snapshot!(refuse(Script { rows: 1 << 30, columns: 1, bytes: 1, ..Script::default() }, Protocol::Mysql), @"an answer of about 10737418240 bytes; at most 1 GiB goes: fewer rows or bytes");
         insta::assert_snapshot!(refuse(error("40P01 every 1"), Protocol::Mysql), @"no error has the code 40P01; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
         insta::assert_snapshot!(refuse(error("1213 every 1"), Protocol::Postgres), @"no error has the code 1213; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
         assert!(error("40P01 every 1").check(Protocol::Postgres).is_ok());

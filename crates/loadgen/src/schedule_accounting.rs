@@ -15,7 +15,7 @@ type Key = (u32, usize);
 
 /// What became due, over all connections of one schedule. The threads only count what they sent.
 #[derive(Debug)]
-pub(crate) struct ScheduleBook {
+pub(crate) struct ScheduleAccounting {
     due: Cursor,
     bounds: Bounds,
     due_reported: u64,
@@ -25,7 +25,7 @@ pub(crate) struct ScheduleBook {
 
 pub(crate) fn books<'a>(
     tasks: impl Iterator<Item = &'a TaskSpec>,
-) -> Result<BTreeMap<Key, ScheduleBook>, Error> {
+) -> Result<BTreeMap<Key, ScheduleAccounting>, Error> {
     let mut pace_of: BTreeMap<Key, (Option<&Arc<Schedule>>, Bounds)> = BTreeMap::new();
     for task in tasks {
         let schedule = match &task.pace {
@@ -49,7 +49,7 @@ pub(crate) fn books<'a>(
             return Err(Error::MixedSchedules { client: key.0 });
         }
     }
-    let book = |schedule: &Schedule, bounds| ScheduleBook {
+    let book = |schedule: &Schedule, bounds| ScheduleAccounting {
         due: Cursor::new(schedule.arrivals()),
         bounds,
         due_reported: 0,
@@ -58,7 +58,7 @@ pub(crate) fn books<'a>(
     Ok(shared.into_iter().map(|(key, schedule, bounds)| (key, book(schedule, bounds))).collect())
 }
 
-impl ScheduleBook {
+impl ScheduleAccounting {
     /// Completes what the threads counted together between two cuts, the later one at `to_ns`.
     /// After the `last` cut nothing is sent any more: what is then due is dropped.
     pub(crate) fn complete(&mut self, interval: &mut Interval, to_ns: u64, last: bool) {

@@ -1,6 +1,6 @@
 //! What a server owed before and after each step: work that a step left to the ones after it.
 
-use crate::model::{Code, Debt, DebtLevel, DeferredWork, Notice, StepFindings, StepRun, WorkloadFindings};
+use crate::model::{Code, DeferredWork, DeferredLevel, WorkLeft, Notice, StepFindings, StepRun, WorkloadFindings};
 use crate::window::counters::Counters;
 
 /// Less growth than this is an idle server's.
@@ -17,7 +17,7 @@ pub fn is_in_bytes(level: &str) -> bool {
     level.ends_with("_bytes")
 }
 
-impl DebtLevel {
+impl DeferredLevel {
     /// What the step added; negative when it worked off more than it made.
     pub fn more(&self) -> i64 {
         self.after - self.before
@@ -28,9 +28,9 @@ impl DebtLevel {
     }
 }
 
-impl Debt {
+impl DeferredWork {
     /// What a level grew by, as a share of what was written.
-    pub fn share_of_written(&self, level: &DebtLevel) -> Option<f64> {
+    pub fn share_of_written(&self, level: &DeferredLevel) -> Option<f64> {
         let written = self.written_bytes.filter(|bytes| *bytes > 0)?;
         level.is_bytes().then(|| level.more() as f64 / written as f64)
     }
@@ -38,7 +38,7 @@ impl Debt {
     /// What of it was still there when the step after it began: a restore, a restart or a cleanup
     /// between the two takes it away. All of it where that step's own reading is missing.
     fn left_to(&self, next: &StepRun) -> Self {
-        let found = next.debt.as_ref().map_or(&[][..], |debt| &debt.levels);
+        let found = next.deferred_work.as_ref().map_or(&[][..], |deferred_work| &deferred_work.levels);
         let mut left = self.clone();
         for level in &mut left.levels {
             if let Some(found) = found.iter().find(|found| found.name == level.name) {
@@ -49,8 +49,8 @@ impl Debt {
     }
 
     /// The level that grew most, of those that grew worth telling. Bytes come before counts.
-    fn worst(&self) -> Option<&DebtLevel> {
-        let is_reported = |level: &&DebtLevel| {
+    fn worst(&self) -> Option<&DeferredLevel> {
+        let is_reported = |level: &&DeferredLevel| {
             let share = self.share_of_written(level);
             if level.is_bytes() {
                 level.more() > LEAST_BYTES && share.is_none_or(|share| share > REPORTED_SHARE)
@@ -62,15 +62,15 @@ impl Debt {
     }
 }
 
-/// From the two readings of the counter file `debt`; `None` for a step without both.
-pub(crate) fn debt(counters: &Counters) -> Option<Debt> {
-    let readings = counters.get("debt").filter(|readings| readings.len() > 1)?;
+/// From the two readings of the counter file `deferred_work`; `None` for a step without both.
+pub(crate) fn deferred_work(counters: &Counters) -> Option<DeferredWork> {
+    let readings = counters.get("deferred_work").filter(|readings| readings.len() > 1)?;
     let level = |name: &str| {
         let (before, after) = (readings.value(name, 0)?, readings.value(name, readings.len() - 1)?);
-        Some(DebtLevel { name: name.to_owned(), before, after })
+        Some(DeferredLevel { name: name.to_owned(), before, after })
     };
     let levels = readings.keys().filter_map(level).collect();
-    Some(Debt { levels, written_bytes: written_bytes(counters) })
+    Some(DeferredWork { levels, written_bytes: written_bytes(counters) })
 }
 
 fn written_bytes(counters: &Counters) -> Option<i64> {
@@ -79,7 +79,7 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One a variant: the steps that left more debt to the ones after them than they had found, the
+/// One a variant: the steps that left more deferred work to the ones after them than they had found, the
 /// greatest first.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let variants = workloads.iter().flat_map(|workload| {
@@ -98,9 +98,9 @@ fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
                 let next = later.runs_of(variant).iter().find(|next| next.block == run.block)?;
                 Some((later.name.as_str(), next))
             })?;
-            let debt = run.debt.as_ref()?.left_to(next);
-            let level = debt.worst()?;
-            Some(((level.is_bytes(), level.more()), left(&debt, level, (&step.name, to))))
+            let deferred_work = run.deferred_work.as_ref()?.left_to(next);
+            let level = deferred_work.worst()?;
+            Some(((level.is_bytes(), level.more()), left(&deferred_work, level, (&step.name, to))))
         });
         left.max_by_key(|(size, _)| *size)
     };
@@ -110,17 +110,17 @@ fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
         return None;
     }
     let more = all.len().saturating_sub(STEPS_NAMED);
-    let named: Vec<DeferredWork> = all.into_iter().take(STEPS_NAMED).map(|(_, left)| left).collect();
-    let notice = Notice::new(Code::DeferredWork).at(variant).with("levels", named);
+    let named: Vec<WorkLeft> = all.into_iter().take(STEPS_NAMED).map(|(_, left)| left).collect();
+    let notice = Notice::new(Code::WorkLeft).at(variant).with("levels", named);
     Some(notice.with_some("more", Some(more).filter(|more| *more > 0)))
 }
 
-fn left(debt: &Debt, level: &DebtLevel, (from, to): (&str, &str)) -> DeferredWork {
-    DeferredWork {
+fn left(deferred_work: &DeferredWork, level: &DeferredLevel, (from, to): (&str, &str)) -> WorkLeft {
+    WorkLeft {
         level: level.name.clone(),
         more: level.more(),
-        share: debt.share_of_written(level),
-        written_bytes: debt.written_bytes,
+        share: deferred_work.share_of_written(level),
+        written_bytes: deferred_work.written_bytes,
         from: from.to_owned(),
         to: to.to_owned(),
     }
@@ -137,7 +137,7 @@ mod tests {
     fn counters(after: i64, written: i64) -> Counters {
         let keys = ["dirty_bytes", "history_list_length"];
         let mut counters =
-            series("debt", &keys, &[(-9_000, vec![1_000_000, 5_000]), (2_000_000, vec![after, 4_000])]);
+            series("deferred_work", &keys, &[(-9_000, vec![1_000_000, 5_000]), (2_000_000, vec![after, 4_000])]);
         counters.extend(series(
             "disk",
             &["written_bytes"],
@@ -147,26 +147,26 @@ mod tests {
     }
 
     #[test]
-    fn debt_is_the_change_from_before_to_after_and_a_share_of_what_was_written() {
-        let debt = debt(&counters(513_000_000, 1_024_000_000)).unwrap();
-        let [dirty, history] = debt.levels.as_slice() else { panic!("{debt:?}") };
+    fn deferred_work_is_the_change_from_before_to_after_and_a_share_of_what_was_written() {
+        let deferred_work = deferred_work(&counters(513_000_000, 1_024_000_000)).unwrap();
+        let [dirty, history] = deferred_work.levels.as_slice() else { panic!("{deferred_work:?}") };
         assert_eq!((dirty.more(), history.more()), (512_000_000, -1_000));
-        assert_eq!((debt.share_of_written(dirty), debt.share_of_written(history)), (Some(0.5), None));
-        assert_eq!(debt.written_bytes, Some(1_024_000_000));
-        assert_eq!(debt.worst(), Some(dirty));
+        assert_eq!((deferred_work.share_of_written(dirty), deferred_work.share_of_written(history)), (Some(0.5), None));
+        assert_eq!(deferred_work.written_bytes, Some(1_024_000_000));
+        assert_eq!(deferred_work.worst(), Some(dirty));
     }
 
     #[test]
     fn one_reading_alone_says_nothing_and_what_is_not_seen_is_not_written() {
-        assert_eq!(debt(&series("debt", &["dirty_bytes"], &[(0, vec![1])])), None);
+        assert_eq!(deferred_work(&series("deferred_work", &["dirty_bytes"], &[(0, vec![1])])), None);
         let mut unseen = counters(2_000_000, 5);
         unseen.remove("disk");
-        assert_eq!(debt(&unseen).unwrap().written_bytes, None);
+        assert_eq!(deferred_work(&unseen).unwrap().written_bytes, None);
     }
 
     #[test]
     fn little_growth_is_not_reported() {
-        let worst = |after, written| debt(&counters(after, written)).unwrap().worst().cloned();
+        let worst = |after, written| deferred_work(&counters(after, written)).unwrap().worst().cloned();
         assert_eq!(worst(2_000_000, 10_000_000), None, "less than an idle server has");
         assert_eq!(worst(5_000_000, 1_000_000_000), None, "less than a twentieth of what was written");
         assert!(worst(5_000_000, 10_000_000).is_some());
@@ -177,7 +177,7 @@ mod tests {
         let with = |mut step: StepRecord, (before, after): (i64, i64)| {
             step.counters = counters(after, 1_024_000_000);
             step.counters.extend(series(
-                "debt",
+                "deferred_work",
                 &["dirty_bytes"],
                 &[(-9_000, vec![before]), (2_000_000, vec![after])],
             ));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_leave_more_debt_than_they_found_are_reported_by_variant() {
+    fn steps_that_leave_more_deferred_work_than_they_found_are_reported_by_variant() {
         let block = |number, after| {
             let steps = two_steps((1_000_000, after), Some((after, 900_000_000)));
             cell(number, "a", steps)

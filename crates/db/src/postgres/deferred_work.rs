@@ -2,33 +2,33 @@
 
 use super::Postgres;
 use super::status::{NEW_NAMES_SINCE, major};
-use crate::product::{Debt, LEAST_BOUND_COUNT, LimitedSession, name_value_pairs, permitted};
+use crate::product::{DeferredWork, LEAST_BOUND_COUNT, LimitedSession, name_value_pairs, permitted};
 use crate::{Bounds, Result};
 
 /// Names that are capacities; all others are levels.
 const CAPACITIES: &[&str] = &["live_rows", "redo_capacity_bytes"];
 
-pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>) -> Result<Debt> {
-    let mut debt = Debt::default();
+pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>) -> Result<DeferredWork> {
+    let mut deferred_work = DeferredWork::default();
     for sql in queries(major(session)) {
         for (name, value) in permitted(name_value_pairs(session, sql).await)?.unwrap_or_default() {
             let value = value.parse::<i64>().ok();
             if CAPACITIES.contains(&name.as_str()) {
-                debt.capacity(&name, value);
+                deferred_work.capacity(&name, value);
             } else {
-                debt.level(&name, value);
+                deferred_work.level(&name, value);
             }
         }
     }
-    Ok(debt)
+    Ok(deferred_work)
 }
 
 /// The most of a level that a quiet server has.
-pub(super) fn quiet_at(level: &str, debt: &Debt, bounds: &Bounds) -> Option<i64> {
+pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bounds) -> Option<i64> {
     match level {
-        "wal_since_checkpoint_bytes" => debt.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
+        "wal_since_checkpoint_bytes" => deferred_work.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
         "dead_rows" => {
-            let live_rows = *debt.capacities.get("live_rows")?;
+            let live_rows = *deferred_work.capacities.get("live_rows")?;
             Some(((bounds.dead_rows_share * live_rows as f64) as i64).max(LEAST_BOUND_COUNT))
         }
         "vacuums_running" | "autovacuum_workers" | "checkpoints_running" => Some(0),
@@ -72,12 +72,12 @@ mod tests {
 
     #[test]
     fn dead_rows_are_a_share_of_the_live_ones_and_work_has_ended() {
-        let debt = |live_rows| {
-            let mut debt = Debt::default();
-            debt.capacity("live_rows", Some(live_rows));
-            debt
+        let deferred_work = |live_rows| {
+            let mut deferred_work = DeferredWork::default();
+            deferred_work.capacity("live_rows", Some(live_rows));
+            deferred_work
         };
-        let of = |level: &str, live_rows| quiet_at(level, &debt(live_rows), &TEST_BOUNDS);
+        let of = |level: &str, live_rows| quiet_at(level, &deferred_work(live_rows), &TEST_BOUNDS);
         assert_eq!((of("dead_rows", 50_000), of("dead_rows", 200_000)), (Some(1000), Some(2000)));
         assert_eq!((of("vacuums_running", 1), of("other", 1)), (Some(0), None));
     }
