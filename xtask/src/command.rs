@@ -1,4 +1,4 @@
-//! Running other programs in the repository's root.
+//! Runs other programs in the repository's root.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::places;
 
-/// Beginnings of the names under which cargo names a program's own package to it.
+/// Beginnings of the variables by which cargo tells a program its own package.
 const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
-/// A command line of the Cargo that runs us, in the environment that it has when a person calls it:
-/// build scripts of dependencies look at these variables, and what they build would be built anew
-/// at each change between both.
+/// Makes a command line of the Cargo that runs this program, in the environment of a person's own
+/// call. Build scripts of dependencies look at these variables. Without this, each change between
+/// both calls would rebuild them.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
@@ -25,8 +25,8 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs `command` without input in the repository's root; its output goes where ours goes. Fails
-/// with its command line.
+/// Runs `command` without input in the repository's root. Its output goes where ours goes. An error
+/// names its command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = shown(command);
     let status = command.current_dir(places::root()).stdin(Stdio::null()).status();
@@ -48,8 +48,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no text"))
 }
 
-/// Runs `command` like [`run`], shows what it prints on its standard output at once, and returns that
-/// with whether it succeeded.
+/// Runs `command` like [`run`], and shows at once what it prints on its standard output. It returns
+/// that output, and whether the command succeeded.
 pub(crate) fn shown_and_kept(command: &mut Command) -> Result<(bool, String)> {
     let line = shown(command);
     let command = command.current_dir(places::root()).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -70,14 +70,14 @@ pub(crate) fn shown_and_kept(command: &mut Command) -> Result<(bool, String)> {
     Ok((child.wait()?.success(), String::from_utf8_lossy(&kept).into_owned()))
 }
 
-/// The command line as a person would type it: the program without its folder.
+/// Writes the command line as a person would type it, with the program's name without its folder.
 fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Builds dbdyno in release; returns where it lies.
+/// Builds dbdyno in release, and returns its path.
 pub(crate) fn built_dbdyno() -> Result<PathBuf> {
     run(&mut cargo(&["build", "--locked", "--release", "--package", "dbdyno", "--features", "full"]))?;
     Ok(places::target().join("release/dbdyno"))

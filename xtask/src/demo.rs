@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: compares real servers and writes the page and its screenshots under
+//! `cargo xtask demo` compares real servers and writes the page and its screenshots under
 //! docs/demo.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is handed to users: static binaries, Debian packages, archives,
+//! `cargo xtask dist` builds what users install: static binaries, Debian packages, archives, and
 //! checksums.
 
 use std::fs;
@@ -40,7 +40,7 @@ enum Arch {
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// A binary may have so many bytes.
+/// Highest number of bytes in a binary.
 const MOST_BYTES: u64 = 25_000_000;
 
 pub(crate) fn go(args: &Args) -> Result<()> {
@@ -53,7 +53,7 @@ pub(crate) fn go(args: &Args) -> Result<()> {
     }
     fs::create_dir_all(&out)?;
     let cargo_deb = tools::cargo_deb()?;
-    // The one that runs here prints the manual pages of all.
+    // The binary for this machine prints the manual pages for all.
     let native = Arch::X86_64.build()?;
     let mut files = Vec::new();
     for arch in chosen {
@@ -80,8 +80,8 @@ pub(crate) fn go(args: &Args) -> Result<()> {
     run(Command::new("bash").arg(script).arg(out.join(Arch::X86_64.deb())).arg(root))
 }
 
-/// Manual pages and completions, as `binary` prints them, in the folder where the assets of the
-/// Debian package are (crates/cli/Cargo.toml).
+/// Writes manual pages and completions, as `binary` prints them, into the folder where the assets
+/// of the Debian package are (crates/cli/Cargo.toml).
 fn texts(binary: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let write = |name: String, words: &[&str]| {
@@ -99,7 +99,7 @@ fn texts(binary: &Path, folder: &Path) -> Result<()> {
     run(Command::new("sh").args(["-c", "gzip --force --best --no-name \"$0\"/*.1"]).arg(folder))
 }
 
-/// The names below `Commands:`.
+/// Returns the names below `Commands:`.
 fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let names = lines.take_while(|line| !line.is_empty()).filter_map(|line| {
@@ -118,7 +118,7 @@ impl Arch {
         format!("{}-unknown-linux-gnu", self.name())
     }
 
-    /// The program that compiles C and links, or another of its kind.
+    /// Names the program that compiles C and links, or another program of its kind.
     fn tool(self, name: &str) -> String {
         if self == Self::X86_64 { name.to_owned() } else { format!("aarch64-linux-gnu-{name}") }
     }
@@ -127,15 +127,15 @@ impl Arch {
         format!("dbdyno_{VERSION}_{}.deb", if self == Self::X86_64 { "amd64" } else { "arm64" })
     }
 
-    /// Where its build output lies.
+    /// Returns the folder of its build output.
     fn folder(self) -> PathBuf {
         places::target().join(self.triple()).join("dist")
     }
 
-    /// What must be had before it can be built, each with the command that gets it.
+    /// Lists what is missing for the build, each with the command that gets it.
     fn missing(self) -> Vec<String> {
         let mut missing = Vec::new();
-        // The one that cargo uses.
+        // This is the rustc that cargo uses.
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let triple = self.triple();
         let folder = output(Command::new(rustc).args(["--print", "target-libdir", "--target", &triple]));
@@ -153,14 +153,14 @@ impl Arch {
         missing
     }
 
-    /// Builds the static binary, and says where it lies without symbols. They lie next to it: gdb
-    /// and perf find them there by the name that it has of them.
+    /// Builds the static binary, and returns its path without symbols. The symbols are next to it,
+    /// where gdb and perf find them by the name that the binary has of them.
     fn build(self) -> Result<PathBuf> {
         let triple = self.triple();
         let mut command =
             cargo(&["build", "--locked", "--profile", "dist", "--package", "dbdyno", "--features", "full"]);
         let variable = triple.replace('-', "_");
-        // glibc within the binary: it runs on any Linux, whatever libraries that has. At a fixed
+        // glibc is in the binary, so it runs on any Linux, whatever libraries that has. At a fixed
         // address it needs no relocations.
         let flags = "-C target-feature=+crt-static -C relocation-model=static";
         command.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), flags);
@@ -177,12 +177,12 @@ impl Arch {
         Ok(stripped)
     }
 
-    /// Name of the file of symbols and line tables.
+    /// Returns the name of the file with symbols and line tables.
     fn symbols(self) -> String {
         format!("dbdyno-{VERSION}-{}.debug", self.name())
     }
 
-    /// Makes what is handed out in `out`, and returns the names: the program, its symbols, the
+    /// Makes the files for users in `out`, and returns their names: the program, its symbols, the
     /// Debian package, and an archive of the same files for other systems.
     fn files(self, cargo_deb: &Path, binary: &Path, out: &Path) -> Result<[String; 4]> {
         let (program, deb) = (format!("dbdyno-{VERSION}-{}", self.name()), self.deb());

@@ -1,9 +1,9 @@
-//! Text of generated pages at the width of the documents. Tests of crates that write pages take
-//! this file too.
+//! Fills the text of generated pages to the width of the documents. Tests of crates that write
+//! pages use this file too.
 
 const WIDTH: usize = 100;
 
-/// The page with its long lines filled, except those of tables.
+/// Returns the page with its long lines filled, except those of tables.
 pub(crate) fn filled(page: &str) -> String {
     let line = |line: &str| if line.starts_with('|') { line.to_owned() } else { filled_line(line) };
     page.lines().map(|text| line(text) + "\n").collect()

@@ -1,9 +1,9 @@
-//! Parts of hand-written pages that programs write, between marks.
+//! Replaces the parts of hand-written pages that programs write. Marks enclose these parts.
 
 const END: &str = "<!-- end -->";
 
-/// The page with `text` between `<!-- part -->` and the next `<!-- end -->`; `None` where it lacks
-/// one of them.
+/// Returns the page with `text` between `<!-- part -->` and the next `<!-- end -->`. It is `None`
+/// where the page lacks one of them.
 pub(crate) fn with_part(page: &str, part: &str, text: &str) -> Option<String> {
     let begin = format!("<!-- {part} -->\n");
     let (before, rest) = page.split_once(&begin)?;

@@ -1,5 +1,5 @@
-//! `cargo xtask page`: the script of the HTML page, bundled from its sources and the locked
-//! packages of npm.
+//! `cargo xtask page` bundles the script of the HTML page from its sources and the locked packages
+//! of npm.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -31,7 +31,7 @@ pub(crate) fn build(args: &Args) -> Result<()> {
     if args.check { check() } else { install().and_then(|()| bundle()) }
 }
 
-/// The committed script is what its sources give.
+/// Checks that the committed script is what its sources give.
 pub(crate) fn check() -> Result<()> {
     let path = folder().join(BUNDLE);
     let read = || std::fs::read(&path).with_context(|| format!("{} cannot be read", path.display()));
@@ -45,7 +45,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// The locked packages; nothing that they bring is run on the way.
+/// Installs the locked packages, and runs nothing that they bring.
 pub(crate) fn install() -> Result<()> {
     npm(&["ci", "--silent", "--ignore-scripts"])
 }

@@ -1,4 +1,4 @@
-//! A plan run on real servers, which are got before.
+//! Runs a plan on real servers, which it gets first.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use dbdyno_fetch::{self as fetch, Entry};
 use crate::command::{output, run};
 use crate::servers;
 
-/// The servers of the catalogue that a plan names. `plan`: its words on the command line, as `@NAME
-/// --size small`.
+/// Returns the catalogue's servers that a plan names. `plan` holds its words on the command line,
+/// as `@NAME --size small`.
 pub(crate) fn servers_of(dbdyno: &Path, plan: &[&str]) -> Result<Vec<Entry>> {
     let resolved = output(Command::new(dbdyno).arg("plan").args(plan).arg("--resolved"))?;
     names(&resolved).into_iter().map(|name| Ok(fetch::by_name(name)?)).collect()
@@ -28,8 +28,8 @@ pub(crate) fn get(servers: &[Entry]) -> Result<()> {
     servers::get(servers)
 }
 
-/// Runs a plan below `runs`; returns the run's directory. `state`: the folder in which dbdyno
-/// remembers runs, if not the user's.
+/// Runs a plan below `runs`, and returns the run's directory. `state` is the folder in which dbdyno
+/// remembers runs, if it is not the user's.
 pub(crate) fn measured(dbdyno: &Path, plan: &[&str], runs: &Path, state: Option<&Path>) -> Result<PathBuf> {
     let mut command = Command::new(dbdyno);
     command.arg("run").args(plan).arg("--out").arg(runs);

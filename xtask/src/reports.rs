@@ -1,6 +1,6 @@
-//! `cargo xtask reports`: runs the plans that follow published reports in their small size, and
-//! writes docs/reports: a page and the findings of each, and the table of which findings were seen
-//! again.
+//! `cargo xtask reports` runs the plans that follow published reports in their small size, and
+//! writes docs/reports. It writes a page and the findings of each report, and the table of which
+//! findings were seen again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,10 +33,10 @@ pub(crate) struct Args {
     runs: Vec<PathBuf>,
 }
 
-/// What has no row in the table of findings, each kind in a sentence of its own.
+/// Reasons why a report has no row in the table of findings. Each kind gets a sentence of its own.
 const NOT_TRIED: &str = "Not tried yet";
 const CANNOT_BE_TRIED: &str = "Cannot be tried here";
-/// All its steps ran, and none is valid.
+/// All its steps ran, but none is valid.
 const INVALID: &str = "Invalid here";
 
 /// What the words in the tables mean, as the analysis uses them.
@@ -79,7 +79,7 @@ fn folder() -> PathBuf {
     places::root().join("docs/reports")
 }
 
-/// The plans that are asked for, else all whose text names published figures.
+/// Returns the plans that are asked for, otherwise all whose text names published figures.
 fn names(asked: &[String]) -> Result<Vec<String>> {
     if !asked.is_empty() {
         return Ok(asked.iter().map(|name| name.trim_start_matches('@').to_owned()).collect());
@@ -90,7 +90,8 @@ fn names(asked: &[String]) -> Result<Vec<String>> {
     Ok(follows.map(|(name, _)| name).collect())
 }
 
-/// Names without ending and texts of the files of a folder, in the order of their names.
+/// Returns the names without ending, and the texts, of a folder's files in the order of their
+/// names.
 fn files(folder: &Path, ending: &str) -> Result<Vec<(String, String)>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))?;
     let mut found = Vec::new();
@@ -104,7 +105,7 @@ fn files(folder: &Path, ending: &str) -> Result<Vec<(String, String)>> {
     Ok(found)
 }
 
-/// The page of a run, and its findings.
+/// Writes the page of a run, and its findings.
 fn write_page(dbdyno: &Path, directory: &Path) -> Result<()> {
     let report = output(Command::new(dbdyno).arg("report").arg(directory).args(["--format", "json"]))?;
     let report: Value = serde_json::from_str(&report).context("the report is not JSON")?;
@@ -120,8 +121,8 @@ fn write_page(dbdyno: &Path, directory: &Path) -> Result<()> {
     Ok(std::fs::write(stem.with_extension("json"), text)?)
 }
 
-/// What is kept of a report: on what it was measured, the findings, and the figures that contradict
-/// the published ones.
+/// Returns what is kept of a report: the machine that it was measured on, the findings, and the
+/// figures that contradict the published ones.
 fn findings(report: &Value) -> Result<Value> {
     let published = &report["published"];
     let (Some(rows), Some(variants)) = (published["rows"].as_array(), report["variants"].as_array()) else {
@@ -152,20 +153,20 @@ fn published() -> Result<Vec<(String, Table)>> {
     files.map(|(name, text)| Ok((name, text.parse()?))).collect()
 }
 
-/// What [`write_page`] wrote, by plan.
+/// Returns what [`write_page`] wrote, by plan.
 fn found() -> Result<Vec<(String, Value)>> {
     let files = files(&folder(), "json")?.into_iter();
     files.map(|(name, text)| Ok((name, serde_json::from_str(&text)?))).collect()
 }
 
-/// The page with the part of each published report written anew.
+/// Returns the page with the part of each published report written again.
 fn with_tables(page: &str, published: &[(String, Table)], found: &[(String, Value)]) -> String {
     published.iter().fold(page.to_owned(), |page, (name, report)| {
         with_part(&page, name, &table(report, found)).unwrap_or(page)
     })
 }
 
-/// What was run, and a row for each finding.
+/// Writes what was run, and a row for each finding.
 fn table(report: &Table, found: &[(String, Value)]) -> String {
     let of_report: Vec<&(String, Value)> =
         found.iter().filter(|(_, run)| run["follows"].as_str() == report["title"].as_str()).collect();
@@ -192,12 +193,12 @@ fn table(report: &Table, found: &[(String, Value)]) -> String {
     filled(&text)
 }
 
-/// A line on what was run.
+/// Writes a line on what was run.
 fn facts(plan: &str, run: &Value) -> String {
     let list = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(|one| one.to_string().replace('"', "")).collect()
     };
-    // Without the name in the catalogue.
+    // The name in the catalogue is left out.
     let shown = |server: String| server.split(" (").next().unwrap_or_default().to_owned();
     let mut servers: Vec<String> = list(&run["servers"]).into_iter().map(shown).collect();
     servers.sort();
@@ -221,7 +222,7 @@ fn facts(plan: &str, run: &Value) -> String {
     )
 }
 
-/// Whether a finding was seen in any of the runs, and in how many steps.
+/// Says whether a finding was seen in any of the runs, and in how many steps.
 fn seen(says: &str, runs: &[&(String, Value)]) -> (&'static str, String) {
     let all: Vec<&Value> = runs
         .iter()
@@ -247,7 +248,7 @@ fn seen(says: &str, runs: &[&(String, Value)]) -> (&'static str, String) {
 mod tests {
     use super::*;
 
-    /// What a run of a report with three findings has found.
+    /// Makes what a run of a report with three findings has found.
     fn report() -> Value {
         let finding = |says: &str, seen: &str, [yes, no, open]: [u32; 3]| json!({ "says": says, "seen": seen, "steps_seen": yes, "steps_not_seen": no, "steps_undecided": open });
         json!({
@@ -300,7 +301,7 @@ mod tests {
         assert_eq!(error, "the plan of run \"r9\" names no published figures");
     }
 
-    /// `DBDYNO_UPDATE=1` writes the tables anew.
+    /// `DBDYNO_UPDATE=1` writes the tables again.
     #[test]
     fn the_page_has_the_tables_of_what_was_found() {
         let path = folder().join("README.md");

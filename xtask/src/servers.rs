@@ -1,4 +1,4 @@
-//! `cargo xtask servers`: gets servers of the catalogue into the servers folder.
+//! `cargo xtask servers` gets the catalogue's servers into the servers folder.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -11,13 +11,13 @@ use dbdyno_fetch::{self as fetch, Entry};
 use crate::command::run as run_command;
 use crate::{places, terminal};
 
-/// The servers of the tests' first part: one of each product, small to fetch.
+/// The servers of the tests' first part. There is one of each product, and all are small to fetch.
 const FIRST: [&str; 3] = ["mariadb-11.8-debian", "mysql-8.0.31", "pg-15.19"];
 
-/// What `--all` starts too: one of each line that dbdyno promises, the oldest and newest kind of
-/// initialisation and login of each product among them, and all that the shipped plans name. All
-/// but two come from archives that do not change; those of Debian move within their line
-/// (`mysql-9-sid` goes when sid goes on to another).
+/// The servers that `--all` starts too. They are one of each line that dbdyno promises, with the
+/// oldest and the newest kind of initialisation and login of each product, and all that the shipped
+/// plans name. All but two come from archives that do not change. Those of Debian move within their
+/// line (`mysql-9-sid` goes when sid goes on to another).
 const REST: [&str; 18] = [
     "mariadb-10.1.23",
     "mariadb-10.2.11",
@@ -59,14 +59,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     get(&entries)
 }
 
-/// The servers that the tests need, those of the first part or all.
+/// Returns the servers that the tests need: those of the first part, or all.
 pub(crate) fn for_tests(all: bool) -> Result<Vec<Entry>> {
     let rest = if all { REST.as_slice() } else { &[] };
     Ok(FIRST.iter().chain(rest).map(|name| fetch::by_name(name)).collect::<Result<_, _>>()?)
 }
 
-/// Installs the packages that getting and running `entries` needs; for one that is there only those
-/// to run it.
+/// Installs the packages that getting and running `entries` needs. A server that is already there
+/// only needs those to run it.
 pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     let there = list(&servers_dir());
     let mut packages: Vec<String> = entries
@@ -81,13 +81,14 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
 }
 
-/// Programs that the tests of the first part need, and the Debian packages that bring them: sysbench,
-/// for its scripts.
+/// Programs that the tests of the first part need, and the Debian packages that bring them.
+/// sysbench is needed for its scripts.
 const FIRST_HELPERS: [(&str, &str); 1] = [("sysbench", "sysbench")];
 
-/// Those that the tests of `--all` run too: what runs with dbdyno, a pooler, a filesystem whose
-/// copies share blocks, what builds the script of the HTML page and shows it, what reads metrics, a
-/// terminal that can be looked at, networks of their own for machines on this host, and Slurm.
+/// Programs that the tests of `--all` need too. They are what runs with dbdyno, a pooler, a
+/// filesystem whose copies share blocks, what builds the script of the HTML page and shows it, what
+/// reads metrics, a terminal that can be inspected, network namespaces for machines on this host,
+/// and Slurm.
 const HELPERS: [(&str, &str); 10] = [
     ("pgbench", "postgresql-contrib"),
     ("pgbouncer", "pgbouncer"),
@@ -101,12 +102,12 @@ const HELPERS: [(&str, &str); 10] = [
     ("slurmd", "slurm-wlm"),
 ];
 
-/// Python's packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as
+/// Python packages, by the folder that each leaves: DuckDB, which reads what dbdyno writes as
 /// Parquet, Ray, and a server that speaks MySQL's protocol.
 const PACKAGES: [(&str, &str); 3] =
     [("duckdb", "duckdb==1.4.1"), ("grpc", "ray[client]==2.60.0"), ("mysql_mimic", "mysql-mimic==3.0.5")];
 
-/// Those of npm: a server that speaks PostgreSQL's protocol.
+/// npm packages: a server that speaks PostgreSQL's protocol.
 const NODE_PACKAGES: [(&str, &str); 2] = [
     ("@electric-sql/pglite", "@electric-sql/pglite@0.5.14"),
     ("@electric-sql/pglite-socket", "@electric-sql/pglite-socket@0.2.17"),
@@ -141,8 +142,8 @@ pub(crate) fn install_for_tests(all: bool) -> Result<()> {
     Ok(())
 }
 
-/// Gets `entries`, one after the other: Maven's and npm's caches are not made for two at once, and
-/// the network is what takes the time. One that is there and was not asked what it can do is asked.
+/// Gets `entries`, one after the other. The caches of Maven and npm do not allow two at once, and
+/// the network takes most of the time. A server that is there but was not probed is probed.
 pub(crate) fn get(entries: &[Entry]) -> Result<()> {
     let folder = servers_dir();
     for entry in entries.iter().filter(|entry| fetch::answer_of(&folder, &entry.name).is_none()) {
@@ -155,7 +156,8 @@ pub(crate) fn get(entries: &[Entry]) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// What no one could get yet is no part of it: other servers stand for it in the tests.
+    /// A server that no one could get yet does not belong to them, because other servers stand for
+    /// it in the tests.
     #[test]
     fn the_servers_of_the_tests_are_all_that_the_plans_name() {
         for plan in

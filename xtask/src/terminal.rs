@@ -1,4 +1,4 @@
-//! The only place of these commands that prints.
+//! The only place where these commands print.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the commands speak")]
 

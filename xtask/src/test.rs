@@ -1,5 +1,5 @@
-//! `cargo xtask test`: everything that must hold before a change lands, stage by stage, and with
-//! `--all` everything else that the tests can show.
+//! `cargo xtask test` checks stage by stage what must hold before a change lands. With `--all` it
+//! also runs everything else that the tests can show.
 
 use std::time::Instant;
 
@@ -30,15 +30,15 @@ pub(crate) struct Args {
 #[derive(Clone, Copy)]
 struct Stage {
     name: &'static str,
-    /// What it does, for people.
+    /// Description of the job for people.
     job: &'static str,
-    /// Runs with `--all` and when it is named.
+    /// Whether the stage runs only with `--all` or when it is named.
     only_all: bool,
     run: Run,
 }
 
-/// Does the job, given whether everything is wanted. Adds the names of tests that failed beside others
-/// and passed alone.
+/// Does the job. The flag says whether everything is wanted. The list receives the names of tests
+/// that failed beside others and passed alone.
 type Run = fn(bool, &mut Vec<String>) -> Result<()>;
 
 const fn first(name: &'static str, job: &'static str, run: Run) -> Stage {
@@ -49,7 +49,7 @@ const fn rest(name: &'static str, job: &'static str, run: Run) -> Stage {
     Stage { name, job, only_all: true, run }
 }
 
-/// Every stage, in the order in which they run: what is quick to fail comes early.
+/// Every stage, in the order in which they run. What fails quickly comes early.
 const STAGES: [Stage; 12] = [
     first("packages", "install the system packages that the tests need", |all, _| {
         servers::install_for_tests(all)
@@ -69,19 +69,18 @@ const STAGES: [Stage; 12] = [
     rest("rest", "the tests that are marked #[ignore]", |_, only_alone| ignored_tests(only_alone)),
 ];
 
-/// Beginnings of the names of tests that hold dbdyno to the clock: they have the machine for
-/// themselves.
+/// Beginnings of the names of tests that depend on the clock. They get the machine for themselves.
 const ALONE: [&str; 2] = ["alone::", "truth::"];
 
-/// The test program of the command: its tests wait for servers and for whole seconds more than they
+/// The test program of the command. Its tests wait for servers and for whole seconds more than they
 /// work.
 const WAITING: &str = "dbdyno";
 
 /// Tests at once beyond one per CPU: in that program, and in the others, whose tests wait too.
 const WAITING_THREADS: (usize, usize) = (4, 2);
 
-/// So many tests of a run may fail because of what ran beside them, and are tried again; more have a
-/// cause of their own.
+/// Highest number of failed tests that are tried again, because they may have failed due to what
+/// ran beside them. More failures have a cause of their own.
 const BY_CHANCE: usize = 3;
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
@@ -113,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     Ok(failed.is_empty())
 }
 
-/// The list of stages for `--help`.
+/// Writes the list of stages for `--help`.
 fn help() -> String {
     let line = |stage: &Stage| {
         let part = if stage.only_all { " (--all)" } else { "" };
@@ -135,7 +134,7 @@ fn clippy() -> Result<()> {
     ]))
 }
 
-/// The build of the README's first command warns of nothing either.
+/// Checks that the build of the README's first command gives no warning either.
 fn default_features() -> Result<()> {
     run_command(&mut cargo(&["clippy", "--locked", "--package", "dbdyno", "--", "--deny", "warnings"]))
 }
@@ -154,9 +153,9 @@ fn ignored_tests(only_alone: &mut Vec<String>) -> Result<()> {
     others.and(alone)
 }
 
-/// Runs all test programs, one after the other, with these words for each. A test that fails is run
-/// again alone: beside others it may have waited longer than it can. What fails then too is a failure;
-/// the names of the others are added to `only_alone`.
+/// Runs all test programs one after the other, with these words for each. A test that fails runs
+/// again alone, because beside others it may have waited longer than it can. A test that fails
+/// again is a failure. The names of the others are added to `only_alone`.
 fn tests(words: &[&str], only_alone: &mut Vec<String>) -> Result<()> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let programs = programs()?;
@@ -185,13 +184,13 @@ fn tests(words: &[&str], only_alone: &mut Vec<String>) -> Result<()> {
     library.and(command)
 }
 
-/// Names of the tests that fail, of those of these test programs that `words` choose. An error if
-/// there are no tests because they do not build.
+/// Returns the names of the failing tests among those that `words` choose in these test programs.
+/// It is an error if there are no tests because they do not build.
 fn failing<'a>(targets: &[&str], threads: &str, words: impl Iterator<Item = &'a str>) -> Result<Vec<String>> {
     let mut command =
         cargo(&["test", "--locked", "--workspace", "--all-features", "--no-fail-fast", "--quiet"]);
     command.args(targets).arg("--").args(words).env("RUST_TEST_THREADS", threads);
-    // Golden texts that differ are failures, not files to be reviewed.
+    // Snapshots that differ are failures, not files to be reviewed.
     command.env("INSTA_UPDATE", "no");
     let (passed, output) = shown_and_kept(&mut command)?;
     let failed = failed_names(&output);
@@ -204,7 +203,8 @@ fn failing<'a>(targets: &[&str], threads: &str, words: impl Iterator<Item = &'a 
     }
 }
 
-/// The names that test programs list at their end, each on a line of its own after `failures:`.
+/// Returns the names that test programs list at their end, each on a line of its own after
+/// `failures:`.
 fn failed_names(output: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut lines = output.lines().peekable();
@@ -219,7 +219,7 @@ fn failed_names(output: &str) -> Vec<String> {
     names
 }
 
-/// Whether each test program that began gave its result: one that dies names no test that failed.
+/// Whether each test program that began gave its result. A program that dies names no failed test.
 fn every_program_ended(output: &str) -> bool {
     let begins = |line: &&str| {
         let number = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
@@ -229,7 +229,7 @@ fn every_program_ended(output: &str) -> bool {
     output.lines().filter(begins).count() == output.lines().filter(ends).count()
 }
 
-/// Names of the programs in the `tests` folders of all crates.
+/// Returns the names of the programs in the `tests` folders of all crates.
 fn programs() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for package in std::fs::read_dir(places::root().join("crates"))? {

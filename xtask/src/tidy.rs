@@ -1,4 +1,4 @@
-//! Rules about the repository that no tool of the field checks, as tests.
+//! Tests for rules about the repository that no common tool checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use crate::places;
 
-/// The lists of products, and that of the layouts in which makers pack builds, below `crates`: the
-/// only files that name one outside its folders.
+/// The lists of products, and the list of the layouts in which makers pack builds, below `crates`.
+/// Only these files may name a product outside its folders.
 const LISTS: [&str; 3] = ["db/src/products.rs", "fetch/src/files/maven.rs", "products/src/lib.rs"];
 
-/// Folders and files about another program, whose own words name products: the command lines of
-/// sysbench and pgbench, and the known-answer server, which speaks protocols and shares no code with
-/// `db`.
+/// Folders and files about another program, whose own words name products. They are the command
+/// lines of sysbench and pgbench, and the known-answer server, which speaks protocols and shares no
+/// code with `db`.
 const OTHER_PROGRAMS: [&str; 4] = ["/pgbench/", "/sysbench/", "known-answer/", "known_answer.rs"];
 
-/// The folder of each family of products, and all its names.
+/// Returns the folder of each family of products, and all its names.
 fn names_of_products() -> impl Iterator<Item = (&'static str, Vec<String>)> {
     dbdyno_products::ALL.iter().map(|family| {
         let words = family.products.iter().flat_map(|product| [product.word, product.name]);
@@ -24,7 +24,7 @@ fn names_of_products() -> impl Iterator<Item = (&'static str, Vec<String>)> {
     })
 }
 
-/// Path below `crates` and text of each file of product code.
+/// Returns path below `crates` and text of each file of product code.
 fn product_code() -> Vec<(String, String)> {
     fn read(folder: &Path, found: &mut Vec<(String, String)>) {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -46,8 +46,8 @@ fn product_code() -> Vec<(String, String)> {
     found
 }
 
-/// The first line that names a product outside its folders, also as one of several words in a name
-/// (`is_mysql`). Comments, `mod postgres;` and what is for tests only do not count.
+/// Returns the first line that names a product outside its folders, also as one of several words in
+/// a name (`is_mysql`). Comments, `mod postgres;` and code that is only for tests do not count.
 fn names_product<'a>(path: &str, text: &'a str) -> Option<&'a str> {
     let foreign = names_of_products().filter(|(folder, _)| {
         !path.contains(&format!("/{folder}/")) && !path.ends_with(&format!("/{folder}.rs"))
@@ -83,7 +83,7 @@ fn a_product_that_is_named_elsewhere_is_found() {
     assert!(!named("db/src/postgres/mod.rs", "pub struct Postgres;"));
 }
 
-/// A crate's name without `dbdyno-`, and what it imports of ours.
+/// A crate's name without `dbdyno-`, and which of our crates it imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 fn imports_of_manifests() -> Imports {
@@ -98,7 +98,7 @@ fn imports_of_manifests() -> Imports {
     crates.map(imports).collect()
 }
 
-/// The table as it is in the page. `all` means every other crate of `known`.
+/// Reads the table from the page. `all` means every other crate of `known`.
 fn imports_of_page(page: &str, known: &Imports) -> Imports {
     let (_, section) = page.split_once("## The import table").expect("the section of the table");
     let rows = section.lines().skip_while(|line| !line.starts_with('|'));
@@ -123,8 +123,8 @@ fn the_import_table_is_what_the_manifests_say() {
     assert_eq!(imports_of_page(&page, &real), real, "ARCHITECTURE.md, and what each Cargo.toml says");
 }
 
-/// One version of what we name ourselves, for a small binary, and a reason for each. That crates
-/// take it from the workspace, and that it is used, is in deny.toml.
+/// Every direct dependency has one version, for a small binary, and a reason. deny.toml checks that
+/// crates take it from the workspace and that it is used.
 #[test]
 fn every_dependency_has_a_reason_and_one_version() {
     let read = |name: &str| fs::read_to_string(places::root().join(name)).unwrap();

@@ -1,8 +1,8 @@
-//! Lists of CPUs, as plans and the kernel write them.
+//! Reads lists of CPUs, such as `0-3,8`, as plans and the kernel write them.
 
 use std::collections::BTreeSet;
 
-/// No host has CPU numbers beyond this; a list that does is a slip of the pen.
+/// Highest CPU number that is accepted. No host has more, so that a higher one is a typing error.
 const GREATEST_CPU: u32 = 65_535;
 
 /// The CPUs of a list such as `0-3,8`; `None` when it is not one.

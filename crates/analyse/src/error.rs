@@ -1,4 +1,4 @@
-//! Why findings could not be made.
+//! Errors: why findings could not be made.
 
 use crate::model::Difference;
 
@@ -11,7 +11,7 @@ pub enum Error {
     UnknownVariant { run: String, asked: String, known: Vec<String> },
     #[error("{variant} would be compared with itself: name two variants, or two runs")]
     WithItself { variant: String },
-    /// In what is for the report to say.
+    /// The report words the differences.
     #[error("the runs are not comparable")]
     NotComparable { differences: Vec<Difference> },
     #[error("the runs have no variant other than the base {base}, so there are no ratios: leave out --ratio")]
@@ -24,7 +24,7 @@ pub enum Error {
     TooFewRuns { count: usize, going_on: usize },
 }
 
-/// What is left out of a history.
+/// The part of the message about runs that a history leaves out.
 fn also_going_on(runs: usize) -> String {
     match runs {
         0 => String::new(),

@@ -1,5 +1,5 @@
-//! The histograms of operations as they were recorded, over the common window, for programs that
-//! want more than percentiles.
+//! The recorded histograms of operations over the common window, for programs that need more than
+//! percentiles.
 
 use dbdyno_record::{CellRecord, Clock, Run, StepRecord, parallel};
 
@@ -14,15 +14,15 @@ pub struct OperationHistogram {
     pub variant: String,
     pub block: u32,
     pub kind: String,
-    /// `service`, `response` or `lag`.
+    /// The clock: `service`, `response` or `lag`.
     pub clock: &'static str,
-    /// Least and greatest time of a range, both in µs and in the range, and how many operations
-    /// took such a time. Ranges without an operation are left out.
+    /// Lowest and highest time in a range, both in µs and included, and the number of operations
+    /// with such a time. Ranges without an operation are left out.
     pub counts: Vec<(u64, u64, u64)>,
 }
 
-/// All of a run, in the order of cells and steps. What cannot be unpacked is left out: the findings
-/// say so.
+/// All histograms of a run, in the order of cells and steps. A histogram that cannot be unpacked is
+/// left out, and the findings say so.
 pub fn operation_histograms(run: &Run) -> Vec<OperationHistogram> {
     let steps: Vec<(&CellRecord, &StepRecord)> =
         run.cells.iter().flat_map(|cell| cell.steps.iter().map(move |step| (cell, step))).collect();

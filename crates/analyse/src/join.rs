@@ -1,17 +1,18 @@
-//! Several runs as one: their variants next to each other, their blocks one after the other.
+//! Joins several runs into one: their variants next to each other, their blocks one after the
+//! other.
 
 use dbdyno_record::{Run, VariantInfo};
 
 use crate::compare::comparability::differences;
 use crate::model::Difference;
 
-/// Two runs in words, by their ids, that are not alike.
+/// A function that words how two runs differ, given their ids and the differences.
 pub type UnlikeWords = fn(&str, &str, &[Difference]) -> String;
 
-/// The first run with the cells of the others. Blocks of different runs are no pairs: a variant has
-/// a ratio to the base only where both are in the same run. In what the runs differ is among the
-/// warnings of what comes of it, as `words` has it. A variant that has the name of another server
-/// or configuration gets the number of its run after its name.
+/// The first run with the cells of the others. Blocks of different runs are not paired: a variant
+/// has a ratio to the base only where both are in the same run. The joined run's warnings say where
+/// the runs differ, as `words` puts it. If a variant has the name of another server or
+/// configuration, its run's number is appended to its name.
 pub fn join(first: Run, others: Vec<Run>, words: UnlikeWords) -> Run {
     let mut all = first;
     for (number, other) in (2_u32..).zip(others) {

@@ -1,23 +1,24 @@
-//! Counters to rates to findings; pure: reads a run directory's records, touches nothing else.
+//! Turns a run's records into findings: rates, costs, comparisons and warnings. It reads a run
+//! directory's records and touches nothing else.
 //!
-//! The way of a figure, folder by folder; each imports only those above it:
+//! A figure goes through these folders, and each folder imports only those above it:
 //!
-//! * `statistics`: the methods. `servers`, `words`: what several folders share.
-//! * `parity`: in what the variants were not set alike, and what is of one product.
-//! * `window`: what a step did in its common window, read from the records once.
-//! * `metrics`: the catalogue of figures, each with its formula.
+//! * `statistics`: the statistical methods. `servers`, `words`: what several folders share.
+//! * `parity`: settings in which the variants differ, and settings that only one product has.
+//! * `window`: what a step did in its common window. It reads the records once.
+//! * `metrics`: the catalogue of metrics, each with its formula.
 //! * `model`: the types of findings.
-//! * `measure`: the rest of one execution of a step, such as `latency`.
-//! * `validity`: whether its figures may be used.
-//! * `compare`: blocks and variants joined: `comparisons` has each of a run once, with its `ratio`,
-//!   `inference` and verdict, over the `pairs` of the plan, once or at the `interim_analyses` of a
-//!   run with a budget; `targets`, `fixed_rate`, `zero_rate` and `undecided`, where ratios say
-//!   nothing; factors; `cost_breakdown` and `context`, for what
-//!   differences come from; two runs; what the next plan can detect.
-//! * `history`: many runs. `notices`: what to know before reading.
-//! * `assemble`: steps and workloads put together.
+//! * `measure`: the other figures for one execution of a step, such as `latency`.
+//! * `validity`: whether a step's figures may be used.
+//! * `compare`: comparisons of variants over blocks. `comparisons` makes each comparison once, with
+//!   its `ratio`, `inference` and verdict, over the plan's `pairs`. A run with a budget compares at
+//!   its `interim_analyses`. `targets`, `fixed_rate`, `zero_rate` and `undecided` are for ratios
+//!   that say nothing. `cost_breakdown` and `context` say where differences come from. The other
+//!   files compare two runs, judge factors, and tell what the next plan can detect.
+//! * `history`: series over many runs. `notices`: warnings to read before the figures.
+//! * `assemble`: puts steps and workloads together.
 //!
-//! Each figure's formula and source are in docs/reference/metrics.md.
+//! docs/reference/metrics.md has each metric's formula and source.
 
 mod assemble;
 mod compare;
@@ -96,23 +97,23 @@ pub use unique::unique;
 pub use validity::failed_check;
 pub use words::{grouped, numbered};
 
-/// What a reader may choose about the findings of a run.
+/// What a caller may choose about a run's findings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// Name of the variant that the others are compared with; `None` = the one that the run was
-    /// planned with.
+    /// Name of the variant that the others are compared with; `None` = the base in the plan.
     pub base: Option<String>,
 }
 
-/// All findings of a run, compared with the base it was planned with.
+/// All findings of a run, compared with the base in its plan.
 ///
-/// Pure: the same records give the same findings on any machine. What cannot be computed is `None`
-/// or a warning, never an error.
+/// The result depends on the records alone, so that the same records give the same findings on any
+/// machine. What cannot be computed is `None` or a warning, never an error.
 pub fn analyse(run: &Run) -> Findings {
     findings_against(run, run.manifest.base(), Margins::planned(&run.manifest))
 }
 
-/// All findings of a run, compared as chosen. Fails when the chosen base is no variant of the run.
+/// All findings of a run, compared as chosen. It fails where the chosen base is not a variant of
+/// the run.
 pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
     let Some(asked) = &choices.base else { return Ok(analyse(run)) };
     let known: Vec<String> = run.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
@@ -122,12 +123,12 @@ pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
     Ok(findings_against(run, asked, Margins::planned(&run.manifest)))
 }
 
-/// As [`analyse_with`], of these variants alone, which are then the only ones in the run; of all
-/// when none is named. The base is the first of them, if the run's own is none of them. A
-/// comparison says what it says in the whole run.
+/// Does the same as [`analyse_with`] for these variants alone, and removes the others from the run.
+/// It takes all variants when none is named. The base is the first of them if the run's own base is
+/// not among them. Each comparison says what it says in the whole run.
 ///
 /// # Errors
-/// A name, or a base, that is no variant of the run.
+/// It fails where a name, or the base, is not a variant of the run.
 pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Result<Findings, Error> {
     if names.is_empty() {
         return analyse_with(run, choices);
@@ -153,8 +154,8 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
     Ok(findings_of(run, &base, (steps, &comparisons)))
 }
 
-/// The headline of one step, a rate or seconds, and the length of its common window in seconds;
-/// `None` when it has no window.
+/// The headline figure of one step (a rate, or seconds) and the length of its common window in
+/// seconds; `None` when it has no window.
 pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     step.window()?;
     let summary = window::WindowSummary::of(step, window::Hosting::Nothing, 0);
@@ -162,8 +163,8 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     Some((figure, summary.window.seconds()))
 }
 
-/// The second name of the base; `None` where another variant than the plan's is the base, against
-/// which nothing ran twice.
+/// Name of the control, which is the base under a second name. `None` where the base is not the
+/// plan's: only the plan's base ran twice.
 pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
     manifest.plan.again().filter(|_| manifest.base() == base)
 }

@@ -1,10 +1,10 @@
-//! What servers said of themselves.
+//! What servers reported about themselves at their start.
 
 use dbdyno_products::engine_name;
 use dbdyno_record::{CellEvent, CellRecord, Run, ServerInfo};
 
-/// The engine of the workload's tables, with its version where the server reports one; the server's
-/// default engine where tables ask for none.
+/// The engine of the workload's tables, with its version where the server reports one. It is the
+/// server's default engine where tables name none.
 pub(crate) fn tables_engine(server: &ServerInfo) -> Option<String> {
     let Some(asked) = &server.tables_engine else { return server.engine.clone() };
     // The description of a default InnoDB has its version, and identifies XtraDB.
@@ -16,12 +16,12 @@ pub(crate) fn tables_engine(server: &ServerInfo) -> Option<String> {
     Some(described.cloned().unwrap_or_else(|| engine_name(asked)))
 }
 
-/// What the servers of a variant's cells said of themselves, one each time one was started.
+/// What the servers in a variant's cells reported, once per start.
 pub(crate) fn servers<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = &'a ServerInfo> {
     run.cells.iter().filter(move |cell| cell.id.variant == variant).flat_map(servers_of)
 }
 
-/// The same of one cell.
+/// What the servers in one cell reported.
 pub(crate) fn servers_of(cell: &CellRecord) -> impl Iterator<Item = &ServerInfo> {
     cell.events.iter().filter_map(|event| match event {
         CellEvent::Server { server, .. } => Some(server),

@@ -1,14 +1,14 @@
-//! Numbers with what they count.
+//! Formats numbers together with the noun that they count.
 
 use std::fmt::Display;
 
-/// `1 step`, `7 steps`: for nouns that take an s.
+/// The number with its noun, as in `1 step`, `7 steps`. It is for nouns whose plural takes an s.
 pub fn numbered<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(&number.to_string()))
 }
 
-/// A number with its thousands apart: `189,324`.
+/// A number with separated thousands: `189,324`.
 pub fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_once('.').map_or((number, None), |(whole, rest)| (whole, Some(rest)));
     let digits = whole.trim_start_matches('-').len();

@@ -1,5 +1,5 @@
-//! Runs a workload's only step outside of a plan: the record of it is thrown away, what is shown
-//! was seen while it ran.
+//! Runs a workload's only step outside of a plan. Its record is thrown away, because the results
+//! are printed while it runs.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::exit::ExitError;
 use crate::host;
 use crate::load::LoadClient;
 
-/// Microseconds.
+/// Response times in microseconds.
 #[derive(Debug, Clone)]
 pub(crate) struct Times(pub(crate) Histogram<u64>);
 
@@ -28,15 +28,14 @@ impl Default for Times {
 /// What a command line says of connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
-    /// As a plan's table `[load]`.
+    /// The same keys as in a plan's table `[load]`.
     pub(crate) load: Load,
-    /// By which the command line sets the longest time to log in.
+    /// The option by which the command line sets the login timeout.
     pub(crate) login_key: &'static str,
 }
 
 impl Opening {
-    /// The server to log in to, whose sessions have the time for it that the command line gives
-    /// them.
+    /// Returns how to reach the server, with the command line's login timeout for its sessions.
     pub(crate) fn endpoint(&self, mut target: Target, engine: &str) -> Endpoint {
         if let Some(login) = target.login_mut() {
             let limits = &mut login.connection_settings.limits;
@@ -46,15 +45,16 @@ impl Opening {
     }
 }
 
-/// Where a script runs. Its sessions commit after each statement, whatever the server is set to.
+/// Makes the context in which a script runs. Its sessions commit after each statement, whatever the
+/// server's setting.
 pub(crate) fn context(mut endpoint: Endpoint, seed: u64) -> Result<Context, ExitError> {
-    // A server that does not answer is reported by the script's own connections, if it opens any.
+    // The script's own connections report a server that does not answer, if it opens any.
     let _ = wait(endpoint.commit_each_statement())?;
     Ok(Context { endpoint, owned: false, seed, draws: seed, device: None })
 }
 
-/// Runs step 0 of `workload`, as a plan's step runs whose table `[load]` is that of `opening`, but cut
-/// off after `shortened` if that is less than the longest time of such a step.
+/// Runs step 0 of `workload` as a plan's step with the table `[load]` of `opening`. The step is cut
+/// off after `shortened` if that is less than its time limit.
 pub(crate) fn step(
     workload: &impl AnyWorkload,
     threads: Threads,

@@ -1,5 +1,5 @@
-//! Small JSON files in the user's cache and state folders. What they hold can be had again, so one
-//! that is damaged or of another version counts as absent.
+//! Keeps small JSON files in the user's cache and state folders. Their contents can be obtained
+//! again, so a damaged file or one of another version counts as absent.
 
 use std::path::{Path, PathBuf};
 
@@ -9,25 +9,28 @@ use serde::{Deserialize, Serialize};
 use crate::exit::ExitError;
 use crate::other_runs::is_ended_process;
 
-/// What every file holds: the version of its shape, and its entries.
+/// What every file holds: the version of its schema, and its entries.
 #[derive(Serialize, Deserialize)]
 struct CacheFile<T> {
     format: u32,
     entries: Vec<T>,
 }
 
-/// The folder that `variable` names, else `otherwise` in the user's home; `None` without a home.
+/// Returns the folder that `variable` names, otherwise `otherwise` in the user's home. It is `None`
+/// without a home directory.
 pub(crate) fn folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
     let of = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     of(variable).or_else(|| of("HOME").map(|home| home.join(otherwise)))
 }
 
-/// A file in `dbdyno` below `$XDG_STATE_HOME`, otherwise below `~/.local/state`; `None` without a home.
+/// Returns a file in `dbdyno` below `$XDG_STATE_HOME`, otherwise below `~/.local/state`. It is
+/// `None` without a home directory.
 pub(crate) fn in_state_folder(name: &str) -> Option<PathBuf> {
     folder("XDG_STATE_HOME", ".local/state").map(|state| state.join("dbdyno").join(name))
 }
 
-/// All entries of a file of version `format`; none if it cannot be read or understood.
+/// Returns all entries of a file of version `format`. There are none if it cannot be read or
+/// understood.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     match serde_json::from_str::<CacheFile<T>>(&text) {
@@ -36,7 +39,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
     }
 }
 
-/// Writes the file anew. A concurrent reader sees the old file or the new one.
+/// Writes the whole file. A concurrent reader sees the old file or the new one.
 pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> Result<(), ExitError> {
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(path.parent().unwrap_or(path))?;
@@ -49,7 +52,7 @@ pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> R
     write().map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Removes what dbdynos that were killed had begun to write in the state folder, and returns the paths.
+/// Removes files in the state folder that killed dbdynos had begun to write, and returns the paths.
 pub(crate) fn sweep() -> Vec<PathBuf> {
     in_state_folder("").map_or_else(Vec::new, |folder| sweep_in(&folder))
 }
@@ -65,8 +68,8 @@ fn sweep_in(folder: &Path) -> Vec<PathBuf> {
     left.filter(|path| std::fs::remove_file(path).is_ok()).collect()
 }
 
-/// Adds entries to a file. Old ones that are the same as a new one are replaced, and only the newest
-/// `most` are kept.
+/// Adds entries to a file. They replace equal older entries, and only the newest `most` entries are
+/// kept.
 pub(crate) fn add<T: Serialize + DeserializeOwned>(
     path: &Path,
     (format, most): (u32, usize),

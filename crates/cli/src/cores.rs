@@ -1,4 +1,4 @@
-//! Which CPUs go to the server and which to the client where a plan names none: whole cores.
+//! Divides the CPUs between server and client where a plan names none. Each gets whole cores.
 
 use dbdyno_model::{CpuList, Cpus};
 use dbdyno_plan::Plan;
@@ -7,19 +7,19 @@ use dbdyno_products::VariantKind;
 use crate::host;
 use crate::host_files::HostFiles;
 
-/// The client gets one core of so many, the last ones.
+/// The client gets one of this many cores. It gets the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
 
-/// Where it is `shared`, plans without CPUs run on all of them: for machines that do other work as
-/// well.
+/// Variable that, with the value `shared`, lets plans without CPUs run on all of them. It is for
+/// machines that do other work as well.
 const CPUS_VARIABLE: &str = "DBDYNO_CPUS";
 
-/// Connections for each core of the client: as many as a load thread has.
+/// Connections for each core of the client. A load thread serves as many.
 const CONNECTIONS_PER_CORE: u32 = 64;
 
-/// Gives servers that dbdyno starts and the client CPUs of their own where the plan names none and
-/// this process may use two or more: whole cores of one node, the last ones to the client, one for
-/// each 64 connections and at most a quarter.
+/// Gives servers that dbdyno starts, and the client, CPUs of their own, where the plan names none
+/// and this process may use two or more. They are whole cores of one node. The client gets the last
+/// ones, one per 64 connections and at most a quarter.
 pub(crate) fn give_cpus(plan: &mut Plan) {
     let is_shared = std::env::var_os(CPUS_VARIABLE).is_some_and(|value| value == "shared");
     let asked = &plan.host;
@@ -37,9 +37,9 @@ pub(crate) fn give_cpus(plan: &mut Plan) {
     }
 }
 
-/// CPUs of the server and of the client, on the node that has the most usable CPUs. The client gets
-/// at most `most` cores, and none where there is one CPU. Where all are one core, it has the last
-/// CPU.
+/// Returns the CPUs of the server and of the client, on the node that has the most usable CPUs. The
+/// client gets at most `most` cores, and none where there is one CPU. Where all CPUs are one core,
+/// it gets the last CPU.
 fn sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>) {
     let usable = of_one_node(files, usable);
     let cores = match cores(files, &usable) {
@@ -59,7 +59,8 @@ fn sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>)
     (sorted(server), sorted(client))
 }
 
-/// The usable CPUs of the node that has the most of them; all where no node has two.
+/// Returns the usable CPUs of the node that has the most of them. It returns all CPUs where no node
+/// has two.
 fn of_one_node(files: &HostFiles, usable: &[u32]) -> Vec<u32> {
     let folder = "/sys/devices/system/node";
     let of_node = |node: String| {
@@ -67,12 +68,12 @@ fn of_one_node(files: &HostFiles, usable: &[u32]) -> Vec<u32> {
         Some(usable.iter().copied().filter(|cpu| list.0.contains(cpu)).collect::<Vec<u32>>())
     };
     let nodes = files.names(folder).into_iter().filter_map(of_node);
-    // Of equal nodes the first.
+    // The first of equally large nodes wins.
     let largest = nodes.reduce(|best, node| if node.len() > best.len() { node } else { best });
     largest.filter(|node| node.len() > 1).unwrap_or_else(|| usable.to_vec())
 }
 
-/// CPUs of each core, by what the kernel says, in the order of their first CPUs.
+/// Returns the CPUs of each core, as the kernel reports them, in the order of their first CPUs.
 fn cores(files: &HostFiles, usable: &[u32]) -> Vec<Vec<u32>> {
     let mut cores: Vec<(Option<String>, Vec<u32>)> = Vec::new();
     for &cpu in usable {

@@ -1,25 +1,24 @@
-//! Exit statuses: what went wrong, by who has to do something about it.
+//! Exit statuses of dbdyno. They tell who has to do something about an error.
 
 use dbdyno_report::not_comparable;
 
-/// Any error, of which only its words matter.
+/// Any error of which only the text matters.
 pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
-/// A comparison that ended as slower than allowed.
+/// A comparison ended as slower than allowed.
 pub(crate) const SLOWER: u8 = 1;
-/// The plan, a flag or a name is wrong: the user's to change.
+/// The plan, a flag or a name is wrong, and the user can change it.
 pub(crate) const USAGE: u8 = 2;
-/// This machine: no space, no rights, no such CPU.
+/// This machine lacks something: space, rights, or a CPU of this number.
 pub(crate) const MACHINE: u8 = 3;
-/// A server: it is not there, does not start, refuses or fails.
+/// A server is not there, does not start, refuses or fails.
 pub(crate) const SERVER: u8 = 4;
-/// A fault of dbdyno.
+/// dbdyno itself has a fault.
 pub(crate) const OURS: u8 = 5;
-/// Stopped by the user, as shells report SIGINT.
+/// The user stopped dbdyno. Shells report SIGINT by the same status.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A command that did not end well. What was printed already is not said again: then `message` is
-/// `None`.
+/// How a command ended that did not end well. `message` is `None` where it is already printed.
 #[derive(Debug)]
 pub(crate) struct ExitError {
     pub(crate) code: u8,
@@ -47,12 +46,12 @@ impl ExitError {
         Self::new(OURS, message)
     }
 
-    /// The same with the variant that it is about.
+    /// Adds the variant that the error is about.
     pub(crate) fn of_variant(self, name: &str) -> Self {
         Self { message: self.message.map(|message| format!("variant {name}: {message}")), ..self }
     }
 
-    /// What went wrong is on the terminal already.
+    /// Makes an error whose text is already on the terminal.
     pub(crate) fn silent(code: u8) -> Self {
         Self { code, message: None }
     }

@@ -1,5 +1,5 @@
-//! How long a plan takes: by what finished runs of this class of host have taken, otherwise by the
-//! shipped figures.
+//! Forecasts how long a plan takes. It uses what finished runs have taken on this class of host,
+//! otherwise the shipped figures.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use crate::exit::ExitError;
 use crate::manifest::host_info;
 use crate::{cache_file, host, prepare, terminal};
 
-/// Work that brings a server to rest.
+/// Name of the work that brings a server to rest.
 const SETTLE: &str = "cleanup";
-/// Version of the file's shape, and of the shipped figures that its times are compared with: to be
-/// raised with either. A file of another version counts as absent and is written again.
+/// Version of the file's schema, and of the shipped figures that its times are compared with. It
+/// must be raised with either. A file of another version counts as absent and is written again.
 const FORMAT: u32 = 2;
-/// Entries that are kept, the newest.
+/// Number of entries that are kept, which are the newest.
 const MOST: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,18 +32,18 @@ struct StoredCell {
     run_id: String,
     /// Kind of build of dbdyno.
     build: String,
-    /// In words: of a file with other words nothing is found.
+    /// Class of the host in words. Entries with other words match nothing.
     host: BTreeMap<String, String>,
     cell: PastCell,
 }
 
-/// The forecast for a plan on this host.
+/// Returns the forecast for a plan on this host.
 pub(crate) fn of(plan: &Plan) -> Estimate {
     let info = host_info(plan, Path::new("."));
     estimate(plan, &Basis { past: past(&info), ..basis(plan, &info) })
 }
 
-/// Without what finished runs have shown.
+/// Returns what a forecast knows of this host, without the results of finished runs.
 fn basis(plan: &Plan, info: &HostInfo) -> Basis {
     Basis {
         cpus: host::usable_cpus().ok().and_then(|usable| u32::try_from(usable.0.len()).ok()),
@@ -53,7 +53,7 @@ fn basis(plan: &Plan, info: &HostInfo) -> Basis {
     }
 }
 
-/// What is remembered of this class of host, by builds of this kind.
+/// Returns what is remembered of this class of host, by builds of this kind.
 fn past(info: &HostInfo) -> Vec<PastCell> {
     let Some(path) = path() else { return Vec::new() };
     let class = host_class_words(host_class(info));
@@ -63,11 +63,11 @@ fn past(info: &HostInfo) -> Vec<PastCell> {
     all.filter(is_here).map(|stored| stored.cell).collect()
 }
 
-/// Keeps the times of a run that has ended, for the next plan. What cannot be kept is no reason to
-/// fail.
+/// Keeps the times of a run that has ended, for the next plan. A failure to keep them is no reason
+/// to fail.
 pub(crate) fn remember(run: &Run) {
     let Some(path) = path() else { return };
-    // The cells of a run that has gone on are replaced.
+    // The cells of a resumed run replace those of its earlier sessions.
     let is_same = |old: &StoredCell, new: &StoredCell| old.run_id == new.run_id;
     let kept = stored(run).and_then(|cells| cache_file::add(&path, (FORMAT, MOST), cells, is_same));
     if let Err(ExitError { message, .. }) = kept {
@@ -79,7 +79,7 @@ pub(crate) fn remember(run: &Run) {
 fn stored(run: &Run) -> Result<Vec<StoredCell>, ExitError> {
     let manifest: &Manifest = &run.manifest;
     let plan = of_record(&manifest.plan)?;
-    // Cells that alternate share their time; those of a fleet ran on several machines.
+    // Cells that alternate share their time, and those of a fleet ran on several machines.
     let shares_time = plan.design == Design::Alternate || plan.clients.is_some();
     if shares_time || run.events.iter().any(is_of_a_fleet) {
         return Ok(Vec::new());
@@ -103,7 +103,7 @@ fn is_of_a_fleet(event: &RunEvent) -> bool {
     matches!(event, RunEvent::BlockMeasured { .. })
 }
 
-/// The completed cells of a variant and workload, in the order of their blocks.
+/// Returns the completed cells of a variant and workload, in the order of their blocks.
 fn cells(run: &Run, variant: &str, workload: &str) -> Vec<MeasuredCell> {
     let is_wanted = |cell: &&CellRecord| cell.id.variant == variant && cell.id.workload == workload;
     let completed = |cell: &&CellRecord| cell.outcome() == Some(Outcome::Completed);
@@ -126,7 +126,7 @@ fn measured(run: &Run, cell: &CellRecord) -> Option<MeasuredCell> {
     Some(MeasuredCell { total: Duration::from_micros(ended.saturating_sub(started)), steps, settling })
 }
 
-/// From connecting to the end of the last operation.
+/// Returns the time from connecting to the end of the last operation.
 fn took(step: &StepRecord) -> Duration {
     let of_event = |event: &StepEvent| match event {
         StepEvent::Barrier { connect_us, .. } => *connect_us,
@@ -136,7 +136,7 @@ fn took(step: &StepRecord) -> Duration {
     Duration::from_micros(step.events.iter().map(of_event).sum())
 }
 
-/// `times.json`; `None` without a home.
+/// Returns the path of `times.json`, or `None` without a home directory.
 fn path() -> Option<PathBuf> {
     cache_file::in_state_folder("times.json")
 }

@@ -1,4 +1,4 @@
-//! Is this machine able to run the plan: CPUs, space, folders.
+//! Checks whether this machine can run the plan: CPUs, space, and folders.
 
 use std::fs::File;
 use std::io::Write;
@@ -18,19 +18,19 @@ use tokio::runtime::Runtime;
 use crate::exit::ExitError;
 use crate::{limits, terminal, time};
 
-/// Unit of a file's blocks, whatever the filesystem's own is.
+/// Unit of a file's block count in bytes, whatever the filesystem's own block size.
 const BLOCK_BYTES: u64 = 512;
 
-/// Names the folder of templates that are kept, unless the command line does.
+/// Variable that names the folder of kept templates, unless the command line does.
 const TEMPLATES_VARIABLE: &str = "DBDYNO_TEMPLATES";
 
-/// Writing 3 to it drops the page cache, and the cached names and inodes (see proc(5)). Only what
-/// is on the disk already goes.
+/// Writing 3 to it drops the page cache, and the cached names and inodes (see proc(5)). It drops
+/// only what is on the disk already.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Refuses what cannot work here, and warns of what makes numbers doubtful; makes the folders that
-/// a run needs. `held_bytes` of the disk that the plan needs are taken already: by the data of a run
-/// that is to go on.
+/// Refuses what cannot work here, warns of what makes numbers doubtful, and makes the folders that
+/// a run needs. A run that is to go on already has data on the disk: they are `held_bytes` of what
+/// the plan needs.
 pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), ExitError> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
@@ -43,7 +43,7 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Exit
     check_disk(plan, data_dir, held_bytes)
 }
 
-/// What [`check`] would refuse of a run into `out`, without making anything.
+/// Returns what [`check`] would refuse of a run into `out`, without making anything.
 pub(crate) fn foresee(plan: &Plan, out: &Path) -> Result<(), ExitError> {
     check_cpus(plan)?;
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
@@ -58,7 +58,7 @@ fn cannot_make(folder: &Path, error: &std::io::Error) -> ExitError {
     ExitError::machine(format!("cannot make folder {}: {error}; {advice}", folder.display()))
 }
 
-/// The folder itself, or the nearest above it that there is.
+/// Returns the folder itself, or the nearest existing one above it.
 fn nearest(folder: &Path) -> &Path {
     let above =
         folder.ancestors().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
@@ -68,7 +68,7 @@ fn nearest(folder: &Path) -> &Path {
 fn can_make(folder: &Path) -> std::io::Result<()> {
     let found = nearest(folder);
     if found == folder {
-        // As where a folder is made in the place of a file.
+        // This fails in the same way as making a folder in the place of a file.
         let is_folder = found.metadata().is_ok_and(|metadata| metadata.is_dir());
         return if is_folder { Ok(()) } else { Err(Errno::EEXIST.into()) };
     }
@@ -95,8 +95,8 @@ fn check_disk(plan: &Plan, data_dir: &Path, held_bytes: u64) -> Result<(), ExitE
     Ok(())
 }
 
-/// Refuses what the plan asks of servers' lives and this machine cannot do: sockets, empty caches,
-/// limits on memory.
+/// Refuses what the plan asks of servers and this machine cannot do: sockets, empty caches, and
+/// memory limits.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), ExitError> {
     if plan.variants.iter().any(|variant| VariantKind::of(variant).is_started()) {
         // Each server gets a folder like this one for its socket.
@@ -130,7 +130,7 @@ fn check_cold(plan: &Plan) -> Result<(), ExitError> {
     }
 }
 
-/// Lets everything reach the disk and drops the kernel's caches, of all files of this machine.
+/// Syncs all data to the disk and drops the kernel's caches, for all files of this machine.
 pub(crate) fn drop_caches() -> Result<(), String> {
     nix::unistd::sync();
     let mut file = File::options()
@@ -145,7 +145,7 @@ pub(crate) fn free_bytes(folder: &Path) -> nix::Result<u64> {
     Ok(space.blocks_available() * space.fragment_size())
 }
 
-/// Bytes of the files below `folder`; 0 where there is none.
+/// Returns the bytes of the files below `folder`, or 0 where there is none.
 pub(crate) fn size_of(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let of_entry = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -170,9 +170,9 @@ fn check_cpus(plan: &Plan) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// CPUs of the servers: the plan's, else all that this process may use. `None` when no one is
-/// pinned. To be asked before [`pin_client`], because servers inherit the CPUs of the thread that
-/// starts them.
+/// Returns the CPUs of the servers: the plan's, otherwise all that this process may use. It is
+/// `None` when nothing is pinned. It must be called before [`pin_client`], because servers inherit
+/// the CPUs of the thread that starts them.
 pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
     if let Some(list) = &plan.host.server_cpus {
         return Some(list.0.clone());
@@ -189,7 +189,7 @@ pub(crate) fn usable_cpus() -> Result<CpuList, ExitError> {
 }
 
 pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
-    /// Files of an event loop. Without room for those of signals it would panic.
+    /// Open files of an event loop. Without room for those of signals it would panic.
     const FILES: usize = 12;
     let room: std::io::Result<Vec<File>> = (0..FILES).map(|_| File::open("/dev/null")).collect();
     let room = room.map(drop);
@@ -199,8 +199,8 @@ pub(crate) fn event_loop() -> Result<Runtime, ExitError> {
     })
 }
 
-/// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this; servers get their
-/// own set.
+/// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this, but servers get
+/// their own set.
 pub(crate) fn pin_client(plan: &Plan) -> Result<(), ExitError> {
     plan.host.client_cpus.as_ref().map_or(Ok(()), keep_to)
 }
@@ -215,8 +215,8 @@ pub(crate) fn keep_to(cpus: &CpuList) -> Result<(), ExitError> {
         .map_err(|error| ExitError::machine(format!("cannot keep to CPUs {cpus}: {error}")))
 }
 
-/// The folder in which templates are to be kept, if the command line or the environment name one;
-/// made before anything runs.
+/// Returns the folder in which templates are kept, if the command line or the environment names
+/// one. It is made before anything runs.
 pub(crate) fn kept_templates(named: Option<&Path>) -> Result<Option<PathBuf>, ExitError> {
     let of_variable =
         || std::env::var_os(TEMPLATES_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -1,9 +1,9 @@
-//! The kernel's files of a machine, below a root that tests may move; what is not there is `None`
-//! or empty.
+//! Reads the kernel's files of a machine, below a root that tests may move. What does not exist is
+//! `None` or empty.
 
 use std::path::PathBuf;
 
-/// The files below a root folder; `/` is this machine.
+/// The files below a root folder. The root `/` is this machine.
 #[derive(Debug, Clone)]
 pub(crate) struct HostFiles {
     root: PathBuf,
@@ -27,7 +27,7 @@ impl HostFiles {
         std::fs::read_to_string(self.path(path)).ok()
     }
 
-    /// A text without the white space around it.
+    /// Returns a file's text without the white space around it.
     pub(crate) fn line(&self, path: &str) -> Option<String> {
         Some(self.text(path)?.trim().to_owned())
     }
@@ -36,21 +36,21 @@ impl HostFiles {
         self.line(path)?.parse().ok()
     }
 
-    /// A value of `/proc/meminfo`, where kB means 1024 bytes.
+    /// Returns a value of `/proc/meminfo` in bytes. There kB means 1024 bytes.
     pub(crate) fn meminfo(&self, key: &str) -> Option<u64> {
         let text = self.text("/proc/meminfo")?;
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
-    /// The one of several words that is in brackets: `always [madvise] never`.
+    /// Returns the word in brackets among several: `always [madvise] never`.
     pub(crate) fn chosen(&self, path: &str) -> Option<String> {
         let line = self.line(path)?;
         let (_, rest) = line.split_once('[')?;
         Some(rest.split_once(']')?.0.to_owned())
     }
 
-    /// Names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -64,7 +64,7 @@ impl HostFiles {
     }
 }
 
-/// A machine of a few files, for tests of what is made of them.
+/// Makes a machine from a few files, for tests of code that reads them.
 #[cfg(test)]
 pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,15 +1,17 @@
-//! Answers questions of a browser or of Prometheus, several at once, each on a connection of its own
-//! and within a short time: who connects and says nothing keeps no one from an answer.
+//! Answers requests of a browser or of Prometheus, several at once, each on a connection of its own
+//! and within a short time. A client that connects and sends nothing cannot keep others from their
+//! answer.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Bytes and headers of a question; a browser sends far less.
+/// Longest request in bytes with its headers. A browser sends far less.
 const QUESTION_BYTES: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
-/// Connections that are attended at once; others wait until one of these has had its time.
+/// Highest number of connections that are served at once. Others wait until one of these has had
+/// its time.
 const MOST_AT_ONCE: usize = 128;
 /// How long they wait before the next look.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -17,15 +19,16 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: &'static str,
-    /// As of `Content-Type`.
+    /// Value of `Content-Type`.
     pub(crate) kind: &'static str,
     pub(crate) body: String,
 }
 
-/// Answers all who connect to `listener`, each within `patience` for its question and as long again
-/// for taking the answer. `reply` makes the answer of the path of a GET; nothing else is answered.
-/// Questions whose `Host` is no name of this machine are refused: a page from elsewhere whose name
-/// leads here must not read results. One without a host is of no browser.
+/// Answers all who connect to `listener`. Each has `patience` for its request, and as long again
+/// for taking the answer. `reply` makes the answer from the path of a GET, and nothing else is
+/// answered. A request whose `Host` is no name of this machine is refused, because a page from
+/// elsewhere whose name leads here must not read results. A request without a host comes from no
+/// browser.
 pub(crate) fn serve(
     listener: &TcpListener,
     patience: Duration,
@@ -33,13 +36,14 @@ pub(crate) fn serve(
 ) {
     let reply = Arc::new(reply);
     for stream in listener.incoming().flatten() {
-        // Each connection that is attended holds one.
+        // Each connection in work holds one reference.
         while Arc::strong_count(&reply) > MOST_AT_ONCE {
             std::thread::sleep(PAUSE);
         }
         let reply = Arc::clone(&reply);
         let answering = std::thread::Builder::new().name("answers".to_owned());
-        // Who hangs up early misses an answer, and so does who comes when no thread can be started.
+        // A client that hangs up early misses its answer, and so does a client for which no thread
+        // can be started.
         let _ = answering.spawn(move || answer(&stream, patience, &*reply));
     }
 }
@@ -64,13 +68,13 @@ fn answer(mut stream: &TcpStream, patience: Duration, reply: &dyn Fn(&str) -> An
 }
 
 struct Question {
-    /// Of a GET, without what follows a question mark.
+    /// Path of a GET, without what follows a question mark.
     path: Option<String>,
     host: Option<String>,
 }
 
-/// Reads the whole head of one question: an answer to a question that was not read to its end may be
-/// lost on its way.
+/// Reads the whole head of one request, because an answer to a request that was not read to its end
+/// may get lost.
 fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Question> {
     let (mut read, mut piece) = (Vec::new(), [0; 1024]);
     loop {
@@ -98,7 +102,8 @@ fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Question> {
     }
 }
 
-/// An address cannot be another's name, and the names of this machine are its own.
+/// Whether the host is this machine. An address cannot be another machine's name, and this
+/// machine's names are its own.
 fn is_of_this_machine(host: &str) -> bool {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

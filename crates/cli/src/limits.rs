@@ -1,5 +1,5 @@
-//! Limits of this machine and of servers that a plan's connections would meet in the middle: found
-//! before anything runs.
+//! Checks limits of this machine and of servers that a plan's connections would exceed in the
+//! middle of a run. It finds them before anything runs.
 
 use std::path::Path;
 
@@ -12,21 +12,23 @@ use nix::unistd::Uid;
 
 use crate::exit::ExitError;
 
-/// Files in addition to connections: records, logs, the sampler's, the event loops'.
+/// Open files in addition to connections: records, logs, the sampler's files, the event loops'
+/// files.
 const OTHER_FILES: u64 = 256;
-/// An event loop holds its poll descriptor, a wake-up, a signal pipe and a timer.
+/// Open files per load thread. An event loop holds its poll descriptor, a wake-up, a signal pipe
+/// and a timer.
 const FILES_PER_THREAD: u64 = 6;
-/// A connection to an embedded database holds the database, its journal or write-ahead log, and the
-/// log's index.
+/// Open files per connection to an embedded database. It holds the database, its journal or
+/// write-ahead log, and the log's index.
 const FILES_OF_EMBEDDED: u64 = 4;
 /// Threads in addition to those that send load: main, sampler, runtimes.
 const OTHER_THREADS: u64 = 32;
-/// Addresses of a small run: program, libraries, records.
+/// Bytes of address space that a small run takes: program, libraries, records.
 const OWN_ADDRESSES: u64 = 32 << 20;
-/// The stack of a thread of Rust's standard library.
+/// Bytes of the stack of a thread in Rust's standard library.
 const ADDRESSES_PER_THREAD: u64 = 2 << 20;
-/// Connections during the load: set-up and checks, the sampler's status, the lock on a database at
-/// an address.
+/// Connections during the load that carry none: for set-up and checks, for the sampler's status,
+/// and for the lock on a database at an address.
 pub(crate) const OTHER_CONNECTIONS: u64 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,18 +37,18 @@ struct Need {
     threads: u64,
 }
 
-/// Sets what the kernel does to this process when it meets a limit or breaks. Before any thread is
-/// started: threads inherit it.
+/// Sets what the kernel does to this process when it exceeds a limit or crashes. It is called
+/// before any thread starts, because threads inherit these settings.
 pub(crate) fn begin() {
-    // A write beyond `ulimit -f` then fails, which is reported with file and advice, and ends no
-    // process. Blocked and not ignored: servers must not inherit it, and the standard library starts
-    // programs with no signal blocked.
+    // A write beyond `ulimit -f` then fails, which is reported with file and advice, and the
+    // process goes on. The signal is blocked and not ignored. Servers must not inherit an ignored
+    // signal, and the standard library starts programs with no signal blocked.
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGXFSZ);
     let _ = signals.thread_block();
-    // A core dump would hold the passwords of servers. Only the soft limit, which is the mild way:
-    // `PR_SET_DUMPABLE` would also keep this user's perf and gdb away, and make /proc/self root's.
-    // Servers inherit the limit; one with `core-file` raises it again.
+    // A core dump would hold the passwords of servers. Only the soft limit is set, which is the
+    // mild way: `PR_SET_DUMPABLE` would also keep this user's perf and gdb away, and make
+    // /proc/self root's. Servers inherit the limit, and a server with `core-file` raises it again.
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_CORE) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, hard);
     }
@@ -95,9 +97,10 @@ fn raise_files(need: u64) -> Result<(), String> {
         .map_err(|error| format!("cannot raise the limit on open files from {soft} to {need}: {error}"))
 }
 
-/// A thread that cannot be started is an error, but an allocation that fails ends the process with
-/// SIGABRT and no more than `memory allocation of N bytes failed`: Rust lets no program decide that.
-/// What can be known before is therefore refused.
+/// Refuses more threads than the address space has room for. A thread that cannot be started is an
+/// error, but an allocation that fails ends the process with SIGABRT and no more than `memory
+/// allocation of N bytes failed`, because Rust lets no program decide that. What can be known
+/// before is therefore refused.
 fn check_addresses(threads: u64, limit: u64) -> Result<(), String> {
     let need = OWN_ADDRESSES + threads * ADDRESSES_PER_THREAD;
     let [need_mib, limit_mib] = [need, limit].map(|bytes| bytes >> 20);
@@ -118,9 +121,10 @@ fn check_threads(need: u64) -> Result<(), String> {
     }
 }
 
-/// Limits on threads that hold for this process: how many, which, and how to raise it.
+/// Returns the limits on threads that hold for this process: the number, the name, and how to raise
+/// it.
 fn thread_limits() -> Vec<(u64, &'static str, &'static str)> {
-    // The kernel does not hold root to this one.
+    // The kernel does not apply this limit to root.
     let of_user = (!Uid::effective().is_root())
         .then(|| getrlimit(Resource::RLIMIT_NPROC).ok())
         .flatten()
@@ -134,25 +138,25 @@ fn thread_limits() -> Vec<(u64, &'static str, &'static str)> {
     [of_user, of_kernel, of_group].into_iter().flatten().collect()
 }
 
-/// The tightest limit on threads; `None` when none is known.
+/// Returns the tightest limit on threads, or `None` when none is known.
 pub(crate) fn most_threads() -> Option<u64> {
     thread_limits().into_iter().map(|limit| limit.0).min()
 }
 
-/// Files that this process may open, once it has raised its own limit; `None` when the kernel does
-/// not report.
+/// Returns the number of files that this process may open, once it has raised its own limit. It is
+/// `None` when the kernel does not report it.
 pub(crate) fn most_files() -> Option<u64> {
     getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard)
 }
 
-/// What limits the open files of this process now, in words.
+/// Names what limits the open files of this process now.
 pub(crate) fn files_in_words() -> String {
     getrlimit(Resource::RLIMIT_NOFILE)
         .map_or_else(|_| "ulimit -n".to_owned(), |(soft, _)| format!("ulimit -n, now {soft}"))
 }
 
-/// Threads that the control group of this process and those above it leave room for; `None` = any
-/// number.
+/// Returns the number of threads that this process's control group and those above it leave room
+/// for. `None` means any number.
 fn pids_left(root: &Path, groups: &str) -> Option<u64> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let group = root.join(own);
@@ -168,8 +172,8 @@ fn number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Asks the server of `session` whether it takes the plan's connections. One that does not report
-/// is believed.
+/// Checks that the server of `session` takes the plan's connections. A server that does not report
+/// a limit is trusted.
 pub(crate) async fn check_server(session: &mut AnySession, plan: &Plan) -> Result<(), String> {
     let need = u64::from(plan.workload.most_connections()) + OTHER_CONNECTIONS;
     if let Some(Room { most, setting }) = connection_room(session).await
@@ -183,14 +187,15 @@ pub(crate) async fn check_server(session: &mut AnySession, plan: &Plan) -> Resul
     check_prepared(session, plan).await
 }
 
-/// Some servers hold so many prepared statements for all connections together, and refuse the next.
+/// Checks the number of prepared statements, because some servers limit it over all connections and
+/// refuse the next one.
 async fn check_prepared(session: &mut AnySession, plan: &Plan) -> Result<(), String> {
     if plan.workload.most_prepared_statements(true) == 0 {
         return Ok(());
     }
     let Some(Room { most, setting }) = prepared_room(session).await else { return Ok(()) };
-    // MySQL prepares no BEGIN, MariaDB does from some version on. What this session has prepared
-    // ends with it.
+    // MySQL prepares no BEGIN, but MariaDB does from some version on. What this session has
+    // prepared ends with it.
     let need = plan.workload.most_prepared_statements(session.prepare("BEGIN").await.is_ok());
     if need <= most {
         return Ok(());

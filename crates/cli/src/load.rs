@@ -1,5 +1,5 @@
-//! The load of a step, as every command begins it: a run, the agents of its client hosts, the tasks of
-//! a fleet, the command lines of other programs.
+//! Prepares the load of a step for every command that puts load on: a run, the agents of its client
+//! hosts, a fleet's tasks, and the command lines of other programs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,33 +9,33 @@ use dbdyno_plan::Plan;
 use dbdyno_record::StepSpec;
 use dbdyno_workloads::{AnyWorkload, Context, kind_of};
 
-/// Stream of the draws that spread reconnections; no workload uses it.
+/// Stream of the random numbers that spread reconnections. No workload uses it.
 const STREAM: u32 = 0x7265_636f;
 
 /// This process, as far as it puts load on.
 pub(crate) struct LoadClient<'a> {
-    /// The table of a plan, or what a command line says of it.
+    /// A plan's table `[load]`, or what a command line says of it.
     pub(crate) load: &'a Load,
-    /// By which users set the longest time to log in, where it is no key of that table.
+    /// The name by which users set the login timeout, where it is no key of that table.
     pub(crate) login_key: Option<&'static str>,
     pub(crate) seed: u64,
     pub(crate) threads: Threads,
     pub(crate) cancel: &'a AtomicBool,
 }
 
-/// A workload of a plan by its name; `None` where the plan lacks it.
+/// Opens a plan's workload by its name. It is `None` where the plan lacks it.
 pub(crate) fn workload(plan: &Plan, name: &str, context: Context) -> Option<Box<dyn AnyWorkload>> {
     kind_of(name)?.open(plan.workload.get(name)?, context)
 }
 
-/// How many threads the client of a plan has, and what it does besides.
+/// Returns the plan's number of load threads, and the extra work that they do.
 pub(crate) fn threads(plan: &Plan) -> Threads {
     let added_work = plan.host.client_work.map(|work| work.0).unwrap_or_default();
     Threads { count: plan.host.client_threads, added_work, ..Threads::default() }
 }
 
 impl<'a> LoadClient<'a> {
-    /// Step `index` of `workload`, which `spec` describes, ready to be run.
+    /// Makes step `index` of `workload`, which `spec` describes, ready to run.
     pub(crate) fn step(self, workload: &dyn AnyWorkload, index: usize, spec: &'a StepSpec) -> Step<'a> {
         let outline = workload.outlines()[index];
         Step {
@@ -48,7 +48,7 @@ impl<'a> LoadClient<'a> {
         }
     }
 
-    /// How connections are opened, what happens to lost ones and how long they may wait.
+    /// Returns how connections are opened, what happens to lost ones, and how long they may wait.
     fn connections(&self) -> Connections {
         let (load, default) = (self.load, Connections::default());
         let lost = match load.lost_connections {

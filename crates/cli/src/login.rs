@@ -1,5 +1,5 @@
-//! How connections to a variant's server are opened: where it is, who logs in, TLS and keys, and how
-//! long they wait.
+//! Decides how connections to a variant's server are opened: its address, the user, TLS with its
+//! keys, and the time limits.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::{limits, terminal};
 const NO_STREAMS: &str = "the server's local_infile is off, so it takes no streamed rows: switch it on with SET GLOBAL local_infile = ON, \
                           or set load_method = \"insert\" where the workload has that option";
 
-/// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will
-/// be filled.
+/// Logs in to an address and makes sure that dbdyno owns its database, unless nothing will be
+/// filled.
 pub(crate) fn reach(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Endpoint, ExitError> {
     let (family, options, database) = login(plan, variant)?;
     let mut endpoint = family.target(options.clone()).endpoint(&family.facts().engine_of(variant), false);
     runtime.block_on(async {
-        // Existing tables must be there, in a database that stays whose it is.
+        // Existing tables must be there, and their database stays with its owner.
         let is_ours = !plan.workload.use_existing_tables();
         if is_ours {
             family.claim(&options, &database).await.map_err(ExitError::server)?;
@@ -43,7 +43,7 @@ pub(crate) fn check_login(plan: &Plan, variant: &Variant) -> Result<(), ExitErro
     login(plan, variant).map(drop).map_err(|ended| ended.of_variant(&variant.name))
 }
 
-/// The server at the address of a variant, for a login that another host has checked.
+/// Returns the server at the address of a variant, for a login that another host has checked.
 ///
 /// # Errors
 /// Files that the plan names and that this host does not have.
@@ -60,8 +60,8 @@ pub(crate) fn endpoint_for(
     Ok(family.target(options.with_connection_settings(connection_settings)).endpoint(&family.facts().engine_of(variant), false))
 }
 
-/// The login at an address with its database, as far as the plan, its files and its variables say:
-/// no one is connected to.
+/// Returns the login at an address with its database, from the plan, its files and its variables.
+/// It connects to nothing.
 fn login(plan: &Plan, variant: &Variant) -> Result<(Family, Options, String), ExitError> {
     let address = address_of(variant)?;
     let (family, options) = login_at(&address);
@@ -80,7 +80,7 @@ fn address_of(variant: &Variant) -> Result<ServerAddress, ExitError> {
     read.map_err(|why| ExitError::usage(format!("it has an address that {why}")))
 }
 
-/// The variant's words on connections to its address; reads the files that they name.
+/// Returns the connection settings of a variant with an address. It reads the files that they name.
 fn connection_settings_at_address(plan: &Plan, variant: &Variant, address: &ServerAddress) -> Result<ConnectionSettings, ExitError> {
     let said = variant.tls.clone();
     let asked = tls_settings(address, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
@@ -89,8 +89,8 @@ fn connection_settings_at_address(plan: &Plan, variant: &Variant, address: &Serv
     connection_settings(plan, variant, Family::of(address.family), tls).map_err(ExitError::usage)
 }
 
-/// The plan's words on connections in the driver's, with what became of those on TLS; reads the
-/// files that they name.
+/// Turns the plan's connection settings into the driver's, with the result of those on TLS. It
+/// reads the files that they name.
 pub(crate) fn connection_settings(
     plan: &Plan,
     variant: &Variant,
@@ -101,8 +101,8 @@ pub(crate) fn connection_settings(
     Ok(ConnectionSettings { tls, limits: time_limits(plan), ..connection_settings })
 }
 
-/// How long sessions wait for their server. Small questions have a minute at most, and a second at
-/// least: their time does not depend on the data.
+/// Returns how long sessions wait for their server. Small queries get a minute at most and a second
+/// at least, because their time does not depend on the data.
 fn time_limits(plan: &Plan) -> TimeLimits {
     let default = TimeLimits::default();
     let least = Duration::from_secs(1);
@@ -113,8 +113,8 @@ fn time_limits(plan: &Plan) -> TimeLimits {
     }
 }
 
-/// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or
-/// the server's option file names others.
+/// Returns TLS to a server that dbdyno starts. Certificates are made for it, unless the plan or the
+/// server's option file names others.
 pub(crate) fn tls_of_started(
     variant: &Variant,
     base: &Base,
@@ -140,7 +140,7 @@ pub(crate) fn tls_of_started(
     }
 }
 
-/// What to know of a server that is none of the products: which it is, and what it cannot do.
+/// Warns of a server that is none of the products: it says which one it is, and what it cannot do.
 fn foreign_warning(variant: &str, endpoint: &Endpoint) -> Option<String> {
     let foreign = endpoint.capabilities.foreign.as_ref().filter(|foreign| !foreign.is_programmed)?;
     let mut text = format!(
@@ -154,8 +154,8 @@ fn foreign_warning(variant: &str, endpoint: &Endpoint) -> Option<String> {
     Some(text)
 }
 
-/// Refuses a server that takes fewer connections than the plan opens, or no rows as the plan sends
-/// them.
+/// Refuses a server that takes fewer connections than the plan opens, or no rows in the form in
+/// which the plan sends them.
 async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), ExitError> {
     if !endpoint.capabilities.prepares()
         && let Some((workload, _)) = plan.workload.iter().find(|(_, options)| options.needs().prepares)

@@ -1,4 +1,5 @@
-//! The command `dbdyno`: reads the command line, runs a command, turns its end into an exit status.
+//! The command `dbdyno`: it reads the command line, runs a command, and turns its end into an exit
+//! status.
 
 mod args;
 mod cache_file;

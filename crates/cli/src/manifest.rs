@@ -1,4 +1,4 @@
-//! The manifest: what a run is.
+//! Makes the manifest of a run: the plan, the program, the host, the variants and the cells.
 
 use std::path::Path;
 
@@ -44,8 +44,8 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
     })
 }
 
-/// In the order in which a plan names them. Without `variants` what differs from the originals
-/// because of them is left out.
+/// Describes the workloads in the order in which a plan names them. Without `variants` it leaves
+/// out the differences from the original benchmarks that depend on them.
 pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo> {
     let on_socket = variants.iter().find_map(Prepared::on_a_socket_for_lack_of_tls);
     let around = Surroundings { rest: plan.host.rest.0, on_socket };

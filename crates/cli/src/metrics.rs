@@ -1,5 +1,5 @@
-//! What a run measures while it goes on, as OpenMetrics text over HTTP: counts since each step
-//! began, rates and percentiles of the last second.
+//! Serves what a run measures while it goes on, as OpenMetrics text over HTTP: counts since each
+//! step began, and rates and percentiles of the last second.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -14,13 +14,13 @@ use crate::exit::ExitError;
 use crate::http::{self, Answer};
 use crate::terminal;
 
-/// What is shown of the response times of the last second.
+/// Quantiles that are shown of the last second's response times.
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99), ("1.0", 1.0)];
 
-/// Time that a client has for its question, and for taking the answer.
+/// Time that a client has for its request, and again for taking the response.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Shared by the thread that measures and the one that answers.
+/// Metrics that the measuring thread and the answering thread share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Metrics(Arc<Mutex<State>>);
 
@@ -28,7 +28,7 @@ pub(crate) struct Metrics(Arc<Mutex<State>>);
 struct State {
     run: String,
     plan: String,
-    /// Part of the run that is done, and seconds to its end.
+    /// Part of the run that is done (0 to 1), and seconds to its end.
     progress: (f64, f64),
     step: Option<StepState>,
 }
@@ -43,15 +43,15 @@ struct StepState {
     /// Headline of the last second, with its unit.
     rate: (f64, String),
     kinds: BTreeMap<String, KindState>,
-    /// By kind, of the second that is about to be over.
+    /// Quantiles by kind of operation, in microseconds, of the second that is about to end.
     times_us: BTreeMap<String, [u64; 4]>,
 }
 
 #[derive(Debug, Default)]
 struct KindState {
-    /// Sums since the step began; what is so at a moment is of the last second.
+    /// Sums since the step began. Momentary values are those of the last second.
     sum: Interval,
-    /// In microseconds, of the last second, as [`QUANTILES`].
+    /// Response times of the last second in microseconds, in the order of [`QUANTILES`].
     quantiles_us: Option<[u64; 4]>,
 }
 
@@ -64,7 +64,7 @@ impl Metrics {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// How far the run is, 0 to 1, and the seconds that it will still take.
+    /// Sets how far the run is, from 0 to 1, and the seconds that it will still take.
     pub(crate) fn progress(&self, done: f64, remaining_seconds: f64) {
         self.change(|state| state.progress = (done, remaining_seconds));
     }
@@ -80,7 +80,7 @@ impl Metrics {
         self.change(|state| state.step = Some(step));
     }
 
-    /// Response times of a kind of operation in the second that is about to be over, in
+    /// Takes the response times of a kind of operation in the second that is about to end, in
     /// microseconds.
     pub(crate) fn times(&self, kind: &str, response: &Histogram<u64>) {
         let quantiles_us = QUANTILES.map(|(_, quantile)| response.value_at_quantile(quantile));
@@ -137,7 +137,7 @@ impl Metrics {
     }
 }
 
-/// Name, kind, help and value of a family that has one sample a kind of operation.
+/// Name, kind, help and value of a metric family that has one sample per kind of operation.
 type Family = (&'static str, &'static str, &'static str, fn(&Interval) -> u64);
 
 const FAMILIES: [Family; 6] = [
@@ -191,8 +191,8 @@ impl StepState {
     }
 }
 
-/// Answers `GET /metrics` at `address`, a port of the loopback interface or an address with one, in
-/// a thread of its own. Where it listens.
+/// Answers `GET /metrics` at `address`, which is a port of the loopback interface or an address
+/// with a port. It runs in a thread of its own, and returns the address at which it listens.
 pub(crate) fn serve(address: &str, metrics: Metrics) -> Result<String, ExitError> {
     let full = if address.contains(':') { address.to_owned() } else { format!("127.0.0.1:{address}") };
     let cannot = |error: std::io::Error| {

@@ -1,5 +1,5 @@
-//! Other dbdynos that measure on this host: each has a locked file in one folder, and reads those
-//! of the others.
+//! Finds other dbdynos that measure on this host. Each of them has a locked file in one folder, and
+//! reads the files of the others.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -9,30 +9,30 @@ use std::path::{Path, PathBuf};
 use crate::exit::ExitError;
 use crate::time;
 
-/// Names the folder of the files, where that is not the one for temporary files.
+/// Variable that names the folder of the files, where it is not the folder for temporary files.
 const FOLDER_VARIABLE: &str = "DBDYNO_RUNTIME";
 
-/// Beginning of a file's name; the process number follows.
+/// Beginning of a file's name. The process number follows.
 const PREFIX: &str = "dbdyno-run-";
 
 #[derive(Debug, Default)]
 pub(crate) struct OtherRuns {
     folder: PathBuf,
-    /// Locked while it is open; `None` where none could be made.
+    /// The file of this run, which is locked while it is open. It is `None` where none could be
+    /// made.
     own: Option<(File, PathBuf)>,
     known: HashSet<PathBuf>,
 }
 
 impl OtherRuns {
-    /// Makes this run known to others, and lists those that are there: a sentence, if there are
-    /// any.
+    /// Makes this run known to others, and reports the runs that are there, if any, in a sentence.
     pub(crate) fn enter(plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
         Self::enter_in(folder(), plan, alone)
     }
 
     fn enter_in(folder: PathBuf, plan: &str, alone: bool) -> Result<(Self, Option<String>), ExitError> {
         let name = format!("{PREFIX}{}", std::process::id());
-        // A folder that cannot be written keeps no one from measuring.
+        // A folder that cannot be written must not keep anyone from measuring.
         let own = made(&folder, &name, plan).ok();
         let mut runs = Self { folder, own, known: HashSet::new() };
         let others = runs.new_ones();
@@ -45,14 +45,14 @@ impl OtherRuns {
         }
     }
 
-    /// A sentence on those that were not there before.
+    /// Returns a sentence on the runs that are new since the last call.
     pub(crate) fn new_ones(&mut self) -> Option<String> {
         let own = self.own.as_ref().map(|(_, path)| path.clone());
         let mut found = Vec::new();
         for path in self.files().into_iter().filter(|path| Some(path) != own.as_ref()) {
             let Ok(file) = File::open(&path) else { continue };
             if file.try_lock().is_ok() {
-                // Of a dbdyno that was killed. One of another user stays.
+                // The file is left from a killed dbdyno. A file of another user stays.
                 let _ = fs::remove_file(&path);
             } else if self.known.insert(path.clone()) {
                 let said = fs::read_to_string(&path).unwrap_or_default();
@@ -70,12 +70,12 @@ impl OtherRuns {
     }
 }
 
-/// The folder of the files of all dbdynos.
+/// Returns the folder in which all dbdynos have their files.
 fn folder() -> PathBuf {
     std::env::var_os(FOLDER_VARIABLE).map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
-/// Files whose names begin so, sorted.
+/// Returns the files whose names begin with `prefix`, sorted.
 fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_one = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(prefix);
@@ -84,14 +84,14 @@ fn files(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Removes the files of dbdynos that were killed, and returns their paths.
+/// Removes the files of killed dbdynos, and returns their paths.
 pub(crate) fn sweep() -> Vec<PathBuf> {
     sweep_in(&folder())
 }
 
 fn sweep_in(folder: &Path) -> Vec<PathBuf> {
     let is_left = |path: &PathBuf| File::open(path).is_ok_and(|file| file.try_lock().is_ok());
-    // Between its making and its lock an unseen file is no one's, as far as locks say.
+    // A new file is not locked at first, so its name must tell whether its process has ended.
     let has_ended = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.rsplit('-').next().is_some_and(is_ended_process)
@@ -101,7 +101,7 @@ fn sweep_in(folder: &Path) -> Vec<PathBuf> {
     left.filter(|path| fs::remove_file(path).is_ok()).collect()
 }
 
-/// Whether this is the number of a process, and there is none of that number.
+/// Whether this is a process number, and no process has it.
 pub(crate) fn is_ended_process(number: &str) -> bool {
     number.parse::<u32>().is_ok() && !Path::new("/proc").join(number).exists()
 }
@@ -114,7 +114,7 @@ impl Drop for OtherRuns {
     }
 }
 
-/// The file, locked before anyone can see it under its name.
+/// Makes the file, and locks it before anyone can see it under its name.
 fn made(folder: &Path, name: &str, plan: &str) -> std::io::Result<(File, PathBuf)> {
     let (unseen, path) = (folder.join(format!(".{name}")), folder.join(name));
     let _ = fs::remove_file(&unseen);
@@ -162,7 +162,7 @@ mod tests {
             path
         };
         let left = [format!(".dbdyno-run-{gone}"), format!("dbdyno-run-{gone}")].map(file);
-        // One that is just being made, and what is no one's.
+        // The first file is just being made, and the other two belong to no dbdyno.
         let stay = [format!(".dbdyno-run-{own}"), ".dbdyno-run-x".to_owned(), "other".to_owned()].map(file);
         let _other = made(folder.path(), "dbdyno-run-2", "theirs").unwrap();
         let mut swept = sweep_in(folder.path());

@@ -1,5 +1,5 @@
-//! Parity before a run: how the variants would be set, from what their builds answered when they were
-//! got, and their configurations.
+//! Compares the variants' settings before a run (parity). It predicts them from the configurations,
+//! and from what the builds answered when they were got.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::manifest::workloads;
 use crate::prepare::{Prepared, prepare_one, refusal};
 use crate::{host, terminal};
 
-/// Refuses a plan whose `differs` names a class that there is not.
+/// Refuses a plan whose `differs` names an unknown class of settings.
 pub(crate) fn check_differs(plan: &Plan) -> Result<(), ExitError> {
     if let Some(unknown) = plan.differs.iter().find(|id| !classes().iter().any(|class| class.id == **id)) {
         let known: Vec<&str> = classes().iter().map(|class| class.id.as_str()).collect();
@@ -34,7 +34,7 @@ pub(crate) fn check_differs(plan: &Plan) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// What the plan says of a variant beyond its option file.
+/// Returns what the plan says of a variant beyond its option file.
 pub(crate) fn planned(plan: &Plan, name: &str) -> Planned {
     Planned {
         variant: plan.variant(name).cloned().unwrap_or_default(),
@@ -42,9 +42,9 @@ pub(crate) fn planned(plan: &Plan, name: &str) -> Planned {
     }
 }
 
-/// How the variants of a plan would be set, without preparing any; `None` when the plan does not
-/// want to know.
-/// `Err` of the second: what a run would refuse.
+/// Predicts the settings of a plan's variants, without preparing any. The first value is `None`
+/// when the plan does not compare them. The second value is an error where a run would refuse the
+/// plan.
 pub(crate) fn of_plan(plan: &Plan) -> Result<(Option<Parity>, Result<(), ExitError>), ExitError> {
     let runtime = host::event_loop()?;
     let mut wrong = Vec::new();
@@ -80,9 +80,8 @@ pub(crate) fn circumstances_of(plan: &Plan) -> Circumstances {
     circumstances(&workloads(plan, &[]), cpus.as_deref())
 }
 
-/// Refuses a buffer pool that was configured and is as large as the limit on the server's memory,
-/// and warns of a default that is: the kernel would kill the server once the pool fills, which may
-/// be hours later.
+/// Refuses a configured buffer pool as large as the limit on the server's memory, and warns of such
+/// a default. The kernel would kill the server once the pool fills, which may be hours later.
 fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) -> Result<(), ExitError> {
     let (Some(limit), Some((bytes, is_configured))) = (plan.server_memory(variant), buffer_pool) else {
         return Ok(());
@@ -116,7 +115,7 @@ fn predicted(
         external,
         ..VariantInfo::default()
     };
-    // No one is connected to for a look at a plan.
+    // A look at a plan connects to no server.
     if VariantKind::of(variant).is_address() {
         wrong.extend(check_login(plan, variant).err());
         return Ok((bare(true), None));
@@ -126,7 +125,7 @@ fn predicted(
             let build = build_of(variant, prepared.base());
             Ok((prepared.info, build))
         }
-        // It would be refused wherever the plan is run.
+        // The plan would be refused wherever it is run.
         Err(ended) if ended.code == USAGE => Err(ended),
         Err(ended) => {
             wrong.push(ended);
@@ -135,8 +134,9 @@ fn predicted(
     }
 }
 
-/// What the build of a variant, `base` where it is here, answered when it was got; how to ask it where
-/// it was not. `None` for what is no build, and for servers at an address.
+/// Returns what the build of a variant answered when it was got, or how to ask it. `base` is the
+/// build where it is installed. The result is `None` where there is no build, and for servers at an
+/// address.
 fn build_of(variant: &Variant, base: Option<&Base>) -> Option<Build> {
     let by_hand = |name: &str, base: &Path| format!("dbdyno servers add {name} --basedir {}", base.display());
     let (answer, ask) = match VariantKind::of(variant) {
@@ -159,7 +159,7 @@ fn build_of(variant: &Variant, base: Option<&Base>) -> Option<Build> {
     Some(Build { product, version, settings, ask })
 }
 
-/// Before a run: reports what is predicted, or refuses.
+/// Reports what is predicted before a run, or refuses the run.
 pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), ExitError> {
     let variants = plan
         .variants
@@ -176,7 +176,7 @@ pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), Exi
     Ok(())
 }
 
-/// Whether the plan wants equal settings, and all of them are known.
+/// Whether the plan demands equal settings, and all of them are known.
 fn is_refusing(plan: &Plan, parity: &Parity) -> bool {
     let is_sure = parity.variants.iter().all(|variant| variant.knowledge == Knowledge::Predicted);
     plan.parity == dbdyno_model::Parity::Refuse && is_sure
@@ -187,7 +187,7 @@ fn refuse(plan: &Plan, parity: &Parity) -> Result<(), ExitError> {
     refusal.map_or(Ok(()), |refusal| Err(ExitError::usage(refusal)))
 }
 
-/// One sentence on the differences that decide results; `None` without any.
+/// Writes one sentence on the differences that decide results. It is `None` without any.
 fn warning(parity: &Parity) -> Option<String> {
     let differing = parity.unlike();
     (!differing.is_empty()).then(|| {
@@ -203,8 +203,8 @@ fn warning(parity: &Parity) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What `predict` says of one variant of a build that answered with `settings`, which is
-    /// configured with `config`, under a limit of 96 MiB.
+    /// Returns what `predict` says of one variant under a limit of 96 MiB. Its build answered with
+    /// `settings`, and its configuration is `config`.
     fn under_96_mib(product: &str, settings: &[(&str, &str)], config: &str, parity: &str) -> String {
         let text = format!(
             "name = \"p\"\nparity = \"{parity}\"\n[host]\nserver_memory = \"96 MiB\"\n[[variant]]\nname = \"a\"\n\
@@ -231,13 +231,13 @@ mod tests {
         let my_cnf = |size: &str| format!("[mysqld]\ninnodb_buffer_pool_size = {size}\n");
         let default = [("innodb_buffer_pool_size", "134217728")];
         insta::assert_snapshot!(under_96_mib("MySQL", &default, &my_cnf("1G"), "warn"), @r#"2: variant a: a buffer pool of 1 GiB does not fit into server_memory = "96 MiB", which also holds the rest of the server and the page cache of its files; the kernel would kill the server when the pool fills: lower the one or raise the other"#);
-        // 12288 pages of 8 KiB, of a build that was not asked.
+        // These are 12288 pages of 8 KiB, of a build that was not asked.
         assert!(
             under_96_mib("PostgreSQL", &[], "shared_buffers = 12288\n", "off")
                 .contains("buffer pool of 96 MiB")
         );
         assert_eq!(under_96_mib("MySQL", &default, &my_cnf("64M"), "warn"), "fits");
-        // The default of 128 MiB, which small data never fill, is warned of.
+        // The default of 128 MiB only causes a warning, because small data never fill it.
         assert_eq!(under_96_mib("MySQL", &default, "", "warn"), "fits");
     }
 }

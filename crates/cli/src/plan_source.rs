@@ -1,5 +1,5 @@
-//! The plan that is asked for: a file, a plan that ships, what the command line spells out, or the
-//! quickstart.
+//! Finds the plan that is asked for: a file, a plan that ships, a plan that the command line spells
+//! out, or the quickstart.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(crate) fn plan(source: &PlanSource, overrides: &[(String, String)]) -> Resul
     Ok(plan)
 }
 
-/// The plan as it is written.
+/// Reads the plan as it is written.
 pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, ExitError> {
     let size = source.size.iter().map(|name| ("size".to_owned(), name.clone()));
     let overrides: &[(String, String)] = &size.chain(overrides.iter().cloned()).collect::<Vec<_>>();
@@ -44,7 +44,7 @@ pub(crate) fn read(source: &PlanSource, overrides: &[(String, String)]) -> Resul
     Ok(plan)
 }
 
-/// What was chosen for steps of this time.
+/// Prints the sizes that were chosen for steps of this time.
 pub(crate) fn say_sizes(sizes: &Sizes, time: &PlanDuration) {
     if !sizes.is_empty() {
         let words = sizes::words(sizes);
@@ -54,7 +54,7 @@ pub(crate) fn say_sizes(sizes: &Sizes, time: &PlanDuration) {
     }
 }
 
-/// Writes a plan, never over a file that is there.
+/// Writes a plan, but never over an existing file.
 pub(crate) fn save(path: &Path, text: &str) -> Result<(), ExitError> {
     let file = std::fs::File::create_new(path);
     file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).map_err(|error| {
@@ -65,7 +65,7 @@ pub(crate) fn save(path: &Path, text: &str) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// The plan of the flags.
+/// Makes the plan that the flags spell out.
 pub(crate) fn table(spelt: &Spelt) -> Result<Table, ExitError> {
     let mut variants = variants(&spelt.servers, &spelt.configs, &spelt.addresses);
     if let Some(name) = &spelt.password_env {
@@ -92,8 +92,8 @@ pub(crate) fn table(spelt: &Spelt) -> Result<Table, ExitError> {
     Ok(plan_of(variants, workload, options))
 }
 
-/// What `--time` sets. Of a workload without such an option, `time` is for the plan's check to
-/// refuse.
+/// Names what `--time` sets. A workload without such an option gets `time`, which the plan's check
+/// refuses.
 fn times_of(workload: &str) -> Vec<String> {
     let times = marked(workload, STEP_TIME);
     if times.is_empty() { vec!["time".to_owned()] } else { times }
@@ -118,7 +118,8 @@ pub(crate) fn plan_of(variants: Vec<Value>, workload: &str, options: Table) -> T
     plan
 }
 
-/// `table` with what --set, --blocks and the like say: what is saved is the plan that ran.
+/// Lays --set, --blocks and similar flags over `table`, so that the saved plan is the plan that
+/// ran.
 fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Table, ExitError> {
     for (key, text) in overrides {
         if key.starts_with("variant.") {
@@ -133,7 +134,7 @@ fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Ta
             let inner = place.entry(folder).or_insert_with(|| Table::new().into());
             match inner {
                 Value::Table(inner) => place = inner,
-                // The plan was refused for it.
+                // The plan was refused for this key.
                 _ => return Ok(table),
             }
         }
@@ -142,13 +143,13 @@ fn with_overrides(mut table: Table, overrides: &[(String, String)]) -> Result<Ta
     Ok(table)
 }
 
-/// A list of numbers as such; anything else is for the workload to read.
+/// Reads a list of numbers as a list. The workload reads anything else.
 fn numbers(text: &str) -> Value {
     let numbers: Result<Vec<i64>, _> = text.split(',').map(|number| number.trim().parse()).collect();
     numbers.map_or_else(|_| text.into(), Value::from)
 }
 
-/// Each server with each config, then the addresses.
+/// Makes a variant of each server with each config, then one of each address.
 pub(crate) fn variants(servers: &[String], configs: &[PathBuf], addresses: &[String]) -> Vec<Value> {
     let configs: Vec<Option<&PathBuf>> = match configs {
         [] => vec![None],
@@ -163,7 +164,7 @@ pub(crate) fn variants(servers: &[String], configs: &[PathBuf], addresses: &[Str
             variant.insert("name".to_owned(), format!("{server}{suffix}").into());
             variant.insert("server".to_owned(), server.clone().into());
             if let Some(config) = config {
-                // The plan may be saved elsewhere.
+                // The path becomes absolute, because the plan may be saved elsewhere.
                 let path = std::path::absolute(config).unwrap_or_else(|_| (*config).clone());
                 variant.insert("config".to_owned(), path.display().to_string().into());
             }
@@ -182,7 +183,7 @@ pub(crate) fn text(plan: &impl Serialize) -> Result<String, ExitError> {
     toml::to_string(plan).map_err(ExitError::ours)
 }
 
-/// What a run directory may be called, and not too long.
+/// Returns a name that a run directory may have, and that is not too long.
 fn folder_name(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
     name.chars().map(allowed).take(60).collect()

@@ -1,5 +1,5 @@
-//! Which differences a plan can detect, from the noise of a run or of the runs of this host: the
-//! table of `dbdyno plan`, and the file in which the noise of ended runs is remembered.
+//! Computes which differences a plan can detect, from the noise of a run or of this host's runs. It
+//! makes the table of `dbdyno plan`, and keeps the noise of ended runs in a file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,43 +19,44 @@ use crate::args::PlanArgs;
 use crate::exit::ExitError;
 use crate::{cache_file, terminal};
 
-/// Noises that are shown when nothing is known: 1 % is usual for a quiet machine.
+/// Noises that are shown when nothing is known. 1 % is usual for a quiet machine.
 const ASSUMED: [f64; 4] = [0.005, 0.01, 0.02, 0.05];
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Power {
     pub(crate) blocks: u32,
-    /// Blocks that fit into the plan's budget. What they detect is what `blocks` of them would, had
-    /// their number been fixed.
+    /// Blocks that fit into the plan's budget. They detect what `blocks` of them would detect if
+    /// their number had been fixed.
     pub(crate) most_blocks: Option<u32>,
-    /// Steps that can have a verdict × variants other than the base, which are judged together.
+    /// Steps that can have a verdict × variants other than the base. These comparisons are judged
+    /// together.
     pub(crate) comparisons: usize,
-    /// Difference that blocks are counted for, as a fraction; twice the margin of each step when
-    /// `None`.
+    /// Difference that blocks are counted for, as a fraction. `None` stands for twice the margin of
+    /// each step.
     pub(crate) wanted: Option<f64>,
-    /// Where the noise is from, in words; `None` when it is not known.
+    /// Where the noise is from, in words. It is `None` when the noise is not known.
     pub(crate) noise_from: Option<String>,
-    /// The plan's steps, without those that can have no verdict: warm-ups, and loads of the first
-    /// block alone.
+    /// The plan's steps that can have a verdict. Warm-ups, and loads of the first block alone, have
+    /// none.
     pub(crate) steps: Vec<StepPower>,
-    /// By assumed noise, when none is known.
+    /// Power by assumed noise, when none is known.
     pub(crate) assumed: Vec<StepPower>,
 }
 
-/// What it can detect in a step, or in any step with such a noise.
+/// What the plan can detect in a step, or in any step with such a noise.
 #[derive(Debug, Serialize)]
 pub(crate) struct StepPower {
-    /// `None` for an assumed noise.
+    /// The step's name, or `None` for an assumed noise.
     pub(crate) step: Option<String>,
-    /// As a fraction: standard deviation of a block's ratio. `None` when it is not known.
+    /// Standard deviation of a block's ratio, as a fraction. It is `None` when it is not known.
     pub(crate) noise: Option<f64>,
     pub(crate) margin: f64,
     #[serde(flatten)]
     pub(crate) forecast: Option<Forecast>,
 }
 
-/// The power of a plan, which would be recorded as `manifest`; `None` for one that compares
-/// nothing.
+/// Returns the power of a plan, which would be recorded as `manifest`. It is `None` for a plan that
+/// compares nothing.
 pub(crate) fn of_plan(
     plan: &Plan,
     estimate: &Estimate,
@@ -111,8 +112,8 @@ pub(crate) fn of_plan(
     }))
 }
 
-/// Keeps the noise of a run that has ended, for the next plan. What cannot be kept is no reason to
-/// fail: it can be had from the run again.
+/// Keeps the noise of a run that has ended, for the next plan. A failure to keep it is only a
+/// warning, because the run itself still has it.
 pub(crate) fn remember(manifest: &Manifest, findings: &Findings) {
     if let Some(path) = path()
         && let Err(ended) = save(&path, stored(manifest, findings))
@@ -124,16 +125,16 @@ pub(crate) fn remember(manifest: &Manifest, findings: &Findings) {
     }
 }
 
-/// Where the noise of a plan's steps comes from: one run, or all of this host that are remembered.
+/// Where the noise of a plan's steps comes from: one run, or all remembered runs of this host.
 struct NoiseEstimate {
     steps: Vec<StepNoise>,
-    /// In words: which runs it is of.
+    /// The runs that it comes from, in words.
     from: String,
 }
 
 impl NoiseEstimate {
-    /// Standard deviation of a block's log ratio in a step, pooled over the runs: of A/A where
-    /// there is any.
+    /// Returns the standard deviation of a block's log ratio in a step, pooled over the runs. Where
+    /// there is a control (A/A), only its ratios count.
     fn of(&self, workload: &str, step: &str) -> Option<f64> {
         let of_step = || self.steps.iter().filter(|noise| noise.workload == workload && noise.step == step);
         let again: Vec<_> = of_step().filter(|noise| noise.again).map(part).collect();
@@ -146,7 +147,7 @@ fn part(noise: &StepNoise) -> (f64, u32) {
     (noise.deviation, noise.degrees)
 }
 
-/// The noise of the run in `dir`, for the plan of `manifest`.
+/// Returns the noise of the run in `dir`, for the plan of `manifest`.
 fn of_run(dir: &Path, manifest: &Manifest) -> Result<NoiseEstimate, ExitError> {
     let run = Run::open(dir)?;
     let steps = noise(&analyse(&run));
@@ -179,7 +180,7 @@ fn of_run(dir: &Path, manifest: &Manifest) -> Result<NoiseEstimate, ExitError> {
 
 fn kind(steps: &[StepNoise]) -> &'static str {
     let of_control = |noise: &StepNoise| noise.again;
-    // Where a step is known from both, only the A/A counts.
+    // Where a step's noise is known from both, only the control's counts.
     let has_control = |noise: &StepNoise| {
         steps
             .iter()
@@ -192,7 +193,7 @@ fn kind(steps: &[StepNoise]) -> &'static str {
     }
 }
 
-/// A run of which nothing holds for the plan.
+/// Writes the error for a run that shares no step with the plan.
 fn none_of_the_plan(dir: &Path, steps: &[StepNoise], manifest: &Manifest) -> String {
     let known: Vec<String> = steps.iter().map(|noise| format!("{} {}", noise.workload, noise.step)).collect();
     let planned: Vec<String> = manifest
@@ -209,7 +210,7 @@ fn none_of_the_plan(dir: &Path, steps: &[StepNoise], manifest: &Manifest) -> Str
     )
 }
 
-/// The first names, and how many more there are.
+/// Lists the first names, and says how many more there are.
 fn some_of(names: &[String]) -> String {
     const NAMED: usize = 6;
     let first = names[..names.len().min(NAMED)].join(", ");
@@ -219,8 +220,8 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-/// What is remembered of runs on this class of host, of the plan's workloads: with the same
-/// options, else with any.
+/// Returns what is remembered of the plan's workloads on this class of host. It prefers runs with
+/// the same options, otherwise it takes runs with any options.
 fn of_host(manifest: &Manifest) -> Option<NoiseEstimate> {
     let all = load(&path()?);
     let class = host_class_words(host_class(&manifest.host));
@@ -246,7 +247,7 @@ fn of_host(manifest: &Manifest) -> Option<NoiseEstimate> {
     Some(NoiseEstimate { steps, from: format!("{kind} {count} on this host{what}") })
 }
 
-/// What is to be remembered of a run: an entry for each workload whose noise is known.
+/// Returns what is to be remembered of a run: an entry for each workload whose noise is known.
 fn stored(manifest: &Manifest, findings: &Findings) -> Vec<StoredNoise> {
     let all = noise(findings);
     let of_workload = |workload: &WorkloadInfo| {
@@ -266,18 +267,18 @@ fn stored(manifest: &Manifest, findings: &Findings) -> Vec<StoredNoise> {
     manifest.workloads.iter().filter_map(of_workload).collect()
 }
 
-/// Version of the file's shape. A file of another version counts as absent and is written anew.
+/// Version of the file's schema. A file of another version counts as absent and is written again.
 const FORMAT: u32 = 2;
-/// Entries that are kept, the newest.
+/// Number of entries that are kept, which are the newest.
 const MOST: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct StoredNoise {
     run_id: String,
     started: String,
-    /// Kind of build of dbdyno: a debug build scatters in its own way.
+    /// Kind of build of dbdyno. A debug build has a noise of its own.
     build: String,
-    /// In words: of a file with other words nothing is found.
+    /// Class of the host in words. Entries with other words match nothing.
     host: BTreeMap<String, String>,
     workload: String,
     version: u32,
@@ -285,17 +286,18 @@ struct StoredNoise {
     steps: Vec<StepNoise>,
 }
 
-/// `noise.json`; `None` without a home.
+/// Returns the path of `noise.json`, or `None` without a home directory.
 fn path() -> Option<PathBuf> {
     cache_file::in_state_folder("noise.json")
 }
 
-/// All that is remembered. A file that cannot be read or understood holds nothing.
+/// Returns all that is remembered. A file that cannot be read or understood counts as empty.
 fn load(path: &Path) -> Vec<StoredNoise> {
     cache_file::load(path, FORMAT)
 }
 
-/// Adds entries; those of the same run and workload are replaced, as when a run has gone on.
+/// Adds entries. They replace those of the same run and workload, which exist when a run has gone
+/// on.
 fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), ExitError> {
     let is_same =
         |old: &StoredNoise, new: &StoredNoise| (&old.run_id, &old.workload) == (&new.run_id, &new.workload);
@@ -361,7 +363,7 @@ fn table(power: &Power, steps: &[StepPower]) -> Table {
     table
 }
 
-/// Of the columns: those of a higher rank make room first on a narrow terminal.
+/// Ranks of the columns. Columns with a higher rank are left out first on a narrow terminal.
 const RANKS: [u8; 8] = [0, 0, 0, 3, 2, 2, 1, 4];
 
 fn row(step: &StepPower, power: &Power) -> Vec<String> {
@@ -394,12 +396,12 @@ fn percent_or(fraction: Option<f64>, otherwise: &str) -> String {
     if fraction.is_some() { percent(fraction) } else { otherwise.to_owned() }
 }
 
-/// `0.53 %`, `12 %`: two figures are as many as noise of a few blocks is worth.
+/// Writes `0.53 %` or `12 %`. Noise of a few blocks is not worth more than two digits.
 fn percent(fraction: Option<f64>) -> String {
     match fraction.map(|fraction| 100.0 * fraction) {
         None => String::new(),
         Some(value) if value < 9.95 => format!("{value:.1} %"),
-        // Who plans for twice the rate need not know more exactly.
+        // A plan for twice the rate needs no more exact figure.
         Some(value) if value >= 100.0 => ">100 %".to_owned(),
         Some(value) => format!("{value:.0} %"),
     }

@@ -1,5 +1,5 @@
-//! Prepares the variants of a plan: builds opened, configs rendered, option files read, logins tried.
-//! What can be refused is refused here, before anything runs and not after an hour.
+//! Prepares a plan's variants: it opens builds, renders configs, reads option files and tries
+//! logins. All that can be refused is refused here, before anything runs and not after an hour.
 
 use std::collections::BTreeMap;
 
@@ -18,33 +18,33 @@ use crate::exit::{ExitError, SERVER, USAGE};
 use crate::limits::OTHER_CONNECTIONS;
 use crate::{host, limits, login, terminal};
 
-/// A variant that can be started or reached.
+/// A variant whose server can be started or reached.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     /// What the record keeps of it. Its `config` is the text of the option file.
     pub(crate) info: VariantInfo,
     /// How connections to it are opened.
     pub(crate) connection_settings: ConnectionSettings,
-    /// What became of intents that are no setting, and what the variant's own settings change.
+    /// How intents that are no setting were applied, and what the variant's own settings change.
     pub(crate) notes: Vec<String>,
     pub(crate) source: Source,
 }
 
-/// Where its database comes from.
+/// Where a variant's database comes from.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// No database: it answers at once.
+    /// There is no database, and every statement is answered at once.
     Null,
-    /// It works inside dbdyno, with these settings on every connection.
+    /// The database works inside dbdyno, with these settings on every connection.
     Embedded(Vec<(String, String)>),
     /// dbdyno starts a server of this build.
     Started {
         base: Box<Base>,
         config: Box<Rendered>,
-        /// For a server that has none of its own.
+        /// Certificates for a server that has none of its own.
         certificates: Option<Certificates>,
     },
-    /// A server that others run.
+    /// Others run the server, at this address.
     Address(Box<Endpoint>),
 }
 
@@ -68,7 +68,7 @@ impl Prepared {
         self
     }
 
-    /// The build whose server dbdyno starts.
+    /// Returns the build whose server dbdyno starts.
     pub(crate) fn base(&self) -> Option<&Base> {
         match &self.source {
             Source::Started { base, .. } => Some(base),
@@ -76,8 +76,8 @@ impl Prepared {
         }
     }
 
-    /// The product of a started server that has TLS over TCP only, and all else on a unix socket,
-    /// as this one.
+    /// Returns the product of a started server that supports TLS over TCP only and runs here
+    /// without TLS, on a unix socket.
     pub(crate) fn on_a_socket_for_lack_of_tls(&self) -> Option<String> {
         let base = self.base()?;
         let is_so = base.family.facts().has_no_tls_on_sockets && self.connection_settings.tls.is_none();
@@ -85,8 +85,8 @@ impl Prepared {
     }
 }
 
-/// Checks this machine's limits and all variants of a plan. An address is connected to, and its
-/// database claimed.
+/// Checks this machine's limits and all variants of a plan. It connects to each address, and takes
+/// ownership of its database.
 pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, ExitError> {
     limits::check(plan)?;
     host::check_life(plan)?;
@@ -94,7 +94,8 @@ pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, E
     for variant in &plan.variants {
         match prepare_one(plan, variant, runtime) {
             Ok(prepared) => all.push(prepared),
-            // Others may lack their servers too; what is wrong with the plan is mended first.
+            // The servers of other variants may be missing too. A mistake in the plan itself is
+            // reported first.
             Err(ended) if ended.code == SERVER && !VariantKind::of(variant).is_address() => wrong.push(ended),
             Err(ended) => return Err(ended),
         }
@@ -102,7 +103,8 @@ pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, E
     if wrong.is_empty() { Ok(all) } else { Err(refusal(wrong)) }
 }
 
-/// One error of those of several variants; each reason once, with the variants that have it.
+/// Joins the errors of several variants into one. Each reason comes once, with the variants that
+/// have it.
 pub(crate) fn refusal(wrong: Vec<ExitError>) -> ExitError {
     let code = wrong.first().map_or(USAGE, |first| first.code);
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
@@ -144,7 +146,7 @@ fn embedded(variant: &Variant) -> Result<Prepared, String> {
     Ok(prepared.configured(&config, text))
 }
 
-/// A variant whose server dbdyno starts from the build `base`.
+/// Prepares a variant whose server dbdyno starts from the build `base`.
 fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, String> {
     check_options(variant, base.family)?;
     let config = config(variant, &base)?;
@@ -154,8 +156,8 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
     }
     let text = config.text();
     let (tls, certificates) = login::tls_of_started(variant, &base, &config)?;
-    // The plan's word for it; the folder after the name may be a link to one that is called
-    // otherwise.
+    // This is the plan's word for the server. The folder of that name may be a link to a folder
+    // with another name.
     let folder = match VariantKind::of(variant) {
         VariantKind::Named(name) => name,
         _ => base.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -167,7 +169,7 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
     Ok(prepared)
 }
 
-/// A variant whose server others run at the address `text`.
+/// Prepares a variant whose server others run at the address `text`.
 fn reached(plan: &Plan, variant: &Variant, text: String, runtime: &Runtime) -> Result<Prepared, ExitError> {
     let endpoint = login::reach(plan, variant, runtime)?;
     let driver = endpoint.target.name();
@@ -177,7 +179,7 @@ fn reached(plan: &Plan, variant: &Variant, text: String, runtime: &Runtime) -> R
     Ok(Prepared { connection_settings, ..prepared })
 }
 
-/// The build of a variant whose server dbdyno starts.
+/// Opens the build of a variant whose server dbdyno starts.
 fn build(variant: &Variant) -> Result<Base, dbdyno_fetch::Error> {
     match &variant.basedir {
         Some(path) => Ok(Base::open(path)?),
@@ -185,8 +187,8 @@ fn build(variant: &Variant) -> Result<Base, dbdyno_fetch::Error> {
     }
 }
 
-/// How the server of a build is set: by the variant's intents, and by its own option file, which
-/// wins.
+/// Renders the settings of a build's server from the variant's intents and from its own option
+/// file, which wins.
 fn config(variant: &Variant, base: &Base) -> Result<Rendered, String> {
     let family = base.family;
     let config = rendered(variant, &ConfigServer::of_base(base, &family.facts().engine_of(variant)))?;
@@ -196,14 +198,14 @@ fn config(variant: &Variant, base: &Base) -> Result<Rendered, String> {
     }
 }
 
-/// The same of a variant on the embedded product.
+/// Renders the settings of a variant on the embedded product.
 fn embedded_config(variant: &Variant) -> Result<Rendered, String> {
     let own = Family::EMBEDDED.own_settings(&variant.options).into_iter();
     let own = own.map(|(name, value)| (name, Some(value)));
     Ok(rendered(variant, &ConfigServer::embedded())?.with_own(own.collect()))
 }
 
-/// What the intents of a variant mean for `server`.
+/// Renders the intents of a variant for `server`.
 fn rendered(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String> {
     match &variant.config {
         Some(config) => {
@@ -213,7 +215,7 @@ fn rendered(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String
     }
 }
 
-/// The parts of a config over each other.
+/// Lays the parts of a config over each other.
 fn intents(config: &Config) -> Result<Intents, String> {
     let mut all = Intents::default();
     for part in config.parts() {
@@ -235,7 +237,7 @@ fn intents(config: &Config) -> Result<Intents, String> {
     Ok(all)
 }
 
-/// One line after `title`, or several lines under it.
+/// Writes one line after `title`, or several lines under it.
 fn indented(title: &str, text: &str) -> String {
     match text.contains('\n') {
         true => format!("{title}:\n  {}", text.replace('\n', "\n  ")),
@@ -246,18 +248,18 @@ fn indented(title: &str, text: &str) -> String {
 /// What is known of a variant's config before its server is asked.
 pub(crate) enum Predicted {
     Config(Rendered),
-    /// Why nothing is known of its server, in a sentence.
+    /// Nothing is known of the server, for this reason, which is a sentence.
     UnknownServer(String),
 }
 
-/// The config of `variant` without starting anything, and without the server if only its name is
-/// there; `None` for a variant without intents.
+/// Predicts the config of `variant` without starting anything. Where the server is not installed,
+/// its name is enough. The result is `None` for a variant without intents.
 pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> {
     let kind = VariantKind::of(variant);
     let predicted = match &variant.config {
         Some(_) if kind.is_embedded() => Predicted::Config(embedded_config(variant)?),
         Some(asked) if kind.is_started() => {
-            // Before the build is opened, which runs its program.
+            // This comes before the build is opened, because opening runs its program.
             intents(asked)?;
             match (build(variant), server_by_name(variant)) {
                 (Ok(base), _) => Predicted::Config(config(variant, &base)?),
@@ -270,22 +272,22 @@ pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> 
     Ok(Some(predicted))
 }
 
-/// The config for a server that is not here.
+/// Renders the config for a server that is not installed.
 fn by_name(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String> {
     let mut config = rendered(variant, server)?;
     config.notes.push(format!("{} is not here: product and version are taken from its name", server.title));
     Ok(config)
 }
 
-/// What the name of a variant's server says of it.
+/// Returns what the name of a variant's server says of it.
 fn server_by_name(variant: &Variant) -> Option<ConfigServer> {
     let family = FamilyFacts::of_variant(variant)?;
     ConfigServer::named(variant.server.as_deref()?, &family.engine_of(variant))
 }
 
-/// By variant of the plan: the server's own cache of pages, where it is known to be the only one. A
-/// forecast is made often, so that a server's program is run only where the name does not say what it
-/// is.
+/// Returns the size of the server's own page cache by variant, where that is known to be the only
+/// one. Forecasts are made often, so a server's program runs only where the name does not say what
+/// it is.
 pub(crate) fn only_cache_bytes(plan: &Plan) -> BTreeMap<String, u64> {
     let of = |variant: &Variant| {
         let bytes = intents(variant.config.as_ref()?).ok()?.bytes("buffer_pool")?;
@@ -306,8 +308,8 @@ fn check_options(variant: &Variant, family: Family) -> Result<(), String> {
     problem.map_or(Ok(()), |(_, message)| Err(format!("it {message}")))
 }
 
-/// Refuses a server that would take fewer connections than the plan opens. Values that are no
-/// number are left to the server.
+/// Refuses a server that would take fewer connections than the plan opens. A value that is no
+/// number is left to the server.
 fn check_connections(plan: &Plan, variant: &Variant, base: &Base, config: &Rendered) -> Result<(), String> {
     const OPTION: &str = "max_connections";
     let said = config.value(OPTION).map(|(value, intent)| {
@@ -344,8 +346,8 @@ fn check_connections(plan: &Plan, variant: &Variant, base: &Base, config: &Rende
     }
 }
 
-/// Refuses an engine that the build is known not to have, by what it answered when it was got or
-/// added, and gives a warning about one that it is not known to have.
+/// Refuses an engine that the build is known not to have. The answer from when the build was got or
+/// added decides. It warns of an engine that the build is not known to have.
 fn check_engine(variant: &Variant, base: &Base, config: &Rendered) -> Result<Option<String>, String> {
     let (Some(engine), Some(built_in)) = (engine_of(variant), base.family.built_in_engines(base)) else {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! What a run says while it goes on: a bar with the plan's and the step's progress and an ETA on a
-//! terminal, a line a step otherwise.
+//! Shows the progress of a run. A terminal gets a bar with the plan's and the step's progress and
+//! the time left, and any other output gets one line per step.
 
 mod line;
 
@@ -26,9 +26,9 @@ type Forecast = Vec<(String, Duration)>;
 pub(crate) struct Progress {
     pub(crate) metrics: Option<Metrics>,
     bar: ProgressBar,
-    /// By (variant, workload), of its first cell and of its later ones.
+    /// Forecasts by (variant, workload): of its first cell, and of its later cells.
     forecasts: HashMap<(String, String), [Forecast; 2]>,
-    /// Cells by (variant, workload) that were begun.
+    /// Cells that were begun, by (variant, workload).
     begun: HashSet<(String, String)>,
     /// Block and variant of the current cell, in words.
     cell: (String, String),
@@ -40,12 +40,12 @@ pub(crate) struct Progress {
     total: Duration,
     rest: Duration,
     began: Instant,
-    /// They work at the same time.
+    /// Number of machines that work at the same time.
     machines: u32,
 }
 
 impl Progress {
-    /// For a run of `cells` with the plan's forecast.
+    /// Makes the progress of a run of `cells` with the plan's forecast.
     pub(crate) fn new(estimate: &Estimate, cells: &[CellId]) -> Self {
         let forecasts: HashMap<_, _> = estimate
             .cells
@@ -66,8 +66,8 @@ impl Progress {
         let target =
             if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        // Cut at the edge of a terminal that has become narrower since: a text of two lines leaves
-        // rubbish.
+        // The line is cut at the edge of a terminal that has become narrower, because a text of two
+        // lines would leave remnants.
         if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
             bar.set_style(style);
         }
@@ -88,8 +88,8 @@ impl Progress {
         }
     }
 
-    /// Cells that were added while the run goes on, without the steps (workload, step) that they
-    /// leave out. They are later ones of their variant.
+    /// Adds cells while the run goes on, without the steps (workload, step) that they leave out.
+    /// They are later cells of their variant.
     pub(crate) fn more(&mut self, cells: &[CellId], left_out: &BTreeSet<(String, String)>) {
         for cell in cells {
             let Some([_, later]) = self.forecasts.get_mut(&key(cell)) else { continue };
@@ -108,39 +108,39 @@ impl Progress {
         self.begun.insert(key);
     }
 
-    /// The cell is over: its forecast counts as done, however far it came.
+    /// Ends the cell. Its forecast counts as done, however far it came.
     pub(crate) fn cell_over(&mut self) {
         self.over += sum(&std::mem::take(&mut self.forecast));
         self.position.set(self.over);
     }
 
-    /// A cell is over that another process ran.
+    /// Ends a cell that another process ran.
     pub(crate) fn cell_elsewhere(&mut self, id: &CellId) {
         self.cell(id, 1);
         self.cell_over();
         self.cell = Default::default();
     }
 
-    /// So many machines are at work, and their tasks have run for `passed`, all together, since
-    /// what is over.
+    /// Sets how many machines are at work, and how long their tasks have run together since the
+    /// last cell was over.
     pub(crate) fn elsewhere(&mut self, machines: usize, passed: Duration) {
         self.machines = u32::try_from(machines).unwrap_or(u32::MAX).max(1);
         self.position.set((self.over + passed).min(self.total));
     }
 
-    /// The machine rests before the next cell, and will for `left`.
+    /// Shows that the machine rests before the next cell, and for how long it still will.
     pub(crate) fn resting(&self, passed: Duration, left: Duration) {
         self.position.set(self.over + passed);
         self.busy(&format!("resting  {}", time::clock(left)));
     }
 
-    /// A rest of this length is over, or was ended.
+    /// Counts a rest of this length, which is over or was ended.
     pub(crate) fn rested(&mut self, length: Duration) {
         self.over += length;
         self.position.set(self.over);
     }
 
-    /// Something that is not a rate: initialising, starting, cleanup.
+    /// Shows work that has no rate: initialising, starting, cleanup.
     pub(crate) fn busy(&self, what: &str) {
         self.show(Line { what: what.to_owned(), ..Line::default() });
     }
@@ -159,14 +159,14 @@ impl Progress {
         self.bar.set_message(terminal::message(&text).into_owned());
     }
 
-    /// A step has come `at` far; everything that is planned before it is done.
+    /// Shows how far a step has come. Everything that is planned before it counts as done.
     fn within(&self, step: &str, at: Duration, line: Line) {
         let before = self.forecast.iter().take_while(|entry| entry.0 != step).map(|entry| entry.1);
         self.position.set(self.over + before.sum::<Duration>() + at.min(self.forecast_of(step)));
         self.show(line);
     }
 
-    /// A step is over: its forecast counts as done, whatever it really took.
+    /// Ends a step. Its forecast counts as done, whatever it really took.
     pub(crate) fn passed(&self, step: &str) {
         self.within(step, Duration::MAX, Line::default());
     }
@@ -196,18 +196,19 @@ fn key(cell: &CellId) -> (String, String) {
     (cell.variant.clone(), cell.workload.clone())
 }
 
-/// The forecast's rest, scaled by how the forecast has held so far. Until a tenth of it is done,
-/// there is little to judge it by: a server that takes ten seconds to initialise says nothing about
-/// the steps.
+/// Returns the forecast's rest, scaled by how the forecast has held so far. Until a tenth of it is
+/// done, there is little to judge it by: a server that takes ten seconds to initialise says nothing
+/// about the steps.
 fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
     let doubt = (total / 10).max(Duration::from_secs(1));
     let scale = (elapsed + doubt).as_secs_f64() / (position + doubt).as_secs_f64();
     total.saturating_sub(position).mul_f64(scale.clamp(0.1, 20.0))
 }
 
-/// The 99th percentile of the last second; of few operations the longest.
+/// Writes the 99th percentile of the last second, or the longest time when there were few
+/// operations.
 fn latency(response: &Histogram<u64>) -> String {
-    /// Of fewer the percentile is the longest.
+    /// With fewer operations the percentile is the longest time.
     const LEAST: u64 = 100;
     let ms = |value_us: u64| milliseconds(value_us) + " ms";
     match response.len() {
@@ -217,8 +218,8 @@ fn latency(response: &Histogram<u64>) -> String {
     }
 }
 
-/// Whether a silence within the step is reported: building an index, or reading a whole table, is
-/// one long answer.
+/// Whether a silence within the step is reported. An index build or the read of a whole table is
+/// one long response, so its silence is normal.
 fn is_reported(spec: &StepSpec) -> bool {
     let is_one_answer = matches!(spec.headline_class(), OperationClass::Index | OperationClass::Scan);
     !spec.headline.unit.is_time() && !is_one_answer
@@ -236,18 +237,18 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Watches one step: passes the clock to the sampler, shows the live rate.
+/// Watches one step: it passes the clock to the sampler and shows the live rate.
 pub(crate) struct Watcher<'a> {
     pub(crate) progress: &'a Progress,
     pub(crate) sampler: &'a Sampler,
     pub(crate) spec: &'a StepSpec,
     pub(crate) cell: &'a CellId,
-    /// Response times of the headline in the second that is about to be over.
+    /// Response times of the headline in the second that is about to end, in words.
     pub(crate) latency: String,
     pub(crate) forecast: Duration,
     pub(crate) barrier: Option<Instant>,
     pub(crate) mark: Mark,
-    /// Of the server, up to now.
+    /// Watches the server's silence up to now.
     pub(crate) stall_watch: StallWatch,
 }
 
@@ -277,7 +278,7 @@ impl Observer for Watcher<'_> {
             .sum();
         let Some(last) = intervals.first() else { return };
         let seconds = (last.to_us - last.from_us) as f64 / 1e6;
-        // What comes after the window's end or before a step's is too short for a rate.
+        // The part after the window's end or before a step's end is too short for a rate.
         if seconds < 0.5 {
             return;
         }

@@ -1,4 +1,5 @@
-//! The plans that ship, and the files that they refer to. They are the files of the folder `plans`.
+//! The plans that ship with dbdyno, and the files that they refer to. Both are the files of the
+//! folder `plans`.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,8 @@ pub(crate) fn file(name: &str) -> Result<File, ExitError> {
     FILES.iter().find(is_asked).copied().ok_or_else(|| unknown(name))
 }
 
-/// Plans are in the folder itself, what they refer to in folders below it.
+/// Returns name and text of each plan. Plans are in the folder itself, and the files that they
+/// refer to are in folders below it.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let plans = FILES.iter().filter(|(path, _)| !path.contains('/'));
     plans.filter_map(|(path, text)| Some((path.strip_suffix(".toml")?, *text)))
@@ -29,8 +31,8 @@ fn unknown(name: &str) -> ExitError {
     ExitError::usage(format!("no plan that ships is called {name:?}; {near}`dbdyno plans` lists all"))
 }
 
-/// Where the plan of this name lies with what it refers to: in a folder of this build's, written
-/// anew.
+/// Writes all plans and the files that they refer to into the user's cache folder, and returns the
+/// path of the plan of this name.
 pub(crate) fn unpacked(name: &str) -> Result<PathBuf, ExitError> {
     let (path, _) = file(name)?;
     let cache = cache_file::folder("XDG_CACHE_HOME", ".cache");

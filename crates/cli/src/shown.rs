@@ -1,17 +1,16 @@
-//! Text as a terminal may get it: what would steer the terminal is shown instead, and lines have an
-//! end.
+//! Escapes text for a terminal: it makes control characters visible and limits the length of lines.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The colours of dbdyno's own reports. Text of others that holds one of them is painted; it can do
-/// nothing else.
+/// The colours of dbdyno's own reports. Foreign text that holds one of them is coloured, but it can
+/// do nothing else.
 pub(crate) const COLOURS: [&str; 7] =
     ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[36m"];
 
-/// `text` with every control character written out (`\x1b`), and every one that turns the direction
-/// of what follows it. Lines and columns stay, and the sequences `own`. Those that JSON may hold as
-/// they are get its own way of writing them (`\u009b`).
+/// Writes out every control character in `text` (`\x1b`), and every character that turns the
+/// direction of what follows it. Lines, columns and the sequences `own` stay. Characters that JSON
+/// may hold as they are get JSON's way of writing them (`\u009b`).
 pub(crate) fn shown<'a>(text: &'a str, own: &[&str]) -> Cow<'a, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -40,14 +39,14 @@ pub(crate) fn shown<'a>(text: &'a str, own: &[&str]) -> Cow<'a, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a terminal takes the character for an order.
+/// Whether a terminal takes the character as a command.
 fn steers(character: char) -> bool {
     let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
-/// `text` with each line at most `most` characters: a longer one loses its middle, since its end
-/// says what to try.
+/// Cuts each line of `text` to at most `most` characters. A longer line loses its middle, because
+/// its end says what to try.
 pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.lines().all(|line| line.chars().count() <= most) {
         return Cow::Borrowed(text);

@@ -1,4 +1,5 @@
-//! Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end, the second ends it at once.
+//! Handles Ctrl-C, SIGTERM and SIGHUP. The first signal asks the run to end, and the second ends it
+//! at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,9 +15,9 @@ pub(crate) const RUN_STOPS: &str = "stopping; results are kept (again: stop at o
 
 /// Signals that come within this time of the first are the same wish. `timeout` signals its command
 /// and then its command's group: with 20 processes on 4 CPUs the two were seen 0.01 to 0.12 ms
-/// apart, when they were seen as two. No one asks twice so fast.
+/// apart, when they were seen as two. No user presses Ctrl-C twice so fast.
 const SAME_WISH: Duration = Duration::from_millis(250);
-/// Time that the second signal leaves for cancelling what is at work on servers that go on.
+/// Time that the second signal leaves for cancelling statements on servers that go on.
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 
 /// Where statements are cancelled when the process ends at once.
@@ -26,26 +27,27 @@ static GOES_ON: Mutex<Vec<Endpoint>> = Mutex::new(Vec::new());
 /// be ended.
 static IS_IDLE: AtomicBool = AtomicBool::new(false);
 
-/// Says whether anything runs that a signal must not leave as it is. Until the first server is
-/// started or measured, a run only asks questions, some of them of servers that may never answer.
+/// Sets whether nothing runs that a signal must not interrupt. Until the first server is started or
+/// measured, a run only sends server queries, and some servers may never answer them.
 pub(crate) fn idle(is_idle: bool) {
     IS_IDLE.store(is_idle, Ordering::Relaxed);
 }
 
-/// The second signal cancels what these servers, which others run, still do for this process.
+/// Sets the servers that others run. The second signal cancels what they still do for this process.
 pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
     *GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) = endpoints;
 }
 
-/// A flag that the first signal sets, which also says `text`. On the second the process ends;
-/// servers it started end with it, because the kernel reports them (parent death signal).
+/// Returns a flag that the first signal sets, which also prints `text`. The second signal ends the
+/// process. Servers that it started end with it, because the kernel signals them (parent death
+/// signal).
 pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, ExitError> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let cannot = |error: std::io::Error| ExitError::machine(format!("cannot watch for Ctrl-C: {error}"));
     let runtime = host::event_loop()?;
-    // Here and not in the thread, which may begin late: after this a signal no longer ends the
-    // process at once.
+    // This must happen here and not in the thread, which may begin late. From here on a signal no
+    // longer ends the process at once.
     let signals = {
         let _runtime = runtime.enter();
         let watched = |kind| signal(kind).map_err(cannot);
@@ -64,7 +66,7 @@ pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, ExitError> {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// The terminal has gone. `None` where that is ignored, as under `nohup`.
+    /// The terminal has gone (SIGHUP). It is `None` where that signal is ignored, as under `nohup`.
     hangup: Option<Signal>,
 }
 
@@ -81,7 +83,7 @@ impl Signals {
     }
 }
 
-/// Whether this process was started to outlive its terminal. Watching for a signal would undo that.
+/// Whether this process was started to outlive its terminal. Watching for SIGHUP would undo that.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -102,7 +104,7 @@ async fn wait_for_signals(mut signals: Signals, cancel: &AtomicBool, text: &str)
                 terminal::note(&format!("\n{text}"));
             }
             Some(first) if is_another_wish(first.elapsed()) => {
-                // A third one does not wait for that.
+                // A third signal does not wait for the cancelling.
                 tokio::select! { () = cancelled() => {}, () = signals.next() => {} }
                 end_now()
             }

@@ -1,5 +1,5 @@
-//! Sizes of a workload for the time that the user gives: no more rows than are loaded and written in
-//! about the time in which is measured.
+//! Chooses sizes of a workload for the time that the user gives. The load and the writes then take
+//! about as long as the measured steps.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use crate::exit::ExitError;
 use crate::plan_source::{options, resolved, text};
 use crate::{forecast, time};
 
-/// Loads and writes of less are left as they are.
+/// Loads and writes that take less than this keep their sizes.
 const LEAST_WORK: Duration = Duration::from_secs(5);
 
-/// Lengths of steps that a plan of a limited time may have.
+/// Lengths in seconds of the steps that a plan of a limited time may have.
 const LENGTHS: [u64; 11] = [600, 300, 120, 60, 30, 20, 10, 5, 3, 2, 1];
 
 /// Sizes that were chosen, by option.
 pub(crate) type Sizes = Vec<(String, Value)>;
 
-/// Sets the sizes of the plan's one workload that it does not name, as far as the defaults take
-/// longer to load and to write than steps are long. By the shipped figures for one CPU: the same
-/// flags give the same sizes on every machine, whatever ran there before.
+/// Sets the sizes of the plan's one workload that the plan does not name, where the defaults take
+/// longer to load and to write than a step takes. It uses the shipped figures for one CPU. Therefore
+/// the same flags give the same sizes on every machine, whatever ran there before.
 pub(crate) fn fit(plan: &mut Table, overrides: &[(String, String)]) -> Result<Sizes, ExitError> {
     let measured = |cell: &CellEstimate| -> Duration { cell.steps.iter().map(|step| step.length).sum() };
     fit_within(plan, overrides, &|cell| measured(cell).max(LEAST_WORK))
 }
 
-/// As [`fit`]; the work of each cell takes at most `limit`.
+/// Does what [`fit`] does, with `limit` as the longest work of each cell.
 fn fit_within(
     plan: &mut Table,
     overrides: &[(String, String)],
@@ -62,8 +62,8 @@ fn fit_within(
     Ok(Vec::new())
 }
 
-/// Chooses the length of steps, and the sizes, of the plan's one workload so that the whole of it
-/// takes `limit` at most on this machine, or the least that there is.
+/// Chooses the length of steps, and the sizes, of the plan's one workload. The whole plan then
+/// takes `limit` at most on this machine, or as little as possible.
 pub(crate) fn fit_whole(plan: &mut Table, limit: Duration) -> Result<(), ExitError> {
     let Some((workload, _)) = the_workload(plan) else { return Ok(()) };
     let times = marked(&workload, STEP_TIME);
@@ -87,20 +87,20 @@ pub(crate) fn fit_whole(plan: &mut Table, limit: Duration) -> Result<(), ExitErr
     Ok(())
 }
 
-/// The forecast of a plan on this machine.
+/// Returns the forecast of a plan on this machine.
 pub(crate) fn whole(plan: &Table) -> Result<Estimate, ExitError> {
     let mut plan = parse_with(&text(plan)?, "the plan", &[])?;
     crate::cores::give_cpus(&mut plan);
     Ok(forecast::of(&plan))
 }
 
-/// What a plan takes in all, for the user to see before it begins.
+/// Writes what a plan takes in all, for the user to see before it begins.
 pub(crate) fn in_all(estimate: &Estimate) -> String {
     let disk = estimate.peak_disk_bytes.max(estimate.address_disk_bytes.unwrap_or(0));
     format!("about {} in all, and at most {} of disk", time::about(estimate.duration), time::bytes(disk))
 }
 
-/// `load_rows = 20000, write_rows = 50000`
+/// Writes `load_rows = 20000, write_rows = 50000`.
 pub(crate) fn words(sizes: &Sizes) -> String {
     sizes.iter().map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>().join(", ")
 }
@@ -123,19 +123,19 @@ fn by_one_cpu(plan: &Table, overrides: &[(String, String)]) -> Result<Estimate, 
     Ok(estimate(&plan, &Basis { cpus: Some(1), ..Basis::default() }))
 }
 
-/// What a cell does beyond what is certain, but the start of its server.
+/// Returns the guessed work of a cell, without the start of its server.
 fn work(cell: &CellEstimate) -> Duration {
     cell.steps.iter().filter(|step| step.name != "prepare").map(|step| step.guessed()).sum()
 }
 
 const LEAST_FACTOR: f64 = 1e-6;
 
-/// 1, 1/2, 1/5, 1/10 and so on.
+/// Returns 1, 1/2, 1/5, 1/10 and so on.
 fn factors() -> impl Iterator<Item = f64> {
     (0..=6).flat_map(|power| [1.0, 0.5, 0.2].map(|digit| digit / 10_f64.powi(power)))
 }
 
-/// The value in the new size, not below the least that makes sense.
+/// Returns the value in the new size, but no less than the lowest useful value.
 fn scaled(value: &Value, factor: f64) -> Value {
     const LEAST: f64 = 0.01;
     match value {

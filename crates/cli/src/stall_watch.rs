@@ -1,10 +1,10 @@
-//! How long a server has answered nothing, and when to say so.
+//! Watches how long a server has answered nothing, and decides when to say so.
 
 use std::time::Duration;
 
 use dbdyno_record::Interval;
 
-/// A silence is reported when it lasts so long, then each time it has doubled.
+/// A silence is reported when it has lasted this long, and again each time it has doubled.
 pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -21,8 +21,8 @@ impl Default for StallWatch {
 }
 
 impl StallWatch {
-    /// Takes what all clients did between two cuts: how long the silence lasts, if it is time to
-    /// say so. A server that is asked nothing is not silent.
+    /// Takes what all clients did in the last second. It returns how long the silence lasts, if it
+    /// is time to say so. A server that is asked nothing is not silent.
     pub(crate) fn second(&mut self, intervals: &[Interval]) -> Option<Duration> {
         let last = intervals.first()?;
         let is_silent = intervals.iter().all(|interval| interval.done + interval.failed == 0)
@@ -49,8 +49,8 @@ mod tests {
         [Interval { from_us, to_us, done, in_flight, ..Interval::default() }]
     }
 
-    /// Seconds after which something was said, of a server that answers in the seconds in which
-    /// `answers` holds.
+    /// Returns the seconds after which something was said. The server answers in the seconds for
+    /// which `answers` holds.
     fn words(seconds: u64, in_flight: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
         let mut silence = StallWatch::default();
         let said = |second| {

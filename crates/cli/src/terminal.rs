@@ -1,5 +1,5 @@
-//! The only place that prints. What it prints may come from servers, records and names, and steers
-//! no terminal.
+//! The only place that prints. The output may come from servers, records and names, so it is
+//! escaped and cannot control a terminal.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -14,8 +14,8 @@ use crate::args::Colour;
 use crate::exit::{ExitError, USAGE};
 use crate::shown::{COLOURS, cut, shown};
 
-/// Characters of a message's line. Servers and records have texts of any length; the record keeps
-/// them whole.
+/// Highest number of characters in a message's line. Servers and records have texts of any length,
+/// and the record keeps them whole.
 const LINE_MAX: usize = 600;
 
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ struct ConnectionSettings {
 
 static MANNER: OnceLock<ConnectionSettings> = OnceLock::new();
 
-/// Takes what the command line says of output. Once, before anything is printed.
+/// Takes what the command line says of output. It is called once, before anything is printed.
 pub(crate) fn set(colour: Colour, quiet: bool) {
     let _ = MANNER.set(ConnectionSettings { colour, quiet });
 }
@@ -35,8 +35,8 @@ fn connection_settings() -> ConnectionSettings {
     MANNER.get().copied().unwrap_or(ConnectionSettings { colour: Colour::Auto, quiet: false })
 }
 
-/// Prints results. A reader that has gone away (`dbdyno report | head`) is no error; an output that
-/// takes no more is: a later reader must not believe to have all.
+/// Prints results. A reader that has gone away (`dbdyno report | head`) is no error. A full output
+/// is one, because a later reader must not believe that the file is complete.
 pub(crate) fn out(text: &str) -> Result<(), ExitError> {
     let own: &[&str] = if wants_colour() { &COLOURS } else { &[] };
     print(&mut std::io::stdout().lock(), &shown(text, own))
@@ -61,7 +61,7 @@ pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), ExitError> {
     printed.map_or_else(|error| lost(&error), Ok)
 }
 
-/// Prints results, or writes them into the file that was asked for and says where they are.
+/// Prints results, or writes them into the requested file and says where they are.
 pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(), ExitError> {
     let Some(path) = file else { return out(text) };
     std::fs::write(path, text).map_err(|error| {
@@ -82,7 +82,7 @@ fn print(sink: &mut impl Write, text: &str) -> Result<(), ExitError> {
     written.map_or_else(|error| lost(&error), Ok)
 }
 
-/// What it means that standard output took no more.
+/// Decides what it means that standard output took no more.
 fn lost(error: &std::io::Error) -> Result<(), ExitError> {
     if error.kind() == ErrorKind::BrokenPipe {
         return Ok(());
@@ -91,7 +91,7 @@ fn lost(error: &std::io::Error) -> Result<(), ExitError> {
     Err(ExitError::machine(format!("cannot write to standard output: {error}; {advice}")))
 }
 
-/// Says something about the run that is not a result. Where no one reads it, it is lost, and the
+/// Prints a message about the run that is not a result. Where no one reads it, it is lost, and the
 /// command goes on.
 pub(crate) fn note(text: &str) {
     if !connection_settings().quiet {
@@ -107,7 +107,7 @@ pub(crate) fn error(text: &str) {
     say(&format!("error: {text}"));
 }
 
-/// Prints a result where the command that ours stands in for has it: to standard error.
+/// Prints a result to standard error, where the original command prints it.
 pub(crate) fn aside(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", shown(text, &[]));
 }
@@ -116,12 +116,13 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", message(text));
 }
 
-/// An error that is the user's to mend: whole, as it may list what can be written instead.
+/// Prints an error that the user can mend. It is printed whole, because it may list what can be
+/// written instead.
 pub(crate) fn mistake(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "error: {}", shown(text, &[]));
 }
 
-/// A message as a terminal may get it: it steers nothing, and its lines have an end.
+/// Escapes a message for a terminal, and shortens its lines.
 pub(crate) fn message(text: &str) -> Cow<'_, str> {
     match shown(text, &[]) {
         Cow::Borrowed(text) => cut(text, LINE_MAX),
@@ -134,7 +135,7 @@ pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !connection_settings().quiet
 }
 
-/// The answer to a question; `None` where the input has ended.
+/// Returns the answer to a question. It is `None` where the input has ended.
 pub(crate) fn ask(question: &str) -> Option<String> {
     let mut sink = std::io::stderr().lock();
     let _ = write!(sink, "{} ", message(question)).and_then(|()| sink.flush());
@@ -149,12 +150,13 @@ pub(crate) fn can_draw() -> bool {
     std::io::stderr().is_terminal() && !is_dumb() && !connection_settings().quiet
 }
 
-/// A terminal that knows no escape sequences.
+/// Whether the terminal supports no escape sequences.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Colours are wanted: asked for, or a terminal that knows them and no NO_COLOR (no-color.org).
+/// Whether to print colours: they were requested, or the terminal supports them and NO_COLOR is not
+/// set (no-color.org).
 pub(crate) fn wants_colour() -> bool {
     match connection_settings().colour {
         Colour::Always => true,
@@ -170,13 +172,14 @@ pub(crate) fn options() -> TerminalOptions {
     TerminalOptions { width: width(), colour: wants_colour(), ..TerminalOptions::PLAIN }
 }
 
-/// Columns of the terminal that progress is drawn on; 80 where it does not report.
+/// Returns the columns of the terminal on which progress is drawn, or 80 where it does not report
+/// them.
 pub(crate) fn width_of_progress() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
 }
 
-/// Columns of results: those of the terminal, else as many as COLUMNS says, as in help texts, else
-/// 80.
+/// Returns the columns for results: those of the terminal, otherwise the value of COLUMNS, as in
+/// help texts, otherwise 80.
 fn width() -> usize {
     let of_terminal = terminal_size::terminal_size_of(std::io::stdout());
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
     use crate::exit::MACHINE;
 
-    /// Takes nothing, for this reason.
+    /// Takes nothing, and fails for this reason.
     struct Refuses(ErrorKind);
 
     impl Write for Refuses {

@@ -1,19 +1,19 @@
-//! Wall-clock time for records and names, durations for people.
+//! Wall-clock time for records and names, and durations for people.
 
 use std::time::Duration;
 
-/// Now, RFC 3339, UTC, milliseconds.
+/// Returns the current time in RFC 3339, UTC, with milliseconds.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
-/// Now as it starts a run directory's name: sorts by time.
+/// Returns the current time as it starts a run directory's name. Such names sort by time.
 pub(crate) fn for_folder() -> String {
     jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// From one recorded time to a later one; `None` when one of them is no time, or they are the other
-/// way round.
+/// Returns the time from one recorded time to a later one. It is `None` when one of them is no
+/// time, or when the second is earlier.
 pub(crate) fn between(from: &str, to: &str) -> Option<Duration> {
     let [from, to] = [from, to].map(|text| text.parse::<jiff::Timestamp>());
     Duration::try_from(to.ok()?.duration_since(from.ok()?)).ok()
@@ -23,14 +23,14 @@ pub(crate) fn to_us(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// `0:42`, `12:05`, `3:07:00`.
+/// Writes `0:42`, `12:05` or `3:07:00`.
 pub(crate) fn clock(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// `0.8 s`, `42 s`, `12 min`, `3.5 h`.
+/// Writes `0.8 s`, `42 s`, `12 min` or `3.5 h`.
 pub(crate) fn about(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {
@@ -41,7 +41,7 @@ pub(crate) fn about(duration: Duration) -> String {
     }
 }
 
-/// `12 MB`, `3.4 GB`, `1.2 TB`; powers of ten.
+/// Writes `12 MB`, `3.4 GB` or `1.2 TB`, in powers of ten.
 pub(crate) fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     match value {

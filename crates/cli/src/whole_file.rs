@@ -1,10 +1,10 @@
-//! Files next to records that are written whole or not at all.
+//! Writes files next to records either whole or not at all.
 
 use std::io::Write;
 use std::path::Path;
 use std::{fs, io};
 
-/// Writes `text` to `path`. What is in its place, a link or a FIFO too, is replaced and not followed.
+/// Writes `text` to `path`. It replaces what is there, even a link or a FIFO, and follows no link.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_added_extension("unfinished");
     match fs::remove_file(&unfinished) {

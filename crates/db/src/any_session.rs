@@ -1,4 +1,4 @@
-//! What a session of any product does.
+//! What a session can do, whatever the product.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use crate::products::each_session;
 use crate::{Answer, AnySession, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement};
 
 impl AnySession {
-    /// What the connection agreed on; `None` in clear.
+    /// What the connection agreed on; `None` for plaintext.
     pub fn encryption(&self) -> Option<Encryption> {
         each_session!(self, session, P => Connection::encryption(session))
     }
 
-    /// The server's process, if the session came to it through a unix socket: of PostgreSQL the
-    /// first one. `None` over TCP, when the process is in a process namespace that is hidden from
-    /// us, and when a service manager holds the socket for the server.
+    /// The server's process, if the session uses a unix socket. For PostgreSQL it is the first one.
+    /// The result is `None` over TCP, when the process is in a namespace that this process cannot
+    /// see, and when a service manager holds the socket for the server.
     pub fn server_pid(&self) -> Option<u32> {
-        /// The first process: it only holds sockets for others.
+        /// The init process, which only holds sockets for others.
         const INIT: u32 = 1;
         each_session!(self, session, P => Connection::peer_pid(session)).filter(|pid| *pid > INIT)
     }
 
-    /// Whether the session is in a transaction that no one has ended yet, by what the database said
-    /// with the last answer. Costs nothing.
+    /// Whether the session is in an open transaction, according to the database's last answer. This
+    /// costs nothing.
     pub fn in_transaction(&self) -> bool {
         each_session!(self, session, P => Connection::in_transaction(session))
     }
@@ -34,37 +34,37 @@ impl AnySession {
         exchange.and_then(Exchange::ticket).map(|ticket| ticket.id)
     }
 
-    /// Runs `sql`, a bulk statement in the words of [`crate::RowStream::LocalInfile`] or
-    /// [`crate::RowStream::CopyIn`], with `rows` as what it reads: lines whose columns are
-    /// separated by tabs. The answer's `affected` is the number of rows.
+    /// Runs `sql`, a bulk statement in the form that [`crate::RowStream::LocalInfile`] or
+    /// [`crate::RowStream::CopyIn`] stands for. It reads `rows`, which are lines with tabs between
+    /// columns. The answer's `affected` is the number of rows.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
         each_session!(self, session, P => Connection::load_rows(session, sql, rows).await)
     }
 
-    /// Sends `statements`, none of them a text, without waiting in between, and then waits for all
-    /// answers; what they counted is summed up. After one that fails the others are passed over.
+    /// Sends `statements`, of which none may be a text, without waiting in between. It then waits
+    /// for all answers and adds up their counts. After one that fails, the server skips the others.
     pub async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer> {
         each_session!(self, session, P => Connection::pipeline(session, statements).await)
     }
 
     /// Sends `statement` and returns the rows of all its results, of which a text may have several.
-    /// Not for the hot path.
+    /// It is not for the load path.
     pub async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>> {
         each_session!(self, session, P => Connection::results(session, statement).await)
     }
 
-    /// From now on a statement of this session that has no answer after `limit` fails, and the
-    /// session is of no use any more. Sessions begin with a minute, which is enough for statements
-    /// whose time does not depend on how many rows there are. Those of an embedded database have
-    /// none: it works in this process.
+    /// Sets a time limit for this session's statements. One that has no answer after `limit` fails,
+    /// and the session is then unusable. Sessions begin with a limit of one minute, which is enough
+    /// for statements whose time does not depend on the number of rows. An embedded database works
+    /// in this process, so its statements have no limit.
     pub fn limit_statements(&mut self, limit: Option<Duration>) {
         if let Some(exchange) = each_session!(self, session, P => Connection::exchange_mut(session)) {
             exchange.limit = limit;
         }
     }
 
-    /// From now on no setting of the server ends statements of this session: its checks are no part
-    /// of what is measured.
+    /// Removes the time limits that the server's own settings put on this session's statements. The
+    /// session makes checks that are not part of the measurement.
     pub async fn lift_own_limits(&mut self) -> Result<()> {
         for sql in each_session!(self, _session, P => P::LIFT_OWN_LIMITS) {
             permitted(self.query(sql.as_bytes()).await)?;
@@ -72,9 +72,8 @@ impl AnySession {
         Ok(())
     }
 
-    /// From now on the server does not close this session for having nothing to do: a step
-    /// meanwhile may take longer than the server would leave it alone. A server that has no such
-    /// setting is left as it is.
+    /// Keeps the server from closing this session while it is idle, because a step may take longer
+    /// than the server's limit. A server without such a setting needs nothing.
     pub async fn stay_while_idle(&mut self) -> Result<()> {
         let sql = each_session!(self, _session, P => P::STAY_WHILE_IDLE);
         match sql {

@@ -1,4 +1,4 @@
-//! Ends statements on a server that no one waits for any more.
+//! Cancels statements for which no one waits any longer.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use crate::products::{each_session, each_target};
 use crate::open_connections::Ticket;
 use crate::{AnySession, Endpoint, Result, Session};
 
-/// Between two looks at whether they have ended.
+/// Interval between two checks whether the statements have ended.
 const POLL: Duration = Duration::from_millis(50);
 
 impl Endpoint {
-    /// Ends what the server still does for connections of this variant that were dropped before
-    /// their answers came, over a new connection. Returns when none of it goes on. Without such
-    /// connections nothing is done.
+    /// Cancels, over a new connection, what the server still does for this variant's connections
+    /// that were dropped before their answers came. Returns when nothing is running any more.
+    /// Without such connections it does nothing.
     pub async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {
         self.cancel(false, limit).await
     }
 
-    /// The same for all connections that are open: their owners are about to end.
+    /// Does the same for all open connections, because their owners are about to end.
     pub async fn cancel_all(&self, limit: Duration) -> Result<(), String> {
         self.cancel(true, limit).await
     }
@@ -43,9 +43,9 @@ impl Endpoint {
         ))
     }
 
-    /// Cancels until none of them is at work.
+    /// Cancels until no statement is running.
     async fn ended(&self, tickets: &[Ticket]) -> Result<()> {
-        // First without a login, which a server without a free connection would refuse.
+        // The first request needs no login, which a server without a free connection would refuse.
         self.request(tickets).await?;
         let mut session = self.connect_as("conductor").await?;
         loop {
@@ -70,8 +70,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Those of our connections that the server works for: same number, user and database, since
-    /// behind a proxy a number may be that of another's connection.
+    /// Those of dbdyno's connections for which the server is working. User and database must match
+    /// as well as the number, because behind a proxy the number may belong to someone else's
+    /// connection.
     async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>> {
         let Some(login) = self.target.login() else { return Ok(Vec::new()) };
         let ids = each_session!(session, session, P => P::at_work(&mut Limited(session), login).await)?;

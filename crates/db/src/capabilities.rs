@@ -1,4 +1,4 @@
-//! What a database can do and how it wants to be addressed: the only thing a workload may know of a
+//! What a database can do, and the form of SQL that it needs. A workload knows nothing else about a
 //! product.
 
 use crate::Foreign;
@@ -14,7 +14,8 @@ pub enum IndexHint {
 }
 
 impl IndexHint {
-    /// What has a table read by `index`, to be written after its name; empty where no words do.
+    /// The text after a table's name that makes a query read it by `index`. It is empty where there
+    /// is no such text.
     pub fn words(self, index: &str) -> String {
         match self {
             Self::None => String::new(),
@@ -36,108 +37,114 @@ pub enum DeleteForm {
 /// How several secondary indexes are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexDdl {
-    /// One `ALTER TABLE` with all of them.
+    /// One `ALTER TABLE` adds all of them.
     OneAlter,
-    /// One `ALTER TABLE` each.
+    /// Each index gets its own `ALTER TABLE`.
     AlterEach,
-    /// One `CREATE INDEX` each.
+    /// Each index gets its own `CREATE INDEX`.
     CreateEach,
 }
 
-/// Where the keys come from that a server fills in, which decides how the next one is set.
+/// Where the keys come from that a server assigns. This decides how the next one is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySource {
-    /// The table itself, one above its greatest key; the next one cannot be set.
+    /// The table itself, one above its highest key. The next key cannot be set.
     Table,
-    /// A counter of the table: `ALTER TABLE t AUTO_INCREMENT = n`.
+    /// A counter for the table: `ALTER TABLE t AUTO_INCREMENT = n`.
     TableCounter,
     /// A sequence named `t_column_seq`: `ALTER SEQUENCE ... RESTART WITH n`. Each session takes
-    /// keys in blocks, whose size is the sequence's (`CACHE n`), and leaves gaps.
+    /// keys in blocks with the sequence's block size (`CACHE n`), and leaves gaps.
     Sequence,
 }
 
-/// How a table is filled the fastest way that a client has.
+/// The fastest way in which a client can fill a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowStream {
     /// `LOAD DATA LOCAL INFILE`, which the server's `local_infile` must allow.
     LocalInfile,
     /// `COPY ... FROM STDIN`.
     CopyIn,
-    /// A prepared INSERT of one row, many of them in a transaction.
+    /// A prepared INSERT of one row, with many of them in one transaction.
     PreparedRows,
 }
 
 /// Facts about a database that shape SQL and scheduling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Column definition of a 64-bit key that the server fills in, primary key included.
+    /// Column definition for a 64-bit key that the server assigns, primary key included.
     pub auto_key: &'static str,
-    /// Type of a 32-bit key that the server fills in, without the primary key.
+    /// Type for a 32-bit key that the server assigns, without the primary key.
     pub int_key: &'static str,
-    /// As `int_key`, of 64 bits.
+    /// The same as `int_key`, with 64 bits.
     pub big_key: &'static str,
-    /// Type of a whole number of 64 bits.
+    /// Type for a 64-bit integer.
     pub big_int: &'static str,
-    /// A parameter that is a whole number of 32 bits, where it could be taken for a longer one.
+    /// A parameter that is a 32-bit integer, for servers that could take it for a longer one.
     pub int_param: &'static str,
-    /// Whole numbers can be UNSIGNED, and a table can say how many rows it will have (`MAX_ROWS`).
+    /// Whether integers can be UNSIGNED and a table can say how many rows it will have
+    /// (`MAX_ROWS`).
     pub unsigned: bool,
-    /// Begins a transaction that will write. Where a lock is one of the whole database it is taken
-    /// at once: readers that all want to become writers would wait for each other in vain.
+    /// Statement that begins a transaction that will write. Where one lock covers the whole
+    /// database, it takes that lock at once. Readers that all want to become writers would
+    /// otherwise block each other.
     pub begin_write: &'static str,
-    /// Type of a civil time of one second.
+    /// Type for a local date and time with a resolution of one second.
     pub datetime: &'static str,
-    /// Storage engine of the tables, where there are several.
+    /// The tables' storage engine, where there are several.
     pub engine: Option<String>,
     /// Text after the closing bracket of CREATE TABLE, e.g. ` ENGINE=InnoDB`.
     pub table_suffix: String,
     pub index_hint: IndexHint,
     pub delete_form: DeleteForm,
     pub index_ddl: IndexDdl,
-    /// INSERTs and DELETEs are sent as text unless the plan says otherwise.
+    /// Whether INSERTs and DELETEs are sent as text unless the plan says otherwise.
     pub text_writes_by_default: bool,
-    /// Queries are sent as text unless the plan says otherwise.
+    /// Whether queries are sent as text unless the plan says otherwise.
     pub text_queries_by_default: bool,
-    /// A statement blocks the thread that sends it: one thread a connection.
+    /// Whether a statement blocks the thread that sends it, so that each connection needs its own
+    /// thread.
     pub blocking: bool,
     pub row_stream: RowStream,
-    /// Several connections can write at the same time; else they only wait for each other.
+    /// Whether several connections can write at the same time. Otherwise they only wait for each
+    /// other.
     pub parallel_writers: bool,
-    /// Rows lie apart from all indexes in the order in which they came, as in a heap: several
-    /// connections that fill one table leave it in another order than that of its ids.
+    /// Whether rows lie apart from all indexes in the order in which they arrived, as in a heap. If
+    /// several connections fill one table, its rows are then not in the order of their ids.
     pub keeps_arrival_order: bool,
-    /// The server keeps a binary log that `dbdyno` may drop between steps, because it owns the
-    /// server.
+    /// Whether the server keeps a binary log that dbdyno may drop between steps, because dbdyno
+    /// owns the server.
     pub drops_binlog: bool,
     pub key_source: KeySource,
-    /// As long as no other inserts and nothing fails, automatic keys have no gaps.
+    /// Whether automatic keys have no gaps as long as only one session inserts and nothing fails.
     pub contiguous_keys: bool,
-    /// Words that gather the optimiser's statistics of the table after them; empty where none do.
+    /// The start of a statement that gathers the optimiser's statistics for the table after it. It
+    /// is empty where there is none.
     pub gather_statistics: &'static str,
-    /// There are types for dates and exact decimal numbers; else dates are texts and decimal
-    /// numbers floating-point ones.
+    /// Whether there are types for dates and exact decimal numbers. Otherwise dates are texts, and
+    /// decimal numbers are floating-point.
     pub typed_values: bool,
-    /// Foreign keys can be added to a table that exists, and are checked.
+    /// Whether foreign keys can be added to an existing table and are checked.
     pub foreign_keys: bool,
-    /// What between two tables has them joined in the order in which they are written, and the
-    /// statement that a session needs for that first; empty where it needs none.
+    /// The text between two tables that makes the server join them in the written order, and the
+    /// statement that a session needs first. The statement is empty where none is needed.
     pub ordered_join: (&'static str, &'static str),
-    /// The engine answers with real data; `false` only for the null driver, whose contents cannot
-    /// be checked.
+    /// Whether the engine returns real data. It is `false` only for the null driver, whose contents
+    /// cannot be checked.
     pub stores_data: bool,
-    /// The server, where it is another one than the product whose protocol it speaks. See
+    /// The server, where it is not the product whose protocol it speaks. See
     /// [`crate::Endpoint::identify`].
     pub foreign: Option<Foreign>,
 }
 
 impl Capabilities {
-    /// What answers questions about state is the product: its counters and levels mean what they mean
-    /// there. Other servers have many of them by name, with numbers of their own or none.
+    /// Whether the product itself answers queries about its state, so that counters and levels have
+    /// their usual meaning. Other servers have many of them by name, with numbers of their own or
+    /// with none.
     pub fn counts_as_the_product(&self) -> bool {
         self.foreign.as_ref().is_none_or(|foreign| foreign.is_proxy)
     }
 
-    /// The process at the server's socket is the one that has the data.
+    /// Whether the process at the server's socket is the one that has the data.
     pub fn is_at_its_socket(&self) -> bool {
         self.foreign.as_ref().is_none_or(|foreign| !foreign.is_proxy)
     }

@@ -1,28 +1,29 @@
-//! What the connections of a run agreed on, by class: who connected, and how that was encrypted.
+//! What a run's connections agreed on, by class: which connections, and how they were encrypted.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Encryption {
-    /// `TLSv1.3`
+    /// The TLS version: `TLSv1.3`.
     pub version: String,
     /// The cipher suite by its registered name: `TLS_AES_256_GCM_SHA384`.
     pub cipher: String,
 }
 
-/// Connections of one class that agreed on the same.
+/// Connections in one class that agreed on the same encryption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionClass {
-    /// The kind of a connection task (`insert`, `query`), or any other user of a connection (`conductor`).
+    /// The connection task's kind (`insert`, `query`), or any other user of a connection
+    /// (`conductor`).
     pub class: String,
-    /// `None` = in clear.
+    /// What they agreed on; `None` for plaintext.
     pub encryption: Option<Encryption>,
     pub connections: u32,
 }
 
-/// A book that every connection with TLS settings is entered into. Touched when a connection opens,
-/// never afterwards.
+/// Counts every connection with TLS settings by class and encryption. It changes when a connection
+/// opens, and never afterwards.
 #[derive(Debug, Default)]
 pub struct ConnectionLog(Mutex<BTreeMap<(String, Option<Encryption>), u32>>);
 
@@ -32,7 +33,7 @@ impl ConnectionLog {
         *book.entry((class.to_owned(), encryption)).or_insert(0) += 1;
     }
 
-    /// Takes everything out, sorted by class.
+    /// Takes all entries out, sorted by class.
     pub fn take(&self) -> Vec<ConnectionClass> {
         let book = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let entry = |((class, encryption), connections)| ConnectionClass { class, encryption, connections };

@@ -1,6 +1,7 @@
-//! The frame of every value in keys and certificates (DER): a tag, a length, the contents.
+//! Reads DER, the encoding of keys and certificates. Every value has a tag, a length and contents.
 
-/// The contents of the DER element of type `tag` at the front of `der`, and what follows it.
+/// The contents of the DER element with the type `tag` at the front of `der`, and the bytes after
+/// it.
 pub(crate) fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     let (&short, rest) = rest.split_first()?;

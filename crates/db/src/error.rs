@@ -1,20 +1,21 @@
-//! What a database said no with, sorted into the four classes that decide what happens next.
+//! Database errors, sorted into the four classes that decide what happens next.
 
-/// What an error means for the operation that met it.
+/// What an error means for the operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// The same operation may be sent again: deadlock, lock wait timeout, busy file.
+    /// The same operation may be sent again, after a deadlock, a lock wait timeout or a busy file.
     Retry,
-    /// The server answered no to this operation; the next one may go well.
+    /// The server refused this operation, but the next one may succeed.
     Refused,
     /// The connection is gone.
     Lost,
-    /// No operation of this kind can succeed: syntax, missing table, no rights, no space.
+    /// No operation of this kind can succeed, because of syntax, a missing table, missing rights or
+    /// no space.
     Fatal,
 }
 
-/// An error of a connection or a statement. The message names what failed, on what; it never holds
-/// a secret.
+/// An error from a connection or a statement. The message names what failed, and on what. It never
+/// contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", code_suffix(code))]
 pub struct DbError {

@@ -1,10 +1,10 @@
-//! Texts as messages show them: the beginning of a statement, and what a server says.
+//! Shortens texts for messages: the start of a statement, and what a server says.
 
-/// Longest text that is looked at: more than any 60 characters take.
+/// Longest part of a text that is looked at, in bytes. 60 characters never take more.
 const LOOKED_AT_BYTES: usize = 240;
 
-/// At most 60 characters, and nothing from the first quote on, because `CREATE USER ... IDENTIFIED
-/// BY '...'` holds a password; dollars quote in PostgreSQL.
+/// Returns at most 60 characters and stops before the first quote, because `CREATE USER ...
+/// IDENTIFIED BY '...'` holds a password. Dollars are quotes in PostgreSQL.
 pub(crate) fn excerpt(sql: &[u8]) -> String {
     let end = sql.iter().position(|byte| matches!(byte, b'\'' | b'"' | b'$')).unwrap_or(sql.len());
     let text = String::from_utf8_lossy(&sql[..end.min(LOOKED_AT_BYTES)]).into_owned();
@@ -15,11 +15,12 @@ pub(crate) fn excerpt(sql: &[u8]) -> String {
     short
 }
 
-/// Longest text of a server that is kept, in characters: a server repeats a value that it cannot
-/// read whole.
+/// Longest text from a server that is kept, in characters. A server repeats a value that it cannot
+/// read in full.
 const LONGEST_SERVER_TEXT: usize = 500;
 
-/// A text of a server: its beginning, in one line, without what a terminal would obey.
+/// The start of a server's text, in one line, without control characters that a terminal would
+/// obey.
 pub(crate) fn server_text(text: &[u8]) -> String {
     // No character takes more than four bytes.
     let looked_at = &text[..text.len().min(4 * LONGEST_SERVER_TEXT)];
@@ -28,8 +29,8 @@ pub(crate) fn server_text(text: &[u8]) -> String {
     let mut characters = text.chars();
     for character in characters.by_ref().take(LONGEST_SERVER_TEXT) {
         match character {
-            // Characters that turn the direction of writing show a text in another order than it
-            // has.
+            // Characters that change the writing direction would show a text in another order than
+            // it has.
             '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 short.extend(character.escape_default());
             }

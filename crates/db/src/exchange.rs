@@ -1,4 +1,4 @@
-//! Whether a connection is in the middle of an exchange, the same for every protocol.
+//! Tracks whether a connection is in the middle of an exchange, for every protocol.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ pub(crate) const NO_PASSWORD: &str = "; no password was given: set password_env 
 pub(crate) const NO_DATABASE: &str = "; create the database first or name another";
 pub(crate) const NO_ROOM: &str = "; raise max_connections or use fewer clients";
 
-/// What `attempt` connects to the server of `options`, a `product`, in the time that they allow.
-/// `hint` is what to try after what the server said.
+/// Connects to the `product` server in `options` with `attempt`, within the time that they allow.
+/// `hint` says what to try after the server's error.
 pub(crate) async fn connected<T, S: ServerFault>(
     attempt: impl Future<Output = Result<T, Fault<S>>>,
     (options, product): (&Options, &str),
@@ -49,25 +49,25 @@ pub(crate) async fn connected<T, S: ServerFault>(
     }
 }
 
-/// Whether the next answer on a connection belongs to the next question.
+/// Whether the next answer on a connection belongs to the next statement.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// Whom and where, for messages.
+    /// User and address, for messages.
     pub(crate) place: String,
     state: State,
-    /// Where the connection is entered as long as it lasts.
+    /// The open connections that list this connection as long as it lasts.
     entered: Option<(OpenConnections, Ticket)>,
-    /// Longest time for a statement outside of a step. A session begins with that of small
-    /// questions.
+    /// Longest time for a statement outside a step. A session begins with the limit for small
+    /// queries.
     pub(crate) limit: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Idle,
-    /// An exchange was begun and not ended: the next answer would belong to the wrong question.
+    /// An exchange has begun and not ended. The next answer would belong to an earlier statement.
     Begun,
-    /// So it was when the connection was lost.
+    /// The connection was lost in the middle of an exchange.
     Lost,
 }
 
@@ -77,15 +77,15 @@ impl Exchange {
         Self { place, state: State::Idle, entered: None, limit: Some(TimeLimits::default().answer) }
     }
 
-    /// The same for a connection that can be asked to stop: it is entered in the connection settings's open connections
-    /// until it ends.
+    /// Does the same for a connection whose statement can be cancelled. The connection is listed in
+    /// the settings' open connections until it ends.
     pub(crate) fn entered(place: String, connection_settings: &ConnectionSettings, ticket: Ticket) -> Self {
         connection_settings.open_connections.enter(ticket);
         let entered = Some((connection_settings.open_connections.clone(), ticket));
         Self { place, state: State::Idle, entered, limit: Some(connection_settings.limits.answer) }
     }
 
-    /// Marks an exchange as begun. It stays so when its future is dropped in the middle.
+    /// Marks an exchange as begun. It stays so if its future is dropped in the middle.
     pub(crate) fn begin(&mut self) -> Result<()> {
         if self.is_unfinished() {
             return Err(self.abandoned());
@@ -94,7 +94,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// By which the server knows the connection, where it can be asked to stop.
+    /// The number by which the server knows the connection, where its statements can be cancelled.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.entered.as_ref().map(|(_, ticket)| *ticket)
     }
@@ -124,7 +124,7 @@ impl Exchange {
         DbError::new(Class::Fatal, "params", text)
     }
 
-    /// The error for a statement that takes another number of parameters.
+    /// The error for a wrong number of parameters.
     pub(crate) fn wrong_params(&self, excerpt: &str, wanted: usize, given: usize) -> DbError {
         let text = format!("{excerpt} on {}: takes {wanted} parameters, not {given}", self.place);
         DbError::new(Class::Fatal, "params", text)
@@ -144,7 +144,7 @@ impl Drop for Exchange {
         match (&self.entered, self.state) {
             (None, _) => {}
             (Some((open_connections, ticket)), State::Begun) => open_connections.give_up(*ticket),
-            // After a lost connection its number may soon be another's.
+            // The server may soon reuse a lost connection's number.
             (Some((open_connections, ticket)), State::Idle | State::Lost) => open_connections.leave(*ticket),
         }
     }

@@ -1,5 +1,4 @@
-//! What can go wrong on the wire, before it is reported with the place and the statement it
-//! happened to.
+//! Faults in a wire protocol, before they are reported with their place and statement.
 
 use std::fmt::{Debug, Display};
 use std::io;
@@ -7,7 +6,7 @@ use std::io;
 use crate::tls::{TlsFault, explain};
 use crate::{Class, DbError};
 
-/// A failure inside the code of a protocol, of which `S` is what its servers say.
+/// A failure inside a protocol's code. `S` is what its servers report.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault<S> {
     #[error("{0}")]
@@ -26,21 +25,22 @@ pub(crate) enum Fault<S> {
     Server(S),
 }
 
-/// What a server says that goes on, or that it does what the client cannot.
+/// An error that a server reports while the session continues, or a request that the client cannot
+/// fulfil.
 pub(crate) trait ServerFault: Debug + Display {
-    /// What it means for the operation that met it.
+    /// The class for the operation that failed.
     fn class(&self) -> Class;
 
     fn code(&self) -> String;
 
-    /// What to try, where the server's words lead elsewhere.
+    /// What to try, where the server's own words are misleading.
     fn advice(&self) -> &'static str {
         ""
     }
 }
 
 impl<S: ServerFault> Fault<S> {
-    /// What it means for the operation that met it.
+    /// The class for the operation that failed.
     pub(crate) fn class(&self) -> Class {
         match self {
             Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::TooLarge(_) => Class::Lost,
@@ -49,7 +49,7 @@ impl<S: ServerFault> Fault<S> {
         }
     }
 
-    /// The failure as users see it, `context` saying what was done, on what.
+    /// Makes the error that users see. `context` says what was done, and on what.
     pub(crate) fn into_error(self, context: &str) -> DbError {
         let (code, advice) = match &self {
             Self::Io(_) | Self::Closed => ("io".to_owned(), ""),
@@ -61,8 +61,8 @@ impl<S: ServerFault> Fault<S> {
         DbError::new(self.class(), code, format!("{context}: {self}{advice}"))
     }
 
-    /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a
-    /// server reports that it wants a client certificate only after the handshake.
+    /// Replaces the fault with TLS' own reason, where TLS ended a connection to `host`. A server
+    /// reports only after the handshake that it wants a client certificate.
     pub(crate) fn explained_by_tls(self, host: &str) -> Self {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -74,9 +74,9 @@ impl<S: ServerFault> Fault<S> {
 }
 
 impl<S> From<io::Error> for Fault<S> {
-    /// A server that ended a connection is noticed by what the client does next: reading nothing,
-    /// reading after a reset, or writing into a broken pipe. All three are the same to users; libpq
-    /// has one message for them too.
+    /// A client notices that a server ended the connection in one of three ways: it reads nothing,
+    /// it reads after a reset, or it writes into a broken pipe. All three mean the same to users,
+    /// and libpq has one message for them too.
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Self::Closed,

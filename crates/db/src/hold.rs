@@ -1,4 +1,4 @@
-//! An advisory lock on a database, held by a connection of its own as long as someone uses the
+//! An advisory lock on a database. A separate connection keeps it as long as someone uses the
 //! database.
 
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use crate::{AnySession, Class, Endpoint, Result, Session, first_i64};
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// A server that does not answer this long is not asked whether a lock is still there: the
-/// connection that holds it is.
+/// Time limit for an answer about the lock. A server that does not answer in time still has the
+/// connection, so the lock counts as kept.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// A lock that was taken. It ends with its connection.
@@ -23,26 +23,27 @@ pub struct Hold {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Which server, and which start of it: the same through every address of it.
+    /// Identifies the server and its start. It is the same through each of its addresses.
     server: String,
     /// The server's number for the connection.
     connection: i64,
-    /// `bench@10.0.0.7:41002`, as far as the server reports.
+    /// The connection's origin, such as `bench@10.0.0.7:41002`, as far as the server reports it.
     from: Option<String>,
 }
 
-/// What became of the wish to hold a database.
+/// The result of trying to lock a database.
 #[derive(Debug)]
 pub enum Held {
     Taken(Box<Hold>),
-    /// By another connection, maybe one of ours.
+    /// Another connection has the lock, which may be one of dbdyno's own.
     By(Holder),
-    /// The server has no locks that last; why, unless it does not even answer SQL.
+    /// The server has no lasting locks. The text says why, unless the server does not even answer
+    /// SQL.
     Impossible(Option<String>),
 }
 
 impl Holder {
-    /// The same connection to the same server.
+    /// Whether both are the same connection to the same server.
     pub fn is(&self, other: &Self) -> bool {
         (&self.server, self.connection) == (&other.server, other.connection)
     }
@@ -57,7 +58,7 @@ impl std::fmt::Display for Holder {
 
 impl Endpoint {
     /// Takes the lock on the endpoint's database, with a connection that the server does not close
-    /// for being idle. Waits for it up to `patience`.
+    /// for being idle. It waits for the lock up to `patience`.
     pub async fn hold(&self, patience: Duration) -> Result<Held> {
         let locks = each_target!(&self.target, options, P => {
             P::login(options).and_then(|login| P::locks(login.database.as_deref().unwrap_or_default()))
@@ -65,7 +66,7 @@ impl Endpoint {
         let Some(locks) = locks else { return Ok(Held::Impossible(None)) };
         let session = self.connect_as("conductor").await?;
         match held(session, locks, patience).await {
-            // What speaks the protocol need not have all that is asked here.
+            // A server that speaks the protocol may still lack some of these statements.
             Err(error) if error.class != Class::Lost => Ok(Held::Impossible(Some(error.to_string()))),
             held => held,
         }
@@ -99,7 +100,7 @@ impl Hold {
         &self.holder
     }
 
-    /// Whether the lock is still there. A server that does not answer has not let go of it.
+    /// Whether the lock still exists. A server that does not answer has not released it.
     pub async fn is_kept(&mut self) -> bool {
         match tokio::time::timeout(ANSWER, self.session.rows(&self.locks.is_kept)).await {
             Ok(Ok(rows)) => first_i64(&rows) == Some(1),
@@ -108,16 +109,16 @@ impl Hold {
         }
     }
 
-    /// Statements of others that have been at work in the database for a second or longer, as far
-    /// as the server shows them.
+    /// Other connections' statements that have been running in the database for a second or longer,
+    /// as far as the server shows them.
     pub async fn others_at_work(&mut self) -> Vec<String> {
         let answer = tokio::time::timeout(ANSWER, self.session.rows(self.locks.others)).await;
         answer.ok().and_then(Result::ok).unwrap_or_default().into_iter().flatten().flatten().collect()
     }
 
-    /// Gives the lock back; a caller that asks after this gets it.
+    /// Releases the lock. The next caller that asks for it gets it.
     pub async fn release(mut self) {
-        // It ends with the connection at the latest.
+        // The lock ends with the connection at the latest.
         let _ = tokio::time::timeout(ANSWER, self.session.query(self.locks.release.as_bytes())).await;
         self.session.close().await;
     }

@@ -1,5 +1,5 @@
-//! What has been read and not yet taken. The buffer is filled with zeroes once, not before every
-//! read.
+//! The input buffer: bytes that have been read but not yet used. It is filled with zeroes once, and
+//! not before every read.
 
 use std::future::poll_fn;
 use std::ops::Deref;
@@ -10,17 +10,17 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::fault::Fault;
 
-/// First size: a server's own network buffer, so that most answers come with one read.
+/// First size. It is a server's own network buffer, so that most answers need one read.
 pub(crate) const FIRST_SIZE: usize = 16 << 10;
 
-/// A buffer grows up to this while reads fill it: large results come with fewer system calls.
+/// Size up to which a buffer grows while reads fill it. Large results then need fewer system calls.
 pub(crate) const LARGEST_SIZE: usize = 256 << 10;
 
-/// A buffer that is read into at its end and taken from at its front.
+/// A buffer that is read into at its end and emptied at its front.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Always initialised to its whole length; from `taken` to `filled` it is from the server and
-    /// not yet taken.
+    /// The buffer, always initialised to its whole length. The bytes from `taken` to `filled` are
+    /// from the server and not yet used.
     bytes: Vec<u8>,
     taken: usize,
     filled: usize,
@@ -31,7 +31,7 @@ impl Input {
         Self { bytes: vec![0; size], taken: 0, filled: 0 }
     }
 
-    /// Takes the next `count` bytes into `body`, which holds nothing else then.
+    /// Takes the next `count` bytes into `body`, which then holds nothing else.
     pub(crate) async fn read<S: AsyncRead + Unpin, W>(
         &mut self,
         stream: &mut S,
@@ -54,11 +54,11 @@ impl Input {
         poll_fn(|context| self.poll_fill(context, stream)).await
     }
 
-    /// One read into the spare room.
+    /// Performs one read into the free space.
     ///
-    /// This and what calls it are functions to be polled and no futures: a load client passes
-    /// through here twice for each statement, once to find nothing and once to find the answer, and
-    /// each future between would cost it every time.
+    /// This function and its callers are polled and are no futures. A load client comes through
+    /// here twice for each statement, once to find nothing and once to find the answer. Each future
+    /// in between would cost time every time.
     #[inline(always)]
     pub(crate) fn poll_fill<S: AsyncRead + Unpin, W>(
         &mut self,
@@ -81,8 +81,8 @@ impl Input {
         self.taken += count;
     }
 
-    /// Where the next read goes. What is not taken moves to the front first. Never empty: a full
-    /// buffer doubles.
+    /// The free space for the next read. Unused bytes move to the front first. It is never empty,
+    /// because a full buffer doubles.
     #[inline]
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.taken < self.filled {
@@ -95,7 +95,7 @@ impl Input {
         &mut self.bytes[self.filled..]
     }
 
-    /// A read brought `count` bytes.
+    /// Notes that a read brought `count` bytes.
     pub(crate) fn filled(&mut self, count: usize) {
         self.filled += count;
     }

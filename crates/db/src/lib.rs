@@ -1,9 +1,9 @@
-//! Speak to a database: sessions, dialects, error classes, a server's own counters.
+//! The database client: sessions, SQL dialects, error classes, and a server's own counters.
 //!
 //! A workload sees an [`Endpoint`] (where to connect and what the server can do) and [`Session`]s
-//! (one connection each). It never asks which product it talks to, only for [`Capabilities`]. One
-//! more product is one new folder and one line in the list of `products.rs`; its facts are in the
-//! crate `products`.
+//! (one connection each). It never asks which product it talks to, only for [`Capabilities`].
+//! Another product needs one new folder and one line in the list in `products.rs`. Its facts are in
+//! the crate `products`.
 
 mod receive_limits;
 mod any_session;
@@ -64,5 +64,5 @@ pub use secret::Secret;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
 pub use tls::{Tls, TlsPem};
 
-/// What comes of a request to a database.
+/// The result of a request to a database.
 type Result<T, E = DbError> = std::result::Result<T, E>;

@@ -1,5 +1,5 @@
-//! A statement with a time limit: past it the server is asked to end the statement, and the session
-//! goes on.
+//! Runs a statement with a time limit. After the limit the server is asked to end the statement,
+//! and the session continues.
 
 use std::pin::pin;
 use std::sync::mpsc;
@@ -12,15 +12,15 @@ use crate::products::{each_session, each_target};
 use crate::open_connections::Ticket;
 use crate::{AnySession, Cells, Class, Endpoint, Result, Session};
 
-/// Between the first request to end a statement and the second, which follows soon: one that comes
-/// before the statement has begun is lost. Then twice as long each time.
+/// Time between the first request to end a statement and the second. It is short, because a request
+/// that comes before the statement has begun is lost. Each further pause is twice as long.
 const AGAIN: Duration = Duration::from_millis(10);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 impl Endpoint {
-    /// Rows of `sql` on `session`, which is one of this endpoint; `None` when it was ended after
-    /// `limit`: by `KILL QUERY` of MariaDB and MySQL, PostgreSQL's cancel request, SQLite's
-    /// interrupt. The session can be used afterwards.
+    /// Rows of `sql` on `session`, which belongs to this endpoint. The result is `None` when the
+    /// statement was ended after `limit`, with `KILL QUERY` in MariaDB and MySQL, PostgreSQL's
+    /// cancel request, or SQLite's interrupt. The session stays usable.
     pub async fn rows_within(
         &self,
         session: &mut AnySession,
@@ -52,8 +52,8 @@ impl Endpoint {
         match answer {
             Err(error) if error.class == Class::Lost => Err(error),
             answer => {
-                // The last request may have come after the end: it would hit the next statement of
-                // the session.
+                // The last request may arrive after the statement's end and would then hit the
+                // session's next statement. This one takes the hit.
                 let _ = session.rows("SELECT 1").await;
                 Ok(answer.ok())
             }
@@ -69,7 +69,7 @@ impl Endpoint {
     }
 }
 
-/// The database works in this thread: another one waits for the limit.
+/// Interrupts a database that works in this thread. Another thread waits for the limit.
 async fn interrupted_after(
     session: &mut AnySession,
     sql: &str,

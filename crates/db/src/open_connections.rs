@@ -1,21 +1,21 @@
-//! The connections that a server may be at work for, so that what no one waits for any more can be
-//! cancelled.
+//! Lists the connections on which a server may be working, so that statements can be cancelled when
+//! no one waits for them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a server needs to know of a connection to cancel its statement.
+/// What a server needs in order to cancel a connection's statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket {
     /// The server's number for the connection.
     pub(crate) id: u32,
-    /// PostgreSQL's secret for it; 0 elsewhere.
+    /// PostgreSQL's secret for the connection; 0 elsewhere.
     pub(crate) key: u32,
 }
 
-/// All connections of a variant that are open, and those that were dropped while the server worked.
-/// Touched when a connection opens and ends, never between. Clones share it.
+/// A variant's open connections, and those that were dropped while the server worked. The list
+/// changes when a connection opens and ends, and never in between. Clones share it.
 #[derive(Clone, Default)]
 pub struct OpenConnections(Arc<Mutex<BTreeMap<u32, Entry>>>);
 
@@ -30,17 +30,17 @@ impl OpenConnections {
         self.with(|book| book.insert(ticket.id, Entry { ticket, is_given_up: false }));
     }
 
-    /// The connection has ended with nothing under way.
+    /// Removes a connection that has ended with no statement running.
     pub(crate) fn leave(&self, ticket: Ticket) {
         self.with(|book| book.remove(&ticket.id));
     }
 
-    /// The connection was dropped before its answer came.
+    /// Notes that a connection was dropped before its answer came.
     pub(crate) fn give_up(&self, ticket: Ticket) {
         self.with(|book| book.insert(ticket.id, Entry { ticket, is_given_up: true }));
     }
 
-    /// Takes out those that were given up, and with `all` those that are open, too.
+    /// Takes out the dropped connections and, with `all`, the open ones too.
     pub(crate) fn take(&self, all: bool) -> Vec<Ticket> {
         self.with(|book| {
             let (taken, kept) =
@@ -57,7 +57,7 @@ impl OpenConnections {
 }
 
 impl fmt::Debug for OpenConnections {
-    /// Without the keys, which are secrets.
+    /// Prints the numbers without the keys, which are secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ids = self.with(|book| book.keys().copied().collect::<Vec<u32>>());
         write!(formatter, "OpenConnections({ids:?})")
@@ -65,7 +65,7 @@ impl fmt::Debug for OpenConnections {
 }
 
 impl PartialEq for OpenConnections {
-    /// Where to connect does not depend on the connection.
+    /// All lists count as equal, because where to connect does not depend on the open connections.
     fn eq(&self, _other: &Self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! How to log in to a server, for all drivers that speak to servers.
+//! Login options for all drivers whose database has a server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,57 +11,60 @@ use crate::open_connections::OpenConnections;
 use crate::secret::Secret;
 use crate::tls::Tls;
 
-/// How long a session waits for its server, outside of the statements that are measured.
+/// Time limits for a session's waits on its server, outside the measured statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimits {
-    /// To connect and to log in.
+    /// Time to connect and log in.
     pub login: Duration,
-    /// By which users set that, for messages.
+    /// The name of the setting for that time, for messages.
     pub login_key: &'static str,
-    /// For the answer to a statement whose time does not depend on how many rows there are.
+    /// Time for the answer to a statement whose duration does not depend on the number of rows.
     pub answer: Duration,
 }
 
 impl Default for TimeLimits {
-    /// Half a minute and a minute.
+    /// The defaults are 30 s for the login and 60 s for an answer.
     fn default() -> Self {
         Self { login: Duration::from_secs(30), login_key: "login_timeout", answer: Duration::from_secs(60) }
     }
 }
 
-/// Which RSA key of a MySQL server a password may be encrypted with, where it would go over TCP
-/// without TLS.
+/// The RSA key with which a password may be encrypted for a MySQL server, where it would be sent
+/// over TCP without TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ServerKey {
-    /// None: such a password is not sent.
+    /// No key, so that such a password is not sent.
     #[default]
     Unknown,
-    /// This one, in PEM.
+    /// This key, in PEM.
     Known(Arc<[u8]>),
-    /// The one that the server sends when it is asked. Who poses as the server sends its own and
-    /// reads the password.
+    /// The key that the server sends on request. An attacker who poses as the server can send a key
+    /// and read the password.
     Retrieved,
 }
 
-/// How sessions speak with their server, the same for all connections of a variant.
+/// How sessions communicate with their server. These settings are the same for all of a variant's
+/// connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConnectionSettings {
-    /// `None` = in clear.
+    /// TLS; `None` for plaintext.
     pub tls: Option<Tls>,
     pub column_definitions: ColumnDefinitions,
-    /// MySQL and MariaDB: asks for `CLIENT_DEPRECATE_EOF`, results without EOF packets; `None` = as
-    /// the product's own client library does, see [`crate::mysql::MysqlSession::protocol_options`].
+    /// MySQL and MariaDB: whether to request `CLIENT_DEPRECATE_EOF`, results without EOF packets.
+    /// `None` does as the product's own client library does, see
+    /// [`crate::mysql::MysqlSession::protocol_options`].
     pub deprecate_eof: Option<bool>,
-    /// MySQL and MariaDB: asks for `CLIENT_SESSION_TRACK`, changes of the session's state in OK
-    /// packets; `None` as above.
+    /// MySQL and MariaDB: whether to request `CLIENT_SESSION_TRACK`, which reports changes of the
+    /// session's state in OK packets. `None` does as the client library does.
     pub session_track: Option<bool>,
-    /// MySQL: which key a password may be encrypted with outside of TLS and unix sockets.
+    /// MySQL: the key with which a password may be encrypted outside TLS and unix sockets.
     pub server_key: ServerKey,
-    /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER
-    /// SET`; `None` = utf8mb4.
+    /// MySQL and MariaDB: the connection's character set, by a name from the server's `SHOW
+    /// CHARACTER SET`. `None` stands for utf8mb4.
     pub client_charset: Option<String>,
-    /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would
-    /// not commit after each statement. See [`crate::Endpoint::commit_each_statement`].
+    /// MySQL and MariaDB: whether sessions begin with `SET autocommit = 1`, because the server's
+    /// own setting would not commit after each statement. See
+    /// [`crate::Endpoint::commit_each_statement`].
     pub sets_autocommit: bool,
     pub limits: TimeLimits,
     pub open_connections: OpenConnections,
@@ -74,13 +77,13 @@ pub struct Options {
     pub password: Secret,
     pub database: Option<String>,
     pub connection_settings: ConnectionSettings,
-    /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of
-    /// the caller and never a file.
+    /// MySQL and MariaDB: whether the session may send rows in answer to LOAD DATA LOCAL INFILE.
+    /// They are the caller's rows, and never a file.
     pub local_infile: bool,
 }
 
 impl Options {
-    /// `user` without password or database at `address`.
+    /// Options for `user` at `address`, without password or database.
     pub fn new(address: Address, user: impl Into<String>) -> Self {
         Self {
             address,
@@ -106,7 +109,7 @@ impl Options {
         self
     }
 
-    /// The same login into a database, which must exist when a session connects.
+    /// The same login with a database, which must exist when a session connects.
     #[must_use]
     pub fn with_database(mut self, database: impl Into<String>) -> Self {
         self.database = Some(database.into());
@@ -125,19 +128,19 @@ impl Options {
         self
     }
 
-    /// The same login, after which the session speaks in another connection settings.
+    /// The same login with other connection settings.
     #[must_use]
     pub fn with_connection_settings(mut self, connection_settings: ConnectionSettings) -> Self {
         self.connection_settings = connection_settings;
         self
     }
 
-    /// TLS, when a connection is to begin with it.
+    /// The TLS settings, if a connection should begin with TLS.
     pub(crate) fn wanted_tls(&self) -> Option<&Tls> {
         self.connection_settings.tls.as_ref().filter(|tls| tls.is_wanted_for(&self.address))
     }
 
-    /// Whom and where, for messages: `root at /run/db.sock, database test`.
+    /// User and address, for messages: `root at /run/db.sock, database test`.
     pub(crate) fn place(&self) -> String {
         match &self.database {
             Some(database) => format!("{} as {}, database {database}", self.address, self.user),
@@ -146,19 +149,20 @@ impl Options {
     }
 }
 
-/// What the way to the server keeps from others, which decides what may be said on it.
+/// How well the connection to the server is protected. This decides what may be sent over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Channel {
     pub(crate) is_encrypted: bool,
-    /// A password may go over it as it is: a unix socket, or TLS that was demanded. TLS that is
-    /// only preferred is not enough, because an attacker in between takes it away.
+    /// Whether a plaintext password may be sent over it. It may over a unix socket, or over TLS
+    /// that was required. TLS that is only preferred is not enough, because an attacker in between
+    /// can remove it.
     pub(crate) may_carry_passwords: bool,
-    /// A unix socket.
+    /// Whether it is a unix socket.
     pub(crate) is_local: bool,
 }
 
 impl Channel {
-    /// The way to the server of `options`, with TLS under it or not.
+    /// The protection of a connection to the server in `options`, with or without TLS.
     pub(crate) fn new(options: &Options, is_encrypted: bool) -> Self {
         let is_local = matches!(options.address, Address::Socket(_));
         let is_demanded = options.connection_settings.tls.as_ref().is_some_and(Tls::is_required);

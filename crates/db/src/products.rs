@@ -1,5 +1,5 @@
-//! The list of products. A line here is a value of [`Target`], of [`AnySession`] and of [`Family`], and an
-//! arm of each question.
+//! The list of products. Each line adds a value to [`Target`], [`AnySession`] and [`Family`], and
+//! an arm to each macro that calls a product.
 
 use crate::product::Product;
 
@@ -10,25 +10,25 @@ macro_rules! products {
             $($product(crate::$folder::Options),)*
         }
 
-        /// A session of any product; the match costs less than a nanosecond and keeps the hot path
-        /// free of boxes.
+        /// A session of any product. The match costs less than a nanosecond and avoids boxes on the
+        /// load path.
         #[derive(Debug)]
         pub enum AnySession {
             $($product(crate::$folder::$session),)*
         }
 
-        /// Products that are spoken to and served alike.
+        /// Products that dbdyno handles with the same code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Family {
             $($product,)*
         }
 
         impl Family {
-            /// In the order in which they are listed to users.
+            /// All families, in the order in which they are listed to users.
             pub const ALL: &[Self] = &[$(Self::$product,)*];
         }
 
-        /// What `P`, the product of whichever family, says.
+        /// Evaluates an expression with `P` as the family's product.
         macro_rules! each_family {
             ($d any:expr, $d p:ident => $d done:expr) => {
                 match $d any {
@@ -40,7 +40,7 @@ macro_rules! products {
             };
         }
 
-        /// What the session of whichever product does; `P` is the product.
+        /// Evaluates an expression with the session, with `P` as its product.
         macro_rules! each_session {
             ($d any:expr, $d session:ident, $d p:ident => $d done:expr) => {
                 match $d any {
@@ -53,7 +53,7 @@ macro_rules! products {
             };
         }
 
-        /// The same of targets.
+        /// Evaluates an expression with the target's options, with `P` as its product.
         macro_rules! each_target {
             ($d any:expr, $d options:ident, $d p:ident => $d done:expr) => {
                 match $d any {
@@ -84,5 +84,5 @@ products! { $
     Null = null::NullSession,
 }
 
-/// The product whose statements a database gets that takes any.
+/// The product whose SQL a database gets that accepts any SQL.
 pub(crate) type Usual = crate::mysql::Mysql;

@@ -1,4 +1,4 @@
-//! What any database can be asked.
+//! Queries that any database can answer about its state.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use crate::{
     first_i64,
 };
 
-/// The server's counters now, under its own names: numbers as they are, fractions rounded, anything
-/// above the range of `i64` as its maximum, words left out. Empty for the null driver. PostgreSQL:
-/// the columns of its statistics views for the session's database and the server, as
-/// `pg_stat_wal.wal_sync`, and `wal_position_bytes`.
+/// The server's counters now, under its own names. Numbers stay as they are, fractions are rounded,
+/// numbers above the range of `i64` become its maximum, and words are left out. The null driver has
+/// none. For PostgreSQL these are the columns of its statistics views for the session's database
+/// and the server, such as `pg_stat_wal.wal_sync`, and `wal_position_bytes`.
 ///
-/// MySQL from 5.6 on: `binlog.COUNT_MISC` of its performance schema too, where that is on and may
-/// be read.
+/// MySQL from 5.6 on also has `binlog.COUNT_MISC` from its performance schema, where that is on and
+/// may be read.
 ///
-/// Costs the server about a millisecond for the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL,
-/// SQLite a short read lock.
+/// It costs the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL about a millisecond, and SQLite
+/// a short read lock.
 pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>> {
     let counters = each_session!(session, session, P => P::counters(&mut Limited(session)).await);
     counters.map(numbers)
 }
 
-/// Names of the tables of the session's database, in their order: all but dbdyno's own, and those
-/// whose names need quotes.
+/// Names of the tables in the session's database, in order. dbdyno's own tables and those whose
+/// names need quotes are left out.
 pub async fn tables(session: &mut AnySession) -> Result<Vec<String>> {
     let asks = each_session!(&*session, _session, P => P::TABLES);
     if asks.is_empty() {
@@ -40,31 +40,33 @@ pub async fn tables(session: &mut AnySession) -> Result<Vec<String>> {
     Ok(names.filter(|name| is_plain(name) && !is_own(name)).collect())
 }
 
-/// Who the server is: product, version, engine, and all its settings as they are in force.
+/// Describes the server: product, version, engine, and all settings in force.
 pub async fn describe(session: &mut AnySession) -> Result<Description> {
     each_session!(session, session, P => P::describe(&mut Limited(session)).await)
 }
 
-/// What [`status`] does not hold yet; `None` of servers that count at once.
+/// What [`status`] lacks so far; `None` for servers that count at once.
 pub async fn unreported(session: &mut AnySession) -> Result<Option<Unreported>> {
     each_session!(session, session, P => P::unreported(&mut Limited(session)).await)
 }
 
-/// Reads what the server of `session` owes. Costs a few milliseconds, in SQLite a look at the log's
-/// index.
+/// Reads the work that the session's server has deferred. It costs a few milliseconds, and in
+/// SQLite a look at the log's index.
 ///
-/// What the session may not ask for is left out: a server of others may not give the rights.
+/// Levels that the session may not read are left out, because a server that others run may not
+/// grant the rights.
 pub async fn deferred_work(session: &mut AnySession, capabilities: &Capabilities) -> Result<DeferredWork> {
     each_session!(session, session, P => product::owed::<P>(&mut Limited(session), capabilities).await)
 }
 
 /// Does the work on `tables` (plain names in the session's database) that their engine needs after
-/// a load, and rests: for what is left of a time, or until the server is quiet.
+/// a load. It then waits for the remainder of a time, or until the server is quiet.
 ///
-/// A server that others run (`owned == false`) keeps its global settings and its binary log: only
-/// statistics are collected, and the report says so. Settings of an owned server are restored also
-/// when the work fails; not when this future is dropped halfway, so the caller then stops the
-/// server. [`crate::Class::Lost`] if the server gives no answer while it is to settle.
+/// A server that others run (`owned == false`) keeps its global settings and its binary log. Only
+/// statistics are collected there, and the report says so. An owned server's settings are restored
+/// even when the work fails. They are not restored when this future is dropped halfway, so the
+/// caller then stops the server. The error is [`crate::Class::Lost`] if the server gives no answer
+/// while it should settle.
 pub async fn settle(
     session: &mut AnySession,
     capabilities: &Capabilities,
@@ -76,7 +78,7 @@ pub async fn settle(
     each_session!(session, session, P => product::settle::<P>(session, capabilities, tables, rest, owned).await)
 }
 
-/// Deletes the binary logs if the server keeps any and `capabilities` allow it. Says whether it
+/// Deletes the binary logs if the server keeps any and `capabilities` allow it. Returns whether it
 /// did.
 pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) -> Result<bool> {
     if !capabilities.drops_binlog {
@@ -85,33 +87,33 @@ pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) 
     each_session!(session, session, P => P::drop_binlog(&mut Limited(session)).await)
 }
 
-/// The engine of each of these tables of the session's database, in the server's words. Empty where
-/// tables have no engines to choose from; without those that the server does not report.
+/// The engine of each table in the session's database, in the server's spelling. It is empty where
+/// tables have no choice of engines, and lacks the tables that the server does not report.
 pub async fn table_engines(session: &mut AnySession, tables: &[String]) -> Result<BTreeMap<String, String>> {
     each_session!(session, session, P => P::table_engines(&mut Limited(session), tables).await)
 }
 
-/// Whether `found`, as the server spells it, is the engine that was asked for as `asked`.
+/// Whether `found`, in the server's spelling, is the engine that was requested as `asked`.
 pub fn is_engine(session: &AnySession, asked: &str, found: &str) -> bool {
     each_session!(session, _session, P => P::is_engine(asked, found))
 }
 
-/// What the server says of `sql`, which it does not execute: the form of the answer (`mysql`,
-/// `postgres`, `sqlite`), and its rows or why there are none. `None` for a database that has no
-/// plans.
+/// The server's plan for `sql`, which it does not execute. The result has the answer's form
+/// (`mysql`, `postgres`, `sqlite`), and the rows or the reason why there are none. It is `None` for
+/// a database that has no plans.
 pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells>)> {
     let questions = each_session!(session, _session, P => P::EXPLAIN);
     understood(session, questions, sql).await
 }
 
-/// As [`explain`], of an execution of `sql` in which the server counts rows and times by operator.
-/// `None` where none can.
+/// Does the same as [`explain`], but executes `sql`, so that the server counts rows and times by
+/// operator. The result is `None` where the database has no such statement.
 pub async fn explain_executed(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells>)> {
     let questions = each_session!(session, _session, P => P::ANALYZE);
     understood(session, questions, sql).await
 }
 
-/// The answer to the first of the questions that the server understands, and its form.
+/// The answer to the first of these statements that the server understands, and its form.
 async fn understood(
     session: &mut AnySession,
     questions: &'static [(&'static str, &'static str)],
@@ -127,14 +129,15 @@ async fn understood(
     last
 }
 
-/// How many of something a server takes, and the setting that says so.
+/// How many objects of a kind a server accepts, and the setting that limits them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     pub most: u64,
     pub setting: &'static str,
 }
 
-/// Connections that the server takes; `None` where there is no server, or it does not report.
+/// Connections that the server accepts; `None` where there is no server, or it does not report the
+/// number.
 pub async fn connection_room(session: &mut AnySession) -> Option<Room> {
     let question = each_session!(session, _session, P => P::ROOM);
     room(session, question).await

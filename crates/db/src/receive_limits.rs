@@ -1,11 +1,11 @@
-//! How much of what a server sends is kept in memory, by purpose. All else is counted where it lies
-//! and passed over, so that no server, and none in its place, fills the memory of the machine that
-//! measures.
+//! Limits on how much of a server's data is kept in memory, by purpose. All other data is counted
+//! in the buffer and skipped. So no server, and no one who poses as one, can fill the memory of the
+//! measuring machine.
 
 use std::mem::size_of;
 
-/// Bytes that may still be kept in the exchange that is going on. They are taken when a length is
-/// read, before anything of that length is.
+/// Bytes that may still be kept in the current exchange. They are subtracted when a length is read,
+/// before any data with that length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReceiveLimits {
     left: usize,
@@ -13,21 +13,22 @@ pub(crate) struct ReceiveLimits {
 }
 
 impl ReceiveLimits {
-    /// A login, all its messages together. An honest one has some KiB.
+    /// The limit for a login, with all its messages together. A regular one has a few KiB.
     pub(crate) const LOGIN: Self =
         Self { left: 64 << 10, exceeded: "the server sent more than 64 KiB before the login was done" };
 
-    /// The answer to a question of dbdyno's own, with what its rows take in memory.
+    /// The limit for the answer to one of dbdyno's own queries, including what its rows take in
+    /// memory.
     pub(crate) const ANSWER: Self =
         Self { left: 8 << 20, exceeded: "the answer is larger than the 8 MiB that dbdyno keeps of one" };
 
-    /// Takes `bytes` off. The error says what was exceeded.
+    /// Subtracts `bytes`. The error says which limit was exceeded.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), &'static str> {
         self.left = self.left.checked_sub(bytes).ok_or(self.exceeded)?;
         Ok(())
     }
 
-    /// Takes off what a row of so many values needs besides the bytes of its values.
+    /// Subtracts what a row with so many values needs besides the bytes of its values.
     pub(crate) fn take_row(&mut self, values: usize) -> Result<(), &'static str> {
         self.take(size_of::<Vec<Option<String>>>() + values * size_of::<Option<String>>())
     }

@@ -1,18 +1,18 @@
-//! A password that is not printed.
+//! A password that is never printed.
 
 use std::fmt;
 
-/// A password: it shows as `***` wherever it might be printed.
+/// A password. It shows as `***` wherever it might be printed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `text` out of sight.
+    /// Wraps `text` so that it is not printed.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The password itself, for those who must hand it on (a login, an option file).
+    /// The password itself, for code that must pass it on (a login, an option file).
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,10 +1,10 @@
-//! One connection: what a workload may do with it.
+//! Defines a session, which is one connection, and what a workload may do with it.
 
 use std::future::Future;
 
 use crate::Result;
 
-/// What came back for one statement. Rows are counted, not decoded.
+/// The result of one statement. Rows are counted, not decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answer {
     pub rows: u64,
@@ -14,7 +14,7 @@ pub struct Answer {
     pub bytes: u64,
     /// Warnings that the server reports for the statement.
     pub warnings: u16,
-    /// Rows came from a COPY to the client.
+    /// Whether rows came from a COPY to the client.
     pub copied_out: bool,
 }
 
@@ -26,7 +26,8 @@ pub enum Param {
 }
 
 impl Param {
-    /// Makes it the text that `write` appends to nothing, in the memory of the text that it was.
+    /// Replaces this parameter with the text that `write` produces, and reuses the memory of its
+    /// previous text.
     pub fn set_text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut text = match std::mem::replace(self, Self::Int(0)) {
             Self::Text(text) => text,
@@ -38,17 +39,17 @@ impl Param {
     }
 }
 
-/// A prepared statement of the session that made it.
+/// A prepared statement. Only the session that made it can execute it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement {
-    /// The session's own number for it.
+    /// The session's own number for the statement.
     pub id: u32,
     pub params: u16,
-    /// Columns of its result, 0 for none.
+    /// Number of columns in its result; 0 for none.
     pub columns: u16,
 }
 
-/// Rows as text, for everything that is not hot: `None` is NULL.
+/// Rows as text, for everything outside the load path. `None` is NULL.
 pub type Cells = Vec<Vec<Option<String>>>;
 
 /// Rows as text under the names of their columns.
@@ -58,41 +59,41 @@ pub struct Rows {
     pub cells: Cells,
 }
 
-/// A statement in one of the ways in which it travels.
+/// A statement in one of the forms in which it can be sent.
 #[derive(Debug, Clone, Copy)]
 pub enum Sent<'a> {
     Text(&'a str),
-    /// Parsed, bound and executed at once; parameters are `$1`, `$2`, ...
+    /// The statement is parsed, bound and executed at once. Parameters are `$1`, `$2`, ...
     Parsed(&'a str, &'a [Param]),
     Prepared(Statement, &'a [Param]),
 }
 
-/// One connection to one database. One statement at a time; the hot path allocates nothing once
-/// warm.
+/// One connection to one database. It runs one statement at a time. The load path allocates nothing
+/// once it is warm.
 pub trait Session {
     /// Sends `sql` and reads the whole answer, counting rows.
     fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer>>;
 
-    /// Prepares `sql`, parameters written as `?`.
+    /// Prepares `sql`, with parameters written as `?`.
     fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Statement>>;
 
     /// Executes a prepared statement and reads the whole answer, counting rows.
     fn execute(&mut self, statement: Statement, params: &[Param]) -> impl Future<Output = Result<Answer>>;
 
-    /// Lets the server free what it keeps of a prepared statement, which must not be executed any
-    /// more. An embedded database keeps a text only.
+    /// Lets the server free what it keeps for a prepared statement, which must not be executed
+    /// again. An embedded database keeps only a text.
     fn forget(&mut self, _statement: Statement) -> impl Future<Output = Result<()>> {
         async { Ok(()) }
     }
 
-    /// Sends `sql` and returns its rows as text. Not for the hot path.
+    /// Sends `sql` and returns its rows as text. It is not for the load path.
     fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Cells>>;
 
-    /// Says goodbye. The connection is closed either way.
+    /// Ends the session properly. The connection is closed in any case.
     fn close(self) -> impl Future<Output = ()>;
 }
 
-/// The single number in an answer of one row and one column: `None` for no row or NULL.
+/// The only number in an answer with one row and one column; `None` for no row or NULL.
 pub fn first_i64(cells: &Cells) -> Option<i64> {
     cells.first()?.first()?.as_deref()?.parse().ok()
 }

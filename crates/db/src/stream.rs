@@ -1,4 +1,4 @@
-//! The byte stream under a session: a unix socket or TCP without delay, or TLS over one of them.
+//! The byte stream under a session: a unix socket, TCP with TCP_NODELAY, or TLS over one of them.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -16,14 +16,14 @@ use dbdyno_products::Address;
 use crate::connections::Encryption;
 use crate::unix_stream::UnixStream;
 
-/// Silence on a TCP connection after which the kernel asks whether the other side is there, how
-/// often it asks, and after how many questions without an answer the connection is lost: 90 s in
-/// all.
+/// Keepalive settings for TCP: the silence after which the kernel probes the other side, the
+/// interval between probes, and the number of unanswered probes after which the connection is lost.
+/// That is 90 s in all.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 6;
 
-/// What a session speaks over: a [`Stream`], or what tests put in its place.
+/// The stream that a session uses: a [`Stream`], or its replacement in tests.
 pub trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
@@ -32,7 +32,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
 pub enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
-    /// In a box: it is large, and most sessions do without.
+    /// The stream is boxed, because it is large and most sessions do not use it.
     Tls(Box<TlsStream<Stream>>),
 }
 
@@ -49,20 +49,20 @@ impl Stream {
         }
     }
 
-    /// What both sides agreed on; `None` in clear.
+    /// What both sides agreed on; `None` for plaintext.
     pub(crate) fn encryption(&self) -> Option<Encryption> {
         let Self::Tls(stream) = self else { return None };
         let connection = stream.get_ref().1;
         let version = connection.protocol_version()?;
         let cipher = connection.negotiated_cipher_suite()?.suite();
-        // rustls names TLSv1_3 and TLS13_AES_..., the registry TLSv1.3 and TLS_AES_...
+        // rustls writes TLSv1_3 and TLS13_AES_..., while the registry has TLSv1.3 and TLS_AES_...
         let cipher = cipher.as_str().unwrap_or("unknown").replacen("TLS13_", "TLS_", 1);
         let version = version.as_str().unwrap_or("unknown").replace('_', ".");
         Some(Encryption { version, cipher })
     }
 
-    /// The process at the other end, as the kernel knows it (SO_PEERCRED, unix(7)); `None` over
-    /// TCP, and when the process is in a process namespace that is hidden from us.
+    /// The process at the other end, as the kernel knows it (SO_PEERCRED, unix(7)). It is `None`
+    /// over TCP, and when the process is in a namespace that this process cannot see.
     pub(crate) fn peer_pid(&self) -> Option<u32> {
         match self {
             Self::Unix(stream) => stream.peer_pid(),
@@ -71,19 +71,18 @@ impl Stream {
         }
     }
 
-    /// The certificate that the server showed (DER).
+    /// The server's certificate (DER).
     pub(crate) fn server_certificate(&self) -> Option<&[u8]> {
         let Self::Tls(stream) = self else { return None };
         Some(stream.get_ref().1.peer_certificates()?.first()?)
     }
 }
 
-/// Lets the kernel ask a silent server whether it is still there. A peer that is gone without a
-/// word (a machine that lost its power, a firewall that forgot the connection) would otherwise
-/// never be noticed by who waits for an answer. While a request is not acknowledged, the kernel
-/// sends it again instead, and gives up by a setting of its own (`tcp_retries2`);
-/// `TCP_USER_TIMEOUT` would take that over, and would also end connections to a server that takes
-/// no bytes during a long stall.
+/// Lets the kernel probe a silent server. Otherwise a client that waits for an answer would never
+/// notice a peer that is gone without a message (a machine that lost its power, a firewall that
+/// dropped the connection). While a request is not acknowledged, the kernel resends it instead, and
+/// gives up according to its own setting (`tcp_retries2`). `TCP_USER_TIMEOUT` would replace that,
+/// and would also end connections to a server that accepts no bytes during a long stall.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     set_socket_keepalive(stream, true)?;
     set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
@@ -92,8 +91,7 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes all of `bytes`, and what TLS has held back of them because it did not fit into the
-/// socket.
+/// Writes all of `bytes`, including what TLS has held back because it did not fit the socket.
 pub(crate) fn write_whole<S: AsyncWrite + Unpin>(
     stream: &mut S,
     bytes: &[u8],
@@ -110,7 +108,7 @@ pub(crate) fn write_whole<S: AsyncWrite + Unpin>(
     })
 }
 
-/// What the stream of whichever kind does.
+/// Evaluates an expression with whichever stream this is.
 macro_rules! each {
     ($stream:expr, $inner:ident => $done:expr) => {
         match $stream.get_mut() {

@@ -1,7 +1,8 @@
-//! TLS: what is asked for, its files loaded once, and the handshake over a connected stream.
+//! TLS for connections: the requested settings, their files, which are loaded once, and the
+//! handshake over a connected stream.
 //!
-//! rustls speaks TLS 1.2 and 1.3 and nothing older. Every connection makes a full handshake:
-//! sessions are not resumed, so that the thousandth connection costs what the first one did.
+//! rustls supports only TLS 1.2 and 1.3. Every connection makes a full handshake. Sessions are not
+//! resumed, so that the thousandth connection costs as much as the first.
 
 pub(crate) mod binding;
 mod explain;
@@ -29,12 +30,12 @@ use crate::connections::ConnectionLog;
 use crate::secret::Secret;
 use crate::stream::Stream;
 
-/// What [`TlsSettings`] would read from files, in PEM.
+/// The contents of the files that [`TlsSettings`] would name, in PEM.
 #[derive(Clone)]
 pub struct TlsPem {
-    /// Certificates of the authorities that are trusted by [`TlsMode::Verify`].
+    /// Certificates of the authorities that [`TlsMode::Verify`] trusts.
     pub authorities: String,
-    /// The client's own certificate, shown to a server that asks.
+    /// The client's own certificate, for a server that asks for one.
     pub certificate: String,
     /// The key of `certificate`.
     pub key: Secret,
@@ -46,7 +47,7 @@ impl fmt::Debug for TlsPem {
     }
 }
 
-/// TLS for the connections of one login: settings whose files have been read. Cheap to clone.
+/// TLS for one login's connections: settings whose files have been read. It is cheap to clone.
 #[derive(Clone)]
 pub struct Tls(Arc<Loaded>);
 
@@ -56,7 +57,7 @@ struct Loaded {
     log: ConnectionLog,
 }
 
-/// Why a handshake did not end in an encrypted stream.
+/// Why a handshake did not produce an encrypted stream.
 pub(crate) enum TlsFault {
     /// The connection broke.
     Io(io::Error),
@@ -65,18 +66,18 @@ pub(crate) enum TlsFault {
 }
 
 impl Tls {
-    /// What was asked for.
+    /// The requested settings.
     pub fn settings(&self) -> &TlsSettings {
         &self.0.settings
     }
 
-    /// What the connections made with this agreed on.
+    /// What the connections made with these settings agreed on.
     pub fn log(&self) -> &ConnectionLog {
         &self.0.log
     }
 
-    /// A connection to `address` is to be encrypted. No one listens on a unix socket, so there TLS
-    /// must be asked for outright.
+    /// Whether a connection to `address` should be encrypted. No one can eavesdrop on a unix
+    /// socket, so TLS must be requested explicitly there.
     pub(crate) fn is_wanted_for(&self, address: &Address) -> bool {
         match self.0.settings.mode {
             TlsMode::Off => false,
@@ -85,12 +86,12 @@ impl Tls {
         }
     }
 
-    /// A server without TLS ends the attempt.
+    /// Whether a server without TLS makes the attempt fail.
     pub(crate) fn is_required(&self) -> bool {
         matches!(self.0.settings.mode, TlsMode::Require | TlsMode::Verify)
     }
 
-    /// Makes the handshake over `stream`, which is connected to `address`.
+    /// Performs the handshake over `stream`, which is connected to `address`.
     pub(crate) async fn secure(&self, stream: Stream, address: &Address) -> Result<Stream, TlsFault> {
         let host = address.host();
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {

@@ -2,11 +2,11 @@
 //!
 //! tokio's own `UnixStream` is registered for reading and writing. Each time the server takes a
 //! request out of a unix socket, the kernel reports the socket as writable again
-//! (`unix_write_space`), which wakes the client once more for nothing while it waits for its
-//! answer: a context switch for every request. Here only reading is registered; writing is tried at
-//! once, and registered for the rare request that does not fit into the socket's buffer. A read
-//! that blocks in the kernel is woken for nothing in the same way: with a single connection it used
-//! a third more CPU a query than this.
+//! (`unix_write_space`). That wakes the client once more for nothing while it waits for its answer,
+//! and costs a context switch per request. This stream registers only for reading. It tries to
+//! write at once, and registers for writing only for the rare request that does not fit the
+//! socket's buffer. A read that blocks in the kernel is woken for nothing in the same way. With a
+//! single connection it used a third more CPU per query than this stream.
 
 use std::io::{self, IoSlice};
 use std::os::unix::net::UnixStream as StdStream;
@@ -19,20 +19,20 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-/// Until a server whose backlog was full is asked again.
+/// Pause before the next attempt to connect to a server whose backlog was full.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub struct UnixStream {
     reader: AsyncFd<StdStream>,
-    /// Made when a write first has to wait.
+    /// The writer is made when a write first has to wait.
     writer: Option<AsyncFd<StdStream>>,
 }
 
 impl UnixStream {
-    /// Connects to the socket at `path`. Waits while the server has as many connections to accept
-    /// as its backlog holds: there a client that blocks is made to wait, and one that does not is
-    /// sent away. Who calls limits the time.
+    /// Connects to the socket at `path`. It waits while the server's backlog of connections to
+    /// accept is full. The kernel makes a blocking client wait there, but rejects a non-blocking
+    /// one. The caller limits the time.
     pub(crate) async fn connect(path: &Path) -> io::Result<Self> {
         let stream = loop {
             match tokio::net::UnixStream::connect(path).await {
@@ -45,14 +45,14 @@ impl UnixStream {
         Ok(Self { reader: register(stream, Interest::READABLE)?, writer: None })
     }
 
-    /// See [`crate::stream::Stream::peer_pid`].
+    /// Implements [`crate::stream::Stream::peer_pid`] for unix sockets.
     pub(crate) fn peer_pid(&self) -> Option<u32> {
         let stream = self.reader.get_ref().try_clone().ok()?;
         let pid = tokio::net::UnixStream::from_std(stream).ok()?.peer_cred().ok()?.pid()?;
         u32::try_from(pid).ok().filter(|pid| *pid > 0)
     }
 
-    /// Writes at once if there is room, else waits for it.
+    /// Writes at once if there is space, and otherwise waits for it.
     fn poll_write_with(
         &mut self,
         cx: &mut Context<'_>,
@@ -63,7 +63,7 @@ impl UnixStream {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let mut ready = ready!(self.writer()?.poll_write_ready(cx))?;
                     ready.clear_ready();
-                    // There is room by now, or else the next wait ends when there is.
+                    // There is space by now, or the next wait ends when there is.
                     match write(self.reader.get_ref()) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                         other => return Poll::Ready(other),
@@ -103,8 +103,8 @@ impl AsyncRead for UnixStream {
                 .map_err(io::Error::from)
             {
                 Ok(read) => {
-                    // A short read has emptied the socket: the next one need not find that out with
-                    // a call of its own.
+                    // A short read has emptied the socket, so the next read need not find that out
+                    // with another system call.
                     if read > 0 && read < wanted {
                         ready.clear_ready();
                     }
@@ -205,7 +205,7 @@ mod tests {
         }
         assert_eq!(held.len(), 2, "what a backlog of 1 holds");
         let server = std::thread::spawn(move || {
-            // The client finds the backlog full again and again meanwhile.
+            // Meanwhile the client finds the backlog full repeatedly.
             std::thread::sleep(Duration::from_millis(100));
             let begins = std::time::Instant::now();
             (begins, (0..3).map(|_| accept(&listener).expect("a connection")).collect::<Vec<_>>())

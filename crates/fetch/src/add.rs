@@ -1,4 +1,4 @@
-//! Adding a base directory that someone has built or installed.
+//! Adds a base directory that someone has built or installed to the servers folder.
 
 use std::fs;
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::get::{check_version, does_not_run, keep, link};
 use crate::lock::Locked;
 use crate::{ServerEntry, Error, Origin};
 
-/// Gives the server in `base_dir` the name `name`: starts it once, asks it, and links to it in
-/// `servers_dir`. The base directory itself is not changed. `log` gets a sentence before the start.
-/// A server that was added before under that name is asked again.
+/// Gives the server in `base_dir` the name `name`: starts it once, asks it about itself, and makes
+/// a link to it in `servers_dir`. The base directory itself does not change. `log` gets a sentence
+/// before the start. A server that was added before under that name is asked again.
 pub fn add(
     name: &str,
     base_dir: &Path,

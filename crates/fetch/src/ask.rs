@@ -1,4 +1,4 @@
-//! Starting a server once, with fresh data, to ask what it is, what it can do and how it is set.
+//! Starts a server once with fresh data, to find out its version, its abilities and its settings.
 
 use std::collections::BTreeMap;
 
@@ -27,12 +27,12 @@ pub(crate) fn ask(base: &Base) -> Result<Answer, Error> {
     Ok(Answer { product, version, program, start_ms, abilities, settings })
 }
 
-/// What the embedded product says of a new file: its name, its version and its settings.
+/// Asks the embedded product, on a new file, for its name, its version and its settings.
 pub fn ask_embedded() -> Result<(String, String, BTreeMap<String, String>), Error> {
     let failed =
         |source: DbError| Error::Database { what: format!("asking {}", Family::EMBEDDED.name()), source };
     let cannot = || Error::io("cannot make a folder in", std::env::temp_dir());
-    // In a folder that is removed even if this process is killed.
+    // The folder is removed even if this process is killed.
     let runtime_dir = RuntimeDir::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot())?;
     let endpoint = Family::EMBEDDED.open_file(runtime_dir.path(), &[], true).map_err(failed)?;
@@ -42,15 +42,15 @@ pub fn ask_embedded() -> Result<(String, String, BTreeMap<String, String>), Erro
     Ok((description.product, description.version_text, settings))
 }
 
-/// Those of the server, and those of a session that the server has no setting for.
+/// The server's settings, and a session's settings where the server has none with that name.
 fn settings(description: &Description) -> BTreeMap<String, String> {
     let mut settings = description.session.clone();
     settings.extend(description.settings.clone());
     settings
 }
 
-/// Starts the server with MyRocks where it is there: whether the plugin loads is part of the
-/// question. If the server does not start with it, it is asked without.
+/// Starts the server with MyRocks where it is installed, because dbdyno also wants to know whether
+/// the plugin loads. If the server does not start with it, dbdyno starts it without.
 fn start(base: &Base) -> Result<ScratchServer, Error> {
     if base.has_plugin(ROCKSDB) {
         let options = ScratchOptions { engine: Some("rocksdb".to_owned()), ..ScratchOptions::default() };

@@ -1,12 +1,12 @@
-//! The client program with which a person talks to a server that was started.
+//! Finds the client program with which a person can talk to a started server.
 
 use std::path::{Path, PathBuf};
 
 use dbdyno_db::server::{Base, ask, calling, find_in_path};
 
-/// Program and arguments that open a session on the private `socket` of a server of `base`: the
-/// build's own client if it has one that runs here, else this machine's. `None` when there is
-/// neither.
+/// Program and arguments that open a session on the private `socket` of a `base` server. The
+/// program is the build's own client if it has one that runs here, otherwise this machine's. The
+/// result is `None` when there is neither.
 pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
     let (program, version) =
         programs(base).into_iter().find_map(|program| Some((program.clone(), version(&program)?)))?;
@@ -15,15 +15,15 @@ pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Candidates, the best one first.
+/// Candidates, with the best one first.
 fn programs(base: &Base) -> Vec<PathBuf> {
     let (folder, names) = base.family.clients(base);
     let own = names.iter().map(|name| folder.join(name));
     own.chain(names.iter().filter_map(|name| find_in_path(name))).collect()
 }
 
-/// What the program prints as its version. Old builds have clients that need libraries which are no
-/// longer there; those print none.
+/// What the program prints as its version. Old builds have clients that need libraries which no
+/// longer exist; those print none.
 fn version(program: &Path) -> Option<String> {
     let output = ask(calling(program).arg("--version")).ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -1,11 +1,11 @@
-//! What can go wrong with the servers folder, in sentences that name the thing and what to try.
+//! Errors in the servers folder, as sentences that name the object and say what to try.
 
 use std::path::PathBuf;
 
-/// An error of this crate. No message ever holds a password.
+/// An error in this crate. No message ever contains a password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Of the server itself: its base directory, its start, files.
+    /// An error from the server itself: its base directory, its start or its files.
     #[error(transparent)]
     Server(#[from] dbdyno_db::server::Error),
 
@@ -15,7 +15,7 @@ pub enum Error {
     #[error("no server {name} in the catalogue; {help}")]
     NotInCatalogue { name: String, help: String },
 
-    /// The reader's own catalogue is wrong.
+    /// The user's own catalogue is wrong.
     #[error("{path}:{line}: {why}", path = .path.display())]
     Catalogue { path: PathBuf, line: usize, why: String },
 
@@ -43,7 +43,7 @@ pub enum Error {
     #[error("{name} is not what its entry says: it answers as {answered}, and should be {wanted}")]
     OtherVersion { name: String, wanted: String, answered: String },
 
-    /// The server is there but does not do what it should when it is started for the first time.
+    /// The server is installed but fails at its first start.
     #[error("{name} does not run here, so it was not kept: {source}")]
     DoesNotRun { name: String, source: Box<dbdyno_db::server::Error> },
 
@@ -61,7 +61,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: an I/O error that says what was done to which path.
+    /// For `map_err`: makes an I/O error that says what was done to which path.
     pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let io = dbdyno_db::server::Error::io(what, path);
         move |source| Self::Server(io(source))

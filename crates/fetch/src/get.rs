@@ -1,4 +1,4 @@
-//! Getting a server of the catalogue: its files, and its first start.
+//! Gets a server from the catalogue: fetches its files and starts it once.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::files::{self, Entry, Partial, Source};
 use crate::lock::Locked;
 use crate::{Answer, ServerEntry, Error, Origin};
 
-/// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on
-/// its server entry. A server that is there is not fetched again; it is asked if no one has asked it as it
-/// is now. `log` gets a sentence for each thing that takes a while. After an error what was got is
-/// not kept; a server that was there stays.
+/// Puts the server for `entry` into `servers_dir/NAME`, starts it once and keeps its answers in its
+/// server entry. An existing server is not fetched again. It is asked if no one has asked it in its
+/// current state. `log` gets a sentence for each thing that takes a while. After an error the
+/// fetched files are removed, but a server that existed before stays.
 pub fn get(
     entry: &Entry,
     servers_dir: &Path,
@@ -48,8 +48,8 @@ pub fn get(
     keep(folder, &entry.name, server_entry, asked, !is_there)
 }
 
-/// Keeps what the server `name` answered on its server entry. One that is new and did not answer is taken
-/// away.
+/// Keeps the answers from the server `name` in its server entry. A new server that did not answer
+/// is removed.
 pub(super) fn keep(
     folder: &Path,
     name: &str,
@@ -72,8 +72,8 @@ pub(super) fn keep(
     }
 }
 
-/// Brings what the entry names into the folder. The server entry goes first, so that a dbdyno that is
-/// killed in between leaves nothing whose origin is unknown.
+/// Puts what the entry names into the folder. The server entry is written first, so that a dbdyno
+/// that is killed in between leaves nothing of unknown origin.
 fn bring(
     entry: &Entry,
     folder: &Path,
@@ -103,7 +103,7 @@ pub(super) fn does_not_run(name: &str, source: dbdyno_db::server::Error) -> Erro
     Error::DoesNotRun { name: name.to_owned(), source: Box::new(source) }
 }
 
-/// Compares what the program says with what the entry promises.
+/// Compares the program's version with the one that the entry promises.
 pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
     if base.product.to_string() == entry.product && entry.means(&base.version) {
         return Ok(());
@@ -116,13 +116,13 @@ pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
 }
 
 pub(super) fn link(target: &Path, place: &Path) -> Result<(), Error> {
-    // Before the link is made: whatever is wrong with the folder is said with its own name.
+    // This comes before the link, so that errors name the folder itself.
     let base = Base::open(target)?;
     std::os::unix::fs::symlink(&base.path, place).map_err(Error::io("cannot link", place))
 }
 
-/// Removes `NAME` from the folder: the base directory, or the link to it, and its server entry. A base
-/// directory is first renamed, so that no half of it can be taken for a server.
+/// Removes `NAME` from the folder: the base directory, or the link to it, and its server entry. A
+/// base directory is renamed first, so that no half-removed one can be taken for a server.
 pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
     let place = folder.join(name);
     let is_link = fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink());

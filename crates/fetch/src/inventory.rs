@@ -1,4 +1,4 @@
-//! All servers that can be named: those of the catalogue, and what lies in the servers folder.
+//! The inventory: all servers that a plan can name, from the catalogue and from the servers folder.
 
 use std::path::{Path, PathBuf};
 
@@ -7,34 +7,35 @@ use dbdyno_db::server::{Base, list};
 use crate::files::{Catalogue, Entry};
 use crate::{Answer, ServerEntry, Origin};
 
-/// A server that can be got, or is there.
+/// A server that can be fetched or is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedServer {
     pub name: String,
-    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`; empty when the server does not report.
+    /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`; empty when the server does not report.
     pub product: String,
-    /// What the server answered, else what its program prints, else what its entry says.
+    /// The version from the server's answers, otherwise from what its program prints, otherwise
+    /// from its entry.
     pub version: String,
     pub entry: Option<Entry>,
-    /// Where it is, if it is here.
+    /// Its installation, if it is in the servers folder.
     pub here: Option<Here>,
 }
 
 /// A server in the servers folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Here {
-    /// Its base directory, with links followed.
+    /// Its base directory, with links resolved.
     pub base_dir: PathBuf,
-    /// `None` when no one has asked dbdyno to look at it.
+    /// Its origin; `None` when no one has asked dbdyno to look at it.
     pub origin: Option<Origin>,
-    /// What it answered when it was started once; `None` when it was not, or its program has
+    /// What it answered when it was started once; `None` when it was not, or when its program has
     /// changed since.
     pub answer: Option<Answer>,
     pub problem: Option<String>,
 }
 
-/// Everything in `catalogue`, in its order, then what else lies in `servers_dir`. Programs are run
-/// only for their `--version`, and only of servers that have not been asked.
+/// Everything in `catalogue`, in its order, then the other servers in `servers_dir`. It runs
+/// programs only for their `--version`, and only for servers that have not been asked.
 pub fn inventory(servers_dir: &Path, catalogue: &Catalogue) -> Vec<ListedServer> {
     let mut there = list(servers_dir);
     there.extend(server_entry_names(servers_dir));
@@ -49,8 +50,8 @@ pub fn inventory(servers_dir: &Path, catalogue: &Catalogue) -> Vec<ListedServer>
     of_catalogue.chain(others).collect()
 }
 
-/// Names that have a server entry: also of servers whose base directory has gone. A server entry of files that
-/// dbdyno is just getting, or was getting when it was killed, is of nothing yet.
+/// Names that have a server entry, even if the base directory is gone. A server entry does not
+/// count yet while dbdyno is getting its files, or if it was killed while doing so.
 fn server_entry_names(servers_dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(servers_dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -77,7 +78,7 @@ fn listed_server(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here:
     ListedServer { name: name.to_owned(), product, version, entry: entry.cloned(), here }
 }
 
-/// Product and version, if they are known, and what is there.
+/// Product and version, if they are known, and what is installed.
 fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
     let place = servers_dir.join(name);
     let (server_entry, mut problem) = match ServerEntry::read(servers_dir, name) {

@@ -1,7 +1,7 @@
-//! The servers folder and what `dbdyno servers` does with it: get, add, ask, list, scratch with,
-//! remove.
+//! The servers folder and the actions of `dbdyno servers`: get, add, ask, list, start as a scratch
+//! server, remove.
 //!
-//! [`Catalogue`] says what can be got (`servers.toml`, and the user's own file).
+//! [`Catalogue`] lists what can be fetched (`servers.toml`, and the user's own file).
 
 mod add;
 mod ask;

@@ -1,4 +1,4 @@
-//! The lock of a servers folder: one dbdyno at a time gets, adds or removes in it.
+//! A servers folder's lock: only one dbdyno at a time gets, adds or removes servers in it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::{Error, files};
 
-/// How often a folder that others work in is tried.
+/// Interval between two attempts to lock a folder in which others work.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A servers folder that no other changes while the value lives.
+/// A servers folder that no other process changes while the value lives.
 pub(super) struct Locked {
-    /// Absolute.
+    /// The folder's absolute path.
     pub(super) path: PathBuf,
     _lock: Flock<File>,
 }
 
 impl Locked {
-    /// Makes the folder if need be, waits for its lock and removes what a killed dbdyno has left in
-    /// it. `log` gets a sentence when others work in it.
+    /// Makes the folder if it is missing, waits for its lock, and removes what a killed dbdyno has
+    /// left in it. `log` gets a sentence when it has to wait for others.
     pub(super) fn open(
         servers_dir: &Path,
         cancel: &AtomicBool,

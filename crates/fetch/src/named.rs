@@ -1,4 +1,4 @@
-//! Servers by name: the one that is there, or how to get it.
+//! Finds servers by name: opens the installed one, or says how to get it.
 
 use dbdyno_db::server::{Base, list, servers_dir};
 
@@ -18,9 +18,9 @@ pub fn find_named(name: &str) -> Result<Base, Error> {
     })
 }
 
-/// How to get the server `name`, or which names are near.
+/// How to get the server `name`, or which names are similar.
 fn how_to_get(name: &str, there: &[String]) -> String {
-    // The commands that are about the user's own catalogue say what is wrong with it.
+    // Errors in the user's own catalogue are left to the commands that are about it.
     let entries = Catalogue::read().map_or_else(|_| catalogue(), |catalogue| catalogue.entries);
     if entries.iter().any(|entry| entry.name == name) {
         return format!("`dbdyno servers get {name}` gets it, as does `dbdyno run --get`");

@@ -1,12 +1,12 @@
-//! Names that look like the one that the user has typed.
+//! Suggests names that look like the one that the user has typed.
 
 use dbdyno_products::Product;
 use strsim::levenshtein;
 
-/// Names that a message offers at most.
+/// Highest number of names that a message suggests.
 const OFFERED: usize = 4;
 
-/// What to try instead of `name`, for the end of a message: the near ones among `known`, and the
+/// What to try instead of `name`, for the end of a message: similar names among `known`, and the
 /// command that lists all.
 pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = nearest(name, known);
@@ -14,8 +14,9 @@ pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
     if near.is_empty() { all.to_owned() } else { format!("near: {}; {all}", near.join(", ")) }
 }
 
-/// The known names of the version that is meant, newest first; else those that take the fewest
-/// edits, nearest first, alike ones sorted; none that takes more than a third of its letters.
+/// The known names for the version that is meant, newest first. If there are none, these are the
+/// names that need the fewest edits, closest first and sorted when equal. None needs more edits
+/// than a third of its letters.
 fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let name = name.to_lowercase();
@@ -42,7 +43,7 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a 
     near.sort();
     near.dedup();
     let best = near.first().map_or(0, |(edits, _)| *edits);
-    // What is much further away than the best is not meant.
+    // Names with many more edits than the best one are not meant.
     near.into_iter().filter(|(edits, _)| *edits <= best + 1).map(|(_, other)| other).take(OFFERED).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Removing a server: what dbdyno has got, or its link to what others have.
+//! Removes a server: the files that dbdyno fetched, or its link to someone else's base directory.
 
 use std::fs;
 use std::path::Path;
@@ -11,9 +11,9 @@ use crate::get::take_away;
 use crate::lock::Locked;
 use crate::{ServerEntry, Error, Origin, near};
 
-/// Removes the server `name` from `servers_dir`, with all files that dbdyno got for it. The base
-/// directory of one that was added stays. `log` gets a sentence when it has to wait. Refused while
-/// a server runs from it.
+/// Removes the server `name` from `servers_dir`, with all files that dbdyno fetched for it. The
+/// base directory of an added server stays. `log` gets a sentence when it has to wait. It refuses
+/// while a server runs from it.
 pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<ServerEntry, Error> {
     let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, place) = (&locked.path, locked.path.join(name));
@@ -37,7 +37,7 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
     Ok(server_entry)
 }
 
-/// A process whose program lies in `base_dir`.
+/// Finds a process whose program lies in `base_dir`.
 fn running_from(base_dir: &Path) -> Option<u32> {
     let base_dir = base_dir.canonicalize().ok()?;
     let names =
@@ -106,8 +106,9 @@ mod tests {
         let desk = tempfile::tempdir().unwrap();
         put(desk.path(), "used", Some(Origin::Got));
         let program = desk.path().join("used/bin/mysqld");
-        // A process of its own writes it: the kernel runs no program that anybody has open for
-        // writing, and a process that another test starts meanwhile has what this one has open.
+        // A separate process writes the file. The kernel runs no program that is open for writing
+        // anywhere, and a process that another test starts meanwhile inherits this process's open
+        // files.
         let copied = std::process::Command::new("cp")
             .args(["--remove-destination", "/bin/sleep"])
             .arg(&program)

@@ -1,4 +1,5 @@
-//! A server to scratch with: fresh data in a folder for temporary files, all gone when it stops.
+//! A scratch server: it has fresh data in a folder for temporary files, and everything is removed
+//! when it stops.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,20 +13,20 @@ use dbdyno_db::{Endpoint, ConnectionSettings};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
-/// How the names of the folders begin, by which one that was left is found again.
+/// Prefix for the folders' names, by which a forgotten one is found again.
 const PREFIX: &str = "dbdyno-scratch-";
 
 /// The file that is locked while its folder is in use.
 const LOCK: &str = "lock";
 
-/// From spawning to the first answer; MariaDB 11.4 may take 20 s to make a key.
+/// Time limit from spawning to the first answer. MariaDB 11.4 may take 20 s to make a key.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Default)]
 pub struct ScratchOptions {
     /// The server's own option file.
     pub config: Option<PathBuf>,
-    /// Storage engine whose plugin is loaded.
+    /// Storage engine whose plugin is loaded at start.
     pub engine: Option<String>,
     pub cancel: Arc<AtomicBool>,
 }
@@ -33,25 +34,25 @@ pub struct ScratchOptions {
 /// A running server with fresh data. Dropping the value stops it and removes the data.
 #[derive(Debug)]
 pub struct ScratchServer {
-    // Dropped in this order: the server, its data, the lock on them.
+    // The fields are dropped in this order: the server, its data, the lock on them.
     pub server: Server,
     folder: TempDir,
     _lock: Flock<File>,
-    /// What making the data and starting took, to the first answer.
+    /// Time for making the data and starting, up to the first answer.
     pub start_time: Duration,
 }
 
 impl ScratchServer {
-    /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, else `/tmp`) and
-    /// starts the server on it, with a private unix socket and no other way in. First it removes
-    /// what an earlier dbdyno that was killed has left there.
+    /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, otherwise `/tmp`)
+    /// and starts the server on it. The private unix socket is the only way in. First it removes
+    /// what a killed dbdyno has left there.
     pub fn start(base: &Base, options: &ScratchOptions) -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         sweep(&parent);
         let cannot = || Error::io("cannot make a folder for the data in", parent.clone());
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot())?;
-        // PostgreSQL runs as another user than root and must be able to go through; it cannot see
-        // what is in it.
+        // PostgreSQL runs as another user than root and must be able to pass through this folder.
+        // It cannot list the contents.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).map_err(cannot())?;
         let lock = lock(folder.path())?;
         let begun = Instant::now();
@@ -65,7 +66,7 @@ impl ScratchServer {
         Ok(Self { server, folder, _lock: lock, start_time })
     }
 
-    /// How to log in, as the user who may do anything and has no password.
+    /// How to log in as the superuser, who has no password.
     pub fn endpoint(&self) -> Endpoint {
         let engine = self.server.base.family.facts().default_engine.unwrap_or_default();
         self.server.target(None, &ConnectionSettings::default()).endpoint(engine, true)
@@ -75,7 +76,7 @@ impl ScratchServer {
         self.server.socket()
     }
 
-    /// The log, as far as it is written.
+    /// The log, as far as it has been written.
     pub(super) fn log_text(&self) -> Result<String, Error> {
         let log = &self.server.log;
         let bytes = fs::read(log).map_err(Error::io("cannot read", log))?;
@@ -92,7 +93,7 @@ impl ScratchServer {
     }
 }
 
-/// Marks `folder` as in use. The lock is held before the file has its name, so that no one takes
+/// Marks `folder` as in use. The lock is taken before the file gets its name, so that no one takes
 /// the folder for a forgotten one.
 fn lock(folder: &Path) -> Result<Flock<File>, Error> {
     let (new, path) = (folder.join("lock.new"), folder.join(LOCK));
@@ -104,8 +105,8 @@ fn lock(folder: &Path) -> Result<Flock<File>, Error> {
     Ok(lock)
 }
 
-/// Removes folders of this user whose dbdyno was killed; those in use are locked. What cannot be
-/// removed stays: it is in no one's way.
+/// Removes this user's folders whose dbdyno was killed. Those in use are locked. What cannot be
+/// removed stays, because it does no harm.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let own = nix::unistd::geteuid().as_raw();
@@ -117,7 +118,7 @@ fn sweep(parent: &Path) {
         }
         let Ok(file) = File::open(folder.join(LOCK)) else { continue };
         let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
-        // Waits until a server that outlives its dbdyno by a moment has ended.
+        // This waits until a server that outlives its dbdyno by a moment has ended.
         if remove_data(&folder.join("data")).is_ok() {
             let _ = fs::remove_dir_all(&folder);
         }

@@ -1,8 +1,8 @@
-//! The server entry of a server in the servers folder: where it is from, and what it answered when it was
-//! started once.
+//! The entry for a server in the servers folder. It records where the server is from, and what it
+//! answered when it was started once.
 //!
-//! The server entry of `NAME` is the file `NAME.toml` next to it. It is also the mark without which dbdyno
-//! removes nothing.
+//! The server entry for `NAME` is the file `NAME.toml` next to it. It is also the marker without
+//! which dbdyno removes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::Error;
 const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbdyno servers \
                     remove` needs it.\n";
 
-/// Where a server is from, and what it answered.
+/// A server's origin and its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEntry {
     pub origin: Origin,
@@ -26,15 +26,15 @@ pub struct ServerEntry {
     pub answer: Option<Answer>,
 }
 
-/// Whose the base directory is.
+/// The base directory's origin, which says who owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// dbdyno has got it: it may be removed.
+    /// dbdyno has fetched it, so dbdyno may remove it.
     Got,
-    /// Someone's own, elsewhere: only the link to it is dbdyno's.
+    /// It belongs to someone and lies elsewhere. Only the link to it is dbdyno's.
     Added,
-    /// Someone has put it into the servers folder: nothing of it is dbdyno's.
+    /// Someone has put it into the servers folder, so no part of it is dbdyno's.
     Found,
 }
 
@@ -43,20 +43,21 @@ pub enum Origin {
 pub struct Answer {
     /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
     pub product: String,
-    /// As the server writes it: `10.11.19-MariaDB-0+deb12u1`.
+    /// The version as the server writes it: `10.11.19-MariaDB-0+deb12u1`.
     pub version: String,
-    /// Size and time of change of the server's program: another one has not been asked.
+    /// Size and modification time of the server's program. A program that differs has not been
+    /// asked.
     pub program: String,
-    /// What making a data directory and starting took, to the first answer, in milliseconds.
+    /// Time for making a data directory and starting, up to the first answer, in milliseconds.
     pub start_ms: u64,
     pub abilities: Abilities,
-    /// Its settings without an option file, as it writes them. Some depend on this machine.
+    /// Its settings without an option file, as the server writes them. Some depend on this machine.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
 }
 
 impl ServerEntry {
-    /// The server entry of `name`; `None` when there is none.
+    /// Reads the server entry for `name`. The result is `None` when there is none.
     pub(crate) fn read(servers_dir: &Path, name: &str) -> Result<Option<Self>, Error> {
         let path = path(servers_dir, name);
         let text = match fs::read_to_string(&path) {
@@ -70,7 +71,7 @@ impl ServerEntry {
         })
     }
 
-    /// Writes the server entry of `name`, whole or not at all.
+    /// Writes the server entry for `name`, completely or not at all.
     pub(crate) fn write(&self, servers_dir: &Path, name: &str) -> Result<(), Error> {
         let path = path(servers_dir, name);
         let text = toml::to_string(self).expect("a server_entry holds texts, numbers and lists of texts");
@@ -79,7 +80,7 @@ impl ServerEntry {
         fs::rename(&new, &path).map_err(Error::io("cannot write", path))
     }
 
-    /// Removes the server entry of `name`; one that is not there is fine.
+    /// Removes the server entry for `name`. A missing one is no error.
     pub(crate) fn remove(servers_dir: &Path, name: &str) -> Result<(), Error> {
         let path = path(servers_dir, name);
         match fs::remove_file(&path) {
@@ -90,7 +91,7 @@ impl ServerEntry {
         }
     }
 
-    /// What the server in `base_dir` answered, if it was asked for its settings and the program has
+    /// What the server in `base_dir` answered, if it was asked for its settings and its program has
     /// not changed since.
     pub fn current_answer(&self, base_dir: &Path) -> Option<&Answer> {
         let is_whole = |answer: &&Answer| !answer.settings.is_empty();
@@ -99,8 +100,8 @@ impl ServerEntry {
     }
 }
 
-/// What the server `name` in the servers folder answered when it was started once; `None` when it
-/// was not asked, or its program has changed since.
+/// What the server `name` in the servers folder answered when it was started once. The result is
+/// `None` when it was not asked, or when its program has changed since.
 pub fn answer_of(servers_dir: &Path, name: &str) -> Option<Answer> {
     let server_entry = ServerEntry::read(servers_dir, name).ok()??;
     server_entry.current_answer(&servers_dir.join(name)).cloned()
@@ -110,8 +111,8 @@ fn path(servers_dir: &Path, name: &str) -> PathBuf {
     servers_dir.join(format!("{name}.toml"))
 }
 
-/// Size in bytes and time of change of the server program in `base_dir`, which differ after a
-/// rebuild in place.
+/// Size in bytes and modification time of the server program in `base_dir`. They change when it is
+/// rebuilt in place.
 pub(crate) fn fingerprint(base_dir: &Path) -> Option<String> {
     let file = fs::metadata(Base::program_in(base_dir)?).ok()?;
     Some(format!("{} bytes, changed {}.{:09}", file.len(), file.mtime(), file.mtime_nsec()))

@@ -1,16 +1,16 @@
-//! Burning CPU time: as much as asked for, by the clock of the thread's own CPU time.
+//! Burns a requested amount of CPU time, as the thread's own CPU clock measures it.
 
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Goes on until this thread has used at least `wanted` of CPU time since its clock stood at
-/// `begin`, and returns how much it was. Time in which the thread did not run does not count.
+/// Continues until this thread has used at least `wanted` of CPU time since its clock was at
+/// `begin`, and returns the amount. Time in which the thread did not run does not count.
 pub(crate) fn burn(begin: Duration, wanted: Duration) -> Duration {
     let mut used = Duration::ZERO;
     while used < wanted {
-        // The thread's clock costs a system call, the wall clock none. Wall time is never less than
-        // CPU time.
+        // The thread's clock costs a system call, but the wall clock costs none. Wall time is never
+        // less than CPU time.
         let wall = Instant::now();
         while wall.elapsed() < wanted - used {
             std::hint::spin_loop();

@@ -1,4 +1,4 @@
-//! One connection while it lives: bytes in, work under way, bytes out.
+//! One live connection: received bytes, the job in progress, and bytes to send.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::stats::Stats;
 use crate::stream::Stream;
 use crate::{Script, Fault};
 
-/// Whether a connection goes on.
+/// What a connection does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     /// It waits for its client.
@@ -25,9 +25,9 @@ pub(crate) enum Life {
 pub(crate) struct Job {
     task: Task,
     pub(crate) since: Instant,
-    /// What it is meant to take, freezes apart.
+    /// The time that it should take, apart from freezes.
     pub(crate) programmed: Duration,
-    /// CPU time to be burnt yet.
+    /// CPU time that is still to be burnt.
     pub(crate) burn_left: Duration,
     /// Its entry on the timer queue; `None` before it has one.
     pub(crate) ticket: Option<u64>,
@@ -45,13 +45,13 @@ enum Task {
     Answer(Work, Fault),
     /// A statement for which nothing is programmed.
     Aside(Work),
-    /// The other half of an answer.
+    /// The second half of an answer.
     Rest(Output),
-    /// Nothing but to say what is in the output, which a freeze may hold up.
+    /// The job only sends what is in the output, which a freeze may delay.
     Hold,
 }
 
-/// Statements that were answered, but not all of their answer is written.
+/// Statements that were answered but whose answers are not fully written.
 #[derive(Debug, Clone, Copy)]
 struct Unwritten {
     count: u64,
@@ -63,22 +63,22 @@ struct Unwritten {
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     number: u64,
-    /// Counts against the limit of connections.
+    /// Whether it counts against the connection limit.
     pub(crate) admitted: bool,
     session: Session,
-    /// Bytes of a message that is not whole, and of what follows work under way.
+    /// Bytes of an incomplete message, and bytes after the job in progress.
     input: Vec<u8>,
     output: Output,
     pub(crate) job: Option<Job>,
     statements: u64,
     unwritten: Option<Unwritten>,
-    /// There may be bytes in the socket.
+    /// Whether there may be bytes in the socket.
     pub(crate) readable: bool,
-    /// The client will send no more than what is in the socket.
+    /// Whether the client will send no more than what is in the socket.
     pub(crate) hung_up: bool,
-    /// The socket is full.
+    /// Whether the socket is full.
     pub(crate) blocked: bool,
-    /// To be closed as soon as all is written.
+    /// Whether the connection closes as soon as everything is written.
     closing: bool,
 }
 
@@ -108,8 +108,8 @@ impl Connection {
         }
     }
 
-    /// Goes on as far as it can: takes what is there apart, answers, writes, reads. `room` is where
-    /// bytes are read to.
+    /// Continues as far as it can: parses the input, answers, writes, reads. `room` is the buffer
+    /// for reads.
     pub(crate) fn go_on(&mut self, script: &Script, stats: &mut Stats, room: &mut [u8]) -> Life {
         let mut now = Instant::now();
         loop {
@@ -147,8 +147,8 @@ impl Connection {
             };
             now = Instant::now();
             stats.received_bytes += length as u64;
-            // A short read has emptied the socket, and the kernel reports new bytes; of an end it
-            // has reported already.
+            // A short read has emptied the socket, and the kernel will report new bytes. It has
+            // already reported an end, so another read is needed for that.
             self.readable = length == room.len() || self.hung_up;
             if self.input.is_empty() {
                 let used = self.take_apart(&room[..length], now, script, stats);
@@ -159,8 +159,8 @@ impl Connection {
         }
     }
 
-    /// Takes messages of `input` apart until it ends or something takes time; returns how many
-    /// bytes are done with.
+    /// Parses messages in `input` until it ends or something takes time. Returns the number of
+    /// bytes that are finished.
     fn take_apart(&mut self, input: &[u8], now: Instant, script: &Script, stats: &mut Stats) -> usize {
         let mut at = 0;
         while self.job.is_none() && !self.closing && !self.output.is_full() {
@@ -217,7 +217,7 @@ impl Connection {
         }
     }
 
-    /// The job's time has come.
+    /// Finishes the job, whose time has come.
     pub(crate) fn finish_job(&mut self, script: &Script, stats: &mut Stats) {
         if let Some(job) = self.job.take() {
             self.finish(job, script, stats);

@@ -1,4 +1,4 @@
-//! How long answers are held back: distributions whose mean and quantiles are known by formula.
+//! Answer delays: distributions whose mean and quantiles are known by formula.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,23 +12,22 @@ use crate::units;
 const FORM: &str = "none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the \
                     median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)";
 
-/// Largest sigma of a lognormal delay. At 3 the mean is 90 medians.
+/// Largest sigma for a lognormal delay. At 3 the mean is 90 medians.
 const LARGEST_SIGMA: f64 = 3.0;
 
-/// No delay is longer, however unlucky the draw.
+/// Upper limit for a delay, however unlucky the draw.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A distribution of delays.
 ///
-/// Its text form is what the command line takes and what is serialized: see
-/// [`Distribution::from_str`].
+/// The command line and serialized scripts use its text form: see [`Distribution::from_str`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Distribution {
-    /// Answers go out at once.
+    /// Answers are sent at once.
     #[default]
     None,
     Constant(Duration),
-    /// Evenly between the two.
+    /// The delay is evenly distributed between the two.
     Uniform {
         least: Duration,
         most: Duration,
@@ -36,12 +35,12 @@ pub enum Distribution {
     Exponential {
         mean: Duration,
     },
-    /// The logarithm is normal, with standard deviation `sigma`.
+    /// The delay's logarithm is normal, with standard deviation `sigma`.
     LogNormal {
         median: Duration,
         sigma: f64,
     },
-    /// One of two constants, as of a cache that hits or misses.
+    /// The delay is one of two constants, as for a cache that hits or misses.
     Bimodal {
         fast: Duration,
         slow: Duration,
@@ -63,7 +62,7 @@ impl Distribution {
         }
     }
 
-    /// The delay that a share `probability` (0 to 1) of all random does not exceed. No draw exceeds
+    /// The delay that a share `probability` (0 to 1) of all draws does not exceed. No draw exceeds
     /// one hour.
     pub fn quantile(&self, probability: f64) -> Duration {
         // Quantile functions have poles at 0 and 1.
@@ -112,9 +111,9 @@ impl fmt::Display for Distribution {
 impl FromStr for Distribution {
     type Err = Error;
 
-    /// `none`, `constant 200us`, `uniform 100us 300us`, `exponential 200us` (the mean), `lognormal
-    /// 200us 0.5` (median, sigma of the logarithm), `bimodal 100us 2ms 5%` (fast, slow, share of
-    /// slow).
+    /// Reads `none`, `constant 200us`, `uniform 100us 300us`, `exponential 200us` (the mean),
+    /// `lognormal 200us 0.5` (median, sigma of the logarithm), `bimodal 100us 2ms 5%` (fast, slow,
+    /// share of slow).
     fn from_str(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|problem| Error::text(text, problem, FORM))
     }

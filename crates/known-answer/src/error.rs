@@ -1,10 +1,10 @@
-//! What keeps a known-answer server from starting, and what is wrong with a script.
+//! Errors that keep a known-answer server from starting, and mistakes in its script.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error of the known-answer server itself. What it sends its clients is programmed, not an
-/// error.
+/// An error in the known-answer server itself. An error that it sends to its clients is programmed,
+/// and is none of these.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{path} is in use: a server answers there; stop it, or name another socket")]
@@ -13,13 +13,13 @@ pub enum Error {
     NotASocket { path: PathBuf },
     #[error("cannot listen on {address}: {source}; name another socket or port")]
     Listen { address: String, source: io::Error },
-    /// Threads, timers or file descriptors cannot be had.
+    /// The system does not provide threads, timers or file descriptors.
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: io::Error },
-    /// A CPU that is not there, or that this process may not use.
+    /// A CPU does not exist, or this process may not use it.
     #[error("cannot keep the server to CPUs {cpus:?}: {source}; name CPUs that this process may use")]
     Cpus { cpus: Vec<usize>, source: io::Error },
-    /// A text that says how to behave cannot be understood.
+    /// A text in the script cannot be understood.
     #[error("{text:?}: {problem}; write {form}")]
     Text { text: String, problem: String, form: &'static str },
     #[error("{what}; {advice}")]
@@ -27,7 +27,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A `text` with a `problem`, and the `form` in which it is written.
+    /// The error for a `text` with a `problem`, and the `form` in which the text should be written.
     pub(crate) fn text(text: &str, problem: impl Into<String>, form: &'static str) -> Self {
         Self::Text { text: text.to_owned(), problem: problem.into(), form }
     }

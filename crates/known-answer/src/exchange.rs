@@ -1,19 +1,19 @@
-//! What both protocols have in common: the steps in which a connection's bytes are taken apart.
+//! The steps in which a connection's bytes are parsed, the same for both protocols.
 
 use crate::statement::StatementKind;
 
-/// What the next bytes of a client were.
+/// What a client's next bytes mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// They end inside a message.
+    /// The bytes end inside a message.
     More,
-    /// This many bytes are done with; what had to be said is in the output.
+    /// This many bytes are finished, and the output has the answer if there is one.
     Done(usize, Kind),
-    /// This many bytes are done with; a statement waits for its answer.
+    /// This many bytes are finished, and a statement waits for its answer.
     Statement(usize, Work),
-    /// This many bytes are done with; a login waits for its answer.
+    /// This many bytes are finished, and a login waits for its answer.
     Login(usize),
-    /// The client leaves, or cannot be understood. What is in the output still goes out.
+    /// The client leaves, or cannot be understood. What is in the output is still sent.
     Close,
 }
 
@@ -24,14 +24,14 @@ pub(crate) enum Kind {
     Close,
     Ping,
     Other,
-    /// A message that is part of a request and counts with it.
+    /// A message that belongs to a request and counts with it.
     Part,
 }
 
-/// A statement to be answered.
+/// A statement that needs an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Work {
     pub(crate) kind: StatementKind,
-    /// Executed from a prepared statement, not from text.
+    /// Whether it was executed from a prepared statement, and not from text.
     pub(crate) prepared: bool,
 }

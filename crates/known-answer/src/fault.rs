@@ -1,4 +1,4 @@
-//! What goes wrong on purpose: errors, disconnects and half answers, each at known statements.
+//! Programmed faults: errors, disconnects and half answers, each at known statements.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,12 +13,11 @@ const ERROR_FORM: &str =
 const HALF_FORM: &str =
     "every 100 (then the connection is closed) or every 100 stall 500ms (then the rest follows)";
 
-/// At which statements of a connection something happens. Statements are counted on each
-/// connection, from 1.
+/// The statements at which something happens. They are counted per connection, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Occurrence {
     Every(u64),
-    /// Each with this probability, by a draw of its own.
+    /// Each statement is hit with this probability, by a separate draw.
     Share(f64),
 }
 
@@ -31,20 +30,20 @@ impl Occurrence {
     }
 }
 
-/// Statements that are refused, and how.
+/// Which statements are refused, and with which error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// The product's own code: a number of MySQL (`1213`), an SQLSTATE of PostgreSQL (`40P01`).
+    /// The product's own code: a MySQL number (`1213`), or a PostgreSQL SQLSTATE (`40P01`).
     pub code: String,
     pub when: Occurrence,
 }
 
-/// Answers of which only half is sent.
+/// Answers that are sent only by half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Half {
-    /// Each nth statement of a connection.
+    /// Every nth statement of a connection is hit.
     pub every: u64,
-    /// After this time the other half follows; `None`: the connection is closed.
+    /// The pause before the other half; `None` closes the connection instead.
     pub stall: Option<Duration>,
 }
 
@@ -82,7 +81,7 @@ impl fmt::Display for Half {
 impl FromStr for Refusal {
     type Err = Error;
 
-    /// `1213 every 100`, `40P01 0.5%`.
+    /// Reads `1213 every 100`, `40P01 0.5%`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let when = match words[1.min(words.len())..] {
@@ -98,7 +97,7 @@ impl FromStr for Refusal {
 impl FromStr for Half {
     type Err = Error;
 
-    /// `every 100`, `every 100 stall 500ms`.
+    /// Reads `every 100`, `every 100 stall 500ms`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let parsed = match text.split_whitespace().collect::<Vec<_>>()[..] {
             ["every", number] => every(number).map(|every| Self { every, stall: None }),

@@ -1,4 +1,5 @@
-//! Times in which nothing is served: work that is under way stalls and goes on afterwards.
+//! Freezes: times in which the server serves nothing. Work in progress stalls and continues
+//! afterwards.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,33 +11,33 @@ use crate::units;
 const FORM: &str = "200ms every 10s, 200ms at 3s, or 200ms every 10s at 3s; add from start to count from the server's start \
                     instead of from its first statement";
 
-/// When the time of freezes begins to count.
+/// When the freezes' clock starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
-    /// When the first statement of any connection arrives; a client can see that moment.
+    /// It starts when the first statement on any connection arrives. A client can see that moment.
     #[default]
     FirstStatement,
-    /// When the server starts.
+    /// It starts with the server.
     Start,
 }
 
-/// Freezes of the whole server. During one nothing goes out, no CPU is burnt, and programmed delays
-/// stall, so a freeze lengthens the answers that it meets by its whole length.
+/// Freezes of the whole server. During a freeze nothing is sent, no CPU is burnt, and programmed
+/// delays stall. A freeze therefore lengthens the answers that it hits by its whole length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freeze {
     pub length: Duration,
-    /// From the beginning of a freeze to the beginning of the next; `None` for a single one.
+    /// Time from the start of a freeze to the start of the next; `None` for a single one.
     pub period: Option<Duration>,
-    /// From the origin to the beginning of the first.
+    /// Time from the origin to the start of the first freeze.
     pub first_at: Duration,
     pub origin: Origin,
 }
 
 impl Freeze {
-    /// When work that takes `service` and is begun at `begin` is done; both times count from the
+    /// When work that takes `service` and begins at `begin` is done. Both times count from the
     /// origin.
     pub(crate) fn done_at(&self, begin: Duration, service: Duration) -> Duration {
-        // Time that is not frozen runs on a clock of its own, on which freezes take none.
+        // The calculation uses a clock that runs only outside freezes.
         let first = self.first_at;
         let worked = if begin < first {
             begin
@@ -64,13 +65,13 @@ impl Freeze {
         self.period.map_or(since, |period| divide(since, period).1) < self.length
     }
 
-    /// From the end of a freeze to the beginning of the next.
+    /// Time from the end of a freeze to the start of the next.
     fn unfrozen(&self) -> Duration {
         self.period.map_or(Duration::ZERO, |period| period - self.length)
     }
 }
 
-/// How often `part` fits into `whole`, and what is left.
+/// How often `part` fits into `whole`, and the remainder.
 fn divide(whole: Duration, part: Duration) -> (u32, Duration) {
     let times = u32::try_from(whole.as_nanos() / part.as_nanos()).unwrap_or(u32::MAX);
     (times, whole.saturating_sub(part * times))
@@ -92,9 +93,9 @@ impl fmt::Display for Freeze {
 impl FromStr for Freeze {
     type Err = Error;
 
-    /// `200ms every 10s`: the first after 10 s. `200ms every 10s at 3s`: the first after 3 s.
-    /// `200ms at 3s`: only one. All count from the first statement, with `from start` at the end
-    /// from the server's start.
+    /// Reads three forms. `200ms every 10s`: the first comes after 10 s. `200ms every 10s at 3s`:
+    /// the first comes after 3 s. `200ms at 3s`: there is only one. All count from the first
+    /// statement, or from the server's start if the text ends with `from start`.
     fn from_str(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|problem| Error::text(text, problem, FORM))
     }
@@ -131,7 +132,7 @@ mod tests {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// As [`Freeze::done_at`] in milliseconds.
+    /// Calls [`Freeze::done_at`] with milliseconds.
     fn done(text: &str, begin: u64, service: u64) -> u128 {
         read(text).done_at(Duration::from_millis(begin), Duration::from_millis(service)).as_millis()
     }

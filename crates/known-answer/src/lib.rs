@@ -1,17 +1,17 @@
-//! A server whose answers, delays and faults are programmed: the truth that dbdyno and others are
-//! held against.
+//! A server whose answers, delays and faults are programmed. Its known truth is the reference for
+//! dbdyno's and other tools' measurements.
 //!
-//! It speaks enough of MySQL's and of PostgreSQL's protocol for dbdyno's own drivers and for
-//! foreign clients (sysbench, the command line clients, pgbench), and understands no SQL beyond the
-//! first words of a statement. Both protocols are written here from their documentation and share
-//! no code with the crate `drivers`, so that an error of one is not cancelled by the other. What
-//! the server is meant to do is a [`Script`], whose truth (the mean, the quantiles, the delay of
-//! the nth statement) is computed; what it really did is in its [`Stats`].
+//! It speaks enough of MySQL's and PostgreSQL's protocols for dbdyno's own drivers and for foreign
+//! clients (sysbench, the command line clients, pgbench). It understands no SQL beyond a
+//! statement's first words. Both protocols are written here from their documentation and share no
+//! code with the drivers in the crate `db`, so that an error in one cannot cancel an error in the
+//! other. A [`Script`] says what the server should do, and its truth (the mean, the quantiles, the
+//! delay of the nth statement) is computed. [`Stats`] says what the server really did.
 //!
-//! Threads share nothing while they serve. Each waits with epoll for the connections it was given,
-//! and has an timer queue of what is due, the earliest first. The last 80 µs before something is due it
-//! does not sleep but looks for new requests, so that answers go out within microseconds of their
-//! time.
+//! Threads share nothing while they serve. Each waits with epoll for the connections that it was
+//! given. It has a timer queue for what is due, with the earliest entry first. In the last 80 µs
+//! before something is due, the thread does not sleep but looks for new requests, so that answers
+//! are sent within microseconds of their time.
 
 mod timer_queue;
 mod script;
@@ -47,7 +47,7 @@ pub use server::{Handle, Server, Threads};
 pub use stats::{Connections, Faults, Requests, Stats, Times};
 pub use units::duration;
 
-/// A column's value of `bytes` bytes: digits that do not begin with 0, so that a short one can be
+/// A column's value with `bytes` bytes. Its digits do not begin with 0, so that a short one can be
 /// read as a number.
 fn value(bytes: u32) -> Vec<u8> {
     b"1234567890".iter().copied().cycle().take(bytes as usize).collect()

@@ -1,4 +1,4 @@
-//! Where a server listens: made, and taken away again.
+//! The address on which a server listens: makes the socket and removes it again.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::stream::Stream;
 use crate::{Error, Protocol};
 
-/// The name of PostgreSQL's socket in its folder, for the port that clients take by default.
+/// PostgreSQL's socket name in its folder, for the port that clients use by default.
 const POSTGRES_SOCKET: &str = ".s.PGSQL.5432";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Listen {
     /// A socket file. For PostgreSQL it may also be a folder, in which the socket gets the name
     /// that clients look for.
     Unix(PathBuf),
-    /// Port 0 lets the kernel choose one.
+    /// A TCP address. Port 0 lets the kernel choose one.
     Tcp(SocketAddr),
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Listens, and says where exactly. A socket file that no one listens on is replaced.
+    /// Listens and returns the exact address. A socket file on which no one listens is replaced.
     pub(crate) fn bind(listen: &Listen, protocol: Protocol) -> Result<(Self, Listen), Error> {
         let failed = |source| Error::Listen { address: listen.to_string(), source };
         match listen {
@@ -60,7 +60,7 @@ impl Listener {
         }
     }
 
-    /// The next connection; `WouldBlock` when there is none.
+    /// The next connection, or the error `WouldBlock` when there is none.
     pub(crate) fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Unix(listener) => {

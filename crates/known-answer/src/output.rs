@@ -1,30 +1,30 @@
-//! Bytes on their way to a client. Large answers are sent from where they lie, not copied.
+//! The bytes to send to a client. Large answers are sent without a copy.
 
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An answer up to this size is copied after what is to be sent before it.
+/// An answer up to this size is copied behind the bytes that are sent before it.
 const COPIED: usize = 32 * 1024;
 
-/// What waits to be sent on one connection.
+/// The data that waits to be sent on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
-    /// Bytes of `bytes` that are gone.
+    /// How much of `bytes` has been sent.
     sent: usize,
-    /// Follows `bytes`.
+    /// A large answer that follows `bytes`.
     large: Option<(Arc<[u8]>, Range<usize>)>,
 }
 
 impl Output {
-    /// Where short answers are appended. There must be no large one.
+    /// The buffer for short answers. There must be no large one.
     pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
         debug_assert!(self.large.is_none(), "nothing may overtake a large answer");
         &mut self.bytes
     }
 
-    /// Appends the part `range` of an answer that many share.
+    /// Appends the part `range` of an answer that many connections share.
     pub(crate) fn put_shared(&mut self, answer: &Arc<[u8]>, range: Range<usize>) {
         if range.len() <= COPIED {
             self.bytes().extend_from_slice(&answer[range]);
@@ -37,7 +37,7 @@ impl Output {
         self.bytes.is_empty() && self.large.is_none()
     }
 
-    /// Nothing more may be appended before this is sent.
+    /// Whether nothing more may be appended before this is sent.
     pub(crate) fn is_full(&self) -> bool {
         self.large.is_some() || self.bytes.len() > COPIED
     }
@@ -46,7 +46,7 @@ impl Output {
         self.bytes.len() - self.sent + self.large.as_ref().map_or(0, |(_, range)| range.len())
     }
 
-    /// Keeps the first `length` bytes that wait, and gives the others.
+    /// Keeps the first `length` waiting bytes and returns the others.
     pub(crate) fn split_off(&mut self, length: usize) -> Self {
         let buffered = self.bytes.len() - self.sent;
         if length <= buffered {
@@ -70,8 +70,8 @@ impl Output {
         self.large = rest.large;
     }
 
-    /// Sends what the socket takes; `true` when nothing is left. The second value counts the bytes
-    /// sent.
+    /// Sends as much as the socket accepts. The result is `true` when nothing is left. The second
+    /// value counts the bytes sent.
     pub(crate) fn send(&mut self, mut stream: impl Write) -> io::Result<(bool, u64)> {
         let mut total = 0;
         loop {
@@ -112,7 +112,7 @@ impl Output {
 mod tests {
     use super::*;
 
-    /// Takes three bytes at a time, and every other time none.
+    /// A stream that accepts three bytes at a time, and none every other time.
     #[derive(Default)]
     struct Narrow {
         taken: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Which protocol a server speaks, and what it allows.
+//! The protocol that a server speaks, and the limits that it sets.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Columns that a result may have at most.
+    /// Highest number of columns in a result.
     pub(crate) fn most_columns(self) -> u16 {
         match self {
             Self::Mysql => 4096,
@@ -21,7 +21,7 @@ impl Protocol {
         }
     }
 
-    /// Whether errors of this code can be sent.
+    /// Whether errors with this code can be sent.
     pub(crate) fn has_code(self, code: &str) -> bool {
         match self {
             Self::Mysql => code.parse::<u16>().is_ok_and(|code| code > 0),

@@ -1,25 +1,25 @@
-//! Random draws by address: a draw is a pure function of (seed, connection, request, purpose), so
-//! the truth of a run can be computed without having watched it.
+//! Random draws by address. A draw is a pure function of (seed, connection, request, purpose), so a
+//! run's truth can be computed without observing the run.
 //!
-//! The mixing function is that of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom
-//! number generators", OOPSLA 2014), applied once for each part of the address. It is written out
-//! here, so no dependency can change it.
+//! The mixing function is SplitMix64's (Steele, Lea, Flood: "Fast splittable pseudorandom number
+//! generators", OOPSLA 2014), applied once for each part of the address. It is written out here, so
+//! that no dependency can change it.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a draw decides. Draws for different purposes do not depend on each other.
+/// What a draw decides. Draws for different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Delay = 1,
     Error = 2,
 }
 
-/// Uniform in the open interval (0, 1), in steps of 2^-53.
+/// A uniform draw in the open interval (0, 1), in steps of 2^-53.
 pub(crate) fn unit(seed: u64, connection: u64, request: u64, purpose: Purpose) -> f64 {
     let bits = [purpose as u64, connection, request]
         .iter()
         .fold(seed, |state, part| mix(state.wrapping_add(part.wrapping_add(1).wrapping_mul(GOLDEN))));
-    // The half keeps 0 and 1 out: quantile functions have poles there.
+    // The half keeps 0 and 1 out, where quantile functions have poles.
     ((bits >> 11) as f64 + 0.5) * (1.0 / (1_u64 << 53) as f64)
 }
 
@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn the_mixing_function_gives_the_published_stream() {
-        // First values of SplitMix64 from seed 1234567, as in the reference implementation's test.
+        // These are SplitMix64's first values from seed 1234567, as in the reference
+        // implementation's test.
         let stream = |n: u64| mix(1_234_567_u64.wrapping_add(GOLDEN.wrapping_mul(n)));
         assert_eq!(
             [stream(1), stream(2), stream(3)],
@@ -55,7 +56,7 @@ mod tests {
             for number in 0..100_000 {
                 counts[(draw(number) * 10.0) as usize] += 1;
             }
-            // Chi-square with 9 degrees of freedom: 33.7 is exceeded once in 10,000.
+            // With 9 degrees of freedom, chi-square exceeds 33.7 once in 10,000 cases.
             let chi: f64 = counts.iter().map(|&count| (f64::from(count) - 10_000.0).powi(2) / 10_000.0).sum();
             assert!(chi < 33.7, "{counts:?}");
         }

@@ -1,4 +1,4 @@
-//! What the server does: the programme, and its truth as pure functions.
+//! The script says what the server does. Its truth is available as pure functions.
 
 use std::time::Duration;
 
@@ -8,44 +8,46 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::random::{Purpose, unit};
 use crate::{Distribution, Error, Fault, Freeze, Half, Protocol, Refusal, units};
 
-/// Largest answer that is made: all rows and columns of a result.
+/// Size limit for an answer in bytes, with all rows and columns in a result.
 const LARGEST_ANSWER: u64 = 1 << 30;
 
-/// What a known-answer server does. The default: one row of one column of ten bytes, at once.
+/// What a known-answer server does. By default it answers at once with one row that has one column
+/// of ten bytes.
 ///
-/// Service is serial on each connection: an answer's delay begins when the request is read, or when
-/// the answer before it has gone out. The time that a statement is meant to take is `burn + delay`,
-/// plus the freezes that it meets. Statements are queries and executions; all else (login, prepare,
-/// ping) is answered at once, but not during a freeze.
+/// Service is serial on each connection. An answer's delay begins when the request is read, or when
+/// the previous answer has been sent. A statement should take `burn + delay`, plus the freezes that
+/// hit it. Statements are queries and executions. Everything else (login, prepare, ping) is
+/// answered at once, but not during a freeze.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// Rows of the answer to each statement that asks for rows.
+    /// Rows in the answer to each statement that asks for rows.
     pub rows: u32,
-    /// Columns of each row, at least 1.
+    /// Columns in each row, at least 1.
     pub columns: u16,
-    /// Bytes of each column: digits.
+    /// Bytes in each column, which are digits.
     pub bytes: u32,
     pub delay: Distribution,
-    /// CPU time that each statement costs the server, in addition to the cost of the protocol.
+    /// CPU time that each statement costs the server, in addition to the protocol's cost.
     #[serde(serialize_with = "show", deserialize_with = "read")]
     pub burn: Duration,
-    /// Delay, burn and faults are for executions of prepared statements, and only these are counted
-    /// for them. Text is answered at once, so that what a client asks for itself costs nothing of
-    /// what is programmed.
+    /// Whether delay, burn and faults apply only to executions of prepared statements, and only
+    /// these are counted for them. Text is then answered at once, so that a client's own queries do
+    /// not trigger what is programmed.
     pub prepared_only: bool,
     pub freeze: Option<Freeze>,
     pub error: Option<Refusal>,
-    /// The connection is closed instead of this statement's answer, counted on each connection.
+    /// The connection is closed instead of answering every nth statement. Statements are counted
+    /// per connection.
     pub disconnect_every: Option<u64>,
     pub half: Option<Half>,
     #[serde(serialize_with = "show", deserialize_with = "read")]
     pub login_delay: Duration,
-    /// Connections beyond this are refused with the product's own error.
+    /// Connections beyond this number are refused with the product's own error.
     pub connection_limit: Option<u64>,
-    /// MySQL: offers `CLIENT_DEPRECATE_EOF`, as servers from 5.7.5 on do.
+    /// MySQL: whether to offer `CLIENT_DEPRECATE_EOF`, as servers from 5.7.5 on do.
     pub deprecate_eof: bool,
-    /// Of all random.
+    /// The seed for all random draws.
     pub seed: u64,
 }
 
@@ -71,8 +73,8 @@ impl Default for Script {
 }
 
 impl Script {
-    /// The delay of a connection's `statement`th statement, from 1. Connections are numbered from
-    /// 0, in the order in which they were accepted, refused ones included.
+    /// The delay for a connection's `statement`th statement, from 1. Connections are numbered from
+    /// 0 in the order in which they were accepted, including refused ones.
     pub fn delay_of(&self, connection: u64, statement: u64) -> Duration {
         match self.delay {
             Distribution::None => Duration::ZERO,
@@ -81,8 +83,8 @@ impl Script {
         }
     }
 
-    /// What goes wrong with a connection's `statement`th statement. A disconnect comes before a
-    /// half answer, and that before an error.
+    /// The fault in a connection's `statement`th statement. A disconnect takes precedence over a
+    /// half answer, and that over an error.
     pub fn fault_of(&self, connection: u64, statement: u64) -> Fault {
         let strikes = |error: &Refusal| error.when.strikes(self.seed, connection, statement);
         let is_refused = || self.error.as_ref().is_some_and(strikes);
@@ -97,7 +99,7 @@ impl Script {
         }
     }
 
-    /// What cannot be had in `protocol`.
+    /// Checks for values that `protocol` cannot have.
     pub(crate) fn check(&self, protocol: Protocol) -> Result<(), Error> {
         let complain = |what: String, advice| Err(Error::Script { what, advice });
         if self.columns == 0 || self.columns > protocol.most_columns() {
@@ -130,7 +132,7 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error
     units::duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-/// What has a text form is serialized as that.
+/// Serializes types that have a text form as that text.
 macro_rules! serialized_as_text {
     ($($type:ty),*) => {$(
         impl Serialize for $type {

@@ -1,4 +1,4 @@
-//! A running server: started, asked, stopped.
+//! A running server: how it is started, queried and stopped.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -14,23 +14,23 @@ use crate::stats::Stats;
 use crate::worker::{Mailbox, Shared, Worker};
 use crate::{Script, Error, Listen, Protocol};
 
-/// On which CPUs a server runs, with how many threads. The default: where the caller may run, a
-/// thread for each CPU.
+/// The CPUs on which a server runs, and its number of threads. By default it uses the caller's
+/// CPUs, with one thread per CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Threads {
-    /// Empty: all that the caller may use.
+    /// The CPUs; an empty list means all that the caller may use.
     pub cpus: Vec<usize>,
-    /// `None`: as many as CPUs.
+    /// The number of threads; `None` means one per CPU.
     pub count: Option<usize>,
 }
 
 impl Threads {
-    /// `count` threads, on the caller's CPUs.
+    /// Uses `count` threads, on the caller's CPUs.
     pub fn count(count: usize) -> Self {
         Self { cpus: Vec::new(), count: Some(count) }
     }
 
-    /// A thread for each of `cpus`, and there only.
+    /// Uses one thread for each of `cpus`, and only these CPUs.
     pub fn on(cpus: impl Into<Vec<usize>>) -> Self {
         Self { cpus: cpus.into(), count: None }
     }
@@ -49,7 +49,7 @@ impl Threads {
 pub struct Server;
 
 impl Server {
-    /// Listens and serves, in threads of its own, until the handle is stopped or dropped.
+    /// Listens and serves in its own threads, until the handle is stopped or dropped.
     pub fn start(
         listen: Listen,
         protocol: Protocol,
@@ -78,7 +78,7 @@ impl Server {
             let thread = std::thread::Builder::new()
                 .name(format!("answer-{index}"))
                 .spawn(move || {
-                    // That these CPUs may be used was found out before.
+                    // An earlier check has shown that these CPUs may be used.
                     let _ = pin(&cpus);
                     worker.run();
                 })
@@ -89,19 +89,19 @@ impl Server {
     }
 }
 
-/// A server that runs. Dropping it stops the server.
+/// A running server. Dropping the handle stops the server.
 #[derive(Debug)]
 pub struct Handle {
     address: Listen,
-    /// The socket file, as long as it is to be removed.
+    /// The socket file, as long as it must still be removed.
     socket: Option<PathBuf>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Handle {
-    /// Where exactly it listens: with the port that the kernel has chosen, with the name of the
-    /// socket in a folder.
+    /// The exact address on which it listens, with the port that the kernel has chosen, or with the
+    /// socket's name in a folder.
     pub fn address(&self) -> &Listen {
         &self.address
     }
@@ -118,7 +118,7 @@ impl Handle {
         all
     }
 
-    /// Closes all connections, removes the socket file, and says what was done.
+    /// Closes all connections, removes the socket file, and returns the statistics.
     pub fn stop(mut self) -> Stats {
         self.end();
         self.stats()
@@ -128,7 +128,7 @@ impl Handle {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.mailboxes.iter().for_each(Mailbox::ring);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has reported so itself.
+            // A thread that panicked has reported that itself.
             let _ = thread.join();
         }
         if let Some(path) = self.socket.take() {
@@ -153,7 +153,7 @@ fn check_cpus(cpus: &[usize]) -> Result<(), Error> {
     }
 }
 
-/// Keeps the calling thread to `cpus`; all, when none are named.
+/// Pins the calling thread to `cpus`, or to none in particular when the list is empty.
 fn pin(cpus: &[usize]) -> nix::Result<()> {
     if cpus.is_empty() {
         return Ok(());

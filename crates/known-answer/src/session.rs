@@ -1,4 +1,4 @@
-//! One connection of either protocol.
+//! One connection in either protocol.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::exchange::{Step, Work};
 use crate::output::Output;
 use crate::{Script, Protocol, mysql, postgres};
 
-/// The programmed rows, in the protocol's forms.
+/// The programmed rows, in the protocol's formats.
 #[derive(Debug, Clone)]
 pub(crate) enum Answers {
     Mysql(Arc<mysql::Answers>),
@@ -27,13 +27,12 @@ impl Answers {
 pub(crate) enum Session {
     Mysql(mysql::Session, Arc<mysql::Answers>),
     Postgres(Box<postgres::Session>, Arc<postgres::Answers>),
-    /// There are too many connections, and the client has been informed.
+    /// There are too many connections, and the client has been told.
     TurnedAway,
 }
 
 impl Session {
-    /// The beginning of connection number `connection`. What the server says first goes to
-    /// `output`.
+    /// Starts connection number `connection`. The server's first message goes to `output`.
     pub(crate) fn begin(
         answers: &Answers,
         script: &Script,
@@ -57,7 +56,7 @@ impl Session {
         }
     }
 
-    /// Takes the first message of `input` apart; what can be said at once goes to `output`.
+    /// Parses the first message in `input`. An answer that needs no time goes to `output`.
     pub(crate) fn next(&mut self, input: &[u8], output: &mut Output) -> Step {
         match self {
             Self::Mysql(session, answers) => session.next(input, answers, output),
@@ -66,7 +65,7 @@ impl Session {
         }
     }
 
-    /// Says that a login went well.
+    /// Writes the messages for a successful login.
     pub(crate) fn welcome(&mut self, output: &mut Output) {
         match self {
             Self::Mysql(session, _) => session.welcome(output),

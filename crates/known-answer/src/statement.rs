@@ -1,9 +1,9 @@
-//! What a statement asks for, recognised by its first words, and how many parameters it takes.
+//! Recognises by a statement's first words what it asks for, and counts its parameters.
 
-/// Bytes of a command tag that are kept; PostgreSQL's longest is `CREATE MATERIALIZED VIEW`.
+/// Bytes of a command tag that are kept. PostgreSQL's longest tag is `CREATE MATERIALIZED VIEW`.
 const LONGEST_TAG: usize = 32;
 
-/// Statements that answer with rows.
+/// Statements that return rows.
 const ROWS: &[&[u8]] =
     &[b"SELECT", b"SHOW", b"WITH", b"VALUES", b"TABLE", b"EXPLAIN", b"DESCRIBE", b"DESC", b"FETCH", b"CHECK"];
 
@@ -13,14 +13,14 @@ const TWO_WORDS: &[&[u8]] = &[b"CREATE", b"DROP", b"ALTER", b"LOCK", b"DECLARE"]
 /// What a statement asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StatementKind {
-    /// The programmed rows.
+    /// It asks for the programmed rows.
     Rows,
-    /// One row is affected.
+    /// It affects one row.
     Change(Change),
     Begin,
     Commit,
     Rollback,
-    /// Done without rows.
+    /// It completes without rows.
     Other(Tag),
     /// There is no statement in the text.
     Empty,
@@ -35,7 +35,7 @@ pub(crate) enum Change {
     Merge,
 }
 
-/// The name of a command, in capitals.
+/// A command's name, in capitals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag {
     bytes: [u8; LONGEST_TAG],
@@ -60,7 +60,7 @@ impl Tag {
     }
 }
 
-/// What the first statement of `sql` asks for.
+/// What the first statement in `sql` asks for.
 pub(crate) fn statement_kind(sql: &[u8]) -> StatementKind {
     let start = after_blanks(sql);
     let (word, rest) = split_word(start);
@@ -84,7 +84,7 @@ pub(crate) fn statement_kind(sql: &[u8]) -> StatementKind {
     }
 }
 
-/// `sql` without blanks, comments and brackets in front.
+/// `sql` without blanks, comments and brackets at its front.
 fn after_blanks(mut sql: &[u8]) -> &[u8] {
     loop {
         sql = match sql {
@@ -103,18 +103,18 @@ fn after<'a>(text: &'a [u8], end: &[u8]) -> &'a [u8] {
 
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
-    // What does not begin with a letter is no empty statement.
+    // A text that does not begin with a letter is no empty statement.
     text.split_at(if end == 0 { text.len().min(1) } else { end })
 }
 
-/// Parameters written as `?`, outside of quotes and comments.
+/// Number of parameters written as `?`, outside quotes and comments.
 pub(crate) fn question_marks(sql: &[u8]) -> u16 {
     let mut count = 0_u16;
     each_plain_byte(sql, true, |rest| count = count.saturating_add(u16::from(rest[0] == b'?')));
     count
 }
 
-/// Parameters written as `$1` and on: the greatest number.
+/// Number of parameters written as `$1` and so on, which is the highest number.
 pub(crate) fn dollar_numbers(sql: &[u8]) -> u16 {
     let mut greatest = 0;
     each_plain_byte(sql, false, |rest| {
@@ -128,8 +128,8 @@ pub(crate) fn dollar_numbers(sql: &[u8]) -> u16 {
     greatest
 }
 
-/// Calls `see` with the rest of `sql` from each byte that is in no quotes and no comment. Within
-/// quotes a backslash takes the meaning of the next byte in MySQL.
+/// Calls `see` with the rest of `sql` from each byte outside quotes and comments. Within quotes, a
+/// backslash escapes the next byte in MySQL.
 fn each_plain_byte(mut sql: &[u8], backslash: bool, mut see: impl FnMut(&[u8])) {
     while let Some(&first) = sql.first() {
         sql = match first {
@@ -144,7 +144,8 @@ fn each_plain_byte(mut sql: &[u8], backslash: bool, mut see: impl FnMut(&[u8])) 
     }
 }
 
-/// Doubled quotes need no care: the second half of the text is quoted again.
+/// The text after a quoted part. Doubled quotes need no care, because the second half is then
+/// quoted again.
 fn after_quotes(text: &[u8], quote: u8, backslash: bool) -> &[u8] {
     let mut at = 0;
     while at < text.len() {

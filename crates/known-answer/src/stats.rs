@@ -1,4 +1,4 @@
-//! What a server really did: counts, and the programmed and the actual time of each statement.
+//! What a server really did: counts, and each statement's programmed and actual time.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use hdrhistogram::Histogram;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-/// Longest time that is distinguished from longer ones.
+/// Longest time that is recorded exactly, in nanoseconds. Longer times count as this one.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Quantiles of the summary, with their names.
+/// Quantiles in the summary, with their names.
 const QUANTILES: &[(&str, f64)] = &[
     ("p1_us", 0.01),
     ("p10_us", 0.1),
@@ -29,26 +29,26 @@ pub struct Stats {
     pub faults: Faults,
     pub received_bytes: u64,
     pub sent_bytes: u64,
-    /// CPU time burnt because the script asks for it, by the threads' own clocks; seconds in
-    /// JSON.
+    /// CPU time burnt because the script asks for it, by the threads' own clocks. It is in seconds
+    /// in JSON.
     #[serde(rename = "burnt_seconds", serialize_with = "seconds")]
     pub burnt: Duration,
-    /// What each answered statement was meant to take: burn and delay, without freezes.
+    /// The time that each answered statement should take: burn and delay, without freezes.
     pub programmed: Times,
-    /// What it took: from the moment its last byte was read (or the answer before it went out) to
-    /// the moment its answer was written. Answers of which half was sent, and connections that were
-    /// closed instead, are not in it.
+    /// The time that it took, from the moment its last byte was read (or the previous answer was
+    /// sent) to the moment its answer was written. Half answers, and connections that were closed
+    /// instead, are not included.
     pub actual: Times,
-    /// By how much each took longer than meant: freezes, other work of its thread, the kernel. It
-    /// says how exact the server is.
+    /// How much longer each statement took than programmed, because of freezes, its thread's other
+    /// work, and the kernel. It shows how exact the server is.
     pub late: Times,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Default, PartialEq, Eq)]
 pub struct Connections {
-    /// Refused ones included.
+    /// Accepted connections, including refused ones.
     pub accepted: u64,
-    /// Beyond the limit.
+    /// Connections beyond the limit.
     pub refused: u64,
     pub logged_in: u64,
     pub closed: u64,
@@ -71,7 +71,7 @@ pub struct Faults {
     pub disconnects: u64,
 }
 
-/// Times of statements, to 3 figures, with their exact sum.
+/// Statement times to 3 figures, with their exact sum.
 #[derive(Debug, Clone)]
 pub struct Times {
     histogram: Histogram<u64>,
@@ -79,7 +79,7 @@ pub struct Times {
 }
 
 impl Requests {
-    /// Queries and executions.
+    /// Number of queries and executions.
     pub fn statements(&self) -> u64 {
         self.queries + self.executions
     }
@@ -109,7 +109,7 @@ impl Stats {
         self.late.add(&other.late);
     }
 
-    /// Counts `count` statements that were meant to take `programmed` and took `actual` each.
+    /// Counts `count` statements that should take `programmed` and took `actual` each.
     pub(crate) fn answered(&mut self, programmed: Duration, actual: Duration, count: u64) {
         self.programmed.record(programmed, count);
         self.actual.record(actual, count);
@@ -141,7 +141,7 @@ impl Times {
         self.histogram.len()
     }
 
-    /// Zero when nothing was counted.
+    /// The mean; zero when nothing was counted.
     pub fn mean(&self) -> Duration {
         let mean = self.sum_ns.checked_div(u128::from(self.count())).unwrap_or(0);
         Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
@@ -156,7 +156,7 @@ impl Times {
         Duration::from_nanos(self.histogram.max())
     }
 
-    /// In nanoseconds, from 1 ns to 1 h, to 3 figures.
+    /// The histogram in nanoseconds, from 1 ns to 1 h, to 3 figures.
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }

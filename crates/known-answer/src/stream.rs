@@ -1,4 +1,4 @@
-//! A client's socket, of either kind.
+//! A client's socket, unix or TCP.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! What a thread has to do when: the earliest first, woken by a timer of the kernel.
+//! The queue of a thread's due work. The earliest entry comes first, and a kernel timer wakes the
+//! thread.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,15 +9,15 @@ use std::time::{Duration, Instant};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-/// The kernel wakes a thread some tens of microseconds late, so it is woken earlier by this and
-/// spins for the rest.
+/// The kernel wakes a thread some tens of microseconds late. The timer is therefore set earlier by
+/// this time, and the thread spins for the rest.
 const SPIN: Duration = Duration::from_micros(80);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     pub(crate) due: Instant,
-    /// Distinguishes this entry from others of the same slot; entries of the same time keep their
-    /// order.
+    /// Distinguishes this entry from others with the same slot. Entries with the same time keep
+    /// their order.
     pub(crate) ticket: u64,
     pub(crate) slot: usize,
 }
@@ -24,9 +25,9 @@ pub(crate) struct Entry {
 /// Whether a thread may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Something is due now, or so soon that sleeping would be late.
+    /// Something is due now, or so soon that a sleep would end too late.
     Spin,
-    /// Until something happens; the timer is set.
+    /// The thread may sleep until something happens. The timer is set.
     Sleep,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct TimerQueue {
     entries: BinaryHeap<Reverse<Entry>>,
     next_ticket: u64,
     timer: TimerFd,
-    /// When the timer goes off.
+    /// When the timer fires.
     armed: Option<Instant>,
 }
 
@@ -47,7 +48,7 @@ impl TimerQueue {
         Ok(Self { entries: BinaryHeap::new(), next_ticket: 0, timer, armed: None })
     }
 
-    /// Puts something on the timer queue; returns the ticket by which it is known.
+    /// Puts an entry on the timer queue and returns the ticket that identifies it.
     pub(crate) fn put(&mut self, due: Instant, slot: usize) -> u64 {
         self.next_ticket += 1;
         self.entries.push(Reverse(Entry { due, ticket: self.next_ticket, slot }));
@@ -63,7 +64,7 @@ impl TimerQueue {
         self.entries.pop().map(|Reverse(entry)| entry)
     }
 
-    /// Whether there is time to sleep; then the timer is set.
+    /// Whether there is time to sleep. If there is, the timer is set.
     pub(crate) fn wait(&mut self) -> Wait {
         let Some(Reverse(earliest)) = self.entries.peek() else { return Wait::Sleep };
         let now = Instant::now();
@@ -71,13 +72,13 @@ impl TimerQueue {
         if wake <= now {
             return Wait::Spin;
         }
-        // A timer that goes off too early costs less than one that is set anew each time.
+        // A timer that fires too early costs less than setting it again each time.
         if self.armed.is_some_and(|armed| armed > now && armed <= wake) {
             return Wait::Sleep;
         }
         let left = Expiration::OneShot(TimeSpec::from_duration(wake - now));
         if self.timer.set(left, TimerSetTimeFlags::empty()).is_err() {
-            // Without a timer it can only spin.
+            // Without a timer the thread can only spin.
             return Wait::Spin;
         }
         self.armed = Some(wake);

@@ -1,14 +1,14 @@
-//! Durations and shares as people write them: `200us`, `1.5ms`, `5%`.
+//! Reads and writes durations and shares as people write them: `200us`, `1.5ms`, `5%`.
 
 use std::time::Duration;
 
-/// Units of time, in nanoseconds.
+/// Time units, in nanoseconds.
 const UNITS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9)];
 
-/// Longest duration that is taken: more is a slip of the pen.
+/// Longest duration that is accepted. A longer one is probably a typing mistake.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Reads `200us`, `1.5ms`, `10s`: up to an hour; the unit must be there.
+/// Reads `200us`, `1.5ms`, `10s`, up to one hour. The unit is required.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -25,8 +25,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos as u64))
 }
 
-/// Writes a duration so that [`duration`] reads the same back, in the largest unit that needs no
-/// fraction.
+/// Writes a duration so that [`duration`] reads the same value back, in the largest unit that needs
+/// no fraction.
 pub(crate) fn show(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     for (unit, scale) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)] {
@@ -37,7 +37,7 @@ pub(crate) fn show(duration: Duration) -> String {
     format!("{nanos}ns")
 }
 
-/// Reads `5%` or `0.05`: a share between 0 and 1.
+/// Reads `5%` or `0.05`, a share between 0 and 1.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
     match number.parse::<f64>() {

@@ -1,4 +1,4 @@
-//! One thread of the server: waits for its connections, and does what is due, the earliest first.
+//! One server thread: it waits for its connections and does what is due, the earliest first.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -20,21 +20,20 @@ use crate::stats::Stats;
 use crate::stream::Stream;
 use crate::{Script, Error};
 
-/// What events report besides connections.
+/// Event numbers for everything but connections.
 const TIMER: u64 = u64::MAX;
 const MAIL: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - 2;
-/// The timer queue's word for it.
+/// The timer queue's slot for accepting connections.
 const ACCEPT: usize = usize::MAX;
 
-/// Bytes read at a time.
+/// Bytes that one read may take.
 const ROOM: usize = 64 * 1024;
 
-/// Longest burn during which nothing else is looked at.
+/// Longest burn without a look at anything else.
 const BURN_SLICE: Duration = Duration::from_micros(50);
 
-/// When something cannot be done, because file descriptors are short or a socket is full, it is
-/// tried again after this.
+/// Pause before another attempt, when file descriptors run out or a socket is full.
 const RETRY: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -42,14 +41,14 @@ pub(crate) struct Shared {
     pub(crate) script: Script,
     pub(crate) answers: Answers,
     pub(crate) stop: AtomicBool,
-    /// From when freezes count; unset before the first statement.
+    /// The moment from which freezes count. It is unset before the first statement.
     origin: OnceLock<Instant>,
-    /// Connections that count against the limit.
+    /// Number of connections that count against the limit.
     open: AtomicU64,
     pub(crate) mailboxes: Vec<Mailbox>,
 }
 
-/// How a thread is reached.
+/// How other threads reach this thread.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     bell: EventFd,
@@ -57,7 +56,7 @@ pub(crate) struct Mailbox {
     pub(crate) stats: Mutex<Stats>,
 }
 
-/// A connection that was accepted.
+/// A connection that was just accepted.
 #[derive(Debug)]
 struct Newcomer {
     stream: Stream,
@@ -71,9 +70,9 @@ impl Mailbox {
         Ok(Self { bell, newcomers: Mutex::default(), stats: Mutex::default() })
     }
 
-    /// Makes the thread look up.
+    /// Wakes the thread.
     pub(crate) fn ring(&self) {
-        // Full means that it was rung already.
+        // A full counter means that it was rung already.
         let _ = self.bell.write(1);
     }
 }
@@ -88,7 +87,8 @@ impl Shared {
         Self { script, answers, stop, origin, open, mailboxes }
     }
 
-    /// When work that begins `since` and takes `service` is done, with the freezes that it meets.
+    /// When work that begins at `since` and takes `service` is done, including the freezes that hit
+    /// it.
     fn due(&self, since: Instant, service: Duration) -> Instant {
         match (self.script.freeze, self.origin.get()) {
             (Some(freeze), Some(&origin)) => {
@@ -101,11 +101,11 @@ impl Shared {
 
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    /// Its place among the threads.
+    /// The thread's position among the threads.
     index: usize,
     epoll: Epoll,
     timer_queue: TimerQueue,
-    /// The first thread accepts for all.
+    /// The listener; the first thread accepts for all.
     listener: Option<Listener>,
     accepted: u64,
     connections: Vec<Option<Box<Connection>>>,
@@ -141,8 +141,8 @@ impl Worker {
                 Wait::Sleep => EpollTimeout::NONE,
             };
             let happened = self.epoll.wait(&mut events, timeout).unwrap_or(0);
-            // Held while there is work only: a caller that asks for the statistics never waits for
-            // a sleeper.
+            // The lock is taken only while there is work, so that a caller that asks for the
+            // statistics never waits for a sleeping thread.
             let mut stats = shared.mailboxes[self.index].stats.lock().unwrap_or_else(PoisonError::into_inner);
             for event in &events[..happened] {
                 self.burning = None;
@@ -160,7 +160,7 @@ impl Worker {
         }
     }
 
-    /// Takes all connections that wait. The events of the listener come once for several, so none
+    /// Accepts all waiting connections. One event from the listener may stand for several, so none
     /// may be left.
     fn accept(&mut self, stats: &mut Stats) {
         while let Some(listener) = &self.listener {
@@ -181,7 +181,7 @@ impl Worker {
             let newcomer = Newcomer { stream, number: self.accepted, admitted };
             stats.connections.accepted += 1;
             stats.connections.refused += u64::from(!admitted);
-            // Round the threads.
+            // Threads take turns.
             let thread = (self.accepted % self.shared.mailboxes.len() as u64) as usize;
             self.accepted += 1;
             if thread == self.index {
@@ -228,7 +228,7 @@ impl Worker {
         self.go_on(slot, connection, stats);
     }
 
-    /// Lets a connection go on, and notes what it waits for.
+    /// Lets a connection continue, and records what it waits for.
     fn go_on(&mut self, slot: usize, mut connection: Box<Connection>, stats: &mut Stats) {
         let was_blocked = connection.blocked;
         let life = connection.go_on(&self.shared.script, stats, &mut self.room);
@@ -270,7 +270,7 @@ impl Worker {
         }
     }
 
-    /// Burns what is to be burnt; `None` when the job can be finished now.
+    /// Burns CPU time for a job. The result is `None` when the job can be finished now.
     fn postponed(
         &mut self,
         connection: &mut Connection,
@@ -279,7 +279,7 @@ impl Worker {
         stats: &mut Stats,
     ) -> Option<()> {
         let blocked = connection.blocked;
-        // An entry that a closed connection has left is another's.
+        // An entry from a closed connection may point to another connection's slot.
         let Some(job) = connection.job.as_mut().filter(|job| job.ticket == Some(entry.ticket)) else {
             return Some(());
         };
@@ -288,7 +288,7 @@ impl Worker {
         } else if job.burn_left.is_zero() {
             return None;
         } else {
-            // Where this thread did nothing else since the slice before, looking up in between
+            // If this thread did nothing else since the previous slice, the check in between
             // belongs to the burn.
             let begin = self.burning.map_or_else(cpu_time, |(_, cpu_time)| cpu_time);
             let burnt = burn(begin, job.burn_left.min(BURN_SLICE));
@@ -298,7 +298,7 @@ impl Worker {
             if job.burn_left.is_zero() {
                 self.shared.due(job.since, job.programmed)
             } else {
-                // After everything that is due by now.
+                // The next slice comes after everything that is due by now.
                 self.shared.due(Instant::now(), Duration::ZERO)
             }
         };
@@ -309,7 +309,7 @@ impl Worker {
         Some(())
     }
 
-    /// Forgets a connection. Its socket is closed when the caller drops it.
+    /// Removes a connection. Its socket is closed when the caller drops it.
     fn bury(&mut self, slot: usize, connection: &Connection, stats: &mut Stats) {
         if connection.admitted {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
@@ -319,8 +319,8 @@ impl Worker {
     }
 }
 
-/// Events to be reported for the connection in `slot`. Room to write is asked for only when there
-/// was none: the kernel would report of it at each read of the client.
+/// Events to watch for the connection in `slot`. Writability is watched only after the socket was
+/// full, because otherwise the kernel would report it at each read by the client.
 fn event(slot: usize, blocked: bool) -> EpollEvent {
     let mut flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
     flags.set(EpollFlags::EPOLLOUT, blocked);

@@ -5,8 +5,8 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Poll, Waker};
 
-/// Shared by the tasks of one thread. It costs a task one look at a flag for each time it is woken,
-/// which is why it is not a `select!` over a notification.
+/// The flag that the tasks of one thread share. A task pays for one look at this flag each time it is
+/// woken. A `select!` over a notification would cost more.
 #[derive(Debug, Default)]
 pub(crate) struct Abandon {
     given_up: Cell<bool>,
@@ -24,12 +24,12 @@ impl Abandon {
         }
     }
 
-    /// How often tasks were woken until now.
+    /// Returns how often tasks were woken until now.
     pub(crate) fn polls(&self) -> u64 {
         self.polls.get()
     }
 
-    /// The outcome of `work`, or `None` when it was given up first.
+    /// Returns the outcome of `work`, or `None` when the work was given up first.
     pub(crate) async fn unless<F: Future>(&self, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         let mut registered: Option<Waker> = None;

@@ -1,24 +1,25 @@
-//! Open-loop arrivals: when operation n becomes due, whatever happened to the ones before it.
+//! Open-loop arrivals: they give when operation n becomes due, whatever happened to the operations
+//! before it.
 
 use std::time::Duration;
 
 use crate::Philox;
 use crate::blocks::{BLOCK, Blocks};
 
-/// An arrival process. Times count from the barrier. The due time of an operation is a pure
-/// function of its number, exact in nanoseconds: the same on every variant, machine and block,
-/// without drift.
+/// An arrival process. Times count from the barrier. The due time of an operation is a pure function of
+/// its number, exact in nanoseconds. It is therefore the same on every variant, on every machine and in
+/// every block, and does not drift.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
     /// Operation n is due at `phase + n * per / operations`.
     Constant { operations: u64, per: Duration, phase: Duration },
-    /// Independent exponential gaps with mean `per / operations`; operation n is due after n + 1 of
-    /// them. Each gap is taken `stretch` times: 1 but for what [`Arrivals::fitted_to`] makes. More
-    /// than a million operations a second are drawn in blocks.
+    /// Gaps are independent and exponential with mean `per / operations`. Operation n is due after n +
+    /// 1 of them. Each gap is multiplied by `stretch`, which is 1 except in what
+    /// [`Arrivals::fitted_to`] makes. Rates above a million operations per second are drawn in blocks.
     Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
 }
 
-/// Addressed draws of a schedule: draw n is a pure function of (seed, stream, client, n).
+/// The random draws of a schedule. Draw n is a pure function of (seed, stream, client, n).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draws {
     stream: Philox,
@@ -26,17 +27,17 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Draws of `client` in stream `stream` of `seed`. A workload gives its schedules a stream that
-    /// no other draw uses.
+    /// Draws of `client` in stream `stream` of `seed`. A workload gives its schedules a stream that no
+    /// other draw uses.
     pub fn new(seed: u64, stream: u32, client: u32) -> Self {
         Self { stream: Philox::new(seed, stream), client }
     }
 
-    /// Uniform in (0, 1], in steps of 2^-53.
+    /// Returns a uniform number in (0, 1], in steps of 2^-53.
     pub fn uniform(&self, number: u64) -> f64 {
         let bits = self.bits(number, 0);
         let high = (u64::from(bits[0]) << 21) | u64::from(bits[1] >> 11);
-        // At most 2^53, which a double holds exactly.
+        // The sum is at most 2^53, which a double holds exactly.
         (high + 1) as f64 * 2_f64.powi(-53)
     }
 
@@ -44,14 +45,15 @@ impl Draws {
         self.stream.at(self.client, number, index)
     }
 
-    /// Exponential with mean 1, at most 36.8.
+    /// Returns an exponential number with mean 1. It is at most 36.8.
     pub fn exponential(&self, number: u64) -> f64 {
         -ln(self.uniform(number))
     }
 }
 
-/// Natural logarithm of a positive normal number, by additions, multiplications and divisions
-/// alone: these are the same on every machine, which a mathematical library's last bit is not.
+/// Returns the natural logarithm of a positive normal number. It only adds, multiplies and divides,
+/// because the results of these are the same on every machine. The last bit of a mathematical library's
+/// logarithm is not.
 fn ln(value: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     let bits = value.to_bits();
@@ -73,16 +75,16 @@ fn ln(value: f64) -> f64 {
 }
 
 impl Arrivals {
-    /// A Poisson process with its gaps as they are drawn.
+    /// Returns a Poisson process whose gaps are left as they are drawn.
     pub fn poisson(operations: u64, per: Duration, draws: Draws) -> Self {
         Self::Poisson { operations, per, draws, stretch: 1.0 }
     }
 
-    /// The process with operation `count` due exactly when so many operations are over at its rate,
-    /// where that is left to chance: all gaps of a Poisson process are stretched alike. Its times
-    /// are then those of a Poisson process of which it is known that `count` operations come in
-    /// that time (the conditional property of arrival times: S. Ross, Stochastic Processes, 2nd
-    /// edition, theorem 2.3.1).
+    /// Returns the process with operation `count` due exactly when that many operations are over at its
+    /// rate. A Poisson process leaves that time to chance, so all its gaps are stretched by the same
+    /// factor. Its times are then those of a Poisson process of which it is known that `count`
+    /// operations come in that time (the conditional property of arrival times: S. Ross, Stochastic
+    /// Processes, 2nd edition, theorem 2.3.1).
     #[must_use]
     pub fn fitted_to(self, count: u64) -> Self {
         let Self::Poisson { operations, per, draws, .. } = self else { return self };
@@ -91,7 +93,7 @@ impl Arrivals {
         Self::Poisson { operations, per, draws, stretch: asked_ns / came_ns as f64 }
     }
 
-    /// Operations a second that the process asks for.
+    /// Returns the operations per second that the process asks for.
     pub fn rate_per_second(&self) -> f64 {
         match *self {
             Self::Constant { operations, per, .. } | Self::Poisson { operations, per, .. } => {
@@ -100,7 +102,7 @@ impl Arrivals {
         }
     }
 
-    /// `constant` or `poisson`.
+    /// Returns the name of the process, `constant` or `poisson`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Constant { .. } => "constant",
@@ -108,14 +110,14 @@ impl Arrivals {
         }
     }
 
-    /// Due time of operation `number`. Of a Poisson process it takes `number` draws: who walks
-    /// through one has a [`Cursor`].
+    /// Returns the due time of operation `number`. In a Poisson process this takes `number` draws, so a
+    /// walk through the process uses a [`Cursor`].
     pub fn due(&self, number: u64) -> Duration {
         Duration::from_nanos(Cursor::new(*self).due_ns(number))
     }
 
-    /// Due time of operation `number` when the one before it was due at `before_ns`; 0 before the
-    /// first.
+    /// Returns the due time of operation `number` when the one before it was due at `before_ns`, which
+    /// is 0 before the first.
     fn next_ns(&self, number: u64, before_ns: u64) -> u64 {
         match self {
             Self::Constant { operations, per, phase } => {
@@ -124,7 +126,7 @@ impl Arrivals {
             }
             Self::Poisson { operations, per, draws, stretch } => {
                 let mean_ns = stretch * mean_ns(*operations, *per);
-                // `as` saturates: a gap of 584 years is as good as the end.
+                // `as` saturates, and a gap of 584 years is as good as the end.
                 before_ns.saturating_add((mean_ns * draws.exponential(number)).round() as u64)
             }
         }
@@ -138,7 +140,7 @@ pub(crate) struct Cursor {
     number: u64,
     /// Due time of operation `number`.
     due_ns: u64,
-    /// Of a fast process.
+    /// The blocks of a fast process, in which arrivals are drawn.
     blocks: Option<Blocks>,
 }
 
@@ -154,7 +156,8 @@ impl Cursor {
         Self { arrivals, number: 0, due_ns, blocks }
     }
 
-    /// Due time of operation `number`, which must not lie before the one that was asked for last.
+    /// Returns the due time of operation `number`, which must not lie before the one that was asked for
+    /// last.
     pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
         if let Arrivals::Constant { .. } = self.arrivals {
             return self.arrivals.next_ns(number, 0);
@@ -167,13 +170,13 @@ impl Cursor {
         self.due_ns
     }
 
-    /// How many operations, at most `limit`, are due before `at_ns`, which must not lie before the
-    /// last question's.
+    /// Returns how many operations, at most `limit`, are due before `at_ns`, which must not lie before
+    /// that of the last call.
     pub(crate) fn due_before(&mut self, at_ns: u64, limit: u64) -> u64 {
         if let Arrivals::Constant { operations, per, phase } = self.arrivals {
             let Some(elapsed) = at_ns.checked_sub(to_ns(phase)) else { return 0 };
-            // Operation n is due before `at` when n * per < slots. Due times are rounded downwards,
-            // so the first candidate is checked against them.
+            // Operation n is due before `at` when n * per < slots. Due times are rounded downwards, so
+            // the first candidate is checked against them.
             let slots = u128::from(elapsed) * u128::from(operations);
             let mut count = u64::try_from(slots.div_ceil(per.as_nanos().max(1))).unwrap_or(u64::MAX);
             while count < limit && self.arrivals.next_ns(count, 0) < at_ns {
@@ -221,7 +224,7 @@ pub(crate) fn to_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nearest microsecond.
+/// Rounds to the nearest microsecond.
 pub(crate) fn to_us(nanos: u64) -> u64 {
     (nanos + 500) / 1000
 }
@@ -264,8 +267,8 @@ mod tests {
 
     #[test]
     fn gaps_of_a_poisson_process_are_exponential() {
-        // Kolmogorov and Smirnov: with n = 20,000 draws the distance exceeds 1.95 / sqrt(n) once in
-        // 1,000 seeds.
+        // In the test by Kolmogorov and Smirnov with n = 20,000 draws, the distance exceeds 1.95 /
+        // sqrt(n) once in 1,000 seeds.
         const COUNT: u64 = 20_000;
         let mut cursor = Cursor::new(poisson(1000, 42));
         let (mut before, mut gaps) = (0, Vec::new());
@@ -283,7 +286,7 @@ mod tests {
                 .max(((index + 1) as f64 / count - expected).abs())
         });
         assert!(distance < 1.95 / count.sqrt(), "{distance}");
-        // No memory: neighbours do not correlate.
+        // The process has no memory, so neighbours do not correlate.
         let draws = Draws::new(42, 9, 1);
         let pairs = (0..COUNT).map(|n| (draws.exponential(n) - 1.0) * (draws.exponential(n + 1) - 1.0));
         let correlation = pairs.sum::<f64>() / count;
@@ -294,7 +297,7 @@ mod tests {
     fn arrivals_of_a_seed_are_the_same_everywhere_for_ever() {
         let first: Vec<u64> =
             (0..5).map(|number| u64::try_from(poisson(1000, 1).due(number).as_nanos()).unwrap()).collect();
-        // Frozen on purpose: when this changes, no two runs are comparable any more.
+        // The times are frozen on purpose: when they change, no two runs are comparable any more.
         assert_eq!(first, [966_513, 1_500_051, 1_731_044, 3_166_794, 3_640_825]);
         assert_ne!(poisson(1000, 1).due(9), poisson(1000, 2).due(9));
         let other = Arrivals::poisson(1000, Duration::from_secs(1), Draws::new(1, 9, 2));
@@ -318,8 +321,8 @@ mod tests {
                 tenths[(fitted.due(number).as_secs_f64() * 2.0) as usize] += 1;
             }
         }
-        // Given their number, the times are uniform. Chi-square with 9 degrees of freedom: 33.7 is
-        // exceeded once in 10,000.
+        // Given their number, the times are uniform. With 9 degrees of freedom, chi-square exceeds 33.7
+        // once in 10,000 times.
         let expected = SEEDS as f64;
         let chi: f64 = tenths.iter().map(|&seen| (f64::from(seen) - expected).powi(2) / expected).sum();
         assert!(chi < 33.7, "{tenths:?}");
@@ -329,7 +332,7 @@ mod tests {
     #[test]
     fn a_poisson_process_keeps_its_rate() {
         let seconds = poisson(1000, 7).due(1_000_000).as_secs_f64();
-        // 1,000 s expected; the standard deviation of a million gaps is 1 s.
+        // 1,000 s are expected, and the standard deviation of a million gaps is 1 s.
         assert!((seconds - 1000.0).abs() < 4.0, "{seconds}");
     }
 

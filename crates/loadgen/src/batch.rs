@@ -1,4 +1,4 @@
-//! What a worker hands over at a cut, and how the parts of several workers become one without loss.
+//! What a load thread hands over at a cut, and how the parts of several threads are added without loss.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,11 +16,12 @@ use crate::statements::Statements;
 pub(crate) struct Times {
     #[serde(with = "counts")]
     pub(crate) service: Histogram<u64>,
-    /// `None` while every response time was a service time, as in a closed loop, where nothing
-    /// waits to be sent.
+    /// `None` while every response time was equal to its service time. That is so in a closed loop,
+    /// where nothing waits to be sent. It saves a second histogram.
     #[serde(with = "some_counts")]
     response: Option<Histogram<u64>>,
-    /// Lateness of the engine itself; only of open loops.
+    /// How late the engine itself sent operations that a free connection waited for. It exists only in
+    /// open loops.
     #[serde(with = "some_counts")]
     pub(crate) lag: Option<Histogram<u64>>,
     /// The longest time from when an operation was due to when it was sent.
@@ -46,7 +47,7 @@ impl Times {
         record(&mut self.service, service_us);
     }
 
-    /// Times from when an operation was due to its answer.
+    /// Returns the times from when an operation was due to its answer.
     pub(crate) fn response(&self) -> &Histogram<u64> {
         self.response.as_ref().unwrap_or(&self.service)
     }
@@ -55,10 +56,10 @@ impl Times {
         record(self.lag.get_or_insert_with(histogram), lag_us);
     }
 
-    /// Adds the counts of another worker or second, without loss.
+    /// Adds the counts of another thread or second, without loss.
     pub(crate) fn add(&mut self, more: &Self) {
         self.late_max_us = self.late_max_us.max(more.late_max_us);
-        // Same figures on both sides, and ranges that grow, so that adding cannot fail.
+        // Both sides have the same significant figures and ranges that grow, so adding cannot fail.
         if self.response.is_some() || more.response.is_some() {
             let service = &self.service;
             let _ = self.response.get_or_insert_with(|| service.clone()).add(more.response());
@@ -70,7 +71,7 @@ impl Times {
     }
 }
 
-/// Puts `value` under `key`, or has it added to what is there.
+/// Puts `value` under `key`, or adds it to what is there.
 pub(crate) fn merge<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V, add: impl FnOnce(&mut V, V)) {
     match map.entry(key) {
         Entry::Vacant(place) => _ = place.insert(value),
@@ -78,22 +79,23 @@ pub(crate) fn merge<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V, add: 
     }
 }
 
-/// What a worker hands over at a cut: one interval a client and kind, histograms of each kind.
+/// What a load thread hands over at a cut: one interval per client and kind, and the histograms of each
+/// kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Batch {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
-    /// With the index of their kind.
+    /// Each interval comes with the index of its kind.
     pub(crate) intervals: Vec<(usize, Interval)>,
-    /// By kind index; kinds without a completed operation are left out.
+    /// Times by kind index. Kinds without a completed operation are left out.
     pub(crate) times: BTreeMap<usize, Times>,
     pub(crate) statements: Statements,
-    /// Tasks that wait for the answer to their first operation.
+    /// How many tasks wait for the answer to their first operation.
     pub(crate) unanswered: usize,
 }
 
 impl Batch {
-    /// The same up to `end_ns`, where all ends: later on nothing was done.
+    /// Returns the same batch, cut off at `end_ns`, where the step ended. Nothing was done later.
     pub(crate) fn ended(mut self, end_ns: u64) -> Self {
         self.to_ns = self.to_ns.min(end_ns);
         for (_, interval) in &mut self.intervals {
@@ -102,7 +104,7 @@ impl Batch {
         self
     }
 
-    /// Adds what another worker did between the same two moments.
+    /// Adds what another thread did between the same two moments.
     pub(crate) fn join(&mut self, more: Self) {
         self.intervals.extend(more.intervals);
         self.statements.add(&more.statements);

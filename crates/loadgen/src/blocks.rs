@@ -1,19 +1,19 @@
-//! Poisson arrivals that come so fast that they are drawn in blocks: those that no client keeps up
-//! with are passed over at once, not one by one.
+//! Draws very fast Poisson arrivals in blocks, so that the arrivals that no client keeps up with are
+//! skipped by the block and not one by one.
 
 use crate::arrivals::Draws;
 
-/// Gaps of a block.
+/// Number of gaps in one block.
 pub(crate) const BLOCK: u64 = 1024;
 
-/// A process of more than a million operations a second, on which a count one by one would cost more
-/// than it measures, has gaps with a mean below this.
+/// Blocks are for processes whose gaps have a mean below this, which is more than a million operations
+/// per second. At such rates, counting arrivals one by one would cost more than it measures.
 const FAST_NS: f64 = 1_000.0;
 
-/// A walk through the blocks of a process. The length of a block is a draw, and so are its gaps,
-/// which are stretched to that length: the sum of independent exponential gaps, which is
-/// gamma-distributed, and their shares in it are independent of each other (E. Lukacs, A
-/// characterization of the gamma distribution, 1955), so that this is a Poisson process too.
+/// A walk through the blocks of a process. The length of a block is one draw. The gaps in it are draws
+/// too, and are stretched to that length. The sum of independent exponential gaps is gamma-distributed
+/// and independent of the gaps' shares in it (E. Lukacs, A characterization of the gamma distribution,
+/// 1955). Therefore this is a Poisson process too.
 #[derive(Debug, Clone)]
 pub(crate) struct Blocks {
     draws: Draws,
@@ -21,15 +21,15 @@ pub(crate) struct Blocks {
     pub(crate) index: u64,
     begins_ns: u64,
     pub(crate) ends_ns: u64,
-    /// Nanoseconds of a gap of 1 in this block.
+    /// Length in nanoseconds of a gap of 1 in this block.
     stretch_ns: f64,
-    /// Sum of the gaps so far, not stretched.
+    /// Sum of the gaps so far, before stretching.
     gaps: f64,
 }
 
 impl Blocks {
-    /// `None` for gaps with a mean that lets each be a draw of its own; `stretch` is taken on top of
-    /// it.
+    /// Returns `None` where the mean gap is long enough to draw each gap on its own. `mean_ns` is
+    /// multiplied by `stretch` after that decision.
     pub(crate) fn of(draws: Draws, mean_ns: f64, stretch: f64) -> Option<Self> {
         (mean_ns < FAST_NS).then(|| {
             let mean_ns = mean_ns * stretch;
@@ -40,12 +40,12 @@ impl Blocks {
         })
     }
 
-    /// Number of the first operation of the block.
+    /// Returns the number of the first operation of the block.
     pub(crate) const fn first(&self) -> u64 {
         self.index * BLOCK
     }
 
-    /// Goes on to the next block; its gaps are not looked at.
+    /// Goes on to the next block without drawing its gaps.
     pub(crate) fn advance(&mut self) {
         let begins_ns = self.ends_ns;
         self.index += 1;
@@ -59,7 +59,7 @@ impl Blocks {
         self.gaps = 0.0;
     }
 
-    /// Due time of the block's first operation.
+    /// Draws the gaps of this block. The result is the due time of the block's first operation.
     pub(crate) fn enter(&mut self) -> u64 {
         let all: f64 =
             (self.first()..self.first() + BLOCK).map(|number| self.draws.exponential(number)).sum();
@@ -67,7 +67,8 @@ impl Blocks {
         self.due_ns(self.first())
     }
 
-    /// Due time of the operation after the one that was asked for last, in a block that was entered.
+    /// Returns the due time of the operation after the one that was asked for last. The block must have
+    /// been entered.
     pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
         self.gaps += self.draws.exponential(number);
         let since_ns = (self.gaps * self.stretch_ns) as u64;
@@ -76,13 +77,13 @@ impl Blocks {
 }
 
 impl Draws {
-    /// The sum of [`BLOCK`] exponential draws with mean 1, by a single one: the cube root of a gamma
-    /// variable is nearly normal (E. Wilson and M. Hilferty, The distribution of chi-square, 1931),
-    /// and so is a sum of twelve uniform draws. Additions and multiplications alone are the same on
-    /// every machine.
+    /// Returns the sum of [`BLOCK`] exponential draws with mean 1, from a single draw. The cube root of
+    /// a gamma variable is nearly normal (E. Wilson and M. Hilferty, The distribution of chi-square,
+    /// 1931), and so is a sum of twelve uniform draws. The code only adds and multiplies, because the
+    /// results of these are the same on every machine.
     fn sum_of_exponentials(&self, block: u64) -> f64 {
         const SHAPE: f64 = BLOCK as f64;
-        /// 1 / (9 shape), and its root.
+        /// `NINTH` is 1 / (9 shape), and `ROOT` is its square root.
         const NINTH: f64 = 1.0 / 9216.0;
         const ROOT: f64 = 1.0 / 96.0;
         let uniform: f64 = (1..=3).flat_map(|index| self.bits(block, index)).map(f64::from).sum();
@@ -122,7 +123,8 @@ mod tests {
 
     #[test]
     fn gaps_are_exponential_across_blocks() {
-        // Kolmogorov and Smirnov, as for slow processes; due times are whole nanoseconds.
+        // This is the test by Kolmogorov and Smirnov, as for slow processes. The tolerance allows for
+        // due times in whole nanoseconds.
         const COUNT: u64 = 20 * BLOCK;
         const MEAN_NS: f64 = 900.0;
         let arrivals = Arrivals::poisson(1_000, Duration::from_nanos(900_000), Draws::new(42, 9, 1));
@@ -149,7 +151,8 @@ mod tests {
         let sums: Vec<f64> = (0..COUNT).map(|block| draws.sum_of_exponentials(block)).collect();
         let mean = sums.iter().sum::<f64>() / COUNT as f64;
         let variance = sums.iter().map(|sum| (sum - mean).powi(2)).sum::<f64>() / (COUNT - 1) as f64;
-        // Four standard errors: 32 / sqrt(4000) of the mean, sqrt(2 / 4000) of the variance.
+        // The bounds are four standard errors: 32 / sqrt(4000) of the mean, and sqrt(2 / 4000) of the
+        // variance.
         assert!((mean - BLOCK as f64).abs() < 4.0 * 0.51, "{mean}");
         assert!((variance / BLOCK as f64 - 1.0).abs() < 4.0 * 0.023, "{variance}");
     }
@@ -158,7 +161,8 @@ mod tests {
     fn what_comes_in_ten_seconds_of_the_highest_rate_is_counted_at_once() {
         let began = Instant::now();
         let count = Cursor::new(fast(100_000_000, 5)).due_before(10_000_000_000, u64::MAX);
-        // A Poisson count: its variance is its mean. One by one it takes half an hour here.
+        // The variance of a Poisson count is its mean. Counted one by one, this would take half an hour
+        // here.
         assert!((count as f64 - 1e9).abs() < 5.0 * 1e9_f64.sqrt(), "{count}");
         assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
     }

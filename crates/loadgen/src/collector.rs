@@ -1,4 +1,4 @@
-//! Takes what the load threads hand over, merges it by time and kind, and writes it down.
+//! Takes what the load threads hand over, merges it by time and kind, and writes it to the record.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::RecvTimeoutError;
@@ -18,63 +18,64 @@ use crate::statements::Statements;
 use crate::waiting::{WaitFor, Waiting};
 use crate::{Failure, TaskEnd, TaskSpec, Role};
 
-/// Learns what happens while a step runs; called on the thread that called [`crate::run`].
+/// Learns what happens while a step runs. It is called on the thread that called [`crate::run`].
 pub trait Observer {
     /// The clock will start at `start`, which lies a little ahead.
     fn barrier(&mut self, _start: Instant) {}
-    /// Response times of operations of `kind` between two cuts, in microseconds; before
-    /// [`Observer::second`] of the same.
+    /// Gives the response times of operations of `kind` between two cuts, in microseconds. The call
+    /// comes before [`Observer::second`] for the same cuts.
     fn times(&mut self, _kind: &str, _response: &Histogram<u64>) {}
-    /// The longest time from when one of these operations was due to when it was sent, in
+    /// Gives the longest time from when one of these operations was due to when it was sent, in
     /// microseconds.
     fn late(&mut self, _max_us: u64) {}
-    /// How many statements of a kind the operations between two cuts held, and their times in
-    /// microseconds where they have their own; as [`Observer::times`].
+    /// Gives how many statements of a kind the operations between two cuts held. `times` are their
+    /// times in microseconds where they have their own. The call comes when [`Observer::times`] does.
     fn statements(&mut self, _name: &str, _done: u64, _times: Option<&Histogram<u64>>) {}
-    /// What all clients did between two cuts (usually one second).
+    /// Gives what all clients did between two cuts, usually one second.
     fn second(&mut self, _intervals: &[Interval]) {}
-    /// Something that the user is to know while the step runs; it is recorded.
+    /// Gives a text that the user should know while the step runs. It is also recorded.
     fn warning(&mut self, _text: &str) {}
     /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
     fn window_ended(&mut self) {}
-    /// Whether all has been looked at that was to be when the common window ended.
+    /// Returns whether all samples have been taken that are due when the common window ends.
     fn has_looked(&mut self) -> bool {
         true
     }
 }
 
-/// How long the collector sleeps at most before it looks at the clock and at the user's wish to
-/// stop. Whatever the load threads have to say wakes it at once; each time it wakes for nothing
-/// costs CPU that counts as the client's, 60 µs where the CPU slept.
+/// The longest time that the collector sleeps before it looks at the clock and at the user's wish to
+/// stop. Any message from the load threads wakes it at once. Each time it wakes for nothing costs CPU
+/// that counts as the client's, 60 µs where the CPU slept.
 const POLL: Duration = Duration::from_millis(250);
-/// The same while connections are held open for nothing but the sample at the window's end.
+/// The same time while connections are kept open only for the sample at the window's end.
 const POLL_HELD: Duration = Duration::from_millis(2);
 
 /// The kind under which the times of logins are recorded.
 const LOGIN: &str = "login";
 
-/// The collecting side of one step; runs on the thread that called the engine.
+/// The collecting side of one step. It runs on the thread that called the engine.
 pub(crate) struct Collector<'a> {
     pub(crate) writer: &'a mut StepWriter,
     pub(crate) observer: &'a mut dyn Observer,
     pub(crate) control: &'a Control,
     pub(crate) kinds: &'a [String],
     pub(crate) workers: usize,
-    /// Workers that have ended.
+    /// How many load threads have ended.
     ended: usize,
-    /// By the end and start of the time they are of: from how many workers, and the sum of theirs.
-    /// Joined at once and not kept apart, because a blocked thread lets seconds of all the others
-    /// wait for it.
+    /// Batches that not all load threads have handed over yet, by the end and start of the time they
+    /// cover. Each entry has how many threads it comes from, and the sum of their batches. Batches are
+    /// joined at once and not kept apart, because one blocked thread makes the seconds of all the
+    /// others wait here.
     pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
     pub(crate) seen_errors: HashSet<(usize, ErrorClass, String)>,
-    /// By client and kind.
+    /// The accounting of shared schedules, by client and kind.
     pub(crate) schedules: BTreeMap<(u32, usize), ScheduleAccounting>,
     pub(crate) outage_events: u32,
     pub(crate) window_written: bool,
     /// Where the common window begins.
     pub(crate) warmup: Duration,
-    /// Role and end of tasks on other hosts, by client and kind: what they do is known here by what
-    /// they say.
+    /// Role and end of tasks on other hosts, by client and kind. Only their messages tell here what
+    /// they do.
     elsewhere: BTreeMap<(u32, usize), (Role, u64)>,
     pub(crate) ends: Vec<TaskEnd>,
     /// Statements within the common window.
@@ -82,16 +83,16 @@ pub(crate) struct Collector<'a> {
     waiting: Waiting,
     /// When an operation was last known to have been answered, well or not.
     answered: Instant,
-    /// The first thing that could not be written; it stops the step.
+    /// The first error in writing the record. It stops the step.
     pub(crate) failure: Option<dbdyno_record::Error>,
 }
 
 /// How long a step may last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Longest {
-    /// So long from its start.
+    /// It may last this long from its start.
     Cap(Instant, Duration),
-    /// As long as something is answered within this time.
+    /// It may last as long as something is answered within this time.
     Silence(Duration),
 }
 
@@ -126,14 +127,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The tasks are on other hosts.
+    /// Notes that the tasks are on other hosts.
     pub(crate) fn expect_elsewhere(&mut self, specs: &[TaskSpec]) {
         let task = |spec: &TaskSpec| ((spec.client, spec.kind), (spec.role, spec.bounds().until_ns));
         self.elsewhere = specs.iter().map(task).collect();
     }
 
-    /// Waits until every worker has its connections; the longest time one of them took. Writes down
-    /// how long each login took.
+    /// Waits until every load thread has its connections, and records how long each login took. The
+    /// result is the longest time that one of the threads took.
     pub(crate) fn wait_until_ready(
         &mut self,
         messages: &mut dyn Inbox,
@@ -144,14 +145,14 @@ impl<'a> Collector<'a> {
         let mut all_logins = histogram();
         while ready.len() + self.ended < self.workers {
             match messages.next(POLL) {
-                // It could not even begin, and the others would wait for its tasks to end.
+                // This thread could not even begin, and the others would wait for its tasks to end.
                 Ok(Message::WorkerEnded { ends }) => {
                     self.ended += 1;
                     self.ends.extend(ends);
                     self.control.abandon();
                 }
                 Ok(Message::Ready { worker, took, logins }) => {
-                    // Ranges that grow: adding cannot fail.
+                    // The ranges grow, so adding cannot fail.
                     let _ = all_logins.add(*logins);
                     ready.insert(worker);
                     longest = longest.max(took);
@@ -163,7 +164,7 @@ impl<'a> Collector<'a> {
             if cancelled() {
                 self.control.stop(StopReason::Interrupted);
             }
-            // Those of other hosts are said by their agents, when their time is over.
+            // On other hosts, their agents report connections that wait, when their time is over.
             let unopened = if self.elsewhere.is_empty() { self.control.unopened() } else { 0 };
             self.look_for_waiting(WaitFor::Open, unopened);
         }
@@ -174,7 +175,7 @@ impl<'a> Collector<'a> {
         longest
     }
 
-    /// Collects until all workers have ended.
+    /// Collects until all load threads have ended.
     pub(crate) fn collect(
         &mut self,
         messages: &mut dyn Inbox,
@@ -252,7 +253,7 @@ impl<'a> Collector<'a> {
             Message::Stopped(reason) => self.control.stop(reason),
             Message::HostLost(why) => {
                 self.control.stop(StopReason::Failed(why));
-                // Its tasks will not say that they have ended.
+                // The tasks of this host will not report that they have ended.
                 self.control.abandon();
             }
             Message::Error { at_ns, client, kind, failure } => {
@@ -318,8 +319,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// What not all workers have cut alike. Other hosts learn of the step's end a little late: one
-    /// may have cut at a whole second meanwhile. What it did there it did up to the end.
+    /// Returns the batches that not all load threads have cut alike. Other hosts learn of the step's
+    /// end a little late, so one may have cut at a whole second meanwhile. What it did in that interval
+    /// it did before the end.
     fn remaining(&mut self) -> Vec<Batch> {
         let pending = std::mem::take(&mut self.pending).into_values().map(|(_, batch)| batch);
         let Some(end_ns) = self.control.end_ns().filter(|_| !self.elsewhere.is_empty()) else {
@@ -345,19 +347,20 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether no one needs the connections any more: the end of the window has been looked at, or
-    /// there will be none.
+    /// Returns whether no one needs the connections any more. That is so when the end of the window has
+    /// been sampled, or when there will be no window.
     fn may_close(&mut self) -> bool {
         let has_no_window = self.control.end_ns().is_some() && self.control.window_end_ns().is_none();
         self.control.is_stopping() || has_no_window || (self.window_written && self.observer.has_looked())
     }
 
-    /// Where the common window begins: at its end if that comes before the warm-up's.
+    /// Returns where the common window begins. If the window ends before the warm-up does, it begins at
+    /// its end.
     fn window_from_us(&self, end_us: u64) -> u64 {
         u64::try_from(self.warmup.as_micros()).unwrap_or(u64::MAX).min(end_us)
     }
 
-    /// Statements of the whole window, once: of a step that never came to a window there are none.
+    /// Writes the statements of the whole window, once. A step that never came to a window has none.
     fn write_statements(&mut self) {
         let Some(to_us) = self.control.window_end_ns().map(to_us) else { return };
         let span = (self.window_from_us(to_us), to_us);
@@ -366,7 +369,7 @@ impl<'a> Collector<'a> {
         self.check(|writer| statements.write(kinds, span, writer));
     }
 
-    /// Writes what all workers did between the same two moments.
+    /// Writes what all load threads did between the same two moments.
     fn write(&mut self, batch: Batch) {
         let (from_us, to_us) = (to_us(batch.from_ns), to_us(batch.to_ns));
         let is_after = self.control.window_end_ns().is_some_and(|end_ns| batch.from_ns >= end_ns);
@@ -413,8 +416,8 @@ impl<'a> Collector<'a> {
         self.check(|writer| writer.event(event));
     }
 
-    /// Writes; a failure is kept, and stops the step: figures that cannot be kept need not be
-    /// measured.
+    /// Writes to the record. A failure is kept and stops the step, because figures that cannot be kept
+    /// need not be measured.
     fn check(&mut self, write: impl FnOnce(&mut StepWriter) -> Result<(), dbdyno_record::Error>) {
         if self.failure.is_some() {
             return;

@@ -7,16 +7,17 @@ use crate::Draws;
 /// Logins that a load thread has on their way at once.
 const AT_ONCE: usize = 32;
 
-/// Connections of a step: their storm before the barrier, their losses after it.
+/// How a step opens its connections before the barrier, and what it does with connections lost later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connections {
-    /// Logins a second that are begun, over all threads; `None` = as fast as they go.
+    /// Logins that are begun per second, over all threads. `None` means as fast as they go.
     pub rate_per_second: Option<f64>,
-    /// Logins on their way at once, each thread: a server's queue for new connections is short.
+    /// Logins that each thread has on their way at once. They are limited because a server's queue for
+    /// new connections is short.
     pub at_once: usize,
     /// The step fails when a connection is not open after this time, its statements prepared.
     pub open_within: Duration,
-    /// By which users set that, for messages.
+    /// The option with which users set that time, for messages.
     pub open_key: &'static str,
     /// A step that has no time cap fails when no connection has had an answer for this time.
     pub silence: Duration,
@@ -29,16 +30,17 @@ pub enum LostConnections {
     /// The step fails.
     #[default]
     Fail,
-    /// The operation on its way fails, the connection is opened again, the task goes on.
+    /// The operation on its way fails, the connection is opened again, and the task goes on.
     Reconnect(Reconnect),
 }
 
 /// How a lost connection is opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconnect {
-    /// Pause before the first attempt; each later one is twice as long.
+    /// Pause before the first attempt. The pause before each later one is twice as long as the one
+    /// before it.
     pub wait: Duration,
-    /// No pause is longer.
+    /// No pause is longer than this.
     pub wait_max: Duration,
     /// The step fails when a connection is not open again after this time.
     pub give_up_after: Duration,
@@ -62,11 +64,10 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// When login `number` of the step may begin, counted from the first one.
+    /// Returns when login `number` of the step may begin, counted from the first one.
     pub(crate) fn due(&self, number: usize) -> Duration {
         match self.rate_per_second {
-            // A rate that is no number, or so small that the time overflows, was refused with the
-            // plan.
+            // A rate that is no number, or so small that the time overflows, was refused with the plan.
             Some(rate) => Duration::try_from_secs_f64(number as f64 / rate).unwrap_or(Duration::ZERO),
             None => Duration::ZERO,
         }
@@ -74,7 +75,7 @@ impl Connections {
 }
 
 impl Reconnect {
-    /// Pause before attempt `attempt` (from 0) of task `task`.
+    /// Returns the pause before attempt `attempt` (from 0) of task `task`.
     pub(crate) fn pause(&self, task: usize, attempt: u32) -> Duration {
         let doubled = self.wait.saturating_mul(1_u32.checked_shl(attempt).unwrap_or(u32::MAX));
         let longest = doubled.min(self.wait_max);

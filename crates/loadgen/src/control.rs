@@ -1,4 +1,5 @@
-//! The few words that load threads share while the clock runs.
+//! The few atomics that load threads share while the clock runs: start, stop, end of the window, end of
+//! the step.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -18,21 +19,21 @@ pub enum StopReason {
     Interrupted,
     /// A task cannot go on.
     Failed(String),
-    /// The step's time cap was reached.
+    /// The step reached its time cap.
     TimeCap(Duration),
-    /// No connection had an answer for so long, in a step without a time cap.
+    /// No connection had an answer for this long, in a step without a time cap.
     Silence(Duration),
 }
 
-/// What controls of the same step on other hosts must know. `T` is how a time is given: an instant
-/// is of one host only.
+/// What the controls of the same step on other hosts must know. `T` is how a time is given, because an
+/// instant is valid only on its own host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepCommand<T> {
-    /// The clock starts then.
+    /// The clock starts at this time.
     Begin(T),
     Stop(StopReason),
-    /// All tasks of all hosts have ended, at `end_ns`; the common window ended before, if it came
-    /// to one.
+    /// All tasks of all hosts have ended, the last one at `end_ns`. `window_end_ns` is when the common
+    /// window ended, if there was one.
     End {
         window_end_ns: Option<u64>,
         end_ns: u64,
@@ -42,7 +43,7 @@ pub enum StepCommand<T> {
 }
 
 impl<T> StepCommand<T> {
-    /// The same with its time in other terms.
+    /// Returns the same command with its time translated, for example to another host's clock.
     pub fn at<U>(self, translated: impl FnOnce(T) -> U) -> StepCommand<U> {
         match self {
             Self::Begin(at) => StepCommand::Begin(translated(at)),
@@ -53,7 +54,7 @@ impl<T> StepCommand<T> {
     }
 }
 
-/// Takes commands for other hosts.
+/// Takes commands to other hosts.
 pub type Follower = Box<dyn Fn(StepCommand<Instant>) + Send + Sync>;
 
 pub(crate) struct Control {
@@ -63,23 +64,25 @@ pub(crate) struct Control {
     reason: Mutex<Option<StopReason>>,
     stopped: Notify,
     window_rule: WindowRule,
-    /// End of the common window in nanoseconds from the barrier; `u64::MAX` while it is open.
+    /// End of the common window in nanoseconds from the barrier, or `u64::MAX` while the window is
+    /// open.
     window_end_ns: AtomicU64,
-    /// When the common window will end, if the tasks' limits say so beforehand; `u64::MAX` if they
-    /// do not.
+    /// When the common window will end, if the tasks' limits tell that beforehand, and otherwise
+    /// `u64::MAX`.
     planned_end_ns: u64,
     /// Index = client − 1.
     client_ended: Vec<AtomicBool>,
     client_changed: Notify,
-    /// How many tasks there are, and how many of them are open.
+    /// How many tasks there are.
     pub(crate) tasks: usize,
     opened: AtomicUsize,
     tasks_left: AtomicUsize,
     deciders_left: AtomicUsize,
-    /// Of a part of the step's tasks: 1, so that its own tasks are never the last ones.
+    /// 1 if this is one host's part of the step, otherwise 0. The 1 stands for the tasks elsewhere, so
+    /// that the tasks here are never the last ones.
     elsewhere: usize,
     end_ns: AtomicU64,
-    /// When the last task of another host ended that has said so.
+    /// When the last task ended among those that other hosts have reported as ended.
     last_elsewhere_ns: AtomicU64,
     ended: Notify,
     closing: AtomicBool,
@@ -120,12 +123,13 @@ impl Control {
         }
     }
 
-    /// The same, whose commands go to other hosts.
+    /// Returns the same control, which also sends its commands to other hosts.
     pub(crate) fn followed_by(self, follower: Follower) -> Self {
         Self { follower: Some(follower), ..self }
     }
 
-    /// Of a part of the step's tasks: all have not ended before [`StepCommand::End`] says so.
+    /// Returns the control of one host's part of the step. Here the step ends only when
+    /// [`StepCommand::End`] says so.
     pub(crate) fn of_part(self) -> Self {
         self.tasks_left.fetch_add(1, Ordering::AcqRel);
         self.deciders_left.fetch_add(1, Ordering::AcqRel);
@@ -157,12 +161,12 @@ impl Control {
         self.opened.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tasks that are not open yet; of those here.
+    /// Returns how many of the tasks here are not open yet.
     pub(crate) fn unopened(&self) -> usize {
         self.tasks.saturating_sub(self.opened.load(Ordering::Relaxed))
     }
 
-    /// When the common window will end, if that is known beforehand.
+    /// Returns when the common window will end, if that is known beforehand.
     pub(crate) fn planned_end(&self) -> Option<Duration> {
         Some(self.planned_end_ns).filter(|&end| end != u64::MAX).map(Duration::from_nanos)
     }
@@ -175,7 +179,7 @@ impl Control {
         }
     }
 
-    /// Waits for the barrier; `None` when the step was stopped before it.
+    /// Waits for the barrier. The result is `None` when the step was stopped before it.
     pub(crate) async fn wait_for_start(&self) -> Option<Instant> {
         loop {
             let started = self.started.notified();
@@ -193,12 +197,12 @@ impl Control {
         }
     }
 
-    /// Nanoseconds since the barrier; 0 before it.
+    /// Returns the nanoseconds since the barrier, or 0 before it.
     pub(crate) fn now_ns(&self) -> u64 {
         self.start.get().map_or(0, |start| since(*start))
     }
 
-    /// Ends the step early. Once all tasks have ended there is nothing left to end: how long
+    /// Ends the step early. Once all tasks have ended this does nothing, because the time that
     /// connections take to close says nothing about the step.
     pub(crate) fn stop(&self, reason: StopReason) {
         if self.end_ns().is_some() {
@@ -237,9 +241,9 @@ impl Control {
         wait(&self.client_changed, || self.has_client_ended(client) || self.is_stopping()).await;
     }
 
-    /// A task did all it had to do, or gave up, at `at_ns`. Whether its connection is to stay open
-    /// until the end of the common window has been looked at: the window has ended, or this task was
-    /// the last one here that decides when it does.
+    /// Notes that a task did all it had to do, or gave up, at `at_ns`. The result is whether the
+    /// connection must stay open until the end of the common window has been sampled. It must if the
+    /// window has ended, or if this was the last task here that decides when it does.
     pub(crate) fn connection_ended(&self, client: u32, role: Role, at_ns: u64, complete: bool) -> bool {
         let mut is_last = false;
         if role == Role::Decides {
@@ -263,8 +267,8 @@ impl Control {
         is_last || self.window_end_ns().is_some()
     }
 
-    /// A task of another host has said that it ended at `at_ns`, and with it the window, if it
-    /// does, at `window_ns`.
+    /// Notes that a task of another host has reported its end at `at_ns`. If the window ends with this
+    /// task, it ends at `window_ns`.
     pub(crate) fn task_ended_elsewhere(
         &self,
         client: u32,
@@ -276,13 +280,13 @@ impl Control {
         self.connection_ended(client, role, window_ns, complete);
     }
 
-    /// A task is gone without a word, so that waiting for all of them would never end: the step
-    /// ends now.
+    /// Ends the step now, because a task is gone without a report. Waiting for all tasks would never
+    /// end.
     pub(crate) fn abandon(&self) {
         self.end_now();
     }
 
-    /// Only the first end counts: cuts have been made at it.
+    /// Ends the step now. Only the first end counts, because the counters have been cut at it.
     fn end_now(&self) {
         let elsewhere_ns = self.last_elsewhere_ns.load(Ordering::Acquire);
         self.end_at(if elsewhere_ns > 0 { elsewhere_ns } else { self.now_ns() });
@@ -297,25 +301,25 @@ impl Control {
     }
 
     fn end_window(&self, at_ns: u64) {
-        // Only the first one that gets here counts, although the time of another may be earlier by
-        // what lies between a look at the clock and this line: books may have been cut at the first
-        // by now, and those of all threads need the same cuts.
+        // Only the first thread that gets here counts. The time of another thread may be a little
+        // earlier, because some time lies between its look at the clock and this line. But counters may
+        // have been cut at the first time by now, and the counters of all threads need the same cuts.
         let _ = self.window_end_ns.compare_exchange(u64::MAX, at_ns, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// End of the common window, once it is known.
+    /// Returns the end of the common window, once it is known.
     pub(crate) fn window_end_ns(&self) -> Option<u64> {
         Some(self.window_end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
 
-    /// Where books are cut in addition to whole seconds: at the end of the common window, once it
-    /// is known.
+    /// Returns where counters are cut in addition to whole seconds: at the end of the common window,
+    /// once it is known.
     pub(crate) fn window_cut_ns(&self) -> Option<u64> {
         let end_ns = self.window_end_ns.load(Ordering::Acquire).min(self.planned_end_ns);
         Some(end_ns).filter(|&end| end != u64::MAX)
     }
 
-    /// End of the last task, once all have ended.
+    /// Returns the end of the last task, once all have ended.
     pub(crate) fn end_ns(&self) -> Option<u64> {
         Some(self.end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
@@ -326,7 +330,8 @@ impl Control {
         self.forward(StepCommand::Close);
     }
 
-    /// Waits until connections may be closed, but not longer than `limit`: the observer may hang.
+    /// Waits until connections may be closed, but not longer than `limit`, because the observer may
+    /// hang.
     pub(crate) async fn wait_to_close(&self, limit: Duration) {
         let allowed = wait(&self.may_close, || self.closing.load(Ordering::Acquire));
         let _ = tokio::time::timeout(limit, allowed).await;

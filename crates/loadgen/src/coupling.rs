@@ -1,4 +1,4 @@
-//! Two tasks that must not run apart: inserts and deletes of one client.
+//! Keeps two tasks of one client together that must not run apart, such as its inserts and its deletes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -6,17 +6,17 @@ use tokio::sync::Notify;
 
 use crate::notified::wait;
 
-/// Its number is its place in the pairs of [`Coupling`].
+/// One of the two tasks. Its number is its place in the pairs of [`Coupling`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
     Right,
 }
 
-/// Keeps two tasks within `most` operations of each other: operation n may be sent once the other
-/// task has been answered n − `most` + 1 times. In the original a shared generator feeds two queues
-/// of 8 statements, so that one stream leads the other by at most 9; here the same bound holds
-/// without queues.
+/// Keeps two tasks within `most` operations of each other: operation n may be sent once the other task
+/// has been answered n − `most` + 1 times. In the original a shared generator feeds two queues of 8
+/// statements, so that one stream leads the other by at most 9. Here the same bound holds without
+/// queues.
 #[derive(Debug)]
 pub struct Coupling {
     most: u64,
@@ -26,10 +26,10 @@ pub struct Coupling {
 }
 
 impl Coupling {
-    /// The greatest lead that the original allows: 8 queued statements and 1 executing.
+    /// The longest lead that the original allows: 8 queued statements and 1 executing.
     pub const ORIGINAL_LEAD: u64 = 9;
 
-    /// Two tasks that may lead each other by at most `most` operations.
+    /// Returns a coupling of two tasks that may lead each other by at most `most` operations.
     pub fn new(most: u64) -> Self {
         Self { most, answered: Default::default(), ended: Default::default(), changed: Notify::new() }
     }
@@ -44,13 +44,13 @@ impl Coupling {
         self.changed.notify_waiters();
     }
 
-    /// `side` will send nothing more; the other one is free.
+    /// Notes that `side` will send nothing more, which frees the other one.
     pub(crate) fn end(&self, side: Side) {
         self.ended[side as usize].store(true, Ordering::Release);
         self.changed.notify_waiters();
     }
 
-    /// Whether operation `number` of `side` may be sent now.
+    /// Returns whether operation `number` of `side` may be sent now.
     pub(crate) fn may_send(&self, side: Side, number: u64) -> bool {
         let other = 1 - side as usize;
         self.ended[other].load(Ordering::Acquire)

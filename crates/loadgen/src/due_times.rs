@@ -1,5 +1,5 @@
-//! The due times of a load thread's open loops, in their order; the tasks of a shared schedule on
-//! the thread have them in common.
+//! The due times of a load thread's open loops, in order. Tasks of the same schedule on this thread
+//! share one walk through its due times.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,8 +9,8 @@ use crate::arrivals::Cursor;
 use crate::task::Bounds;
 use crate::{Pace, Schedule};
 
-/// Due times of one task, or of all tasks of one schedule on this thread. Each operation's is asked
-/// for when it is taken, so that the questions only go forwards.
+/// Due times of one task, or of all tasks of one schedule on this thread. Each operation's due time is
+/// asked for when the operation is taken, so that the numbers asked for only increase.
 #[derive(Debug, Clone)]
 pub(crate) struct DueTimes {
     next: Rc<RefCell<Cursor>>,
@@ -18,12 +18,12 @@ pub(crate) struct DueTimes {
 }
 
 impl DueTimes {
-    /// Due time of operation `number`.
+    /// Returns the due time of operation `number` in nanoseconds from the barrier.
     pub(crate) fn due_ns(&self, number: u64) -> u64 {
         self.next.borrow_mut().due_ns(number)
     }
 
-    /// Operations within `bounds` that are due before `now_ns`.
+    /// Returns how many operations within `bounds` are due before `now_ns`.
     pub(crate) fn due_before(&self, bounds: Bounds, now_ns: u64) -> u64 {
         bounds.due_before(&mut self.arrived.borrow_mut(), now_ns)
     }
@@ -36,7 +36,7 @@ pub(crate) struct ThreadDueTimes {
 }
 
 impl ThreadDueTimes {
-    /// The due times of a task of `pace`; `None` when it has no schedule.
+    /// Returns the due times of a task of `pace`, or `None` when it has no schedule.
     pub(crate) fn of(&mut self, pace: &Pace) -> Option<DueTimes> {
         let cursor = Cursor::new(pace.process()?);
         let due_times =

@@ -1,4 +1,5 @@
-//! Runs one step: threads, barrier, clock, end.
+//! Runs one step: it starts the load threads, waits for the connections, starts the clock and waits for
+//! the end.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,39 +22,39 @@ use crate::waiting::ranges;
 use crate::worker::{self, Job};
 use crate::{Connections, Error, HostShare, ConnectionTask, TaskEnd, TaskSpec, Pace, Threads};
 
-/// The clock starts this long after the last connection is open: time for samplers to take their
-/// first sample.
+/// The clock starts this long after the last connection is open, so that samplers have time to take
+/// their first sample.
 const LEAD: Duration = Duration::from_millis(50);
-/// And this much later for each connection: a server may have a process for each, whose files are
-/// all read.
+/// The clock starts this much later for each connection, because a server may have one process for
+/// each, and the sampler reads the files of all of them.
 const LEAD_PER_CONNECTION: Duration = Duration::from_micros(200);
 
 pub struct Step<'a> {
     pub spec: &'a StepSpec,
     pub threads: Threads,
     pub connections: Connections,
-    /// Time from the barrier that is outside the common window; whole seconds, because records are
-    /// cut there.
+    /// Time from the barrier that is outside the common window. It is in whole seconds, because
+    /// counters are cut there.
     pub warmup: Duration,
-    /// Longest time from the barrier; the step fails when it is exceeded. Without one, it fails after
-    /// the silence that its connections allow.
+    /// Longest time from the barrier. The step fails when it is exceeded. Without a cap, the step fails
+    /// after the silence in [`Connections`].
     pub time_cap: Option<Duration>,
-    /// Set by a signal handler: the step ends soon, what was measured is kept.
+    /// Set by a signal handler. The step then ends soon, and what was measured is kept.
     pub cancel: &'a AtomicBool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepEnd {
     pub outcome: Outcome,
-    /// Why it did not complete.
+    /// Why the step did not complete.
     pub message: Option<String>,
     pub at_us: u64,
     pub tasks: Vec<TaskEnd>,
 }
 
-/// Runs a step on `tasks`, each built by its `F` on the thread that will run it, and writes
-/// intervals, histograms and events of it. The caller writes the step's `Started` and `Ended`. What
-/// goes wrong inside the step is in [`StepEnd`].
+/// Runs a step on `tasks`, and writes its intervals, histograms and events. Each task is built by its
+/// `F` on the thread that will run it. The caller writes the step's `Started` and `Ended`. What goes
+/// wrong inside the step is in [`StepEnd`].
 pub fn run<L, F>(
     step: Step<'_>,
     tasks: Vec<(TaskSpec, F)>,
@@ -84,7 +85,7 @@ pub(crate) fn kinds(spec: &StepSpec) -> Vec<String> {
     spec.kinds.iter().map(|kind| kind.kind.clone()).collect()
 }
 
-/// Starts the load threads of `tasks`, which are those of `part`.
+/// Starts the load threads for `tasks`, which are those of `part`.
 pub(crate) fn start<L, F>(
     step: &Step<'_>,
     tasks: Vec<(TaskSpec, F)>,
@@ -125,14 +126,14 @@ where
     Ok(threads)
 }
 
-/// Waits for the load threads, which have said that they end.
+/// Waits for the load threads, which have reported that they end.
 pub(crate) fn join(threads: Vec<JoinHandle<()>>) -> Result<(), Error> {
     let mut threads = threads.into_iter();
     threads.try_for_each(|thread| thread.join().map_err(|panic| Error::Panicked(panic_text(&panic))))
 }
 
-/// From waiting for connections to the end of the last worker. The clock starts `lead` after the
-/// last connection is open, and a little later for each of them.
+/// Conducts a step from waiting for connections to the end of the last load thread. The clock starts
+/// `lead` after the last connection is open, and a little later for each of them.
 pub(crate) fn conduct(
     step: &Step<'_>,
     specs: &[TaskSpec],
@@ -161,7 +162,7 @@ pub(crate) fn conduct(
     collector.collect(messages, longest, &cancelled);
 }
 
-/// How a step ended whose record was written, or why it was not.
+/// Returns how a step ended, or the error for which its record could not be written.
 pub(crate) fn ended(
     control: &Control,
     failure: Option<dbdyno_record::Error>,
@@ -195,8 +196,8 @@ fn outcome(control: &Control, tasks: &[TaskEnd]) -> (Outcome, Option<String>) {
     }
 }
 
-/// Which connections had no answer when the step was stopped: those that never had one, or else
-/// those that waited; `None` where none did.
+/// Returns which connections had no answer when the step was stopped. If some never had an answer,
+/// these are named, and otherwise those that waited. The result is `None` if no connection waited.
 fn unanswered(tasks: &[TaskEnd]) -> Option<String> {
     let silent: Vec<&TaskEnd> = tasks.iter().filter(|task| task.unanswered).collect();
     let never: Vec<&TaskEnd> = silent.iter().copied().filter(|task| task.is_unheard()).collect();
@@ -216,7 +217,7 @@ fn unanswered(tasks: &[TaskEnd]) -> Option<String> {
     }
 }
 
-/// What open loops are asked for, by kind and process.
+/// Returns the rates that open loops are asked for, by kind and arrival process.
 fn scheduled(tasks: &[TaskSpec], kinds: &[String]) -> Vec<StepEvent> {
     let mut asked: BTreeMap<(usize, &str), (f64, u32)> = BTreeMap::new();
     let mut seen = HashSet::new();

@@ -1,6 +1,7 @@
-//! Why a step could not be run at all; what goes wrong inside one is part of its record.
+//! The errors for which a step could not be run at all. What goes wrong inside a step is part of its
+//! record.
 
-/// Each message names what failed and what to try.
+/// Each message names what failed and, where the user can do something, what to try.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

@@ -1,17 +1,17 @@
-//! Histograms of times in microseconds.
+//! Histograms of times in microseconds, and how they are sent to another host.
 
 use std::borrow::Borrow;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// 1 µs to 1 h with 3 significant figures; an index build that takes longer makes its histogram
-/// grow.
+/// Histograms hold 1 µs to 1 h with 3 significant figures. An index build that takes longer makes its
+/// histogram grow.
 const LOWEST_US: u64 = 1;
 const HIGHEST_US: u64 = 3_600_000_000;
 const FIGURES: u8 = 3;
 
-/// An empty histogram of times, 190 kB.
+/// Returns an empty histogram of times. It takes 190 kB.
 pub(crate) fn histogram() -> Histogram<u64> {
     let mut histogram = Histogram::new_with_bounds(LOWEST_US, HIGHEST_US, FIGURES)
         .expect("the bounds are constants that the crate accepts");
@@ -19,8 +19,8 @@ pub(crate) fn histogram() -> Histogram<u64> {
     histogram
 }
 
-/// A histogram as it goes from one host to another: its values, each with how often it was
-/// recorded. Nothing is lost.
+/// A histogram as it goes from one host to another: its values, each with how often it was recorded.
+/// Nothing is lost.
 #[derive(Serialize, Deserialize)]
 struct Counts(Vec<(u64, u64)>);
 
@@ -43,7 +43,7 @@ impl From<Counts> for Histogram<u64> {
     }
 }
 
-/// For serde: a histogram as its counts.
+/// Lets serde write a histogram as its counts.
 pub(crate) mod counts {
     use super::{Borrow, Counts, Deserialize, Deserializer, Histogram, Serialize, Serializer};
 
@@ -61,7 +61,7 @@ pub(crate) mod counts {
     }
 }
 
-/// The same for one that may be absent.
+/// The same for a histogram that may be absent.
 pub(crate) mod some_counts {
     use super::{Counts, Deserialize, Deserializer, Histogram, Serialize, Serializer};
 
@@ -81,7 +81,7 @@ pub(crate) mod some_counts {
 
 pub(crate) fn record(histogram: &mut Histogram<u64>, value_us: u64) {
     if histogram.record(value_us).is_err() {
-        // No memory to grow into: the count is kept, at the greatest value there is room for.
+        // There is no memory to grow into. The count is kept, at the highest value there is room for.
         histogram.saturating_record(value_us);
     }
 }

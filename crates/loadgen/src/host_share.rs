@@ -1,12 +1,12 @@
-//! Which part of a step's connections, and of the numbers of its shared schedules, one of several
-//! hosts has.
+//! Which part of a step's connections one of several client hosts runs, and which numbers of a shared
+//! schedule it takes.
 
 use serde::{Deserialize, Serialize};
 
-/// The connections whose number, divided by `hosts`, leaves `host`.
+/// The connections whose number modulo `hosts` is `host`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostShare {
-    /// From 0.
+    /// Number of the host, from 0.
     pub host: u32,
     pub hosts: u32,
 }
@@ -15,12 +15,12 @@ impl HostShare {
     /// Everything, on one host.
     pub const WHOLE: Self = Self { host: 0, hosts: 1 };
 
-    /// What the host's own number `number` is among those of all hosts.
+    /// Turns the host's own number `number` into its number among those of all hosts.
     pub(crate) fn of_all(self, number: u64) -> u64 {
         number.saturating_mul(u64::from(self.hosts)).saturating_add(u64::from(self.host))
     }
 
-    /// How many of the first `count` of all numbers are the host's.
+    /// Returns how many of the first `count` numbers of all hosts belong to this host.
     pub(crate) fn among(self, count: u64) -> u64 {
         count.saturating_sub(u64::from(self.host)).div_ceil(u64::from(self.hosts))
     }

@@ -1,9 +1,9 @@
-//! A step whose tasks are on several hosts: each runs a part of them, and what its load threads say
-//! goes to one collector.
+//! Runs a step whose connections are on several client hosts. Each host runs a part of the tasks, and
+//! what its load threads report goes to one collector.
 //!
-//! Nothing goes from host to host while the clock runs but what load threads say anyway, once a
-//! second. The hosts' clocks start at one moment and are cut at the same ones, so that seconds and
-//! windows of all of them are joined as those of threads are.
+//! While the clock runs, hosts exchange only what load threads report anyway, once per second. All
+//! hosts start their clocks at one moment and cut their counters at the same moments. Seconds and
+//! windows of several hosts are therefore joined like those of several threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::{
     schedule_accounting,
 };
 
-/// The clock starts this long after the last connection is open: time for the command to reach all
+/// The clock starts this long after the last connection is open, so that the command can reach all
 /// hosts.
 const LEAD: Duration = Duration::from_millis(500);
-/// How often the user's wish to stop is looked at before there is a collector.
+/// How often the code looks at the user's wish to stop before there is a collector.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What load threads of one host say to the collector on another.
+/// What load threads of one host send to the collector on another.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HostMessage(Message);
@@ -39,35 +39,35 @@ pub struct HostMessage(Message);
 #[derive(Debug)]
 pub enum FromHost {
     Message(HostMessage),
-    /// It is gone, or cannot do its part: why, with its name.
+    /// The host is gone, or cannot do its part. The text says why and names the host.
     Lost(String),
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostPart {
-    /// Workers of the hosts before it.
+    /// The number of load threads on the hosts before this one.
     first_worker: usize,
     workers: usize,
     ended: usize,
-    /// By how much the start came too late there.
+    /// By how much the start came too late on this host.
     pub late: Duration,
     /// The longest time from when an operation was due to when a free connection sent it, in
     /// microseconds.
     pub lag_max_us: u64,
 }
 
-/// The messages of all hosts as those of threads of one.
+/// Presents the messages of all hosts as if they came from the threads of one.
 struct Merged<'a> {
     from_hosts: &'a Receiver<(usize, FromHost)>,
     parts: Vec<HostPart>,
-    /// Received and not yet looked at.
+    /// Messages that were received but not yet looked at.
     early: VecDeque<(usize, FromHost)>,
     ready: VecDeque<Message>,
 }
 
-/// Runs a step whose tasks, all of `specs`, are on `hosts` hosts. They run [`run_part`], by now or
-/// soon; `from_hosts` has what they say, and `follower` takes commands to them. What goes wrong
-/// inside the step is in [`StepEnd`].
+/// Runs a step whose tasks, which are all of `specs`, are on `hosts` hosts. Each host calls
+/// [`run_part`]. `from_hosts` delivers the messages of the hosts, and `follower` takes commands to
+/// them. What goes wrong inside the step is in [`StepEnd`].
 pub fn run_on_hosts(
     step: &Step<'_>,
     specs: &[TaskSpec],
@@ -94,8 +94,8 @@ pub fn run_on_hosts(
     Ok((ended(&control, failure, ends)?, merged.parts))
 }
 
-/// Whether tasks can be shared out to hosts: none waits for another, and the window ends at one
-/// time for all.
+/// Returns whether tasks can be distributed over hosts. This needs tasks of which none waits for
+/// another, and one time at which the window ends for all.
 pub fn can_be_shared(specs: &[TaskSpec], window: WindowRule) -> bool {
     let is_alone = |spec: &TaskSpec| spec.coupling.is_none() && spec.limit != Limit::UntilClientEnds;
     let ends_by_time = |spec: &TaskSpec| matches!(spec.limit, Limit::Time(_)) && spec.limit == specs[0].limit;
@@ -103,7 +103,7 @@ pub fn can_be_shared(specs: &[TaskSpec], window: WindowRule) -> bool {
 }
 
 impl Merged<'_> {
-    /// Waits until each host has said how many workers it has, or is lost.
+    /// Waits until each host has reported how many load threads it has, or is lost.
     fn count_workers(&mut self, step: &Step<'_>, control: &Control) {
         let mut silent: Vec<usize> = (0..self.parts.len()).collect();
         while !silent.is_empty() {
@@ -184,8 +184,9 @@ impl Inbox for Merged<'_> {
     }
 }
 
-/// Runs the tasks of `part`, of all that the step has. Says what its load threads say, and does
-/// what `commands` say until the step is over here; a channel without sender ends it.
+/// Runs those of the step's tasks that belong to `part`. It passes on with `say` what its load threads
+/// report, and follows `commands` until the step is over here. The step also ends when the channel of
+/// commands has no sender any more.
 pub fn run_part<L, F>(
     step: &Step<'_>,
     tasks: Vec<(TaskSpec, F)>,
@@ -217,7 +218,8 @@ where
     while left > 0 {
         let Ok(message) = messages.recv() else { break };
         left -= usize::from(matches!(message, Message::WorkerEnded { .. }));
-        // Before the last word of this host.
+        // The pauses go out before the last message of this host, because nothing is read after that
+        // one.
         if left == 0 {
             let pauses = watching.take().map(Watching::end).unwrap_or_default();
             pauses.into_iter().for_each(|pause| say(HostMessage(Message::Paused(pause))));
@@ -227,7 +229,7 @@ where
     join(threads)
 }
 
-/// The tasks of `part`, which share the part of each schedule.
+/// Returns the tasks of `part`. Each of their schedules gives out only this part's numbers.
 fn tasks_of<F>(part: HostShare, tasks: Vec<(TaskSpec, F)>) -> Vec<(TaskSpec, F)> {
     let mut shared: Vec<(Arc<Schedule>, Arc<Schedule>)> = Vec::new();
     let mut of_part = |schedule: &Arc<Schedule>| {

@@ -1,10 +1,12 @@
-//! Pace, clock, histograms, start and stop together; knows no SQL.
+//! The load engine: it sends operations on time, measures how long each takes, and starts and stops all
+//! connections together. It knows no SQL.
 //!
-//! A step is a set of [`ConnectionTask`]s, one a connection. Worker threads each run a tokio current-thread
-//! runtime and share nothing while the clock runs but a few atomics in [`control::Control`]. Every
-//! operation has a due time; response time counts from there, service time from the moment it was
-//! sent. Counts and histograms are cut at whole seconds, at the end of the common window and at the
-//! end of the step, by the time at which each answer was complete.
+//! A step is a set of [`ConnectionTask`]s, one per connection. Each load thread runs a tokio
+//! current-thread runtime. While the clock runs, load threads share only the few atomics in
+//! [`control::Control`]. Every operation has a due time: response time counts from there, and service
+//! time from the moment when the operation was sent. Counts and histograms are cut at whole seconds, at
+//! the end of the common window and at the end of the step. An operation counts before or after a cut
+//! by the time at which its answer was complete.
 
 mod abandon;
 mod arrivals;

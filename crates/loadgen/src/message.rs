@@ -1,4 +1,5 @@
-//! What the collector of a step is sent, by load threads of its own or by those of other hosts.
+//! The messages that a step's collector receives, from its own load threads or from those of other
+//! hosts.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -12,14 +13,14 @@ use crate::histogram::counts;
 use crate::pauses::Pause;
 use crate::{Failure, TaskEnd, Lookup};
 
-/// From a load thread to the collector.
+/// A message from a load thread to the collector.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// All connections of a worker are open.
+    /// All connections of a load thread are open.
     Ready {
         worker: usize,
         took: Duration,
-        /// How long each of them took to open.
+        /// How long each of them took to open, in microseconds.
         #[serde(with = "counts")]
         logins: Box<Histogram<u64>>,
     },
@@ -55,13 +56,13 @@ pub(crate) enum Message {
     WorkerEnded {
         ends: Vec<TaskEnd>,
     },
-    /// Of another host: its client did not run for a time.
+    /// Sent for another host: its client did not run for a time.
     Paused(Pause),
-    /// Of another host: it has so many workers.
+    /// Sent for another host: it has this many load threads.
     Workers(usize),
-    /// Of another host: the start came so much too late there.
+    /// Sent for another host: its clock started this much too late.
     BegunLate(Duration),
-    /// Of another host: its part was stopped for this reason, and so the step is.
+    /// Sent for another host: its part was stopped for this reason, and so the whole step stops.
     Stopped(StopReason),
     /// Another host is gone, or is of no more use.
     HostLost(String),
@@ -69,7 +70,7 @@ pub(crate) enum Message {
 
 /// Where the collector gets messages from.
 pub(crate) trait Inbox {
-    /// The next one; waits for it.
+    /// Waits at most `wait` for the next message.
     fn next(&mut self, wait: Duration) -> Result<Message, RecvTimeoutError>;
 }
 

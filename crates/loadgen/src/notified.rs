@@ -1,8 +1,8 @@
-//! Waiting for what another thread changes.
+//! Waits for a condition that another thread changes.
 
 use tokio::sync::Notify;
 
-/// Waits on `notify` until `condition` holds, registering before each look so that no change is
+/// Waits on `notify` until `condition` holds. It registers before each look, so that no change is
 /// missed.
 pub(crate) async fn wait(notify: &Notify, condition: impl Fn() -> bool) {
     loop {

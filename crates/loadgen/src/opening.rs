@@ -1,5 +1,5 @@
-//! Opens the connections of a load thread before the barrier: so many at once, at a pace if one is
-//! asked for.
+//! Opens the connections of a load thread before the barrier: a limited number at once, and at a given
+//! rate if one is asked for.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use crate::running_task::describe;
 use crate::shared::Shared;
 use crate::{Connections, ConnectionTask};
 
-/// The storm of connections of a step, as each thread gets it.
+/// How a step opens its connections. Each load thread has a copy.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     pub(crate) began: Instant,
     pub(crate) connections: Connections,
 }
 
-/// Opens `tasks`, each with its number among all tasks of the step, and measures how long each
-/// took; the first failure stops the step, and those whose turn comes after a stop stay closed. In
-/// the place of a task whose task broke is none.
+/// Opens `tasks`, each given with its number among all tasks of the step, and measures how long each
+/// took in microseconds. The first failure stops the step, and those whose turn comes after a stop stay
+/// closed. `None` stands in place of a task that panicked.
 pub(crate) async fn open_all<L: ConnectionTask + 'static>(
     shared: &Rc<Shared>,
     opening: &Opening,
@@ -34,7 +34,7 @@ pub(crate) async fn open_all<L: ConnectionTask + 'static>(
         let (shared, places) = (Rc::clone(shared), Rc::clone(&places));
         tokio::task::spawn_local(async move {
             let _ = shared.timer.wait_until(due).await;
-            // The semaphore is never closed; without a permit the task would open all the same.
+            // The semaphore is never closed. Without a permit the connection would open all the same.
             let _place = places.acquire().await.ok();
             open(&shared, task, (within, key)).await
         })
@@ -60,7 +60,7 @@ pub(crate) async fn open_all<L: ConnectionTask + 'static>(
     (open, logins)
 }
 
-/// Opens one task; how long that took, if it went well.
+/// Opens one task. The result has the time that it took in microseconds, if it went well.
 async fn open<L: ConnectionTask>(shared: &Shared, mut task: L, (within, key): (Duration, &str)) -> (L, Option<u64>) {
     if shared.control.is_stopping() {
         return (task, None);

@@ -1,5 +1,5 @@
-//! When operations of a task are due: closed loop, with or without thinking, open loop, or the
-//! original's bursts.
+//! When a task's operations are due: in a closed loop with or without think time, in an open loop, or
+//! in the original Insert Benchmark's bursts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,37 +7,37 @@ use std::time::Duration;
 
 use crate::{Arrivals, Draws, Schedule};
 
-/// The pace of one task. Times count from the barrier.
+/// How one task gets its arrivals. Times count from the barrier.
 #[derive(Debug, Clone)]
 pub enum Pace {
-    /// The next operation is due when the one before is answered.
+    /// The next operation is due when the one before it is answered.
     Closed,
-    /// The next operation is due when a time of thinking after the answer before it is over.
+    /// The next operation is due when a think time after the answer before it is over.
     Thinking(ThinkTime),
-    /// Operations become due as they arrive, whatever happened before; a late task catches up.
+    /// Operations become due as they arrive, whatever happened before. A late task catches up.
     Open(Arrivals),
     /// Operations come from a schedule that this task shares with others of its client and kind.
     Shared(Arc<Schedule>),
-    /// `per_second` operations back to back, then idle until a second has passed since the burst
-    /// began; lost time is not made up. After operation r with r mod per_second = 0: when less than
-    /// 0.95 s have passed since the last checkpoint, sleep to exactly 1.0 s, then set the
-    /// checkpoint to now (the Insert Benchmark's rate limiter).
+    /// The task sends `per_second` operations back to back, then is idle until a second has passed
+    /// since the burst began. Lost time is not made up. This is the Insert Benchmark's rate limiter. It
+    /// checks after operation r with r mod per_second = 0. When less than 0.95 s have passed since the
+    /// last checkpoint, it sleeps to exactly 1.0 s. Then it sets the checkpoint to now.
     Burst { per_second: u64 },
 }
 
 /// How long a closed loop pauses between an answer and the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkTime {
-    /// Always `time`; before the first operation a part of it, uniformly drawn, so that connections
-    /// do not march in step.
+    /// The pause is always `time`. The pause before the first operation is a part of it, uniformly
+    /// drawn, so that connections do not run in step.
     Fixed { time: Duration, draws: Draws },
-    /// Exponential with mean `mean`, before the first operation too: a steady state from the
-    /// beginning.
+    /// The pause is exponential with mean `mean`, before the first operation too, so that the loop is
+    /// in a steady state from the beginning.
     Exponential { mean: Duration, draws: Draws },
 }
 
 impl ThinkTime {
-    /// The pause before operation `number`, a pure function of the number.
+    /// Returns the pause before operation `number`, which is a pure function of the number.
     pub fn before(&self, number: u64) -> Duration {
         match self {
             Self::Fixed { time, draws } if number == 0 => time.mul_f64(draws.uniform(0)),
@@ -48,13 +48,14 @@ impl ThinkTime {
 }
 
 impl Pace {
-    /// The next operation waits for the answer to the one before, and for nothing but thinking.
+    /// Returns whether the next operation waits for the answer to the one before, and for nothing but
+    /// think time.
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Closed | Self::Thinking(_))
     }
 
-    /// The open-loop process of this task alone; `None` for closed loops, bursts and shared
-    /// schedules.
+    /// Returns the open-loop process of this task alone. It is `None` for closed loops, bursts and
+    /// shared schedules.
     pub fn arrivals(&self) -> Option<Arrivals> {
         match self {
             Self::Open(arrivals) => Some(*arrivals),
@@ -62,7 +63,7 @@ impl Pace {
         }
     }
 
-    /// The open-loop process, this task's own or a shared one.
+    /// Returns the open-loop process, this task's own or a shared one.
     pub fn process(&self) -> Option<Arrivals> {
         match self {
             Self::Shared(schedule) => Some(schedule.arrivals()),
@@ -70,8 +71,8 @@ impl Pace {
         }
     }
 
-    /// Operation `number` of an open loop is due after this time; `None` for paces without a
-    /// schedule.
+    /// Operation `number` of an open loop is due after this time. The result is `None` for paces
+    /// without a schedule.
     pub fn due(&self, number: u64) -> Option<Duration> {
         self.process().map(|arrivals| arrivals.due(number))
     }
@@ -93,7 +94,7 @@ impl fmt::Display for Pace {
 }
 
 impl fmt::Display for Arrivals {
-    /// `constant 2.4/s`, `poisson 1000/s`
+    /// Writes the process and its rate, such as `constant 2.4/s` or `poisson 1000/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/s", self.name(), trim(self.rate_per_second()))
     }
@@ -146,7 +147,7 @@ mod tests {
         let exponential = ThinkTime::Exponential { mean, draws: draws() };
         let total: Duration = (0..100_000).map(|number| exponential.before(number)).sum();
         let seconds = total.as_secs_f64();
-        // 1,000 s expected; the standard deviation is 3.2 s.
+        // 1,000 s are expected, and the standard deviation is 3.2 s.
         assert!((seconds - 1000.0).abs() < 13.0, "{seconds}");
         let fixed = |client| ThinkTime::Fixed { time: mean, draws: Draws::new(1, 2, client) };
         assert!((1..50).all(|number| fixed(1).before(number) == mean));

@@ -1,9 +1,9 @@
-//! Whether the client ran: a thread that wakes at set times sees for how long it could not, because
-//! the process was stopped (Ctrl-Z, SIGSTOP), frozen with its control group, or the machine stood
-//! still.
+//! Finds pauses in which the client did not run. A thread wakes at set times and sees for how long it
+//! could not run, because the process was stopped (Ctrl-Z, SIGSTOP), its control group was frozen, or
+//! the machine stood still.
 //!
-//! While a thread waits for a CPU that others have, the kernel counts it as its run delay, and so it
-//! is no pause. Load threads that wait for CPUs are reported by their own run delays.
+//! While a thread waits for a CPU that others have, the kernel counts it as its run delay. That is not
+//! a pause. Load threads that wait for CPUs are reported by their own run delays.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,21 +17,24 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::to_ns;
 use crate::control::Control;
 
-/// Less is what a wake-up may take, also on a virtual machine that shares its CPUs.
+/// A wake-up may take up to this time, also on a virtual machine that shares its CPUs. Only longer
+/// delays are pauses.
 const LEAST: Duration = Duration::from_millis(20);
-/// Pauses that are shorter than this part of the window need not be seen.
+/// Pauses that are shorter than the window divided by this need not be seen.
 const PART: u32 = 100;
-/// Each wake-up costs CPU that counts as the client's, 60 µs where the CPU slept.
+/// Polls are not more frequent than this, because each wake-up costs CPU that counts as the client's:
+/// 60 µs where the CPU slept.
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST_POLL: Duration = Duration::from_millis(250);
 
-/// How often a thread wakes to see pauses, in a window that ends after `planned`, if that is known.
+/// Returns how often the thread wakes to look for pauses. `planned` is when the window will end, if
+/// that is known.
 fn poll(planned: Option<Duration>) -> Duration {
     planned.map_or(LONGEST_POLL, |planned| (planned / PART).clamp(SHORTEST_POLL, LONGEST_POLL))
 }
 
-/// A thread that does nothing but look for pauses: one that also works could be stopped while it
-/// does, and would not know. It ends with this value.
+/// A thread that does nothing but look for pauses. A thread that also works could be stopped while it
+/// works, and would not notice. This thread ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Watching {
     stop: Option<Sender<()>>,
@@ -66,14 +69,14 @@ impl Watching {
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 
-    /// All pauses up to now; the thread ends.
+    /// Ends the thread. The result has all pauses up to now.
     pub(crate) fn end(mut self) -> Vec<Pause> {
         drop(self.stop.take());
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
 
-/// Of the thread that made it.
+/// Watches the thread that made it.
 #[derive(Debug)]
 struct PauseWatch {
     began: Instant,
@@ -88,13 +91,14 @@ impl PauseWatch {
         Self { began: Instant::now(), schedstat, delay_ns: 0 }
     }
 
-    /// The thread is going to wait.
+    /// Must be called just before the thread waits.
     fn begin(&mut self) {
         self.delay_ns = self.run_delay_ns();
         self.began = Instant::now();
     }
 
-    /// The wait, which was to take `asked` at most, is over: for how long the thread did not run.
+    /// Must be called just after a wait that should have taken at most `asked`. The result is for how
+    /// long the thread did not run, if that was a pause.
     fn end(&self, asked: Duration) -> Option<Duration> {
         let waited = self.began.elapsed();
         if waited <= asked + LEAST {
@@ -112,7 +116,7 @@ impl PauseWatch {
     }
 }
 
-/// The second number of `/proc/PID/schedstat`.
+/// Parses the run delay in nanoseconds, which is the second number in `/proc/PID/schedstat`.
 fn parse_run_delay_ns(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }

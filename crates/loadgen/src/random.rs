@@ -1,22 +1,22 @@
-//! A counter-based generator: every draw is a pure function of its address, so that operation 7 of
-//! client 3 is the same for every variant, on every machine, in every version of dbdyno.
+//! A random generator based on counters. Every draw is a pure function of its address, so operation 7
+//! of client 3 is the same for every variant, on every machine, in every version of dbdyno.
 //!
-//! Philox-4x32 with 10 rounds, from Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
-//! as 1, 2, 3" (SC 2011), written from the paper and tested against the authors' published vectors.
-//! It passes BigCrush.
+//! The generator is Philox-4x32 with 10 rounds, from Salmon, Moraes, Dror, Shaw: "Parallel random
+//! numbers: as easy as 1, 2, 3" (SC 2011). The code is written from the paper and tested against the
+//! authors' published vectors. The generator passes BigCrush.
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
-/// A stream of draws: one key, any counter.
+/// A stream of draws. It has one key and answers for any counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Philox {
     key: [u32; 2],
 }
 
 impl Philox {
-    /// Stream `stream` of `seed`. Streams of one seed do not depend on each other.
+    /// Returns stream `stream` of `seed`. Streams of one seed do not depend on each other.
     pub fn new(seed: u64, stream: u32) -> Self {
         // One block of the generator itself turns (seed, stream) into a key.
         let seeded = Self { key: [seed as u32, (seed >> 32) as u32] };
@@ -24,7 +24,7 @@ impl Philox {
         Self { key: [block[0], block[1]] }
     }
 
-    /// The 128 bits at `counter`.
+    /// Returns the 128 bits at `counter`.
     pub fn block(&self, counter: [u32; 4]) -> [u32; 4] {
         let mut c = counter;
         let mut key = self.key;
@@ -37,7 +37,7 @@ impl Philox {
         c
     }
 
-    /// Draw `index` of operation `number` of `client`; 128 bits each.
+    /// Returns draw `index` of operation `number` of `client`. Each draw has 128 bits.
     pub fn at(&self, client: u32, number: u64, index: u32) -> [u32; 4] {
         self.block([number as u32, (number >> 32) as u32, index, client])
     }
@@ -48,13 +48,13 @@ fn wide_multiply(a: u32, b: u32) -> (u32, u32) {
     ((product >> 32) as u32, product as u32)
 }
 
-/// Uniform in `0..bound` from 32 random bits (Lemire's multiply-shift). The bias is below `bound` /
-/// 2^32.
+/// Returns a uniform number in `0..bound` from 32 random bits (Lemire's multiply-shift). The bias is
+/// below `bound` / 2^32.
 pub fn draw_below(bits: u32, bound: u32) -> u32 {
     ((u64::from(bits) * u64::from(bound)) >> 32) as u32
 }
 
-/// Uniform in `0..bound` from 64 random bits.
+/// Returns a uniform number in `0..bound` from 64 random bits.
 pub fn draw_below_u64(high: u32, low: u32, bound: u64) -> u64 {
     let bits = (u128::from(high) << 32) | u128::from(low);
     ((bits * u128::from(bound)) >> 64) as u64
@@ -64,7 +64,7 @@ pub fn draw_below_u64(high: u32, low: u32, bound: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Vectors of the authors' Random123 distribution, `philox4x32 10`.
+    /// The vectors are from the authors' Random123 distribution, `philox4x32 10`.
     #[test]
     fn the_generator_gives_the_published_vectors() {
         let check = |counter, key, expected: [u32; 4]| assert_eq!(Philox { key }.block(counter), expected);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_address_always_gives_the_same_draw() {
-        // Frozen on purpose: when this changes, no two runs are comparable any more.
+        // The draws are frozen on purpose: when they change, no two runs are comparable any more.
         assert_eq!(Philox::new(1, 0).at(1, 0, 0), Philox::new(1, 0).at(1, 0, 0));
         let draws: std::collections::HashSet<_> = (0..4)
             .flat_map(|client| (0..50).map(move |number| (client, number)))
@@ -99,7 +99,7 @@ mod tests {
         for number in 0..100_000 {
             counts[draw_below(stream.at(1, number, 0)[0], 10) as usize] += 1;
         }
-        // Chi-square with 9 degrees of freedom: 33.7 is exceeded once in 10,000.
+        // With 9 degrees of freedom, chi-square exceeds 33.7 once in 10,000 times.
         let chi: f64 = counts.iter().map(|&count| (f64::from(count) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi < 33.7, "{counts:?}");
         assert_eq!(draw_below(u32::MAX, 1000), 999);

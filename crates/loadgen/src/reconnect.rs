@@ -1,5 +1,5 @@
-//! Opens a lost connection again: pauses that double, until it is open, the task has nothing left
-//! to do, or time is up.
+//! Opens a lost connection again. The pauses between attempts double until it is open, the task has
+//! nothing left to do, or time is up.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::message::Message;
 use crate::{Failure, ConnectionTask, Limit, Reconnect};
 
 impl RunningTask {
-    /// Opens the connection that was found lost at `lost_ns` again, prepared statements and all.
+    /// Opens the connection that was found lost at `lost_ns` again, and prepares its statements again.
     pub(crate) async fn reconnect<L: ConnectionTask>(
         &mut self,
         task: &mut L,

@@ -1,5 +1,5 @@
-//! A worker's own book: counts and histograms since the last cut, cut at exact times whatever the
-//! thread was doing.
+//! The counters of one load thread since the last cut, and its histograms of times. Cuts lie at exact
+//! times, whatever the thread was doing then.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::{TaskSpec, StatementDone};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What all tasks of one client and kind on this thread did.
+/// The counters of all tasks of one client and kind on this thread.
 #[derive(Debug, Default)]
 struct Book {
     client: u32,
     kind: usize,
     /// Operations sent or dropped since the barrier.
     taken: u64,
-    /// Due operations up to the last cut.
+    /// Operations that were due up to the last cut.
     due_reported: u64,
     in_flight: u64,
     /// Connections that are lost now.
@@ -28,18 +28,18 @@ struct Book {
     current: Counts,
 }
 
-/// What a task has in addition to its book.
+/// What each task has in addition to the counters in its [`Book`].
 #[derive(Debug)]
 struct LaneState {
     book: usize,
     /// Operations sent since the barrier.
     started: u64,
-    /// One of them was answered, well or not.
+    /// Whether one of them was answered, well or not.
     is_answered: bool,
-    /// Its own open loop; `None` for closed loops and shared schedules.
+    /// The task's own open loop, or `None` for closed loops and shared schedules.
     due: Option<(Cursor, Bounds)>,
     ended: bool,
-    /// Since when the connection is lost, or since the last cut.
+    /// Since when the connection has been lost, or since the last cut.
     down_since_ns: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ struct Counts {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
-    /// Where its cycle began: see [`Interval::cycle_sum_us`].
+    /// When its cycle began, see [`Interval::cycle_sum_us`].
     pub(crate) began_ns: u64,
     pub(crate) due_ns: u64,
     pub(crate) sent_ns: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Ending {
 pub(crate) struct Recorder {
     books: Vec<Book>,
     tasks: Vec<LaneState>,
-    /// By kind.
+    /// Times by kind index.
     times: Vec<Times>,
     statements: Statements,
     kinds: Vec<String>,
@@ -85,8 +85,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Books for `tasks`, whose batches go to `hand_over`. The common window begins at
-    /// `window_from_ns`, a whole second.
+    /// Returns a recorder for `tasks` that gives its batches to `hand_over`. The common window begins
+    /// at `window_from_ns`, a whole second.
     pub(crate) fn new(
         kinds: Vec<String>,
         tasks: &[TaskSpec],
@@ -108,11 +108,11 @@ impl Recorder {
         Self { books, tasks, times, statements, kinds, cut_ns: 0, window_ns, hand_over }
     }
 
-    /// Makes every cut that lies at or before `now_ns`. Must be called before anything that
-    /// happened at `now_ns` is written down: the state at a cut is the state before the first event
-    /// after it. The end of a window that ends with a count is known to other threads only when the
-    /// last task's thread has said it: what they have written down by then stays before the cut,
-    /// and a second that they have handed over stays whole.
+    /// Makes every cut that lies at or before `now_ns`. It must be called before anything that happened
+    /// at `now_ns` is recorded, because the state at a cut is the state before the first event after
+    /// it. When a window ends with a count, other threads learn of its end only when the last task's
+    /// thread has reported it. What they have recorded by then stays before the cut, and a second that
+    /// they have handed over stays whole.
     pub(crate) fn advance(&mut self, now_ns: u64, window_end_ns: Option<u64>) {
         self.window_ns.1 = window_end_ns.unwrap_or(u64::MAX);
         loop {
@@ -167,9 +167,9 @@ impl Recorder {
         self.times[book.kind].record(to_us(service_ns), to_us(response_ns));
     }
 
-    /// What an edge of the window changes in the counts of the interval in which an operation of
-    /// this cycle ends: as a share of the operation and as nanoseconds. `None` for a cycle that lies
-    /// wholly inside or outside of the window.
+    /// Returns what an edge of the window changes in the counts of the interval in which an operation
+    /// with this cycle ends. The result has a share of the operation and a number of nanoseconds. It is
+    /// `None` for a cycle that lies wholly inside or outside the window.
     #[inline]
     fn cut_of(&self, began_ns: u64, ended_ns: u64) -> Option<(f64, f64)> {
         let (from_ns, to_ns) = self.window_ns;
@@ -184,13 +184,13 @@ impl Recorder {
         Some(((inside_ns - counted_ns) / cycle_ns, inside_ns - counted_ns))
     }
 
-    /// The statements of an operation that was just done.
+    /// Counts the statements of an operation that was just done.
     pub(crate) fn statements(&mut self, task: usize, statements: &[StatementDone]) {
         let kind = self.books[self.tasks[task].book].kind;
         self.statements.count(kind, statements);
     }
 
-    /// An operation whose cycle began at `began_ns` failed at `ended_ns`.
+    /// Counts an operation whose cycle began at `began_ns` and that failed at `ended_ns`.
     pub(crate) fn failed(&mut self, task: usize, began_ns: u64, ended_ns: u64) {
         let cut = self.cut_of(began_ns, ended_ns);
         let book = &mut self.books[self.tasks[task].book];
@@ -200,14 +200,14 @@ impl Recorder {
         book.current.cut.cycle_us += cut.map_or(0.0, |(_, cycle_ns)| cycle_ns / 1e3);
     }
 
-    /// Operations of a shared schedule that became due and will never be sent.
+    /// Counts operations of a shared schedule that became due and will never be sent.
     pub(crate) fn dropped(&mut self, task: usize, operations: u64) {
         let book = &mut self.books[self.tasks[task].book];
         book.taken += operations;
         book.current.dropped += operations;
     }
 
-    /// An operation for which the task was waiting was sent `lag_ns` after it was due.
+    /// Records that an operation for which the task was waiting was sent `lag_ns` after it was due.
     pub(crate) fn lag(&mut self, task: usize, lag_ns: u64) {
         let kind = self.books[self.tasks[task].book].kind;
         self.times[kind].record_lag(to_us(lag_ns));
@@ -241,7 +241,7 @@ impl Recorder {
         }
     }
 
-    /// The task sends nothing more: what was due by `now_ns` and not sent is dropped.
+    /// The task sends nothing more, so what was due by `now_ns` and not sent is dropped.
     pub(crate) fn ended(&mut self, task: usize, now_ns: u64) {
         let state = &mut self.tasks[task];
         let never_sent = state.waiting(now_ns);
@@ -285,8 +285,9 @@ impl LaneState {
         Self { book, started: 0, is_answered: false, due, ended: false, down_since_ns: None }
     }
 
-    /// Operations of the task's own open loop that are due before `at_ns` and were not sent. One
-    /// may be sent within the nanosecond in which it became due, which is not yet "before".
+    /// Returns how many operations of the task's own open loop are due before `at_ns` and were not
+    /// sent. An operation may be sent within the nanosecond in which it became due, which is not yet
+    /// "before".
     fn waiting(&mut self, at_ns: u64) -> u64 {
         match &mut self.due {
             Some((due, bounds)) if !self.ended => bounds.due_before(due, at_ns).saturating_sub(self.started),
@@ -300,8 +301,8 @@ impl Book {
         Self { client: spec.client, kind: spec.kind, ..Self::default() }
     }
 
-    /// The interval that ends now, with `waiting` operations due and not sent. Without a schedule
-    /// an operation is due when it is sent.
+    /// Returns the interval that ends now, with `waiting` operations due and not sent. Without a
+    /// schedule an operation is due when it is sent.
     fn interval(&mut self, kind: &str, from_ns: u64, to_ns: u64, waiting: u64) -> Interval {
         let due_total = self.taken + waiting;
         let counts = std::mem::take(&mut self.current);
@@ -333,7 +334,7 @@ impl Book {
     }
 }
 
-/// To a millionth of an operation and of a row, and to whole microseconds.
+/// Rounds to a millionth of an operation and of a row, and to whole microseconds.
 fn rounded(cut: WindowCut) -> WindowCut {
     let millionths = |value: f64| (value * 1e6).round() / 1e6;
     let WindowCut { operations, rows, cycle_us } = cut;

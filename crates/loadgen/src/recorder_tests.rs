@@ -1,4 +1,5 @@
-//! The books of a worker: cuts, accounts that balance, times that are kept.
+//! Tests that a load thread's counters are cut at the right times, that they balance, and that times
+//! are kept.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use crate::batch::{Batch, Times};
 use crate::recorder::{Ending, Recorder};
 use crate::{Arrivals, TaskSpec, Limit, Pace, Role};
 
-/// Ten operations a second.
+/// Returns arrivals of ten operations per second.
 fn tenths() -> Pace {
     Pace::Open(Arrivals::Constant { operations: 10, per: Duration::from_secs(1), phase: Duration::ZERO })
 }
@@ -31,7 +32,7 @@ fn recorder(spec: TaskSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
     recorder_from(0, spec)
 }
 
-/// Whose common window begins after a warm-up.
+/// Returns a recorder whose common window begins after a warm-up.
 fn recorder_from(window_from_ms: u64, spec: TaskSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
     let batches = Rc::new(RefCell::new(Vec::new()));
     let sink = Rc::clone(&batches);
@@ -155,7 +156,7 @@ fn a_failed_operation_is_counted_once_and_leaves_no_time() {
 
 #[test]
 fn an_operation_counts_by_the_share_of_its_cycle_that_lies_in_the_window() {
-    // The window is from 1 s to 3.5 s; the connection's cycles are of 1.6 s, back to back.
+    // The window is from 1 s to 3.5 s. The connection's cycles take 1.6 s each, back to back.
     let (mut recorder, batches) = recorder_from(1_000, task(Pace::Closed, 10));
     let window_end = Some(3_500_000_000);
     for end_ms in [1_600, 3_200, 4_800] {
@@ -174,7 +175,8 @@ fn an_operation_counts_by_the_share_of_its_cycle_that_lies_in_the_window() {
         rows += counted(interval.rows) + interval.cut.rows;
         cycle_us += counted(interval.cycle_sum_us) + interval.cut.cycle_us;
     }
-    // 0.6 of the first, the second, 0.3 of the third: 2.5 s of cycles of 1.6 s.
+    // The window holds 0.6 of the first cycle, the second, and 0.3 of the third. That is 2.5 s of
+    // cycles of 1.6 s.
     assert!((operations - 2.5 / 1.6).abs() < 1e-5, "{operations}");
     assert!((rows - 25.0 / 1.6).abs() < 1e-4, "{rows}");
     assert!((cycle_us - 2_500_000.0).abs() < 1.0, "{cycle_us}");

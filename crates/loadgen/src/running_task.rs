@@ -1,5 +1,5 @@
-//! One task between barrier and end: waits until an operation is due, sends it, writes down how it
-//! ended.
+//! Runs one connection's task between the barrier and its end. It waits until an operation is due,
+//! sends it, and records how it ended.
 
 mod wait;
 
@@ -23,19 +23,19 @@ use wait::Waited;
 
 /// How often one operation is sent again before it counts as failed.
 pub const MOST_RETRIES: u32 = 1000;
-/// After this many refusals in a row a task is not going to succeed any more.
+/// After this many refusals in a row the task will not succeed any more.
 const MOST_REFUSALS: u32 = 100;
-/// How long a connection is held open at the end of a window, at most. As long as a sampler may take
-/// for a sample.
+/// The longest time for which a connection is kept open at the end of a window. It is as long as a
+/// sampler may take for a sample.
 const HOLD: Duration = Duration::from_secs(15);
-/// Only the first failed numbers are kept; [`TaskEnd::unlisted`] reports the rest.
+/// Only this many failed numbers are kept. [`TaskEnd::unlisted`] reports the rest.
 const MOST_FAILED_NUMBERS: usize = 10_000;
 
 pub(crate) struct RunningTask {
     pub(crate) shared: Rc<Shared>,
-    /// Among the tasks of this thread.
+    /// Index among the tasks of this thread.
     pub(crate) index: usize,
-    /// Among all tasks of the step.
+    /// Number among all tasks of the step.
     pub(crate) number: usize,
     pub(crate) spec: TaskSpec,
     bounds: Bounds,
@@ -44,13 +44,13 @@ pub(crate) struct RunningTask {
     notes: Notes,
     end: TaskEnd,
     refusals: u32,
-    /// Since when the current burst runs; only for [`Pace::Burst`].
+    /// Since when the current burst has been running. It is used only by [`Pace::Burst`].
     pub(crate) burst_ns: u64,
-    /// Numbers that the last look at the schedule gave up.
+    /// Numbers that were given up when the schedule was last asked for an operation.
     skipped: Range<u64>,
     /// When the last operation ended.
     last_ns: u64,
-    /// Where the cycle of the operation that is on its way began.
+    /// When the cycle of the operation that is on its way began.
     began_ns: u64,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Operation {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Due {
-    /// When it is sent.
+    /// The operation is due when it is sent.
     Now,
     At(u64),
     WithBurst(u64),
@@ -75,7 +75,7 @@ pub(crate) enum Next {
     GoOn,
     /// The step has failed or was stopped.
     GiveUp,
-    /// Nothing is left to do: the task's time is over, or its client has ended.
+    /// Nothing is left to do, because the task's time is over or its client has ended.
     Complete,
 }
 
@@ -108,15 +108,15 @@ impl RunningTask {
         }
     }
 
-    /// The whole life of the task after the barrier, but for closing its connection, which another
-    /// task does: it takes no part in the step's time. The end comes back in a box, because tokio
-    /// copies room for a task's outcome each time it polls the task.
+    /// Runs the whole life of the task after the barrier. Only the closing of its connection runs as
+    /// another tokio task, because it takes no part in the step's time. The end comes back in a box,
+    /// because tokio copies room for a task's outcome each time it polls the task.
     pub(crate) async fn run<L: ConnectionTask + 'static>(mut self, mut task: Box<L>) -> (Box<TaskEnd>, JoinHandle<()>) {
         let control = Arc::clone(&self.shared.control);
         if let Some(start) = control.wait_for_start().await {
             let shared = Rc::clone(&self.shared);
             let _ = shared.timer.wait_until(start).await;
-            // Of an answer that is given up, the operation stays counted as in flight.
+            // When an answer is given up, its operation stays counted as in flight.
             let next = shared.abandon.unless(self.operate(task.as_mut(), start)).await;
             self.end.complete = next == Some(Next::Complete);
             self.end.unanswered = next.is_none();
@@ -131,8 +131,8 @@ impl RunningTask {
             recorder.ended(self.index, now_ns);
         }
         let at_ns = self.ended_at(now_ns);
-        // The window of a step that is limited in time ends with that time, not with the answer
-        // that was on its way.
+        // The window of a step that is limited in time ends with that time, not with the answer that
+        // was on its way.
         let window_ns = at_ns.min(self.bounds.until_ns);
         let is_held = control.connection_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
         let end = self.end;
@@ -140,8 +140,8 @@ impl RunningTask {
         (Box::new(end), tokio::task::spawn_local(close(control, task, is_held)))
     }
 
-    /// A closed loop that has sent all operations of a count ended with the answer to the last of
-    /// them, however late its thread comes to say so; any other task ends now.
+    /// A closed loop that has sent all operations of its limit ended with the last answer, however late
+    /// its thread reports that. Any other task ends now.
     fn ended_at(&self, now_ns: u64) -> u64 {
         let by_count = matches!(self.spec.limit, Limit::Operations(_) | Limit::Either(..));
         if by_count && self.spec.pace.is_closed() && self.end.complete && self.last_ns > 0 {
@@ -191,7 +191,7 @@ impl RunningTask {
         self.wait_for_horizon(start).await
     }
 
-    /// The operation that follows `count` others of this task; `None` at the task's limit.
+    /// Returns the operation that follows `count` others of this task, or `None` at the task's limit.
     #[inline]
     fn next_operation(&mut self, count: u64) -> Option<Operation> {
         let number = match (&self.spec.pace, &self.due) {
@@ -209,13 +209,14 @@ impl RunningTask {
             }
             _ => count,
         };
-        // Checked by number first: the due time of one beyond the limit is not asked for.
+        // The number is checked first, because the due time of an operation beyond the limit must not
+        // be asked for.
         if !self.bounds.hold(number, self.last_ns) {
             return None;
         }
         let due = match (&self.due, &self.spec.pace) {
             (Some(due_times), _) => Due::At(due_times.due_ns(number)),
-            // A cycle that began in time is finished, as an operation is that was sent in time.
+            // A cycle that began in time is finished, like an operation that was sent in time.
             (None, Pace::Thinking(think)) => {
                 return Some(Operation {
                     number,
@@ -229,8 +230,8 @@ impl RunningTask {
         is_in_time.then_some(Operation { number, due })
     }
 
-    /// Prepares an operation, again if the server says so, and over a new connection when this one
-    /// is lost and another may be opened.
+    /// Prepares an operation. It tries again if the server says so, and over a new connection when this
+    /// one is lost and may be opened again.
     async fn make_ready<L: ConnectionTask>(&mut self, task: &mut L, number: u64) -> Next {
         let mut retries = 0;
         loop {
@@ -261,7 +262,7 @@ impl RunningTask {
         }
     }
 
-    /// Sends one operation, again if the server says so, and writes down how it ended.
+    /// Sends one operation, again if the server says so, and records how it ended.
     async fn send<L: ConnectionTask>(
         &mut self,
         task: &mut L,
@@ -304,7 +305,7 @@ impl RunningTask {
                 Err(failure) => failure,
             };
             self.report_error(ended_ns, &failure);
-            // The server has answered them, whatever became of the operation.
+            // The server has answered these statements, whatever became of the operation.
             self.shared.recorder.borrow_mut().statements(self.index, task.statements());
             self.end.retries += u64::from(failure.class == ErrorClass::Retry);
             match failure.class {
@@ -324,8 +325,8 @@ impl RunningTask {
         }
     }
 
-    /// Whether an operation that cannot be made ready is tried once more; it failed `retries`
-    /// times.
+    /// Returns whether an operation that cannot be made ready is tried once more. It has failed
+    /// `retries` times.
     fn try_again(&self, number: u64, retries: u32, failure: &Failure) -> Next {
         match retries {
             _ if self.shared.control.is_stopping() => Next::GiveUp,
@@ -334,7 +335,7 @@ impl RunningTask {
         }
     }
 
-    /// `failure` is the last.
+    /// Fails the step after the last retry, which ended with `failure`.
     fn retried_enough(&self, number: u64, failure: &Failure) -> Next {
         self.shared.fail(format!(
             "operation {number} was refused {MOST_RETRIES} times with a request to try again, at last: {}; use fewer connections, \
@@ -344,7 +345,7 @@ impl RunningTask {
         Next::GiveUp
     }
 
-    /// The connection was lost while operation `number` was on its way: its outcome is unknown.
+    /// The connection was lost while operation `number` was on its way, so its outcome is unknown.
     async fn lost<L: ConnectionTask>(&mut self, task: &mut L, number: u64, failure: Failure, now_ns: u64) -> Next {
         self.write_failed(number);
         if self.end.unknown_numbers.len() < MOST_FAILED_NUMBERS {
@@ -385,7 +386,7 @@ impl RunningTask {
         }
     }
 
-    /// Keeps the thread busy for as long as was asked for.
+    /// Keeps the thread busy for as long as was asked for, to measure the client headroom.
     fn work_for_nothing(&self) {
         let added = self.shared.added_work;
         if !added.is_zero() {
@@ -429,10 +430,10 @@ impl RunningTask {
     }
 }
 
-/// Closes the connection of a task that has ended: at once, so that who waits for its place in a
-/// pooler or for its locks gets them, unless the end of the window is to be looked at first. A
-/// server with a process for each connection loses it, and its own counters, when the connection is
-/// closed.
+/// Closes the connection of a task that has ended. It does so at once, so that others who wait for its
+/// place in a pooler or for its locks get them. Only when the end of the window must be sampled first
+/// does the connection stay open. A server that runs one process for each connection loses the process,
+/// and its counters, when the connection is closed.
 async fn close<L: ConnectionTask>(control: Arc<Control>, task: Box<L>, is_held: bool) {
     if is_held {
         control.wait_to_close(HOLD).await;

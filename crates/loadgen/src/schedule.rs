@@ -1,5 +1,5 @@
-//! One arrival stream for many connections: whichever is free takes the next operation, by an
-//! atomic counter.
+//! One arrival stream for many connections. Whichever connection is free takes the next operation, from
+//! an atomic counter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::{Arrivals, HostShare};
 /// The open-loop arrivals of one client, from which its connections take operations in the order of
 /// their numbers.
 ///
-/// There is no queue that could overflow and no tick that could be skipped: the next number is one
-/// atomic word, and when a number is due follows from it. All tasks of a schedule are of one client
-/// and kind; its limit is the tasks' limit, which is the same for all of them: `Operations(n)` are
-/// n operations of the schedule, not of each task.
+/// There is no queue that could overflow and no tick that could be skipped. The next number is one
+/// atomic word, and its due time follows from it. All tasks of a schedule have the same client, kind
+/// and limit. The limit is the schedule's: `Operations(n)` means n operations of the schedule, not of
+/// each task.
 #[derive(Debug)]
 pub struct Schedule {
     arrivals: Arrivals,
@@ -21,7 +21,7 @@ pub struct Schedule {
     max_backlog: Option<u64>,
     /// An arrival that has waited longer is given up.
     max_wait_ns: Option<u64>,
-    /// The numbers that are given out here.
+    /// Which numbers this host gives out.
     part: HostShare,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Taken {
 }
 
 impl Schedule {
-    /// A schedule in which every arrival waits until a connection is free.
+    /// Returns a schedule in which every arrival waits until a connection is free.
     pub fn new(arrivals: Arrivals) -> Self {
         Self {
             arrivals,
@@ -45,21 +45,21 @@ impl Schedule {
         }
     }
 
-    /// A schedule in which at most `most` arrivals wait: a connection that becomes free gives up
-    /// the oldest beyond that, which are counted as dropped.
+    /// Returns a schedule in which at most `most` arrivals wait. A connection that becomes free gives
+    /// up the oldest ones beyond that, and they count as dropped.
     pub fn with_max_backlog(arrivals: Arrivals, most: u64) -> Self {
         Self { max_backlog: Some(most), ..Self::new(arrivals) }
     }
 
-    /// The same schedule; a connection that becomes free gives up arrivals that have waited for
-    /// longer than `limit`.
+    /// Returns the same schedule, but a connection that becomes free gives up arrivals that have waited
+    /// for longer than `limit`.
     #[must_use]
     pub fn with_max_wait(self, limit: Duration) -> Self {
         Self { max_wait_ns: Some(crate::arrivals::to_ns(limit)), ..self }
     }
 
-    /// Of a schedule from which nothing was taken, what one of several hosts has: its part of the
-    /// numbers, and of the backlog.
+    /// Returns one host's part of a schedule from which nothing was taken: its share of the numbers and
+    /// of the backlog.
     pub(crate) fn of_part(&self, part: HostShare) -> Self {
         let max_backlog = self.max_backlog.map(|most| part.among(most));
         Self { max_backlog, max_wait_ns: self.max_wait_ns, part, ..Self::new(self.arrivals) }
@@ -69,15 +69,15 @@ impl Schedule {
         self.arrivals
     }
 
-    /// Takes the next operation; `due` counts those that were due so many nanoseconds ago, and is
-    /// only asked when waiting has a limit.
+    /// Takes the next operation. `due` counts the operations that were due a given number of
+    /// nanoseconds ago. It is called only when waiting has a limit.
     pub(crate) fn take(&self, mut due: impl FnMut(u64) -> u64) -> Taken {
         if self.max_backlog.is_none() && self.max_wait_ns.is_none() {
             let number = self.part.of_all(self.next.fetch_add(1, Ordering::Relaxed));
             return Taken { number, dropped: 0 };
         }
         let mut due = |earlier_ns| self.part.among(due(earlier_ns));
-        // The one that is taken waits no more: as many as may wait are left it.
+        // The operation that is taken waits no more, so as many as may wait are left besides it.
         let many = self.max_backlog.map_or(0, |most| due(0).saturating_sub(most.saturating_add(1)));
         let first = self.max_wait_ns.map_or(0, &mut due).max(many);
         let mut before = self.next.load(Ordering::Relaxed);
@@ -102,7 +102,7 @@ mod tests {
         Arrivals::Constant { operations: 1000, per: Duration::from_secs(1), phase: Duration::ZERO }
     }
 
-    /// Numbers that 8 threads take, and how many were dropped.
+    /// Returns the numbers that 8 threads take, and how many were dropped.
     fn taken_by_threads(schedule: Schedule, due: fn(u64) -> u64) -> (Vec<u64>, u64) {
         let schedule = Arc::new(schedule);
         let threads: Vec<_> = (0..8)

@@ -1,5 +1,5 @@
-//! The accounts of a shared schedule: what was due and not sent is known only to all of its threads
-//! together.
+//! Accounts for the operations of a shared schedule. Only all threads together know what was due and
+//! not sent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::{Error, TaskSpec, Pace, Schedule};
 /// Client and kind.
 type Key = (u32, usize);
 
-/// What became due, over all connections of one schedule. The threads only count what they sent.
+/// What became due over all connections of one schedule. The threads only count what they sent.
 #[derive(Debug)]
 pub(crate) struct ScheduleAccounting {
     due: Cursor,
     bounds: Bounds,
     due_reported: u64,
-    /// Sent or dropped.
+    /// Operations that were sent or dropped.
     taken: u64,
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn books<'a>(
 }
 
 impl ScheduleAccounting {
-    /// Completes what the threads counted together between two cuts, the later one at `to_ns`.
-    /// After the `last` cut nothing is sent any more: what is then due is dropped.
+    /// Completes what the threads counted together between two cuts, the later one at `to_ns`. After
+    /// the `last` cut nothing is sent any more, so what is then due is dropped.
     pub(crate) fn complete(&mut self, interval: &mut Interval, to_ns: u64, last: bool) {
         self.taken += interval.due;
         // An operation may be sent within the nanosecond in which it became due, which is not yet
@@ -106,7 +106,7 @@ mod tests {
         };
         assert_eq!(account(1, 4, false), (10, 6, 0));
         assert_eq!(account(2, 16, false), (10, 0, 0));
-        // The limit: 25 operations and no more.
+        // The limit is 25 operations, so only 5 more become due.
         assert_eq!(account(3, 2, false), (5, 3, 0));
         assert_eq!(account(4, 1, true), (0, 0, 2));
     }

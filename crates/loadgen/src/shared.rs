@@ -23,7 +23,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Moment of the event that is about to be written down; makes all cuts before it.
+    /// Returns the time of the event that is about to be recorded. It makes all cuts before that time
+    /// first.
     pub(crate) fn tick(&self) -> u64 {
         let now_ns = self.control.now_ns();
         self.recorder.borrow_mut().advance(now_ns, self.control.window_cut_ns());

@@ -1,4 +1,4 @@
-//! Statements within operations: counted by kind of statement, with the times of each.
+//! Counts the statements within operations by kind of statement, and records the times of each kind.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,14 +13,15 @@ use crate::histogram::{histogram, record, some_counts};
 /// What one statement of an answered operation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementDone {
-    /// Which kind of statement: a small number, the same on every task of the same operation kind.
+    /// Which kind of statement it is, as a small number that is the same on every task of the same
+    /// operation kind.
     pub index: usize,
-    /// The name of that kind, `simple-range`.
+    /// The name of that kind, such as `simple-range`.
     pub name: &'static str,
-    /// From sending to its complete answer. `None` where the operation is this one statement: its
-    /// time is the operation's.
+    /// Time from when the statement was sent to its complete answer. It is `None` where the operation
+    /// is this one statement, because then the operation's time is the statement's.
     pub took: Option<Duration>,
-    /// Rows it fetched or changed.
+    /// Rows that the statement fetched or changed.
     pub rows: u64,
 }
 
@@ -38,8 +39,8 @@ struct Tally {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Statements {
-    /// By the index of their operation's kind, then by their own: both are small and without large
-    /// gaps.
+    /// The tallies by the index of their operation's kind, then by their own index. A `Vec` does,
+    /// because both indices are small and without large gaps.
     tallies: Vec<Vec<Option<Tally>>>,
 }
 
@@ -65,7 +66,8 @@ impl Statements {
             tally.empty += more.empty;
             tally.rows += more.rows;
             if let Some(times) = &more.times {
-                // Same figures on both sides, and ranges that grow, so that adding cannot fail.
+                // Both sides have the same significant figures and ranges that grow, so adding cannot
+                // fail.
                 let _ = tally.times.get_or_insert_with(histogram).add(times);
             }
         }
@@ -97,7 +99,8 @@ impl Statements {
         Ok(())
     }
 
-    /// The tally of statements `index` in operations of `kind`, a new one for the first of them.
+    /// Returns the tally of statements `index` in operations of `kind`. The first of them makes a new
+    /// one.
     #[inline]
     fn tally(&mut self, kind: usize, index: usize, name: impl FnOnce() -> Cow<'static, str>) -> &mut Tally {
         if self.tallies.get(kind).is_none_or(|tallies| tallies.len() <= index) {
@@ -114,12 +117,12 @@ impl Statements {
         self.tallies[kind].resize(index + 1, None);
     }
 
-    /// Names of the kinds of statements, how many were answered, and their times.
+    /// Returns each kind of statement with its name, how many were answered, and their times.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, u64, Option<&Histogram<u64>>)> {
         self.all().map(|(_, _, tally)| (&*tally.name, tally.done, tally.times.as_ref()))
     }
 
-    /// Every tally with the two indices by which it is found, in their order.
+    /// Returns every tally with the two indices by which it is found, in the order of these indices.
     fn all(&self) -> impl Iterator<Item = (usize, usize, &Tally)> {
         self.tallies.iter().enumerate().flat_map(|(kind, tallies)| {
             let tallies = tallies.iter().enumerate();

@@ -12,52 +12,53 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Cursor;
 use crate::{Coupling, Pace, Side, StatementDone};
 
-/// What a workload does on one connection. Built on the worker thread that runs it, so it need not
-/// be `Send`.
+/// What a workload does on one connection. A task need not be `Send`, because it is built on the load
+/// thread that runs it.
 pub trait ConnectionTask {
-    /// Connects and prepares statements; before the barrier, not timed. Called again after a lost
-    /// connection, whose remains it drops.
+    /// Connects and prepares statements. This happens before the barrier, so it is not timed. It is
+    /// called again after a lost connection, and then drops what is left of that connection.
     fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
 
-    /// Makes operation `number` ready: draws parameters, builds text, makes look-ups. Not part of
-    /// service time. Of an open-loop task it runs ahead of the due time.
+    /// Makes operation `number` ready: it draws parameters, builds the text and makes look-ups. None of
+    /// this is part of the service time. In an open loop it runs ahead of the due time.
     fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> impl Future<Output = Result<(), Failure>> {
         async { Ok(()) }
     }
 
-    /// Sends operation `number` and waits for its whole answer. Called again with the same number
-    /// to retry.
+    /// Sends operation `number` and waits for its whole answer. A retry calls it again with the same
+    /// number.
     fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
 
-    /// When the operation of the last call of [`ConnectionTask::perform`] was due, sent and answered; after
-    /// each such call.
+    /// Tells when the operation of the last call of [`ConnectionTask::perform`] was due, sent and
+    /// answered. It is called after each such call.
     fn timed(&mut self, _times: OperationTimes) {}
 
-    /// Operations of the task's schedule were given up without being sent; where several hosts
-    /// share it, every n-th of these numbers.
+    /// Tells that operations of the task's schedule were given up without being sent. Where `n` hosts
+    /// share the schedule, only every n-th of these numbers is meant.
     fn skipped(&mut self, _numbers: Range<u64>) {}
 
-    /// The statements that were answered in the last call of [`ConnectionTask::perform`], also when that failed,
-    /// where the task distinguishes them.
+    /// Returns the statements that were answered in the last call of [`ConnectionTask::perform`], also
+    /// when that call failed. The slice is empty where the task does not distinguish statements.
     fn statements(&self) -> &[StatementDone] {
         &[]
     }
 
-    /// Whether the task wants no more operations after the one that was answered last.
+    /// Returns whether the task wants no more operations after the one that was answered last.
     fn has_ended(&self) -> bool {
         false
     }
 
-    /// Closes the connection, after the clock has stopped.
+    /// Closes the connection. This happens after the task's last operation, and no clock counts it.
     fn close(self) -> impl Future<Output = ()>;
 }
 
-/// Nanoseconds from the barrier.
+/// The three moments of one call, in nanoseconds from the barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationTimes {
-    /// Of a closed loop, and of an operation that was early: when it was sent.
+    /// The time when the operation was due. In a closed loop, and for an operation that was early, this
+    /// is when it was sent.
     pub due_ns: u64,
-    /// For the first time.
+    /// The time when the operation was sent first, before any retry.
     pub sent_ns: u64,
     pub ended_ns: u64,
 }
@@ -84,7 +85,7 @@ impl Failure {
     }
 }
 
-/// A question to the server that belongs to the workload but to no operation.
+/// A server query that belongs to the workload but to no operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lookup {
     pub name: Cow<'static, str>,
@@ -104,7 +105,7 @@ impl Notes {
     }
 }
 
-/// What the engine must know of a task.
+/// What the engine must know about a task.
 #[derive(Debug, Clone)]
 pub struct TaskSpec {
     /// Client number, from 1.
@@ -121,33 +122,36 @@ pub struct TaskSpec {
 /// When a task has done all it had to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// So many operations; of a shared schedule, so many of all its tasks together.
+    /// The task ends after this many operations. Tasks of a shared schedule end when all of them
+    /// together have done this many.
     Operations(u64),
-    /// Sends operations until this time after the barrier, and waits for the answers that are then
-    /// on their way. When the common window ends with this task, it ends at exactly this time.
+    /// The task sends operations until this time after the barrier, and waits for the answers that are
+    /// then on their way. When the common window ends with this task, it ends at exactly this time.
     Time(Duration),
-    /// So many operations, but until this time after the barrier at most.
+    /// The task ends after this many operations, but at this time after the barrier at the latest.
     Either(u64, Duration),
-    /// Goes on until a deciding task of the same client has ended.
+    /// The task goes on until a deciding task of the same client has ended.
     UntilClientEnds,
 }
 
 /// Where the operations of an open loop end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// Their numbers are below this.
+    /// All operation numbers are below this.
     operations: u64,
-    /// They are due before this.
+    /// All operations are due before this time.
     pub(crate) until_ns: u64,
 }
 
 impl TaskSpec {
-    /// A task of the first kind of its step, which decides and which no other one holds back.
+    /// Returns a task of the first kind of its step. It decides how long the step lasts, and no other
+    /// task holds it back.
     pub fn new(client: u32, pace: Pace, limit: Limit) -> Self {
         Self { client, kind: 0, pace, limit, role: Role::Decides, coupling: None }
     }
 
-    /// A connection that is a client of its own and sends so many operations, one after the other.
+    /// Returns a connection that is a client of its own and sends this many operations, one after the
+    /// other.
     pub fn in_turn(client: u32, operations: u64) -> Self {
         Self::new(client, Pace::Closed, Limit::Operations(operations))
     }
@@ -164,22 +168,22 @@ impl TaskSpec {
 }
 
 impl Bounds {
-    /// Operations within the bounds that are due before `at_ns`.
+    /// Returns how many operations within the bounds are due before `at_ns`.
     pub(crate) fn due_before(&self, due: &mut Cursor, at_ns: u64) -> u64 {
         due.due_before(at_ns.min(self.until_ns), self.operations)
     }
 
-    /// Whether operation `number`, due at `due_ns`, lies within the bounds.
+    /// Returns whether operation `number`, due at `due_ns`, lies within the bounds.
     pub(crate) fn hold(&self, number: u64, due_ns: u64) -> bool {
         number < self.operations && due_ns < self.until_ns
     }
 }
 
-/// Who decides how long a step lasts.
+/// Whether a task decides how long a step lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Its end ends the tasks of the same client that go on until then, and may end the common
-    /// window.
+    /// The end of this task ends those tasks of the same client that have [`Limit::UntilClientEnds`].
+    /// It may also end the common window.
     Decides,
     Follows,
 }
@@ -188,35 +192,35 @@ pub enum Role {
 pub struct TaskEnd {
     pub client: u32,
     pub kind: usize,
-    /// Operations that were sent, whatever became of them; their numbers are `0..started`, but for
+    /// Operations that were sent, whatever became of them. Their numbers are `0..started`, except in
     /// shared schedules.
     pub started: u64,
     pub done: u64,
     pub rows: u64,
     /// Attempts that the server asked to try again.
     pub retries: u64,
-    /// Numbers of the operations that failed, in order; the first ones only, if there are very
-    /// many.
+    /// Numbers of the operations that failed, in order. If there are very many, only the first ones are
+    /// kept.
     pub failed_numbers: Vec<u64>,
-    /// Those of the failed operations whose outcome is unknown: the connection was lost while they
+    /// Those failed operations whose outcome is unknown, because the connection was lost while they
     /// were on their way.
     pub unknown_numbers: Vec<u64>,
     /// How often the task lost its connection and opened it again.
     pub reconnects: u64,
-    /// All operations of its limit were sent, or it was ended by its client's deciding task.
+    /// Whether all operations of its limit were sent, or its client's deciding task ended it.
     pub complete: bool,
-    /// It waited for an answer when the step was stopped, and had none in the time after that.
+    /// Whether it waited for an answer when the step was stopped, and had none in the time after that.
     pub unanswered: bool,
 }
 
 impl TaskEnd {
-    /// None of its operations was answered, well or not.
+    /// Returns whether it sent one operation and that one was never answered, well or not.
     pub(crate) fn is_unheard(&self) -> bool {
         self.done == 0 && self.retries == 0 && self.failed_numbers.is_empty() && self.started == 1
     }
 
-    /// Operations that failed beyond those in [`TaskEnd::failed_numbers`]: which ones is unknown.
-    /// Of a task of a step that completed.
+    /// Returns how many operations failed beyond those in [`TaskEnd::failed_numbers`]. Their numbers
+    /// are unknown. The figure holds only for a step that completed.
     pub fn unlisted(&self) -> u64 {
         (self.started - self.done).saturating_sub(self.failed_numbers.len() as u64)
     }

@@ -1,4 +1,4 @@
-//! Which tasks a load thread runs, and on which CPUs.
+//! Decides which tasks each load thread runs, and on which CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,30 +8,31 @@ use std::time::Duration;
 
 use crate::{HostShare, TaskSpec};
 
-/// Connections that one load thread carries before a second one is started. The more answers are
-/// there when a thread wakes, the fewer times it sleeps: at 64 connections two threads use a third
-/// more CPU a query than one.
+/// Connections that one load thread carries before a second one is started. The more answers are there
+/// when a thread wakes, the less often it sleeps: at 64 connections two threads use a third more CPU
+/// per query than one.
 const CONNECTIONS_PER_THREAD: usize = 64;
 
 #[derive(Debug, Clone, Default)]
 pub struct Threads {
-    /// CPUs they may use; `None` = all.
+    /// CPUs that the load threads may use, where `None` means all.
     pub cpus: Option<Vec<u32>>,
-    /// How many; `None` = one for every 64 connections, at most one a CPU. No more than there is to
-    /// share out: a client with coupled tasks, else a task.
+    /// How many threads there are. `None` means one for every 64 connections, but at most one per CPU.
+    /// There are never more threads than units to distribute. A unit is a client with coupled tasks, or
+    /// otherwise a single task.
     pub count: Option<u32>,
-    /// A task blocks its thread, so each gets one of its own.
+    /// Whether a task blocks its thread. Each task then gets a thread of its own.
     pub blocking: bool,
-    /// Thread n never sleeps while the step runs, and counts here the nanoseconds of polls that
-    /// found nothing. `None`, and threads beyond the last of these: they sleep until an answer
-    /// wakes them. Not for blocking tasks.
+    /// Thread n never sleeps while the step runs, and counts in entry n the nanoseconds of polls that
+    /// found nothing. With `None`, and for threads beyond the last entry, a thread sleeps until an
+    /// answer wakes it. This is not for blocking tasks.
     pub polled_ns: Option<Arc<[AtomicU64]>>,
-    /// Time for which a task keeps its thread busy after each answer, to see what a slower client
-    /// changes.
+    /// Time for which a task keeps its thread busy after each answer. It shows what a slower client
+    /// would change.
     pub added_work: Duration,
 }
 
-/// A task as a thread is given it; `number` counts all tasks of the step.
+/// A task as a thread is given it. `number` counts all tasks of the step.
 #[derive(Debug)]
 pub(crate) struct Assigned<F> {
     pub(crate) number: usize,
@@ -39,11 +40,11 @@ pub(crate) struct Assigned<F> {
     pub(crate) factory: F,
 }
 
-/// The tasks of one thread, and the CPUs it may use.
+/// The tasks of one thread, and the CPUs that it may use.
 type Assignment<F> = (Vec<Assigned<F>>, Option<Vec<u32>>);
 
-/// Tasks of a client with coupled tasks share a thread, all others go round the threads one by one;
-/// a blocking task gets a thread of its own. They are those of `part`.
+/// Distributes the tasks of `part` over threads. Tasks of a client with coupled tasks share a thread.
+/// All others go round the threads one by one. A blocking task gets a thread of its own.
 pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Threads) -> Vec<Assignment<F>> {
     let number = |own: usize| usize::try_from(part.of_all(own as u64)).unwrap_or(usize::MAX);
     let tasks = tasks.into_iter().enumerate();
@@ -70,7 +71,7 @@ pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Th
         jobs[index % count].extend(part);
     }
     let cpus_of = |index: usize| {
-        // One CPU a thread while there are enough, so that a thread keeps its caches.
+        // Each thread gets one CPU while there are enough, so that it keeps its caches.
         let cpus = threads.cpus.as_ref()?;
         if count <= cpus.len() { Some(vec![cpus[index]]) } else { Some(cpus.clone()) }
     };

@@ -1,6 +1,6 @@
-//! Waiting until due times. tokio's timer wheel has a tick of 1 ms; a schedule needs better, so
-//! each load thread owns one kernel timer, which wakes its runtime through a file descriptor, and a
-//! heap of those who wait.
+//! Waits until due times, to within tens of microseconds. tokio's timer wheel has a tick of 1 ms, and a
+//! schedule needs better. So each load thread owns one kernel timer, which wakes its runtime through a
+//! file descriptor, and a heap of the tasks that wait.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -14,15 +14,15 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use tokio::io::unix::AsyncFd;
 
-/// The timer of one load thread, good to some tens of microseconds. [`Timer::run`] must be running
-/// for waits to end.
+/// The timer of one load thread, which is good to some tens of microseconds. [`Timer::run`] must be
+/// running for waits to end.
 #[derive(Debug)]
 pub(crate) struct Timer {
     fd: AsyncFd<Kernel>,
     waiting: RefCell<BinaryHeap<Reverse<Waiting>>>,
-    /// When the kernel will wake us.
+    /// When the kernel will wake this thread.
     armed: Cell<Option<Instant>>,
-    /// How often it did.
+    /// How often the kernel has done so.
     fired: Cell<u64>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Timer {
 #[derive(Debug)]
 struct Kernel(TimerFd);
 
-/// Someone who waits. One who has gone away meanwhile is woken for nothing.
+/// A task that waits. One that has gone away meanwhile is woken for nothing.
 #[derive(Debug)]
 struct Waiting {
     until: Instant,
@@ -70,11 +70,11 @@ impl AsRawFd for Kernel {
 }
 
 impl Timer {
-    /// A timer of the current runtime.
+    /// Returns a timer of the current runtime.
     pub(crate) fn new() -> std::io::Result<Self> {
         let timer =
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
-        // `new` is deprecated because a type could lie about its descriptor; `Kernel` owns its
+        // `new` is deprecated because a type could lie about its descriptor. `Kernel` owns its
         // descriptor for life.
         #[expect(
             deprecated,
@@ -84,7 +84,7 @@ impl Timer {
         Ok(Self { fd, waiting: RefCell::default(), armed: Cell::new(None), fired: Cell::new(0) })
     }
 
-    /// Returns at `until`, at once when that has passed.
+    /// Returns at `until`, or at once when that has passed.
     pub(crate) async fn wait_until(&self, until: Instant) -> std::io::Result<()> {
         let mut is_waiting = false;
         poll_fn(|context| {
@@ -106,10 +106,10 @@ impl Timer {
         .await
     }
 
-    /// Wakes those who wait when their time has come; ends only when the kernel's timer fails.
+    /// Wakes the tasks whose time has come. It ends only when the kernel's timer fails.
     pub(crate) async fn run(&self) -> std::io::Result<()> {
         loop {
-            // The descriptor is watched for edges and each expiry is one: nothing need be read from
+            // The descriptor is watched for edges and each expiry is one, so nothing need be read from
             // it.
             self.fd.readable().await?.clear_ready();
             self.armed.set(None);
@@ -122,7 +122,7 @@ impl Timer {
         }
     }
 
-    /// How often the kernel has woken it until now.
+    /// Returns how often the kernel has woken it until now.
     pub(crate) fn fired(&self) -> u64 {
         self.fired.get()
     }
@@ -178,7 +178,7 @@ mod tests {
     async fn a_wait_that_was_given_up_does_not_shorten_the_next() {
         let timer = Timer::new().expect("a file descriptor is free");
         with_timer(&timer, async {
-            // Begun and given up at once, however long this thread is held up meanwhile.
+            // The wait is begun and given up at once, however long this thread is held up meanwhile.
             tokio::select! {
                 biased;
                 _ = timer.wait_until(Instant::now() + Duration::from_millis(250)) => panic!("it is not over yet"),
@@ -193,8 +193,8 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn many_wait_on_one_timer_and_wake_in_order() {
-        // Those whose time has come before they wait do not wait: a machine that was held up makes
-        // that of all.
+        // A task whose time has come before it waits does not wait. On a machine that was held up, this
+        // may be true of all tasks.
         for lead_ms in [30, 300, 3_000] {
             let (all_waited, woken) = wake_many(Duration::from_millis(lead_ms)).await;
             assert_eq!(woken.len(), 300);
@@ -206,14 +206,14 @@ mod tests {
         panic!("they did not wait");
     }
 
-    /// Lets 300 tasks wait, the first for `lead`, the others for a little longer. Whether all did
-    /// wait, and the order in which they went on, each by its place among the times.
+    /// Lets 300 tasks wait, the first for `lead` and the others for a little longer. The result is
+    /// whether all did wait, and the order in which they went on, each by its place among the times.
     async fn wake_many(lead: Duration) -> (bool, Vec<u64>) {
         let timer = Rc::new(Timer::new().expect("a file descriptor is free"));
         let woken = Rc::new(RefCell::new(Vec::new()));
         let start = Instant::now() + lead;
         let waits = (0..300_u64).map(|index| {
-            // In an order that is not that of their times.
+            // The tasks wait in an order that is not that of their times.
             let place = index * 77 % 300;
             let (timer, woken) = (Rc::clone(&timer), Rc::clone(&woken));
             async move {
@@ -227,7 +227,7 @@ mod tests {
         let all_waited = local
             .run_until(async {
                 let tasks: Vec<_> = waits.map(tokio::task::spawn_local).collect();
-                // A task's turn comes after those of the tasks before it.
+                // This task's turn comes after those of the tasks before it.
                 let looking = Rc::clone(&timer);
                 let look = async move { looking.waiting.borrow().len() == 300 && Instant::now() < start };
                 let all_waited = tokio::task::spawn_local(look).await.expect("a look ends");

@@ -1,21 +1,21 @@
-//! Which connections wait, for what and since when: said once they have waited for half a minute,
-//! because a pooler, locks or a full server may let them wait for ever.
+//! Reports connections that wait to be opened or to be answered, once they have waited for half a
+//! minute. A pooler, locks or a full server may let them wait for ever.
 
 use std::time::{Duration, Instant};
 
-/// Whoever watches a run learns of them within a minute.
+/// With this, whoever watches a run learns about waiting connections within a minute.
 const FIRST_WORD: Duration = Duration::from_secs(30);
 
 /// What some connections wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitFor {
-    /// To be open.
+    /// They wait to be open.
     Open,
-    /// The answer to their first statement.
+    /// They wait for the answer to their first statement.
     FirstAnswer,
 }
 
-/// Since when there are connections that wait.
+/// Remembers since when some connections have been waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     since: Option<Instant>,
@@ -23,7 +23,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Takes how many of `all` wait now; what to say of them, once.
+    /// Takes how many of `all` wait now. The result is the warning to give, once.
     pub(crate) fn look(&mut self, what: WaitFor, waiting: usize, all: usize, now: Instant) -> Option<String> {
         if waiting == 0 {
             self.since = None;
@@ -45,9 +45,9 @@ impl Waiting {
     }
 }
 
-/// `1, 4 to 9`: numbers in order, neighbours joined.
+/// Returns numbers in order with neighbours joined, as in `1, 4 to 9`.
 pub(crate) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
-    /// More would hide what is said of them.
+    /// More ranges would hide the rest of the message.
     const MOST: usize = 8;
     let mut all: Vec<(u32, u32)> = Vec::new();
     for number in numbers {

@@ -1,4 +1,5 @@
-//! One load thread: its tasks, its clock, its book.
+//! One load thread: it runs its connections' tasks and their timer, and hands over their counters every
+//! second.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,20 +28,21 @@ use crate::timer::Timer;
 use crate::watched::watch_here;
 use crate::{ConnectionTask, TaskEnd, TaskSpec};
 
-/// Time for answers that are on their way when a step is stopped.
+/// How long answers that are on their way may still come after a step is stopped.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The same when the user has stopped it, and waits.
+/// The same time when the user has stopped the step and is waiting.
 const GRACE_OF_USER: Duration = Duration::from_millis(300);
 
-/// What a worker thread is given.
+/// What a load thread is given.
 pub(crate) struct Job<F> {
     pub(crate) index: usize,
     pub(crate) kinds: Vec<String>,
     pub(crate) tasks: Vec<Assigned<F>>,
-    /// CPUs the thread may use; `None` = all.
+    /// CPUs that the thread may use, where `None` means all.
     pub(crate) cpus: Option<Vec<u32>>,
-    /// The thread spins and counts here what it polls in vain; see [`crate::Threads`].
+    /// If set, the thread spins, and counts here the nanoseconds of polls that found nothing. See
+    /// [`crate::Threads`].
     pub(crate) polled_ns: Option<Arc<[AtomicU64]>>,
     pub(crate) added_work: Duration,
     /// Where the common window begins.
@@ -50,7 +52,7 @@ pub(crate) struct Job<F> {
     pub(crate) messages: Sender<Message>,
 }
 
-/// Ends the step for the other threads when this one panics: no other thread would report that
+/// Ends the step for the other threads when this one panics, because no other thread would report that
 /// its tasks have ended.
 struct ReleaseOnPanic(Arc<Control>);
 
@@ -63,7 +65,7 @@ impl Drop for ReleaseOnPanic {
     }
 }
 
-/// Body of a load thread.
+/// Runs a load thread.
 pub(crate) fn run<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>) {
     let runtime = match runtime(job.cpus.as_deref()) {
         Ok(runtime) => runtime,
@@ -89,11 +91,11 @@ pub(crate) fn run<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>) {
             Vec::new()
         }
     };
-    // A closed channel means that the collector has failed, and it says why itself.
+    // A closed channel means that the collector has failed, and the collector reports why itself.
     let _ = messages.send(Message::WorkerEnded { ends });
 }
 
-/// The event loop of this thread, which runs on `cpus` from now on.
+/// Returns the event loop of this thread, which runs on `cpus` from now on.
 fn runtime(cpus: Option<&[u32]>) -> Result<LocalRuntime, String> {
     if let Some(cpus) = cpus {
         pin(cpus).map_err(|error| {
@@ -154,7 +156,7 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
             }
             Err(error) => {
                 shared.control.stop(StopReason::Failed(format!("a task's task failed: {error}")));
-                // It will not say that it has ended, and all wait for the last one to.
+                // This task will not report its end, and all others wait for the last one.
                 shared.control.abandon();
             }
         }
@@ -183,7 +185,7 @@ async fn run_timer(shared: Rc<Shared>) {
     }
 }
 
-/// Gives answers some seconds after a stop, then gives them up.
+/// Leaves answers some time after a stop, then gives them up.
 async fn abandon_after_stop(shared: Rc<Shared>) {
     shared.control.wait_for_stop().await;
     let is_wish = matches!(shared.control.reason(), Some(StopReason::Interrupted));
@@ -191,12 +193,12 @@ async fn abandon_after_stop(shared: Rc<Shared>) {
     shared.abandon.now();
 }
 
-/// Cuts the book shortly after each whole second, so that an idle or waiting worker reports in time
+/// Cuts the counters shortly after each whole second, so that an idle or waiting thread reports in time
 /// too.
 async fn cut_each_second(shared: Rc<Shared>) {
     let Some(start) = shared.control.wait_for_start().await else { return };
-    // Not one of tokio's timers: while one of those is pending, every wait for an answer also arms
-    // and cancels a timer in the kernel, which costs about a microsecond per operation.
+    // This does not use tokio's timers. While one of those is pending, every wait for an answer also
+    // arms and cancels a timer in the kernel, which costs about a microsecond per operation.
     for second in 1_u32.. {
         let at = start + Duration::from_secs(1) * second + Duration::from_millis(1);
         if shared.timer.wait_until(at).await.is_err() {

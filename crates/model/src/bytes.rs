@@ -1,4 +1,4 @@
-//! Sizes of memory as a plan writes them: `"2 GB"`, `"512 MiB"`.
+//! Memory sizes as a plan writes them: `"2 GB"`, `"512 MiB"`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::{Given, scalar};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanBytes(pub u64);
 
-/// The units with their bytes, largest first. `KB` is read too, and written `kB`.
+/// The units with their bytes, largest first. `KB` is read too, but `kB` is written.
 const UNITS: [(&str, u64); 10] = [
     ("TiB", 1 << 40),
     ("TB", 1_000_000_000_000),
@@ -30,7 +30,7 @@ const UNITS: [(&str, u64); 10] = [
 
 const HELP: &str = "write a number and its unit (kB, MB, GB, KiB, MiB, GiB) in quotes, e.g. \"2 GB\"";
 
-/// The largest unit that gives a whole number, so that reading it back gives the same value.
+/// Writes the largest unit that gives a whole number, so that reading it back gives the same value.
 impl fmt::Display for PlanBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = UNITS.iter().find(|(_, unit)| self.0 > 0 && self.0.is_multiple_of(*unit));
@@ -58,7 +58,7 @@ impl Serialize for PlanBytes {
     }
 }
 
-/// A bare number gets its own message: the unit is what people forget.
+/// Gives a bare number its own message, because people most often forget the unit.
 impl<'de> Deserialize<'de> for PlanBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         scalar(deserializer, "a size such as \"2 GB\"", |given| match given {
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(bytes("1.5 GB"), Some(1_500_000_000));
         assert_eq!(bytes("64 KB"), bytes("64 kB"));
         assert_eq!(bytes("7 B"), Some(7));
-        // As many digits as a duration may have.
+        // A size may have as many digits as a duration.
         assert_eq!(bytes("1.50000000000000 GB"), Some(1_500_000_000));
         for size in [1, 999, 1_000, 1_024, 1 << 30, 1_500_000_000, 3 << 40] {
             assert_eq!(bytes(&PlanBytes(size).to_string()), Some(size), "{}", PlanBytes(size));

@@ -1,4 +1,5 @@
-//! The hosts that put the load on, where it is not the one that conducts the run.
+//! The table `[clients]`: hosts that put the load on, where it is not the host that conducts the
+//! run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! The `config` of a variant: intents in the plan, in files, or both over each other.
+//! A variant's `config`: intents in the plan, in files, or both over each other. An intent names a
+//! setting in words that hold for every product.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub enum IntentValue {
 }
 
 impl Config {
-    /// The parts, in the order in which they are laid over each other.
+    /// Returns the parts in the order in which they are laid over each other.
     pub fn parts(&self) -> &[ConfigPart] {
         match self {
             Self::One(part) => std::slice::from_ref(part),

@@ -1,4 +1,4 @@
-//! What becomes of a workload's data and server between its steps: the keys `data` and `cold`.
+//! The keys `data` and `cold`: what happens to a workload's data and server between its steps.
 
 use std::fmt;
 
@@ -64,7 +64,8 @@ impl Cold {
     }
 }
 
-/// By hand, because the derived code answers a wrong value with "did not match any variant".
+/// Reads the key by hand, because the derived code answers a wrong value with "did not match any
+/// variant".
 impl<'de> Deserialize<'de> for Cold {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
@@ -88,8 +89,8 @@ impl<'de> Deserialize<'de> for Cold {
 }
 
 impl DataMode {
-    /// Whether each measured step begins on the data as they were loaded, so that nothing of the
-    /// step before it is left.
+    /// Whether each measured step begins on the data as they were loaded, without any change by the
+    /// step before it.
     pub const fn puts_back_each_step(self) -> bool {
         matches!(self, Self::Reset | Self::RestoreEachStep)
     }

@@ -1,6 +1,6 @@
-//! Options whose defaults are written next to them.
+//! A macro for options whose defaults are written next to their fields.
 
-/// A struct with a value for each field, which [`Default`] gives it.
+/// Declares a struct with a value for each field, which [`Default`] gives it.
 #[macro_export]
 macro_rules! with_defaults {
     (

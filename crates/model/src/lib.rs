@@ -1,4 +1,5 @@
-//! What a plan says, and what records keep of it: plain data that every crate may read.
+//! The data model: what a plan says, and what records keep of it. It is plain data that every crate
+//! may read.
 
 mod bytes;
 mod client_wait;

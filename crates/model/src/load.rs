@@ -1,4 +1,4 @@
-//! How load is put on: connections, how fast they are opened, what happens when one is lost.
+//! The table `[load]`: how fast connections are opened, and what happens when one is lost.
 
 use std::time::Duration;
 
@@ -42,9 +42,10 @@ pub enum LostConnections {
     Reconnect,
 }
 
-/// The first option out of its range: its key inside `[load]`, and what to write.
+/// Returns the first option out of its range: its key inside `[load]`, and what to write.
 pub fn load_problem(load: &Load) -> Option<(&'static str, String)> {
-    /// Without a pause, lost connections would keep the client's CPUs and the server's door busy.
+    /// Without a pause, reconnection attempts would keep busy both the client's CPUs and the
+    /// server's accepting of connections.
     const LEAST_WAIT: Duration = Duration::from_millis(1);
     if load.reconnect_wait.0 < LEAST_WAIT {
         return Some(("reconnect_wait", "reconnect_wait must be at least 1ms".to_owned()));

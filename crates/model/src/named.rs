@@ -1,4 +1,4 @@
-//! Enums whose values have names.
+//! A macro for enums whose values have names.
 
 /// An enum with the list `ALL` of its values, and a `name` for each.
 #[macro_export]

@@ -1,4 +1,4 @@
-//! Machines that are got from an engine: `dbdyno run --on`, and `on` in `[clients]`.
+//! Machines that Slurm or Ray provides: `dbdyno run --on`, and `on` in `[clients]`.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;

@@ -18,7 +18,8 @@ use crate::{
 /// `WORKLOAD@SETUP`.
 pub type RecordedWorkloads = Map<String, Value>;
 
-// `W`: its workloads. A record keeps their options as plain values; whoever runs them has them typed.
+// `W` is the type of the plan's workloads. A record keeps their options as plain values. The
+// program that runs them has them typed.
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! What a plan says of its report: prose, sections, and published figures to be shown next to the
+//! What a plan says of its report: prose, sections, and published figures to show next to the
 //! measured ones.
 
 use std::collections::BTreeMap;

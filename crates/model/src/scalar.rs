@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{self, Visitor};
 
-/// What the plan has in such a place.
+/// The value that the plan has in such a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Given<'a> {
     Text(&'a str),
@@ -13,7 +13,7 @@ pub enum Given<'a> {
 }
 
 impl Given<'_> {
-    /// Either, for values to which quotes make no difference.
+    /// Returns the text of either kind, for values to which quotes make no difference.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,

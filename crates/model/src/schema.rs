@@ -1,9 +1,9 @@
-//! What the JSON Schema of a plan says otherwise than its types.
+//! Corrections to a plan's JSON Schema where the types alone would say otherwise.
 
 use schemars::Schema;
 use serde_json::{Value, json};
 
-/// The JSON Schema of a type, written where the type is used.
+/// Declares a type's JSON Schema and writes it where the type is used.
 macro_rules! inline_schema {
     ($Type:ident, $schema:tt) => {
         impl schemars::JsonSchema for $Type {
@@ -24,8 +24,8 @@ macro_rules! inline_schema {
 
 pub(crate) use inline_schema;
 
-/// Has `key` demanded of a table whose type has an empty text where it is left out, so that the
-/// message about that can say which table it is.
+/// Demands `key` in a table's schema. The type itself takes an empty text where the key is left
+/// out, so that the message about it can say which table it is.
 pub(crate) fn demand(schema: &mut Schema, key: &str) {
     schema.insert("required".to_owned(), json!([key]));
     let value = schema.pointer_mut(&format!("/properties/{key}"));

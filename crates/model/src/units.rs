@@ -40,11 +40,11 @@ const UNITS: [(&str, u128); 6] = [
     ("ns", 1),
 ];
 
-/// Greatest CPU number that is believed: a typing error must not become a list of four thousand
+/// Highest CPU number that is believed. A typing error must not become a list of four thousand
 /// million numbers.
 const MAX_CPU: u32 = 8191;
 
-/// The largest unit that gives a whole number, so that reading it back gives the same value.
+/// Writes the largest unit that gives a whole number, so that reading it back gives the same value.
 impl fmt::Display for PlanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.as_nanos();
@@ -68,8 +68,8 @@ impl PlanDuration {
         Self(Duration::from_secs(seconds))
     }
 
-    /// Reads what a plan has in the place of a duration. A bare number gets its own message: the
-    /// unit is what people forget.
+    /// Reads what a plan has in the place of a duration. A bare number gets its own message,
+    /// because people most often forget the unit.
     pub fn read(given: &Given<'_>) -> Result<Self, String> {
         match given {
             Given::Text(text) => text.parse().map_err(|error: ValueError| error.to_string()),
@@ -77,12 +77,12 @@ impl PlanDuration {
         }
     }
 
-    /// Of a command line, where it needs no quotes.
+    /// Reads a duration from a command line, where it needs no quotes.
     pub fn of_argument(text: &str) -> Result<Self, ValueError> {
         Self::parse(text, ", e.g. 30s")
     }
 
-    /// `how` ends the advice.
+    /// Parses a duration. `how` ends the advice in an error.
     fn parse(text: &str, how: &str) -> Result<Self, ValueError> {
         let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
@@ -109,12 +109,13 @@ fn advised(what: &str, how: &str) -> String {
     format!("{what}: write a number and its unit (ms, s, m or h){how}")
 }
 
-/// The message for a duration of a plan that is a bare number.
+/// Returns the message for a plan's duration that is a bare number.
 pub(crate) fn no_unit(number: impl fmt::Display) -> String {
     advised(&format!("the duration {number} has no unit"), IN_PLANS)
 }
 
-/// `number` (digits, at most one point with digits on both sides) times `unit`, rounded down.
+/// Multiplies `number` (digits, at most one point with digits on both sides) by `unit`, rounded
+/// down.
 pub(crate) fn decimal(number: &str, unit: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if fraction.is_empty() || fraction.len() > 18 {
@@ -125,7 +126,7 @@ pub(crate) fn decimal(number: &str, unit: u128) -> Option<u128> {
     parts.checked_add(fraction.parse::<u128>().ok()?.checked_mul(unit)? / scale)
 }
 
-/// Ranges where numbers follow each other: `0-1,4`.
+/// Writes ranges where numbers follow each other: `0-1,4`.
 impl fmt::Display for CpuList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let runs = self.0.chunk_by(|left, right| left.checked_add(1) == Some(*right));
@@ -142,7 +143,7 @@ impl fmt::Display for CpuList {
 }
 
 impl CpuList {
-    /// In a sentence: `CPU 1`, `CPUs 0-1`.
+    /// Names the CPUs in a sentence: `CPU 1`, `CPUs 0-1`.
     pub fn named(&self) -> String {
         format!("{} {self}", if self.0.len() == 1 { "CPU" } else { "CPUs" })
     }
@@ -191,7 +192,7 @@ impl<'de> Deserialize<'de> for PlanDuration {
     }
 }
 
-/// A bare number is one CPU: `--set host.client_cpus=2` must mean what it says.
+/// Takes a bare number as one CPU, because `--set host.client_cpus=2` must mean what it says.
 impl<'de> Deserialize<'de> for CpuList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         scalar(deserializer, "a list of CPUs such as \"0-1,4\"", |given| {

@@ -1,5 +1,5 @@
-//! Checks what a plan says beyond its types: names, variants, what goes together. Also what is
-//! legal but doubtful.
+//! Checks what a plan says beyond its types: names, variants, and keys that must go together. It
+//! also warns of what is legal but doubtful.
 
 use std::path::Path;
 
@@ -14,21 +14,21 @@ use crate::experiment::experiment_problem;
 use crate::variant_options::{any_server, either, options_problem};
 use crate::{Kinds, Mistake, Plan, Workloads};
 
-/// More blocks than this are a typing error: each takes minutes.
+/// A plan with more blocks than this has a typing error, because each block takes minutes.
 const MAX_BLOCKS: u32 = 10_000;
 
-/// More variants than this are a mistake of the program that wrote the plan: a block would take
+/// A plan with more variants than this comes from a program with a mistake: one block would take
 /// days.
 const MAX_VARIANTS: usize = 1_000;
 
-/// A name becomes the name of a directory.
+/// The limit is in bytes, because a name becomes the name of a directory.
 const MAX_NAME_BYTES: usize = 64;
 
 const STARTED: &str = "a server that dbdyno starts (server or basedir)";
 
 const NAME_HELP: &str = "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`";
 
-/// The first mistake of the plan, in the order of the file's parts.
+/// Returns the first mistake of the plan, in the order of the file's parts.
 pub(crate) fn first_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>> {
     top_problem(plan)
         .or_else(|| in_table("host", host_problem(plan)))
@@ -42,7 +42,7 @@ pub(crate) fn first_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Prob
         .or_else(|| in_table("report", published_problem(plan)))
 }
 
-/// Doubtful but legal: each a sentence to show before a run.
+/// Returns what is legal but doubtful in the plan. Each text is a sentence to show before a run.
 pub fn warnings(plan: &Plan) -> Vec<String> {
     let mut found = Vec::new();
     let host = &plan.host;
@@ -68,7 +68,8 @@ fn problem<'a>(path: &[Segment<'a>], message: impl Into<String>) -> Option<Probl
     Some(Problem { path: path.to_vec(), message: message.into() })
 }
 
-/// The mistake in the plan's table `table`, whose key it names.
+/// Turns a mistake in the plan's table `table` into a problem with its path. The mistake names the
+/// key.
 fn in_table(table: &'static str, mistake: Option<Mistake>) -> Option<Problem<'static>> {
     let (key, message) = mistake?;
     problem(&[Segment::Key(table), Segment::Key(key)], message)
@@ -126,7 +127,8 @@ fn host_problem(plan: &Plan) -> Option<Mistake> {
     Some(("server_memory", message?))
 }
 
-/// A server with less does not start, and says so at length.
+/// Refuses a memory limit with which no server starts, because the server's own error would be
+/// long.
 fn memory_problem(memory: PlanBytes) -> Option<String> {
     const LEAST: PlanBytes = PlanBytes(32 << 20);
     (memory < LEAST).then(|| format!("server_memory is {memory}, but must be at least {LEAST}"))
@@ -168,8 +170,8 @@ fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>>
     Some(Problem { path, message })
 }
 
-/// What is wrong with running on tables that are there already: they are those of an address, and
-/// no other workload may make its own next to them. Also names the workload.
+/// Checks a plan that runs on existing tables. Only a server at an address has such tables, and no
+/// other workload may make its own next to them. The result also names the workload.
 fn existing_problem(plan: &Plan) -> Option<(&str, Mistake)> {
     let all = || plan.workload.iter().map(|(name, options)| (name, options.needs().existing_tables));
     let (workload, _) = all().find(|(_, on_existing)| *on_existing)?;
@@ -207,13 +209,14 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
     if let Some((key, message)) = own.or_else(own_server) {
         return at(key, format!("variant `{name}` {message}"));
     }
-    // Whose server it is may be known only later.
+    // The product of a server at an address may be known only later.
     let (key, message) = options_problem(variant, FamilyFacts::of_variant(variant)?)?;
     let path = ["variant", "options", key].map(Segment::Key);
     problem(&[path[0], Segment::Index(index), path[1], path[2]], format!("variant `{name}` {message}"))
 }
 
-/// A key of the variant and the rest of a sentence that begins with the variant's name.
+/// Returns a wrong key of the variant, and the rest of a sentence that begins with the variant's
+/// name.
 fn server_problem(variant: &Variant) -> Option<Mistake> {
     let said: Vec<&'static str> = [
         ("server", variant.server.is_some()),
@@ -248,7 +251,7 @@ fn server_problem(variant: &Variant) -> Option<Mistake> {
     }
 }
 
-/// Keys of a variant for which it is not the right kind of thing, or that contradict each other.
+/// Finds keys that do not fit the variant's kind, or that contradict each other.
 fn option_problem(variant: &Variant) -> Option<Mistake> {
     let kind = VariantKind::of(variant);
     let is_started = kind.is_started();
@@ -289,7 +292,7 @@ fn option_problem(variant: &Variant) -> Option<Mistake> {
     tls_problem(variant).or_else(|| password_problem(variant))
 }
 
-/// Files that would not be used are a misunderstanding.
+/// Refuses files that would not be used, because their author expects that they are.
 fn tls_problem(variant: &Variant) -> Option<Mistake> {
     let tls = variant.tls.as_ref()?;
     let wrong = |message: &str| Some(("tls", format!("has tls {message}")));
@@ -302,7 +305,8 @@ fn tls_problem(variant: &Variant) -> Option<Mistake> {
     None
 }
 
-/// Text that ends up in the environment's names holds nothing but word characters.
+/// Refuses names of password variables that hold anything but word characters, because the names go
+/// into the environment.
 fn password_problem(variant: &Variant) -> Option<Mistake> {
     let is_wrong = variant.password_env.as_deref().is_some_and(|name| !is_word(name));
     let help = "write the variable's name, never the password itself";
@@ -311,8 +315,8 @@ fn password_problem(variant: &Variant) -> Option<Mistake> {
     })
 }
 
-/// Whether a text can name a variant, a plan or a server: it is also safe as one component of a
-/// path.
+/// Whether a text can name a variant, a plan or a server. Such a text is also safe as one component
+/// of a path.
 fn is_name(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.len() <= MAX_NAME_BYTES
@@ -321,9 +325,9 @@ fn is_name(text: &str) -> bool {
         && Path::new(text).file_name().is_some()
 }
 
-/// The rest of a sentence that begins with the variant's name, when some workload asks what this
-/// variant cannot do: only a server that dbdyno starts, or an embedded database, can be stopped and
-/// given other data.
+/// Returns the rest of a sentence that begins with the variant's name, when some workload asks for
+/// what this variant cannot do. dbdyno can stop only a server that it starts, or an embedded
+/// database, and give it other data.
 fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<String> {
     if !VariantKind::of(variant).is_address() {
         return None;

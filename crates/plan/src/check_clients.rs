@@ -1,11 +1,11 @@
-//! Checks the hosts that put the load on, and whether they can.
+//! Checks the table `[clients]`: the hosts that put the load on, and whether they can.
 
 use dbdyno_model::{ClientNames, Clients};
 use dbdyno_products::VariantKind;
 
 use crate::Plan;
 
-/// The first mistake: its key inside `[clients]`, and what to write.
+/// Returns the first mistake: its key inside `[clients]`, and what to write.
 pub(crate) fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
     let clients = plan.clients.as_ref()?;
     if let Some(problem) = hosts_problem(clients) {
@@ -28,7 +28,7 @@ pub(crate) fn clients_problem(plan: &Plan) -> Option<(&'static str, String)> {
 }
 
 fn hosts_problem(clients: &Clients) -> Option<(&'static str, String)> {
-    // A name goes to a shell when it goes through ssh.
+    // A host name reaches a shell when it goes through ssh.
     let is_name = |host: &String| {
         host.starts_with(|first: char| first.is_ascii_alphanumeric() || first == ':')
             && host.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-:_".contains(letter))

@@ -1,4 +1,4 @@
-//! Checks sections, and published figures.
+//! Checks what a plan says of its report: sections and published figures.
 
 use dbdyno_model::Published;
 use dbdyno_model::PublishedFigures;
@@ -6,7 +6,7 @@ use dbdyno_model::PublishedFigures;
 use crate::document::{Problem, Segment};
 use crate::{Mistake, Plan};
 
-/// The first mistake in sections.
+/// Returns the first mistake in a section.
 pub(crate) fn section_problem(plan: &Plan) -> Option<Problem<'_>> {
     let variants: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
     let setups: Vec<&str> = plan.setups.iter().map(|setup| setup.name.as_str()).collect();
@@ -44,7 +44,7 @@ pub(crate) fn section_problem(plan: &Plan) -> Option<Problem<'_>> {
     None
 }
 
-/// `*` stands for any letters, also none.
+/// Whether a pattern matches a name. `*` stands for any letters, or for none.
 fn pattern_fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -54,7 +54,7 @@ fn pattern_fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The first mistake in published figures: the key inside `[report]`, and what to write.
+/// Returns the first mistake in published figures: the key inside `[report]`, and what to write.
 pub(crate) fn published_problem(plan: &Plan) -> Option<Mistake> {
     match &plan.report.published {
         Some(Published::Figures(published)) => Some(("published", figure_problem(published)?)),
@@ -62,7 +62,7 @@ pub(crate) fn published_problem(plan: &Plan) -> Option<Mistake> {
     }
 }
 
-/// The first published figure that is none.
+/// Returns a message on the first published figure or finding that cannot be used.
 pub(crate) fn figure_problem(published: &PublishedFigures) -> Option<String> {
     let of_steps = published.figures.iter().map(|one| (&one.variant, vec![&one.values]));
     let of_groups = published
@@ -86,7 +86,8 @@ pub(crate) fn figure_problem(published: &PublishedFigures) -> Option<String> {
     })
 }
 
-/// Names of variants that published figures speak of and the plan has none for, each once.
+/// Names the variants that published figures speak of and that the plan has no variant for. Each
+/// name comes once.
 pub fn variants_without_figures(plan: &Plan) -> Vec<String> {
     let Some(Published::Figures(published)) = &plan.report.published else { return Vec::new() };
     let of_plan = |name: &str| {

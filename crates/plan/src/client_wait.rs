@@ -1,20 +1,21 @@
-//! How the load client waits for answers: what a plan asks for, and what holds where it does not
-//! say.
+//! Decides how the load client waits for answers: as the plan asks, otherwise by the CPUs and by
+//! the length of operations.
 
 use dbdyno_model::{ClientWait, CpuList, Host};
 use dbdyno_products::VariantKind;
 
 use crate::Plan;
 
-/// How load threads wait in a run, and why so.
+/// How load threads wait in a run, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitChoice {
     pub wait: ClientWait,
     pub reason: String,
 }
 
-/// What the plan says in `client_wait`. Without it: spin where the client has CPUs that no
-/// server uses, and operations are short.
+/// Returns what the plan says in `client_wait`. Without it, threads spin where the client has CPUs
+/// that no server uses and operations are short, because a sleeping thread costs the server CPU for
+/// each wake-up. Otherwise they sleep.
 pub fn client_wait(plan: &Plan) -> WaitChoice {
     let host = &plan.host;
     if let Some(wait) = host.client_wait {
@@ -40,14 +41,15 @@ pub fn client_wait(plan: &Plan) -> WaitChoice {
     }
 }
 
-/// CPUs that both server and client are given, if there are any.
+/// Returns the CPUs that both server and client are given, if there are any.
 pub(crate) fn shared_cpus(host: &Host) -> Option<CpuList> {
     let (server, client) = (host.server_cpus.as_ref()?, host.client_cpus.as_ref()?);
     let both: Vec<u32> = server.0.iter().copied().filter(|cpu| client.0.contains(cpu)).collect();
     (!both.is_empty()).then_some(CpuList(both))
 }
 
-/// The client's CPUs if no server uses them and each load thread has one, or what is in the way.
+/// Returns the client's CPUs if no server uses them and each load thread has one. The error says
+/// what is in the way.
 fn own_cpus(host: &Host) -> Result<&CpuList, String> {
     let (Some(client), Some(_)) = (&host.client_cpus, &host.server_cpus) else {
         return Err(
@@ -72,7 +74,7 @@ fn enough_cpus(host: &Host, client: &CpuList) -> Result<(), String> {
     }
 }
 
-/// Why the plan cannot have the spinning client that it asks for.
+/// Says why the plan cannot have the spinning client that it asks for.
 pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
     let host = &plan.host;
     if host.client_wait != Some(ClientWait::Spin) {
@@ -85,7 +87,7 @@ pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
     }
     let is_elsewhere = plan.variants.iter().all(|variant| VariantKind::of(variant).is_address());
     let why = match (&host.client_cpus, &host.server_cpus) {
-        // On which CPUs another's server runs is for its owner to say.
+        // Only the owner of a server at an address knows on which CPUs it runs.
         (Some(client), None) if is_elsewhere => enough_cpus(host, client).err()?,
         _ => own_cpus(host).err()?,
     };

@@ -1,8 +1,8 @@
-//! Counts as people read them.
+//! Writes counts as people read them.
 
 use std::fmt::Display;
 
-/// 1234567 as `1,234,567`.
+/// Writes 1234567 as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> = digits
@@ -14,7 +14,7 @@ pub fn grouped(number: u64) -> String {
     groups.join(",")
 }
 
-/// `1 check`, `3 checks`: for nouns that take an s.
+/// Writes `1 check` and `3 checks`. It fits nouns that take an s.
 pub fn numbered<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {noun}{plural}")

@@ -1,4 +1,5 @@
-//! A plan's text with its overrides as one tree of values that know where they were written.
+//! Reads a plan's text and its overrides into one tree of TOML values, each of which knows where it
+//! was written. Therefore messages can name line and column.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use crate::error::{Error, Location};
 use crate::setup::{name_parts, text};
 use crate::{overrides, size};
 
-/// One step of a path into a plan.
+/// One step of a path into a plan, such as `variant`, `0`, `server`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Segment<'a> {
     Key(&'a str),
@@ -23,19 +24,19 @@ pub(crate) struct Problem<'a> {
     pub(crate) message: String,
 }
 
-/// The texts that a document is made of. Positions run through all of them: first the file, then
-/// the overrides, each after a gap of one byte.
+/// The texts that a document is made of. Positions run through all of them: the file comes first,
+/// then the overrides, each after a gap of one byte.
 pub(crate) struct Texts<'a> {
     origin: &'a str,
     text: &'a str,
     overrides: &'a [(String, String)],
-    /// For each override the text `v = VALUE`, moved by blanks to its position.
+    /// The text `v = VALUE` for each override, moved by blanks to its position.
     padded: Vec<String>,
     /// Where each override begins.
     starts: Vec<usize>,
 }
 
-/// The tree, before it becomes a [`crate::Plan`].
+/// The tree before it becomes a [`crate::Plan`].
 pub(crate) struct Document<'a> {
     texts: &'a Texts<'a>,
     pub(crate) root: Spanned<DeTable<'a>>,
@@ -54,7 +55,7 @@ impl<'a> Texts<'a> {
         Self { origin, text, overrides, padded, starts }
     }
 
-    /// Line and column, or the override, of a position.
+    /// Returns the line and column of a position, or the override that it lies in.
     pub(crate) fn location(&self, offset: usize) -> Location {
         if let Some(index) = self.starts.iter().rposition(|start| *start <= offset) {
             return Location::Override { key: self.overrides[index].0.clone() };
@@ -68,7 +69,7 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// The error `message` at a span; at the file's start without one.
+    /// Makes an error `message` at a span, or at the file's start without one.
     pub(crate) fn error(&self, span: Option<Range<usize>>, message: String) -> Error {
         Error::Invalid { location: self.location(span.map_or(0, |span| span.start)), message }
     }
@@ -79,7 +80,7 @@ impl<'a> Document<'a> {
     pub(crate) fn new(texts: &'a Texts<'a>) -> Result<Self, Error> {
         let mut root = DeTable::parse(texts.text)
             .map_err(|error| texts.error(error.span(), syntax_message(error.message())))?;
-        // What is asked for on the command line goes before what a size says.
+        // `--size` is applied first, so that `--set` on the command line wins over it.
         for (index, (_, name)) in texts.overrides.iter().enumerate().filter(|(_, (key, _))| key == size::KEY)
         {
             let start = texts.starts[index];
@@ -101,14 +102,14 @@ impl<'a> Document<'a> {
         self.find(path).1 == path.len()
     }
 
-    /// Where the value at `path` was written; where the nearest table around it begins if it is
-    /// absent.
+    /// Returns where the value at `path` was written. For an absent value it is the beginning of
+    /// the nearest table around it.
     pub(crate) fn location_of(&self, path: &[Segment<'_>]) -> Location {
         self.texts.location(self.find(path).0.start)
     }
 
-    /// The path at which the value at `path` was written: that of a set-up's workload is in the
-    /// set-up or in the plan's own table.
+    /// Returns the path at which the value at `path` was written. A set-up's workload is written in
+    /// the set-up or in the plan's own table.
     pub(crate) fn as_written<'p>(&self, path: &[Segment<'p>]) -> Vec<Segment<'p>> {
         let [Segment::Key("workload"), Segment::Key(name), rest @ ..] = path else { return path.to_vec() };
         let (workload, Some(setup)) = name_parts(name) else { return path.to_vec() };
@@ -126,8 +127,8 @@ impl<'a> Document<'a> {
         if self.has(path) { path.to_vec() } else { [&own[..], rest].concat() }
     }
 
-    /// The span of the value at `path`, or of the nearest one around it, and how many segments lead
-    /// to something.
+    /// Returns the span of the value at `path`, or of the nearest one around it, and how many
+    /// segments lead to a value.
     fn find(&self, path: &[Segment<'_>]) -> (Range<usize>, usize) {
         let mut span = 0..0;
         let mut table = Some(self.root.get_ref());
@@ -138,7 +139,8 @@ impl<'a> Document<'a> {
                 Segment::Index(index) => value.and_then(|value| value.get_ref().get(*index)),
             };
             let Some(found) = next else { return (span, depth) };
-            // An array of tables has the span of its first header, which says nothing.
+            // An array of tables has the span of its first header, which says nothing about its
+            // elements.
             if !matches!(found.get_ref(), DeValue::Array(_)) || path.last() == Some(segment) {
                 span = found.span();
             }
@@ -149,7 +151,8 @@ impl<'a> Document<'a> {
     }
 }
 
-/// An override's value as TOML, if it is one value of TOML and nothing else.
+/// Parses an override's value as TOML. It is `None` unless the text is one TOML value and nothing
+/// else.
 fn parse_value(padded: &str) -> Option<Spanned<DeValue<'_>>> {
     let table = DeTable::parse(padded).ok()?.into_inner();
     if table.len() != 1 {

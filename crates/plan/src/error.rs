@@ -1,10 +1,10 @@
-//! What can be wrong with a plan, and where.
+//! Errors of a plan: what is wrong, and where.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A plan that cannot be used. Every message is one sentence that says what to change; none holds a
-/// password.
+/// A plan that cannot be used. Every message is one sentence that says what to change. No message
+/// holds a password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot read the plan {}: {source}; give the path of a plan file (TOML); `dbdyno init` makes one, `dbdyno plans` lists those that ship", path.display())]
@@ -22,10 +22,11 @@ pub enum Error {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// In the file. Lines and columns count from 1; a column is a character, not a byte.
+    /// A place in the file. Lines and columns count from 1, and a column counts characters, not
+    /// bytes.
     File { origin: String, line: usize, column: usize },
-    /// In an override `--set KEY=VALUE`. Only the key is shown: the value may be a secret in the
-    /// wrong place.
+    /// A place in an override `--set KEY=VALUE`. Only the key is shown, because the value may be a
+    /// secret in the wrong place.
     Override { key: String },
 }
 

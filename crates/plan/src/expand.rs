@@ -1,4 +1,5 @@
-//! Expands a plan to its cells, in the order in which they run.
+//! Expands a plan to its cells, in the order in which they run. A cell is one execution of one
+//! workload against one variant.
 
 use crate::Plan;
 
@@ -10,18 +11,18 @@ pub struct Cell {
     pub workload: String,
 }
 
-/// All cells of a plan: block after block, in each block every variant with every workload once, in
-/// random order.
+/// Returns all cells of a plan, block after block. Each block runs every variant with every
+/// workload once, in random order.
 ///
 /// A block's order depends on the plan's seed, the block's number and the number of cells in it,
-/// and on nothing else: more blocks leave the earlier ones as they were, and the order is the same
-/// on every machine and in every version.
+/// and on nothing else. More blocks therefore leave the earlier ones as they were, and the order is
+/// the same on every machine and in every version.
 pub fn cells(plan: &Plan) -> Vec<Cell> {
     (1..=plan.blocks).flat_map(|block| further_cells(plan, block, |_| true)).collect()
 }
 
-/// The cells of one block in random order: those of its variants and workloads that are `wanted`.
-/// The block may be beyond the plan's.
+/// Returns the cells of one block in random order, reduced to those that are `wanted`. The block
+/// may be beyond the plan's.
 pub fn further_cells(plan: &Plan, block: u32, wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
     let mut cells = Vec::new();
     for variant in &plan.variants {
@@ -34,8 +35,8 @@ pub fn further_cells(plan: &Plan, block: u32, wanted: impl Fn(&Cell) -> bool) ->
     cells
 }
 
-/// Fisher and Yates's shuffle (Durstenfeld's form): from the last place down, swap with a place at
-/// or before it.
+/// Shuffles by the method of Fisher and Yates in Durstenfeld's form. From the last place down, each
+/// item swaps with one at or before its place.
 fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last + 1));
@@ -48,8 +49,8 @@ fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
 struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A stream of its own for each block. The seed goes through the mixing function before the
-    /// block is added, so that block 2 of seed 1 has nothing to do with block 1 of seed 2.
+    /// Starts a stream for one block. The seed goes through the mixing function before the block is
+    /// added, so that block 2 of seed 1 has nothing to do with block 1 of seed 2.
     fn for_block(seed: u64, block: u32) -> Self {
         let mixed_seed = Self(seed).next();
         Self(Self(mixed_seed.wrapping_add(u64::from(block))).next())
@@ -63,8 +64,8 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to `bound` - 1, as the high half of a 128-bit product. Its bias is below
-    /// bound / 2^64.
+    /// Returns a number from 0 to `bound` - 1, as the high half of a 128-bit product. Its bias is
+    /// below bound / 2^64.
     fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
@@ -176,8 +177,9 @@ mod tests {
         assert_ne!(cells(&plan(4, 8, 1)), cells(&plan(4, 8, 2)));
     }
 
-    /// Chi-square over all 24 orders of 4 variants. With 23 degrees of freedom a fair shuffle stays
-    /// under 49.7 with probability 0.999; the seeds are fixed, so the test cannot flicker.
+    /// The test computes chi-square over all 24 orders of 4 variants. With 23 degrees of freedom a
+    /// fair shuffle stays under 49.7 with probability 0.999. The seeds are fixed, so the test
+    /// cannot flicker.
     #[test]
     fn over_many_seeds_every_order_is_about_equally_frequent() {
         let runs = 24_000;
@@ -198,7 +200,8 @@ mod tests {
         let all = cells(&plan(3, blocks, 1));
         for name in ["v0", "v1", "v2"] {
             let first = all.chunks(3).filter(|block| block[0].variant == name).count();
-            // Standard deviation of the count: sqrt(9000 x 1/3 x 2/3) = 45; four of them.
+            // The count's standard deviation is sqrt(9000 x 1/3 x 2/3) = 45, and the limit is four
+            // of them.
             assert!(first.abs_diff(3_000) < 180, "{name} is first {first} times of {blocks}");
         }
     }

@@ -1,5 +1,5 @@
-//! What makes a plan an experiment beyond its blocks: the base under a second name, margins of
-//! single steps, a budget of time.
+//! Checks what makes a plan an experiment beyond its blocks: the control (the base under a second
+//! name), margins of single steps, and a budget of time.
 
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use dbdyno_products::VariantKind;
 
 use crate::Plan;
 
-/// Fewer blocks before the first look would spend error on looks that can hardly find anything.
+/// With fewer blocks before the first look, looks would spend error while they can hardly find
+/// anything.
 const LEAST_BLOCKS_OF_BUDGET: u32 = 3;
 
-/// Adds the base under its second name after the base. A plan that has it already stays as it is,
-/// so that a resolved plan can be read again.
+/// Adds the control after the base. A plan that has it already stays as it is, so that a resolved
+/// plan can be read again.
 pub(crate) fn add_again(plan: &mut Plan) {
     let Some(name) = plan.again_name() else { return };
     if plan.variants.iter().any(|variant| variant.name == name) {
@@ -26,7 +27,7 @@ pub(crate) fn add_again(plan: &mut Plan) {
     }
 }
 
-/// The first mistake: its key and a sentence.
+/// Returns the first mistake: its key and a sentence.
 pub(crate) fn experiment_problem(plan: &Plan) -> Option<(&'static str, String)> {
     let is_margin = |margin: f64| margin > 0.0 && margin < 1.0;
     if !is_margin(plan.margin) {
@@ -41,7 +42,8 @@ pub(crate) fn experiment_problem(plan: &Plan) -> Option<(&'static str, String)> 
     budget.map(|message| ("budget", message)).or_else(|| Some(("design", design_problem(plan)?)))
 }
 
-/// Servers that stay up serve one workload whose steps leave its data as they are.
+/// Refuses other plans for `design = "alternate"`. Servers that stay up can serve only one
+/// workload, whose steps leave its data as they are.
 fn design_problem(plan: &Plan) -> Option<String> {
     if plan.design == Design::Blocks {
         return None;

@@ -4,7 +4,7 @@ use strsim::levenshtein;
 
 use crate::Kinds;
 
-/// Rewrites one message. What is not recognised comes back as it was.
+/// Rewrites one message. It returns an unknown message unchanged.
 pub(crate) fn explain(message: &str, kinds: Kinds<'_>) -> String {
     let words = quoted(message);
     if message.starts_with("unknown field") {
@@ -41,7 +41,7 @@ pub(crate) fn unknown_key(key: &str, known: &[&str]) -> String {
     }
 }
 
-/// The texts between backquotes.
+/// Returns the texts between backquotes.
 fn quoted(message: &str) -> Vec<&str> {
     message.split('`').skip(1).step_by(2).collect()
 }
@@ -50,14 +50,14 @@ fn split<'a, 'b>(words: &'b [&'a str]) -> (&'a str, &'b [&'a str]) {
     words.split_first().map_or(("", words), |(first, rest)| (*first, rest))
 }
 
-/// Each once: another spelling of one is accepted, and not offered.
+/// Lists each known word once. A second spelling of a word is accepted, but not offered.
 fn list(known: &[&str]) -> String {
     let plain = |text: &str| text.replace(['-', '_'], "");
     let is_first = |(at, name): &(usize, &&str)| known[..*at].iter().all(|other| plain(other) != plain(name));
     known.iter().enumerate().filter(is_first).map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// What a number or table is called by people who do not know Rust's types.
+/// Names a number or a table for people who do not know Rust's types.
 fn wanted(expected: &str) -> String {
     match expected {
         "u32" => format!("a whole number from 0 to {}", u32::MAX),
@@ -81,7 +81,7 @@ fn missing_help(key: &str, kinds: Kinds<'_>) -> String {
     }
 }
 
-/// ` (did you mean ...?)` when a known word is near.
+/// Returns ` (did you mean ...?)` when a known word is similar.
 pub(crate) fn hint(word: &str, known: &[&str]) -> String {
     closest(word, known).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }
@@ -94,8 +94,9 @@ const OTHERS: [(&str, [&str; 2]); 4] = [
     ("duration", ["time", "read_write_time"]),
 ];
 
-/// The known word that is meant: another tool's for it, with or without the family's name, or the
-/// one that takes the fewest edits, if that is at most a third of its letters.
+/// Returns the known word that is meant. It is our word for another tool's, with or without the
+/// family's name, or the word that takes the fewest edits, if these are at most a third of its
+/// letters.
 pub fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let find = |wanted: &str| known.iter().copied().find(|name| plain(name) == wanted);

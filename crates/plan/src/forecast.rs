@@ -1,4 +1,4 @@
-//! What a workload forecasts of its steps: how long they are, and the work that they end with.
+//! What a workload forecasts of its steps: their length, and the work that they end with.
 
 use std::time::Duration;
 
@@ -8,59 +8,63 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StepEstimate {
     pub name: String,
-    /// How much there is to do: rows or seconds.
+    /// How much there is to do, in rows or seconds.
     pub detail: String,
-    /// What is known for certain: of a step that ends with its time, and of pauses.
+    /// The certain part: the time of a step that ends with its time, and pauses.
     pub length: Duration,
-    /// What comes on top, and is guessed.
+    /// The guessed part, which comes on top.
     pub work: Vec<Work>,
-    /// The work ends after this time, done or not.
+    /// Time after which the work ends, whether it is done or not.
     pub work_limit: Option<Duration>,
-    /// `length` and the time of `work`; without the latter until a forecast is made of it.
+    /// `length` and the time of `work` together. It lacks the latter until a forecast is made of
+    /// it.
     pub duration: Duration,
 }
 
 /// Some work of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// Which row of `figures.toml` says what a unit takes.
+    /// The row of `figures.toml` that says what a unit takes.
     pub figure: String,
     pub units: f64,
-    /// Connections that do it at the same time, as far as there are CPUs for them.
+    /// Connections that do the work at the same time, as far as there are CPUs for them.
     pub connections: u32,
 }
 
-/// A workload's forecast of its steps on a kind of server, each on what the one before it has left.
+/// A workload's forecast of its steps on a kind of server. Each step runs on what the one before it
+/// has left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// In the order in which they run, with the work between them.
+    /// The steps in the order in which they run, with the work between them.
     pub steps: Vec<StepEstimate>,
-    /// The data directory at its largest.
+    /// Bytes of the data directory at its largest.
     pub disk_bytes: u64,
-    /// The data directory after the load.
+    /// Bytes of the data directory after the load.
     pub loaded_bytes: u64,
 }
 
-/// Bytes on disk.
+/// Bytes that a kind of server takes on disk.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
-    /// A row of the Insert Benchmark with its primary key only. 0 where nothing is kept.
+    /// Bytes of a row of the Insert Benchmark with its primary key only. It is 0 where nothing is
+    /// kept.
     pub row_bytes: f64,
-    /// What one secondary index adds when it is built over a full table.
+    /// Bytes per row that one secondary index adds when it is built over a full table.
     pub built_index_bytes: f64,
-    /// What one secondary index costs in the steady state, after random inserts and deletes.
+    /// Bytes per row that one secondary index takes in the steady state, after random inserts and
+    /// deletes.
     pub steady_index_bytes: f64,
-    /// Redo logs and the like, however few rows there are.
+    /// Bytes of redo logs and similar files, however few rows there are.
     pub log_bytes: u64,
-    /// Binlog of one written or deleted row.
+    /// Binlog bytes per written or deleted row.
     pub binlog_row_bytes: u64,
-    /// An initialised data directory, kept to be copied for each cell.
+    /// Bytes of an initialised data directory, kept to be copied for each cell.
     pub template_bytes: u64,
 }
 
 impl StepEstimate {
-    /// A step of which `length` is certain.
+    /// Makes a step of which `length` is certain.
     pub fn new(name: &str, detail: &str, length: Duration) -> Self {
         Self {
             name: name.to_owned(),
@@ -72,12 +76,12 @@ impl StepEstimate {
         }
     }
 
-    /// A step that ends with its work: so many units of `figure`, on one connection.
+    /// Makes a step that ends with its work: so many units of `figure`, on one connection.
     pub fn of_work(name: &str, detail: &str, figure: &str, units: f64) -> Self {
         Self::new(name, detail, Duration::ZERO).and(figure, units, 1)
     }
 
-    /// With more work, after the other.
+    /// Adds more work, which follows the work so far.
     #[must_use]
     pub fn and(mut self, figure: &str, units: f64, connections: u32) -> Self {
         self.work.push(Work { figure: figure.to_owned(), units, connections });
@@ -90,14 +94,14 @@ impl StepEstimate {
         self
     }
 
-    /// The part that is guessed.
+    /// Returns the time of the guessed part.
     pub fn guessed(&self) -> Duration {
         self.duration.saturating_sub(self.length)
     }
 }
 
-/// At most 1e15 seconds, so that sums of steps and cells cannot overflow whatever an unchecked plan
-/// says.
+/// Makes a duration of at most 1e15 seconds, so that sums of steps and cells cannot overflow
+/// whatever an unchecked plan says.
 pub fn seconds(value: f64) -> Duration {
     Duration::from_secs_f64(value.clamp(0.0, 1e15))
 }

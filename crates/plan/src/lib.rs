@@ -1,4 +1,5 @@
-//! The plan file: read, check, expand to cells and blocks, estimate time and disk.
+//! The plan file: this crate reads and checks it, expands it to cells and blocks, and estimates its
+//! time and disk.
 
 mod check;
 mod check_clients;

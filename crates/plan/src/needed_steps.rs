@@ -1,12 +1,12 @@
-//! Which steps a block runs that is to measure only some of them.
+//! Selects the steps that a block must run when it measures only some of them.
 
 use dbdyno_model::DataMode;
 
 use crate::StepOutline;
 
-/// For each of `steps` whether it is run so that those that are `wanted` find what they find in a
-/// whole block: besides them the load, what changes the data before them, and what fills caches for
-/// them. Where data are put back, nothing before that counts.
+/// Says for each of `steps` whether it must run, so that the `wanted` steps find what they find in
+/// a whole block. Besides them, the load must run, what changes the data before them, and what
+/// fills caches for them. Where data are put back before a step, nothing before that counts.
 pub fn needed_steps(
     steps: &[StepOutline],
     data: DataMode,
@@ -33,8 +33,8 @@ mod tests {
     use super::*;
     use crate::StepEstimate;
 
-    /// `+` after a name: it changes data; `~`: it fills caches; `=`: it goes on with the group of
-    /// the one before it.
+    /// Makes steps from their names. `+` after a name means that it changes data, `~` that it fills
+    /// caches, and `=` that it goes on with the group of the step before it.
     fn steps(names: &str) -> Vec<StepOutline> {
         let step = |(index, name): (usize, &str)| StepOutline {
             loads: index < 2,

@@ -1,4 +1,4 @@
-//! Overrides of a plan from the command line: `--set KEY=VALUE` laid over the parsed file.
+//! Lays overrides from the command line (`--set KEY=VALUE`) over the parsed plan file.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::setup::text;
 
-/// Sets the value at dotted path `key`, making tables on the way that are absent.
+/// Sets the value at dotted path `key`, and makes absent tables on the way.
 ///
-/// `variant.NAME.KEY` means the variant of that name, `setup.NAME.KEY` the set-up; names may hold
-/// dots, so the longest name that fits is taken.
+/// `variant.NAME.KEY` means the variant of that name, and `setup.NAME.KEY` the set-up. Names may
+/// hold dots, so the longest name that fits is taken.
 pub(crate) fn set<'a>(
     root: &mut DeTable<'a>,
     key: &'a str,
@@ -50,7 +50,7 @@ fn set_in<'a>(
     Ok(())
 }
 
-/// The table of `[[list]]` whose name begins `rest`, and what of `rest` follows the name.
+/// Returns the table of `[[list]]` whose name begins `rest`, and what follows that name in `rest`.
 fn entry<'t, 'a>(
     root: &'t mut DeTable<'a>,
     list: &str,

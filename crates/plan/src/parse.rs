@@ -1,4 +1,4 @@
-//! Reads a plan: text to [`Plan`], with every mistake named by file, line and column.
+//! Reads a plan: it turns text into a [`Plan`] and names every mistake by file, line and column.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ use crate::variant_options::each_file;
 use crate::workload::Named;
 use crate::{Kinds, Plan, Table, TableError, Workloads, check};
 
-/// The plan that runs when none is given: SQLite, two variants, about a minute.
+/// The plan that runs when none is given. It compares two variants of SQLite in about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
-/// Reads and checks the plan file at `path`, whose workloads are of `kinds`, with overrides, see
+/// Reads and checks the plan file at `path`, whose workloads are of `kinds`, with overrides as in
 /// [`parse_with`]. Relative paths in it and in overrides (`config`, `own_config`, `basedir`,
-/// `option_file`, `data_dir`, the files of `tls` and of `options`) become absolute, counted from the
-/// plan's folder.
+/// `option_file`, `data_dir`, the files of `tls` and of `options`) become absolute, counted from
+/// the plan's folder.
 pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) -> Result<Plan, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(failed)?;
@@ -40,9 +40,9 @@ pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) 
 }
 
 /// Parses and checks a plan's text, whose workloads are of `kinds`. `origin` names it in errors,
-/// usually the file's path. Paths stay as written. Overrides are pairs of a dotted path (`blocks`,
-/// `workload.NAME.KEY`, `variant.NAME.own_config`) and a value, which is TOML (`4`, `[100, 500]`) or,
-/// when it is none, a text (`30s`).
+/// and is usually the file's path. Paths stay as written. An override is a pair: a dotted path
+/// (`blocks`, `workload.NAME.KEY`, `variant.NAME.own_config`) and a value. The value is TOML (`4`,
+/// `[100, 500]`) or, where it is not, a text (`30s`).
 pub fn parse_with(
     text: &str,
     origin: &str,
@@ -85,7 +85,7 @@ fn read_workloads(
     Ok(Workloads::new(all.into_iter().map(|(_, workload)| workload).collect()))
 }
 
-/// The published figures in a file.
+/// Reads the published figures from a file.
 fn read_figures(path: &Path) -> Result<PublishedFigures, Error> {
     let text =
         std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;

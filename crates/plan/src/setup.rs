@@ -1,22 +1,22 @@
-//! `[[setup]]`: the workloads of a plan in several sizes, each under a name of its own.
+//! Expands `[[setup]]`: a plan's workloads in several sizes, each under a name of its own.
 //!
-//! A set-up lays options over the plan's tables `[workload.NAME]`. What comes of it is one workload
-//! for each set-up, named `WORKLOAD@SETUP` everywhere: in the plan as records keep it, in cells,
+//! A set-up lays options over the plan's tables `[workload.NAME]`. The result is one workload per
+//! set-up, which is named `WORKLOAD@SETUP` everywhere: in the plan as records keep it, in cells,
 //! folders and findings.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// Between the name of a workload and that of its set-up.
+/// The separator between a workload's name and that of its set-up.
 const AT: char = '@';
 
-/// The workload that `name` is a set-up of, and the set-up, if it is one.
+/// Splits `name` into the workload and, if it has one, the set-up.
 pub fn name_parts(name: &str) -> (&str, Option<&str>) {
     name.split_once(AT).map_or((name, None), |(workload, setup)| (workload, Some(setup)))
 }
 
-/// The tables of the plan's workloads, taken out of `root`: as they are in a plan without set-ups,
-/// else each once a set-up, in the order of set-ups.
+/// Takes the plan's workload tables out of `root`. In a plan without set-ups they come as they are,
+/// otherwise once per set-up, in the order of set-ups.
 pub(crate) fn take_workloads<'a>(root: &mut DeTable<'a>) -> Vec<(Spanned<String>, Spanned<DeValue<'a>>)> {
     let tables = take(root, "workload");
     let overlays = take_overlays(root);
@@ -29,7 +29,7 @@ pub(crate) fn take_workloads<'a>(root: &mut DeTable<'a>) -> Vec<(Spanned<String>
     if overlays.is_empty() {
         return all;
     }
-    // A plan as records keep it has each table already.
+    // A plan from a record has each table already.
     let (mut done, plain): (Vec<_>, Vec<_>) =
         all.drain(..).partition(|(name, _)| name.get_ref().contains(AT));
     for (setup, tables) in overlays {
@@ -48,7 +48,7 @@ pub(crate) fn take_workloads<'a>(root: &mut DeTable<'a>) -> Vec<(Spanned<String>
     done
 }
 
-/// Name and tables of each set-up; it stays, without them.
+/// Returns the name and tables of each set-up. The set-up stays in the plan, without its tables.
 fn take_overlays<'a>(root: &mut DeTable<'a>) -> Vec<(String, DeTable<'a>)> {
     let Some(DeValue::Array(setups)) = root.get_mut("setup").map(Spanned::get_mut) else { return Vec::new() };
     let mut all = Vec::new();
@@ -60,7 +60,7 @@ fn take_overlays<'a>(root: &mut DeTable<'a>) -> Vec<(String, DeTable<'a>)> {
     all
 }
 
-/// The tables at `key`, which stays, empty.
+/// Takes the tables at `key`. The key stays, with an empty table.
 fn take<'a>(table: &mut DeTable<'a>, key: &str) -> DeTable<'a> {
     match table.get_mut(key).map(Spanned::get_mut) {
         Some(DeValue::Table(tables)) => std::mem::take(tables),
@@ -68,7 +68,7 @@ fn take<'a>(table: &mut DeTable<'a>, key: &str) -> DeTable<'a> {
     }
 }
 
-/// Tables are laid over each other key by key; any other value replaces the one below.
+/// Lays tables over each other key by key. Any other value replaces the one below it.
 pub(crate) fn lay_over<'a>(below: &mut Spanned<DeValue<'a>>, above: Spanned<DeValue<'a>>) {
     let span = above.span();
     match (below.get_mut(), above.into_inner()) {
@@ -79,7 +79,7 @@ pub(crate) fn lay_over<'a>(below: &mut Spanned<DeValue<'a>>, above: Spanned<DeVa
     }
 }
 
-/// The same of one key of a table.
+/// Lays one key over a table, as `lay_over` does.
 pub(crate) fn lay_key<'a>(below: &mut DeTable<'a>, key: Spanned<DeString<'a>>, value: Spanned<DeValue<'a>>) {
     match below.get_mut(&**key.get_ref()) {
         Some(below) => lay_over(below, value),

@@ -1,5 +1,5 @@
-//! `[size.NAME]`: a plan in another size, for a smaller machine or less time. What it says is laid
-//! over the plan.
+//! Applies `[size.NAME]`: a plan in another size, for a smaller machine or less time. The keys of
+//! the size are laid over the plan.
 
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -7,7 +7,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use crate::overrides;
 use crate::setup::{lay_key, text};
 
-/// The key of an override that names a size.
+/// The override's key that names a size.
 pub(crate) const KEY: &str = "size";
 
 /// Lays the size `name` over the plan `root`.
@@ -55,7 +55,7 @@ pub(crate) fn apply(root: &mut DeTable<'_>, name: &str) -> Result<(), String> {
     overrides::set(root, "report.size", 0..0, Spanned::new(0..0, DeValue::String(said.into())))
 }
 
-/// Every table of the list `[[list]]`.
+/// Calls `change` for every table of the list `[[list]]`.
 fn each<'a>(root: &mut DeTable<'a>, list: &str, mut change: impl FnMut(&mut DeTable<'a>)) {
     if let Some(DeValue::Array(tables)) = root.get_mut(list).map(Spanned::get_mut) {
         for table in tables.iter_mut() {
@@ -66,7 +66,7 @@ fn each<'a>(root: &mut DeTable<'a>, list: &str, mut change: impl FnMut(&mut DeTa
     }
 }
 
-/// An empty text takes a key away.
+/// Lays the keys of a size over a table. An empty text takes a key away.
 fn lay_over_keys<'a>(below: &mut DeTable<'a>, above: &Spanned<DeValue<'a>>) {
     let DeValue::Table(above) = above.get_ref() else { return };
     for (key, value) in above.clone() {
@@ -78,7 +78,7 @@ fn lay_over_keys<'a>(below: &mut DeTable<'a>, above: &Spanned<DeValue<'a>>) {
     }
 }
 
-/// A config of one part becomes a list, whose last part wins.
+/// Adds intents to a variant's config. A config with one part becomes a list, whose last part wins.
 fn add_config<'a>(variant: &mut DeTable<'a>, intents: &Spanned<DeValue<'a>>) {
     let Some(config) = variant.get_mut("config") else { return };
     match config.get_mut() {
@@ -92,7 +92,8 @@ fn add_config<'a>(variant: &mut DeTable<'a>, intents: &Spanned<DeValue<'a>>) {
     }
 }
 
-/// Takes the other variants out of the plan, and sections that have fewer than two variants then.
+/// Takes all variants but these out of the plan, and also sections that are left with fewer than
+/// two variants.
 fn keep_variants(root: &mut DeTable<'_>, names: &[String]) -> Result<(), String> {
     let kept = |name: &str| names.iter().any(|kept| kept == name);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! A workload's table in a plan's text, with the places of its values.
+//! A workload's table in a plan's text. It keeps the places of its values for error messages.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// `[workload.NAME]` before anything is made of it.
+/// `[workload.NAME]` as parsed, before it becomes a workload's options.
 #[derive(Debug)]
 pub struct Table<'a>(Spanned<DeValue<'a>>);
 
-/// Why options cannot be made of a table; it knows the place.
+/// Why a table cannot become options. The error knows the place in the file.
 #[derive(Debug)]
 pub struct TableError(pub(crate) toml::de::Error);
 
-/// Refuses any table, at the table's place.
+/// An error that refuses a table whatever it holds, at the table's place.
 struct Refusal(String);
 
 impl<'a> Visitor<'a> for Refusal {
@@ -31,7 +31,7 @@ impl<'a> Visitor<'a> for Refusal {
     }
 }
 
-/// The sentence for what a build of dbdyno leaves out, with the command that builds it in.
+/// Writes the sentence for what a build of dbdyno leaves out, with the command that builds it in.
 pub fn built_without(part: BuildPart) -> String {
     format!("this dbdyno was built without {}; {} has them", part.what, part.command())
 }
@@ -39,9 +39,9 @@ pub fn built_without(part: BuildPart) -> String {
 /// A part of dbdyno that a build may leave out.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildPart {
-    /// In the plural, as a sentence names it.
+    /// Name in the plural, as a sentence uses it.
     what: &'static str,
-    /// The feature of Cargo that builds it in.
+    /// Cargo feature that builds it in.
     feature: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl BuildPart {
     pub const SCRIPTS: Self = Self { what: "sysbench scripts", feature: "scripts" };
     pub const PARQUET: Self = Self { what: "Parquet files", feature: "parquet" };
 
-    /// What runs dbdyno with it.
+    /// Returns the command that runs dbdyno with this part.
     pub fn command(self) -> String {
         format!("`cargo run --release --features {} -- ...`", self.feature)
     }
@@ -68,8 +68,8 @@ impl<'a> Table<'a> {
         self.keys()?.get(key)?.get_ref().as_str()
     }
 
-    /// Sets `key` where the plan does not, because of what it says at `cause`: a mistake in it
-    /// would be shown there.
+    /// Sets `key` where the plan does not, because of what it says at `cause`. A mistake in the
+    /// value is reported there.
     pub fn set_default(&mut self, key: &'static str, value: TableValue, cause: &str) {
         let DeValue::Table(keys) = self.0.get_mut() else { return };
         let Some(span) = keys.get(cause).map(Spanned::span) else { return };
@@ -83,7 +83,7 @@ impl<'a> Table<'a> {
         keys.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span, value));
     }
 
-    /// The error of a table that cannot be read whatever it says.
+    /// Makes the error for a table that cannot be read whatever it says.
     pub fn refused(self, reason: String) -> TableError {
         let Err(error) = ValueDeserializer::from(self.0).deserialize_any(Refusal(reason));
         TableError(error)

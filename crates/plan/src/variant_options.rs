@@ -1,5 +1,5 @@
-//! What of a variant is of its server's product: the table `options`, and names of products in
-//! sentences. Also the files that variants name.
+//! Checks what depends on the product of a variant's server: the table `options`. It also writes
+//! product names in sentences, and lists the files that variants name.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::Plan;
 use crate::explain::{explain, hint};
 
-/// What is wrong with `options` of a variant whose server is of `family`: the option, and the rest
-/// of a sentence that begins with the variant's name.
+/// Returns what is wrong with `options` of a variant whose server is of `family`: the option, and
+/// the rest of a sentence that begins with the variant's name.
 pub fn options_problem<'v>(variant: &'v Variant, family: &FamilyFacts) -> Option<(&'v str, String)> {
     let (key, problem) = family.options.problem(&variant.options, VariantKind::of(variant).is_address())?;
     let message = match problem {
@@ -38,19 +38,19 @@ pub fn options_problem<'v>(variant: &'v Variant, family: &FamilyFacts) -> Option
     Some((key, message))
 }
 
-/// `a MariaDB or MySQL server`, `SQLite`.
+/// Names the family's servers, as `a MariaDB or MySQL server` or `SQLite`.
 fn who(family: &FamilyFacts) -> String {
     let names = either(&family.product_names());
     if family.is_embedded() { names } else { format!("a {names} server") }
 }
 
-/// `a MariaDB, MySQL or PostgreSQL server`: any that is no embedded database.
+/// Writes `a MariaDB, MySQL or PostgreSQL server`: all products except embedded databases.
 pub(crate) fn any_server() -> String {
     let names: Vec<&str> = FamilyFacts::of_servers().flat_map(FamilyFacts::product_names).collect();
     format!("a {} server", either(&names))
 }
 
-/// `a, b or c`.
+/// Writes words as `a, b or c`.
 pub(crate) fn either(words: &[&str]) -> String {
     match words.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -72,8 +72,8 @@ fn each_file_of(variant: &mut Variant, change: &mut dyn FnMut(&mut PathBuf)) {
     }
 }
 
-/// Changes the paths of what the variants need: option files, files of intents, base
-/// directories, keys and certificates.
+/// Calls `change` with the path of each file that the variants need: option files, files of
+/// intents, base directories, keys and certificates.
 pub fn each_file(plan: &mut Plan, mut change: impl FnMut(&mut PathBuf)) {
     plan.variants.iter_mut().for_each(|variant| each_file_of(variant, &mut change));
 }

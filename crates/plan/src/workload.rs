@@ -1,5 +1,5 @@
-//! What a plan knows of workloads: the kinds that read their tables, and the options that come of
-//! it. The caller supplies the kinds.
+//! What a plan knows of workloads: the kinds that read their tables, and the options that result.
+//! The caller supplies the kinds.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -28,52 +28,52 @@ pub trait WorkloadKind: Sync {
 
     fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError>;
 
-    /// Its table in the JSON Schema.
+    /// Returns the table's JSON Schema.
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
 }
 
 /// What a plan says of one workload.
 pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync + Values {
-    /// The first mistake, in itself or together with the rest of the plan.
+    /// Returns the first mistake, in the options alone or together with the rest of the plan.
     fn check(&self, plan: &Plan) -> Option<Mistake>;
 
     /// Writes short forms in the long form, so that a record shows what they stood for.
     fn spell_out(&mut self);
 
-    /// Doubtful but legal: each a sentence to show before a run.
+    /// Returns what is legal but doubtful. Each text is a sentence to show before a run.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What it asks of servers and of this machine.
+    /// Returns what the workload asks of servers and of this machine.
     fn needs(&self) -> Needs;
 
-    /// Prepared statements of the step that has the most, all connections together. `with_begin`:
-    /// BEGIN is one where it is sent.
+    /// Returns the prepared statements of the step that has the most, over all connections.
+    /// `with_begin` says that BEGIN also is a prepared statement where it is sent.
     fn prepared_statements(&self, _with_begin: bool) -> u64 {
         0
     }
 
-    /// In the order in which they run.
+    /// Returns the steps in the order in which they run.
     fn steps(&self) -> Vec<StepOutline>;
 
-    /// Names of the steps.
+    /// Returns the steps' names.
     fn step_names(&self) -> Vec<String> {
         self.steps().into_iter().map(|step| step.name).collect()
     }
 
-    /// How many of the first steps only make the data. The others are measured on them, and the
-    /// data mode says what each of those finds.
+    /// Returns how many of the first steps only make the data. The other steps are measured on
+    /// them, and the data mode says what each of those finds.
     fn load_steps(&self) -> usize {
         self.steps().iter().filter(|step| step.loads).count()
     }
 
-    /// How long the steps are, the work that they do, and how much disk they need on a kind of
-    /// server.
+    /// Forecasts how long the steps are, the work that they do, and how much disk they need on a
+    /// kind of server.
     fn estimate(&self, size: &Size) -> Forecast;
 }
 
-/// Options of any type as records keep them.
+/// Options of any type, with a form that records keep.
 pub trait Values {
     fn values(&self) -> Map<String, Value>;
 }
@@ -92,23 +92,24 @@ impl<T: Serialize> Values for T {
 pub struct Needs {
     /// Connections that its largest step has open at once.
     pub connections: u32,
-    /// About what its tables take on the disk after the load, whatever the server; `None` where it
-    /// cannot know.
+    /// Approximate bytes that its tables take on disk after the load, on any server. It is `None`
+    /// where the workload cannot know.
     pub data_bytes: Option<u64>,
-    /// What a measured step finds.
+    /// Data that a measured step finds.
     pub data: DataMode,
     pub cold: Cold,
-    /// It prepares statements on servers of MySQL's protocol.
+    /// Whether it prepares statements on servers that speak MySQL's protocol.
     pub prepares: bool,
-    /// Its option `use_existing`: it runs on tables that others made, and makes none.
+    /// Whether it has the option `use_existing`: it then runs on tables that others made, and makes
+    /// none.
     pub existing_tables: bool,
-    /// Its load streams rows, by LOAD DATA LOCAL where a server has that: `local_infile` must be on
-    /// there.
+    /// Whether its load streams rows, by LOAD DATA LOCAL where a server has that. Such a server
+    /// needs `local_infile` on.
     pub row_streams: bool,
-    /// Its operations take so long that waking a load thread costs nothing in comparison: threads
-    /// sleep where a plan does not say.
+    /// Whether its operations take so long that waking a load thread costs nothing in comparison.
+    /// Then threads sleep where a plan does not say.
     pub long_operations: bool,
-    /// Connections of its measured steps can be shared out to several client hosts.
+    /// Whether several client hosts can share the connections of its measured steps.
     pub client_hosts: bool,
 }
 
@@ -116,26 +117,26 @@ pub struct Needs {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StepOutline {
     pub name: String,
-    /// It only makes the data. Such steps come first.
+    /// Whether it only makes the data. Such steps come first.
     pub loads: bool,
-    /// Data may be put back, and the server stopped and started, before it, where the data mode says
-    /// so. Not before a step that goes on with what the one before it has left.
+    /// Whether data may be put back, and the server restarted, before it, where the data mode says
+    /// so. It is false for a step that goes on with what the step before it has left.
     pub begins_group: bool,
-    /// Its result is in no summary.
+    /// Whether its result is left out of every summary.
     pub is_warm_up: bool,
-    /// It leaves other rows than it finds, so that what comes after it depends on it. Without it, a
+    /// Whether it leaves other rows than it finds, so that later steps depend on it. Otherwise the
     /// step only reads.
     pub changes_data: bool,
-    /// The steps after it can run when the server has refused it: it changes nothing that they work
-    /// on.
+    /// Whether the steps after it can run when the server has refused it, because it changes
+    /// nothing that they work on.
     pub leaves_data: bool,
-    /// The tables are read when it has completed, and compared with what must be there.
+    /// Whether the tables are read after it has completed, and compared with the expected contents.
     pub is_checked: bool,
     /// Whether the server comes to rest after it.
     pub rest: Rest,
-    /// Time from the barrier, in whole seconds, that belongs to no rate.
+    /// Time after the barrier, in whole seconds, that counts in no rate.
     pub warmup: Duration,
-    /// Longest time that it may take, if there is one.
+    /// Longest time that it may take, if there is a limit.
     pub time_cap: Option<Duration>,
     /// Its length with its warm-up as far as it is certain, and the work that it ends with.
     pub estimate: StepEstimate,
@@ -146,14 +147,17 @@ pub struct StepOutline {
 pub enum Rest {
     #[default]
     Never,
-    /// Where the plan asks for it after each step that writes. No forecast counts it.
+    /// The server rests where the plan asks for it after each writing step. No forecast counts this
+    /// rest.
     EachWrite,
-    /// Always, unless the plan wants no rest at all; a forecast calls the place so: `after l.i2`.
+    /// The server always rests, unless the plan wants no rest at all. A forecast names the place by
+    /// this text, as `after l.i2`.
     Here(String),
 }
 
 impl StepOutline {
-    /// A measured step that changes data, begins on data of its own, and has no end but its work.
+    /// Makes a measured step that changes data, begins on data of its own, and ends only with its
+    /// work.
     pub fn new(estimate: StepEstimate) -> Self {
         let name = estimate.name.clone();
         Self { name, begins_group: true, changes_data: true, estimate, ..Self::default() }
@@ -166,19 +170,18 @@ pub type Kinds<'a> = &'a [&'a dyn WorkloadKind];
 /// A workload by name, with its options. In a plan with set-ups the name is `WORKLOAD@SETUP`.
 pub(crate) type Named = (String, Box<dyn WorkloadOptions>);
 
-/// The workloads of a plan; each is a table `[workload.NAME]`.
+/// A plan's workloads. Each one is a table `[workload.NAME]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "BTreeMap<String, IgnoredAny>")]
 pub struct Workloads(Vec<Named>);
 
 impl Workloads {
-    /// In the order in which the caller's kinds are.
+    /// Keeps the workloads in the order of the caller's kinds.
     pub(crate) fn new(all: Vec<Named>) -> Self {
         Self(all)
     }
 
-    /// Names and options of the workloads that the plan asks for, in the order in which a cell list
-    /// names them.
+    /// Returns names and options of the plan's workloads, in the order of a cell list.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &dyn WorkloadOptions)> {
         self.0.iter().map(|(name, options)| (name.as_str(), &**options))
     }
@@ -187,7 +190,7 @@ impl Workloads {
         self.iter().find(|(own, _)| *own == name).map(|(_, options)| options)
     }
 
-    /// The options of type `T`: those of the first workload that has them.
+    /// Returns the options of type `T`, from the first workload that has them.
     pub fn options<T: WorkloadOptions>(&self) -> Option<&T> {
         self.iter().find_map(|(_, options)| (options as &dyn Any).downcast_ref())
     }
@@ -204,7 +207,7 @@ impl Workloads {
         self.iter().map(|(name, _)| name).collect()
     }
 
-    /// `data` and `cold` of the workload `name`; the defaults of one that the plan lacks.
+    /// Returns `data` and `cold` of the workload `name`, or the defaults where the plan lacks it.
     pub fn data_of(&self, name: &str) -> (DataMode, Cold) {
         let needs = self.get(name).map_or_else(Needs::default, WorkloadOptions::needs);
         (needs.data, needs.cold)
@@ -215,19 +218,19 @@ impl Workloads {
         self.iter().any(|(_, options)| options.needs().cold.is_any())
     }
 
-    /// Connections that the largest step of any workload has open at once.
+    /// Returns the connections that the largest step of any workload has open at once.
     pub fn most_connections(&self) -> u32 {
         self.iter().map(|(_, options)| options.needs().connections).max().unwrap_or(0)
     }
 
-    /// Prepared statements of the step that has the most: MySQL and MariaDB have a limit for all
-    /// connections together.
+    /// Returns the prepared statements of the step that has the most. MySQL and MariaDB limit the
+    /// number over all connections.
     pub fn most_prepared_statements(&self, with_begin: bool) -> u64 {
         self.iter().map(|(_, options)| options.prepared_statements(with_begin)).max().unwrap_or(0)
     }
 
-    /// Whether one of them runs on tables that are there already: no database is claimed, made or
-    /// marked for it.
+    /// Whether a workload runs on existing tables. dbdyno then owns, makes and marks no database
+    /// for it.
     pub fn use_existing_tables(&self) -> bool {
         self.iter().any(|(_, options)| options.needs().existing_tables)
     }
@@ -243,7 +246,7 @@ impl PartialEq for Workloads {
     }
 }
 
-/// Options that are not set are left out: TOML has no word for them.
+/// Leaves out options that are not set, because TOML cannot write an absent value.
 impl Serialize for Workloads {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut all = serializer.serialize_map(Some(self.0.len()))?;
@@ -254,10 +257,10 @@ impl Serialize for Workloads {
     }
 }
 
-/// The plan as records keep it.
+/// Returns the plan as records keep it.
 ///
 /// # Errors
-/// A value that JSON has no word for.
+/// A value that JSON cannot write.
 pub fn recorded(plan: &Plan) -> Result<dbdyno_model::Plan, serde_json::Error> {
     serde_json::from_value(serde_json::to_value(plan)?)
 }
@@ -272,7 +275,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// The tables inside are read by their kinds, before this is: it finds none.
+/// Finds no table here, because the kinds have already taken theirs out.
 impl TryFrom<BTreeMap<String, IgnoredAny>> for Workloads {
     type Error = String;
 
@@ -284,7 +287,7 @@ impl TryFrom<BTreeMap<String, IgnoredAny>> for Workloads {
     }
 }
 
-/// Without the tables inside, which are those of the kinds.
+/// Describes the map without its tables, whose schemas come from the kinds.
 impl JsonSchema for Workloads {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Workloads".into()
@@ -301,8 +304,8 @@ impl JsonSchema for Workloads {
     }
 }
 
-/// The JSON Schema of plan files with the workloads of `kinds`: what editors and other programs
-/// check plans with.
+/// Returns the JSON Schema of plan files with the workloads of `kinds`. Editors and other programs
+/// check plans with it.
 pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     let mut generator = SchemaGenerator::default();
     let mut schema = generator.root_schema_for::<Plan>();
@@ -318,7 +321,7 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     options["additionalProperties"] = Value::Bool(false);
     options["properties"] = Value::Object(options_of_products);
     schema.insert("$defs".to_owned(), Value::Object(all));
-    // Where lines of comments end says nothing to the reader of a description; empty lines do.
+    // Line ends of a comment mean nothing to the reader of a description, but empty lines do.
     let mut unwrap_lines = RecursiveTransform(|schema: &mut Schema| {
         if let Some(Value::String(text)) = schema.get_mut("description") {
             *text = text.split("\n\n").map(|part| part.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
@@ -328,8 +331,8 @@ pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
     schema.to_value()
 }
 
-/// The mistake in `data` and `cold` of a workload: the key, and what to write. `is_chain`: its steps
-/// go on with each other's tables, so that none of them can begin on loaded data alone.
+/// Returns the mistake in `data` and `cold` of a workload: the key, and what to write. `is_chain`
+/// says that its steps go on with each other's tables, so that none can begin on loaded data alone.
 pub fn data_problem(options: &dyn WorkloadOptions, is_chain: bool) -> Option<Mistake> {
     let Needs { data, cold, .. } = options.needs();
     if is_chain && data.puts_back_each_step() {

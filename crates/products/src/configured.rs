@@ -1,8 +1,8 @@
-//! How a variant was configured: lines of a configuration, and the settings that they mean. Each
-//! product reads its own.
+//! A variant's configuration: the lines in its option file, and the settings that they mean. Each
+//! product has its own reader.
 //!
-//! Reading never fails: what starts a server has been checked before, and a report must be possible
-//! of any record.
+//! Reading never fails. Whatever starts a server has been checked before, and a report must be
+//! possible for any record.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,27 @@ use crate::value::switch;
 /// One line that sets something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfiguredLine {
-    /// Counts from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// `mysqld`; empty where files have no groups.
+    /// The line's group, such as `mysqld`; empty where files have no groups.
     pub group: String,
-    /// In small letters with `_`, without `loose_`: `innodb_doublewrite`, `skip_log_bin`.
+    /// Name in lower case with `_`, without `loose_`: `innodb_doublewrite`, `skip_log_bin`.
     pub name: String,
-    /// `None` for a bare name.
+    /// The value; `None` for a bare name.
     pub value: Option<String>,
-    /// Marked `loose_`: the server passes over it when it does not know it.
+    /// Whether the line has the prefix `loose_`. The server ignores such a line when it does not
+    /// know the option.
     pub is_loose: bool,
-    /// The server reads the line's group.
+    /// Whether the server reads the line's group.
     pub is_read: bool,
-    /// It is meant for other programs or versions: that it is not read is no mistake.
+    /// Whether the line is for other programs or versions, so that it is no mistake if the server
+    /// does not read it.
     pub is_for_others: bool,
 }
 
 impl ConfiguredLine {
-    /// The setting that the line means among those of a server, and its value there: `skip_log_bin`
-    /// is `log_bin = OFF`, `log_bin = x` is `log_bin = ON`. `None` when the server has no such
+    /// The server setting that the line means, and its value there: `skip_log_bin` is `log_bin =
+    /// OFF`, `log_bin = x` is `log_bin = ON`. The result is `None` when the server has no such
     /// setting.
     pub fn setting(&self, settings: &BTreeMap<String, String>) -> Option<(String, String)> {
         let (name, negated) = self.base_name();
@@ -47,7 +49,7 @@ impl ConfiguredLine {
         Some((known, value))
     }
 
-    /// The name without `skip_`, `disable_` and `enable_`, and what they make of it.
+    /// The name without `skip_`, `disable_` and `enable_`, and the value that the prefix gives it.
     fn base_name(&self) -> (String, Option<bool>) {
         if !KNOWN.real_skips.contains(&self.name) {
             for (prefix, is_on) in [("skip_", false), ("disable_", false), ("enable_", true)] {
@@ -60,8 +62,8 @@ impl ConfiguredLine {
     }
 }
 
-/// The name under which the server has what `name` says: itself, an alias, or the only one that
-/// begins so.
+/// The server's name for the setting `name`: the name itself, an alias, or the only name that
+/// begins with it.
 fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String> {
     if settings.contains_key(name) {
         return Some(name.to_owned());
@@ -71,7 +73,7 @@ fn known_name(name: &str, settings: &BTreeMap<String, String>) -> Option<String>
     }
     let mut longer = settings.keys().filter(|known| known.starts_with(name));
     match (longer.next(), longer.next()) {
-        // The servers take a shortened name when it is the beginning of one option only.
+        // The servers accept a shortened name when it is the start of exactly one option.
         (Some(only), None) if name.len() > 3 => Some(only.clone()),
         _ => None,
     }

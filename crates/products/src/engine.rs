@@ -1,15 +1,14 @@
-//! Storage engines: which one a variant names, and what engines are called.
+//! Storage engines: which one a variant names, and their names for people.
 
 use dbdyno_model::Variant;
 
-/// The engine of the tables that a variant names, in small letters, whatever its product: families
-/// whose tables have engines call the option so.
+/// The engine that a variant names for its tables, in lower case. All families whose tables have
+/// engines use the same option name.
 pub fn engine_of(variant: &Variant) -> Option<String> {
     variant.options.get("engine")?.as_str().map(str::to_lowercase)
 }
 
-/// The name of an engine for people, whatever its spelling in a plan or a server's answer:
-/// `rocksdb` is MyRocks.
+/// An engine's name for people, however a plan or a server spells it: `rocksdb` is MyRocks.
 pub fn engine_name(word: &str) -> String {
     let name = match word.to_ascii_lowercase().as_str() {
         "innodb" => "InnoDB",

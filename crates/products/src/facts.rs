@@ -1,4 +1,5 @@
-//! A family: products whose servers are served alike.
+//! The facts about a product family, which is a group of products whose servers dbdyno handles
+//! alike.
 
 use dbdyno_model::Variant;
 
@@ -9,74 +10,74 @@ use crate::subject::{Derive, Settings};
 use crate::tls_options::TlsOption;
 use crate::{ALL, EMBEDDED, Product, Release, VariantKind};
 
-/// Cells of a row of a query plan; `None` is NULL.
+/// The column values in a query plan's row. `None` is NULL.
 pub type PlanRow = Vec<Option<String>>;
 
-/// Products that are served alike, in words, numbers and pure functions. What a family does not say
-/// is that of [`FamilyFacts::UNKNOWN`].
+/// A product family in words, numbers and pure functions. A fact that a family does not set is the
+/// one in [`FamilyFacts::UNKNOWN`].
 #[derive(Debug)]
 pub struct FamilyFacts {
-    /// The name of its driver, and its word in the data files of parity.
+    /// Name of the family's driver, which parity's data files also use.
     pub name: &'static str,
-    /// In the order of tables.
+    /// The family's products, in the order of tables.
     pub products: &'static [&'static Product],
-    /// The engine of tables when nothing is said, where tables have an engine.
+    /// The tables' engine when the plan names none, where tables have engines.
     pub default_engine: Option<&'static str>,
-    /// The options of its servers, for config intents, as TOML.
+    /// The options that its servers have, for config intents, as TOML.
     pub config_options: &'static str,
-    /// How its option files begin, and each option with a value in them.
+    /// The start of its option files, and the form of an option with a value in them.
     pub option_file_form: (&'static str, &'static str),
-    /// What `options` of its variants hold.
+    /// The options that its variants may have.
     pub options: VariantOptions,
 
-    /// How addresses begin: `mysql://`. None for a family that works inside dbdyno.
+    /// Prefixes of its addresses: `mysql://`. A family that works inside dbdyno has none.
     pub schemes: &'static [&'static str],
     pub default_port: u16,
-    /// How the name of a socket begins, of servers whose port ends it. An address may then name the
-    /// folder.
+    /// Prefix of a socket's name, for servers whose socket name ends in the port. An address may
+    /// then name the folder.
     pub socket_prefix: Option<&'static str>,
-    /// Its own names of TLS options in addresses.
+    /// Its own names for TLS options in addresses.
     pub tls_options: &'static [(&'static str, TlsOption)],
-    /// Which file can hold the password for an address.
+    /// The kind of file that can hold the password for an address.
     pub password_file: &'static str,
-    /// Where a user is named, if not in the address.
+    /// Where else a user may be named, if not in the address.
     pub other_place_of_user: &'static str,
 
-    /// The ending of the option files of its servers.
+    /// The extension of its servers' option files.
     pub option_file_ending: &'static str,
-    /// Its servers pass over option files that all users can write.
+    /// Whether its servers ignore option files that all users can write.
     pub distrusts_writable_files: bool,
-    /// Libraries that its makers' builds take from the machine, each with its Debian package.
+    /// Libraries that the vendor's builds take from the machine, each with its Debian package.
     pub libraries: &'static [(&'static str, &'static str)],
-    /// Processes that may outlive a server's killed first one, and still write: their program, and
-    /// a file that every data directory has.
+    /// Processes that may outlive a server's killed first process and still write. The pair is
+    /// their program, and a file that every data directory has.
     pub workers: Option<(&'static str, &'static str)>,
-    /// The superuser of the servers that dbdyno starts, who has no password.
+    /// The superuser on servers that dbdyno starts, who has no password.
     pub superuser: &'static str,
-    /// The database that a superuser's session is in before there is another one.
+    /// The database in which a superuser's session starts before another one exists.
     pub first_database: Option<&'static str>,
-    /// The option with the file of its certificate.
+    /// The option that names the file with the server's certificate.
     pub certificate_option: &'static str,
-    /// A server that dbdyno starts takes no certificates but those that dbdyno makes.
+    /// Whether a server that dbdyno starts accepts only certificates that dbdyno makes.
     pub only_own_certificates: bool,
-    /// A started server has TLS over TCP only.
+    /// Whether a started server has TLS only over TCP.
     pub has_no_tls_on_sockets: bool,
-    /// The option with the connections that are kept for superusers, and its default.
+    /// The option for connections that are reserved for superusers, and its default.
     pub reserved_connections: Option<(&'static str, u64)>,
 
-    /// The server chooses a number where 0 is configured.
+    /// Whether the server chooses a number itself where 0 is configured.
     pub zero_is_automatic: bool,
-    /// Reads an option file as a server of this product and version does.
+    /// Reads an option file as a server with this product and version does.
     pub lines: fn(&str, &Product, Release) -> Vec<ConfiguredLine>,
-    /// The value that a setting of this name shows, in the words of a configuration.
+    /// Turns the value that a setting with this name shows into the configuration's word for it.
     pub word: Option<fn(&str, &str) -> String>,
-    /// Makes settings follow those that were configured, given what they were before.
+    /// Updates settings that follow the configured ones. The second argument has the settings
+    /// before that.
     pub follow: fn(&mut Settings, &Settings),
-    /// A query plan as EXPLAIN gives it, a text per node, without what differs from run to run:
-    /// costs, estimates of rows, values.
+    /// The nodes of a query plan from EXPLAIN, one text per node. Costs, row estimates and values
+    /// are left out, because they differ from run to run.
     pub plan_nodes: fn(&[PlanRow]) -> Vec<String>,
-    /// Classes of settings that are more than one setting, by their names in the data files of
-    /// parity.
+    /// Classes that combine more than one setting, by their names in parity's data files.
     pub classes: &'static [(&'static str, Derive)],
 }
 
@@ -112,15 +113,15 @@ impl FamilyFacts {
         classes: &[],
     };
 
-    /// That of a server that answers by program, or of which nothing is known.
+    /// The facts for a server that gives programmed answers, or about which nothing is known.
     pub const UNKNOWN: &'static Self = &Self::DEFAULT;
 
-    /// The family of the driver `name`.
+    /// The family whose driver is called `name`.
     pub fn named(name: &str) -> &'static Self {
         ALL.iter().find(|family| family.name == name).copied().unwrap_or(Self::UNKNOWN)
     }
 
-    /// Those that have servers.
+    /// The families that have servers.
     pub fn of_servers() -> impl Iterator<Item = &'static Self> {
         ALL.iter().copied().filter(|family| !family.is_embedded())
     }
@@ -131,7 +132,7 @@ impl FamilyFacts {
         ALL.iter().find_map(|family| Some((*family, rest(family)?)))
     }
 
-    /// The family of a variant's server, as far as the plan alone says it.
+    /// The family of a variant's server, as far as the plan alone tells.
     pub fn of_variant(variant: &Variant) -> Option<&'static Self> {
         match VariantKind::of(variant) {
             VariantKind::Embedded => Some(EMBEDDED),
@@ -141,18 +142,18 @@ impl FamilyFacts {
         }
     }
 
-    /// The engine of the tables of a variant on a server of this family, in small letters; empty
-    /// where tables have no engine.
+    /// The tables' engine for a variant on this family's server, in lower case. It is empty where
+    /// tables have no engine.
     pub fn engine_of(&self, variant: &Variant) -> String {
         engine_of(variant).unwrap_or_else(|| self.default_engine.unwrap_or_default().to_owned())
     }
 
-    /// It works inside dbdyno and has no servers.
+    /// Whether the family works inside dbdyno and has no servers.
     pub fn is_embedded(&self) -> bool {
         self.schemes.is_empty()
     }
 
-    /// Its products for sentences, by name and without those that are like another one.
+    /// Its products' names for sentences, without the products that count as another one.
     pub fn product_names(&self) -> Vec<&'static str> {
         let own = self.products.iter().filter(|product| product.base.is_none());
         let mut names: Vec<&str> = own.map(|product| product.name).collect();
@@ -161,7 +162,7 @@ impl FamilyFacts {
     }
 }
 
-/// A row of a query plan of which nothing is known.
+/// A query plan row of unknown form, as text.
 pub(crate) fn joined(row: &[Option<String>]) -> String {
     row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect::<Vec<_>>().join(" ")
 }

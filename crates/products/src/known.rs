@@ -1,4 +1,4 @@
-//! Settings of which something is to be known beyond their values. The data file says what.
+//! Facts about particular settings beyond their values. The data file `known.toml` explains them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,9 +1,9 @@
-//! The database products as facts, without sessions and processes: one folder per family of
-//! products that are served alike, and one line in [`ALL`].
+//! Facts about the database products, without sessions and processes. Each family of similar
+//! products is one folder and one line in [`ALL`].
 //!
-//! A family is a [`FamilyFacts`]: its products' names, its addresses, the options that variants have for
-//! its servers, and what its settings and query plans mean. How its sessions and servers work is in
-//! other crates, which read these facts.
+//! A family is a [`FamilyFacts`]: its products' names, its addresses, the options that variants
+//! have for its servers, and what its settings and query plans mean. Other crates read these facts
+//! and implement the sessions and servers.
 
 mod configured;
 mod engine;

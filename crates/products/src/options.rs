@@ -1,36 +1,36 @@
-//! The options that variants have for servers of one family: the table `options` of a variant, which
-//! its product types and checks.
+//! The variant options for one product family: the table `options` in a variant, for which the
+//! product defines types and checks.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// An option, and the rest of a sentence that begins with the variant's name.
+/// An option, and the text that completes a sentence beginning with the variant's name.
 type Mistake = (&'static str, String);
 
-/// The options of a family, as a type that is read from the table.
+/// A family's options, as a type that is read from the table.
 pub trait TypedOptions: Default + DeserializeOwned + JsonSchema {
     /// Options that name a file.
     const FILES: &'static [&'static str] = &[];
-    /// Options for servers at addresses only.
+    /// Options that are only for servers at addresses.
     const OF_ADDRESSES: &'static [&'static str] = &[];
 
-    /// What is wrong beyond types.
+    /// What is wrong apart from types.
     fn problem(&self) -> Option<Mistake> {
         None
     }
 
-    /// Those of a checked plan.
+    /// Reads the options in a checked plan.
     fn read(options: &Map<String, Value>) -> Self {
         serde_json::from_value(Value::Object(options.clone())).unwrap_or_default()
     }
 }
 
-/// What `options` of a family's variants hold.
+/// The options that a family's variants may have.
 #[derive(Debug, Clone, Copy)]
 pub struct VariantOptions {
-    /// Those that name a file.
+    /// Options that name a file.
     pub files: &'static [&'static str],
     of_addresses: &'static [&'static str],
     check: fn(Map<String, Value>) -> Result<Option<Mistake>, String>,
@@ -42,11 +42,11 @@ pub struct VariantOptions {
 pub enum OptionProblem {
     /// The family has no such option.
     Unknown { known: Vec<String> },
-    /// It is only for servers at addresses.
+    /// The option is only for servers at addresses.
     OfAddresses,
-    /// Its value is of another type, in serde's words.
+    /// The option's value has another type. The text is serde's message.
     Type(String),
-    /// The rest of a sentence that begins with the variant's name.
+    /// The value is wrong. The text completes a sentence that begins with the variant's name.
     Value(String),
 }
 
@@ -67,7 +67,7 @@ impl VariantOptions {
         }
     }
 
-    /// The options by name, with the JSON Schema of each.
+    /// The options by name, each with its JSON Schema.
     pub fn schemas(&self, generator: &mut SchemaGenerator) -> Map<String, Value> {
         match (self.schema)(generator).remove("properties") {
             Some(Value::Object(properties)) => properties,
@@ -75,7 +75,7 @@ impl VariantOptions {
         }
     }
 
-    /// The first mistake in `options`, and the option that it is about.
+    /// The first mistake in `options`, and the option with the mistake.
     pub fn problem<'o>(
         &self,
         options: &'o Map<String, Value>,
@@ -89,7 +89,8 @@ impl VariantOptions {
             } else if !is_address && self.of_addresses.contains(&name.as_str()) {
                 OptionProblem::OfAddresses
             } else {
-                // Alone, so that the words of a wrong type are about it.
+                // The option is read alone, so that a message about a wrong type is about this
+                // option.
                 let alone = Map::from_iter([(name.clone(), value.clone())]);
                 OptionProblem::Type((self.check)(alone).err()?)
             };
@@ -109,8 +110,8 @@ fn problem_of<T: TypedOptions>(options: Map<String, Value>) -> Result<Option<Mis
     Ok(options.problem())
 }
 
-/// Whether a text holds nothing but word characters: it ends up in SQL, or names a variable of the
-/// environment.
+/// Whether a text has only word characters, because it ends up in SQL or names an environment
+/// variable.
 pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
     use crate::ALL;
 
-    /// What is wrong with options of the family, of a server at an address or not.
+    /// What is wrong with options for the family, on a server at an address or on another.
     fn problem(family: &str, options: Value, is_address: bool) -> String {
         let options = options.as_object().unwrap();
         let family = crate::FamilyFacts::named(family);
@@ -144,7 +145,7 @@ mod tests {
         insta::assert_snapshot!(problem("sqlite", json!({ "pragmas": { "a": "b;" } }), false), @r#"("pragmas", Value("has a pragma that is not a name and a plain value: a"))"#);
     }
 
-    /// They share one table of a plan's schema.
+    /// All families share one table in a plan's schema.
     #[test]
     fn no_option_is_of_two_families() {
         let names = |family: &&crate::FamilyFacts| {

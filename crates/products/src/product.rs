@@ -1,4 +1,4 @@
-//! A product by its names.
+//! A database product, identified by its names.
 
 use std::fmt;
 
@@ -6,21 +6,22 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::{ALL, FamilyFacts};
 
-/// A product: a constant in the folder of its family.
+/// A product, which is a constant in its family's folder.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Product {
-    /// Its word in the data of intents.
+    /// The product's word in the intent data.
     pub word: &'static str,
-    /// As servers and records name it; empty for one that is not known.
+    /// The name that servers and records use. It is empty for an unknown product.
     pub name: &'static str,
-    /// How the names of its servers begin, `mariadb-10.11.5`; those of catalogues first.
+    /// Prefixes for its servers' names, as in `mariadb-10.11.5`. The catalogues' prefixes come
+    /// first.
     pub prefixes: &'static [&'static str],
-    /// The product whose options it has too, where the data have none of its own.
+    /// The product whose options it shares where the data have none of its own.
     pub base: Option<&'static Product>,
 }
 
 impl Product {
-    /// A server that answers by program, or one of which nothing is known.
+    /// A server that gives programmed answers, or about which nothing is known.
     pub const UNKNOWN: &'static Self = &Self { word: "", name: "", prefixes: &[], base: None };
 
     pub fn is_known(&self) -> bool {
@@ -31,13 +32,13 @@ impl Product {
         ALL.iter().find(|family| family.products.contains(&self)).copied().unwrap_or(FamilyFacts::UNKNOWN)
     }
 
-    /// Whether what is said of `self` holds for `other`: what applies to MySQL applies to Percona
-    /// Server.
+    /// Whether a statement about `self` also holds for `other`: what applies to MySQL applies to
+    /// Percona Server.
     pub fn covers(&self, other: &Self) -> bool {
         self == other || other.base == Some(self)
     }
 
-    /// All, in the order of tables.
+    /// All products, in the order of tables.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         ALL.iter().flat_map(|family| family.products).copied()
     }
@@ -47,19 +48,19 @@ impl Product {
         ALL.iter().filter(|family| !family.is_embedded()).flat_map(|family| family.products).copied()
     }
 
-    /// The product of this name, as servers say it.
+    /// The product with this name, in the servers' spelling.
     pub fn named(name: &str) -> &'static Self {
         Self::all().find(|product| product.name == name).unwrap_or(Self::UNKNOWN)
     }
 
-    /// Product and version of a server by the name of its build: `mariadb-10.11.5`.
+    /// A server's product and version from its build's name: `mariadb-10.11.5`.
     pub fn of_build(name: &str) -> Option<(&'static Self, &str)> {
         let (word, version) = name.split_once('-')?;
         let product = Self::servers().find(|product| product.prefixes.contains(&word))?;
         version.starts_with(|c: char| c.is_ascii_digit()).then_some((product, version))
     }
 
-    /// The name that catalogues have for the build `name`: `pg-18` for `postgresql-18`.
+    /// The catalogues' name for the build `name`: `pg-18` for `postgresql-18`.
     pub fn name_in_catalogues(name: &str) -> Option<String> {
         let (product, version) = Self::of_build(name)?;
         Some(format!("{}-{version}", product.prefixes.first()?))
@@ -72,7 +73,7 @@ impl fmt::Display for Product {
     }
 }
 
-/// By its word.
+/// Reads a product from its word.
 impl<'de> Deserialize<'de> for &'static Product {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;

@@ -1,16 +1,16 @@
-//! Versions as numbers.
+//! Product versions as numbers.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// A version as three numbers, absent ones 0: 10.11.5, 8.4.0, 18.0.0.
+/// A version as three numbers, where a missing number is 0: 10.11.5, 8.4.0, 18.0.0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release(pub [u32; 3]);
 
 impl Release {
-    /// Reads the numbers that `text` begins with: `10.11.19-MariaDB`, `19rc1`, `5.6`. `None`
-    /// without any.
+    /// Reads the numbers at the start of `text`: `10.11.19-MariaDB`, `19rc1`, `5.6`. The result is
+    /// `None` without any.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = [0; 3];
         for (index, part) in text.split('.').take(3).enumerate() {
@@ -33,7 +33,7 @@ impl Release {
     }
 }
 
-/// Without zeros at the end beyond the second number: `8.4`, `8.0.30`, `18`.
+/// Writes the version without zeros at the end beyond the second number: `8.4`, `8.0.30`, `18`.
 impl fmt::Display for Release {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {

@@ -1,4 +1,4 @@
-//! The address of a server that others run: one reader, for the check of a plan and for the login.
+//! Reads the address of a server that others run, for both plan checks and logins.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// The host that a server's certificate must be for.
+    /// The host in whose name a server's certificate must be.
     pub fn host(&self) -> &str {
         match self {
             Self::Socket(_) => "localhost",
@@ -35,29 +35,29 @@ impl fmt::Display for Address {
     }
 }
 
-/// `mysql://user@host:port/database`, taken apart.
+/// The parts of `mysql://user@host:port/database`.
 #[derive(Debug, Clone)]
 pub struct ServerAddress {
     pub family: &'static FamilyFacts,
     pub address: Address,
-    /// Empty where the address names none.
+    /// The user; empty where the address names none.
     pub user: String,
     pub database: String,
-    /// `None` where the address does not speak of TLS.
+    /// The TLS settings; `None` where the address has none.
     pub tls: Option<TlsSettings>,
 }
 
 impl ServerAddress {
-    /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and
-    /// the same with the scheme of another family. The socket may also be the folder that it is in,
-    /// where the port is a part of its name.
+    /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`,
+    /// and the same with another family's scheme. Instead of the socket, the address may name its
+    /// folder for families whose socket name contains the port.
     ///
-    /// After the `?` TLS may be configured too. User and port may be left out; `%xx` stands for any
-    /// byte. A password is refused, as arguments and plans are read by others.
+    /// TLS may be configured after the `?` too. User and port may be left out. `%xx` stands for any
+    /// byte. A password is refused, because others can read arguments and plans.
     ///
     /// # Errors
-    /// What is wrong, as the end of a sentence "... has an address that". It does not quote the
-    /// address, which may hold a password.
+    /// Says what is wrong, as the end of a sentence "... has an address that". It does not quote
+    /// the address, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         if holds_password(text) {
             let files: Vec<&str> = FamilyFacts::of_servers().map(|family| family.password_file).collect();
@@ -97,8 +97,8 @@ fn wrong_form() -> String {
     )
 }
 
-/// A colon in front of an `@` (also where the password itself holds `/` or `?`), or a query key for
-/// a password.
+/// Whether there is a colon in front of an `@` (even where the password itself holds `/` or `?`),
+/// or a query key for a password.
 fn holds_password(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -112,7 +112,7 @@ fn holds_password(address: &str) -> bool {
     if let Some((user, _)) = before_query.rsplit_once('@') {
         return user.contains(':');
     }
-    // `user:se?cret@host`: no `@` before the `?`. A true port is all digits.
+    // This is `user:se?cret@host`, with no `@` before the `?`. A real port has only digits.
     let authority = before_query.split('/').next().unwrap_or("");
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let is_bracketed = authority.starts_with('[');
@@ -120,7 +120,7 @@ fn holds_password(address: &str) -> bool {
     colon.is_some_and(|(_, port)| !is_port(port)) && rest.contains('@')
 }
 
-/// The socket and the words on TLS in the part after the `?`.
+/// The socket and the TLS settings in the part after the `?`.
 fn options(query: &str, family: &FamilyFacts) -> Result<(Option<PathBuf>, Option<TlsSettings>), String> {
     let (mut socket, mut tls) = (None, TlsOptions::default());
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -148,8 +148,8 @@ fn options(query: &str, family: &FamilyFacts) -> Result<(Option<PathBuf>, Option
     }
 }
 
-/// The socket itself. A folder is distinguished from a socket by its name, because the server may
-/// not run yet.
+/// The socket itself. Its name distinguishes a socket from a folder, because the server may not run
+/// yet.
 fn socket_file(given: PathBuf, host: &str, family: &FamilyFacts) -> Result<PathBuf, String> {
     let (name, port) = match host.split_once(':') {
         Some((name, port)) if family.socket_prefix.is_some() => (name, port_of(port)?),
@@ -168,7 +168,7 @@ fn socket_file(given: PathBuf, host: &str, family: &FamilyFacts) -> Result<PathB
 
 fn tcp(host: &str, default_port: u16) -> Result<Address, String> {
     let (host, port) = match host.strip_prefix('[') {
-        // In brackets is an IPv6 address, whose colons are no ports.
+        // An IPv6 address is in brackets, and its colons do not start a port.
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or("has a [ without ] around its host")?;
             (host, port.strip_prefix(':'))

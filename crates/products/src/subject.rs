@@ -1,5 +1,5 @@
-//! One variant as parity sees it: which product and version, how it was configured, and how it is
-//! set or would be.
+//! One variant for the parity check: its product and version, how it was configured, and its
+//! settings or their prediction.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,18 +14,19 @@ use crate::{FamilyFacts, Product, Release};
 /// Settings by name, as the server writes them.
 pub type Settings = BTreeMap<String, String>;
 
-/// How well the settings of a variant are known.
+/// How well a variant's settings are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Knowledge {
-    /// Read back from the running server.
+    /// The settings were read back from the running server.
     Effective,
-    /// From what its build answered when it was got, and its configuration.
+    /// The settings are predicted from what the build answered when it was fetched, and from its
+    /// configuration.
     Predicted,
-    /// Its server was not read back, and its build was not asked.
+    /// The server was not read back, and its build was not asked.
     Unknown,
-    /// The server is none of the products: its settings were read back, and no rule says what they
-    /// mean.
+    /// The server is none of the known products. Its settings were read back, but no rule says what
+    /// they mean.
     Foreign,
 }
 
@@ -36,12 +37,12 @@ impl Knowledge {
     }
 }
 
-/// A server that is none of the products.
+/// A server that is none of the known products.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Foreign {
-    /// As it names itself.
+    /// The name that the server gives itself.
     pub name: String,
-    /// The product whose protocol it speaks.
+    /// The product whose protocol the server speaks.
     pub speaks: String,
 }
 
@@ -51,11 +52,11 @@ impl Foreign {
     }
 }
 
-/// What a plan says of a variant beyond its option file.
+/// What a plan says about a variant beyond its option file.
 #[derive(Debug, Clone, Default)]
 pub struct Planned {
     pub variant: Variant,
-    /// The plan's workloads prepare no statement on MariaDB and MySQL.
+    /// Whether the plan's workloads prepare no statement on MariaDB and MySQL.
     pub sends_text_only: bool,
 }
 
@@ -71,30 +72,31 @@ pub struct Subject {
     pub family: &'static FamilyFacts,
     pub product: &'static Product,
     pub version: Release,
-    /// In small letters: `innodb`, `rocksdb`, `myisam`; `None` where tables have no engine.
+    /// The engine in lower case: `innodb`, `rocksdb`, `myisam`; `None` where tables have no engine.
     pub engine: Option<String>,
     pub settings: Settings,
-    /// Values of a connection of the load, which may differ from the server's own.
+    /// Values in the load's connections, which may differ from the server's own.
     pub session: Settings,
     pub configured: Vec<ConfiguredLine>,
     pub knowledge: Knowledge,
-    /// The command that asks its build, where it was not asked.
+    /// The command that asks its build, where the build was not asked.
     pub ask: String,
-    /// Connections are encrypted; `None` where that is not known.
+    /// Whether connections are encrypted; `None` where that is unknown.
     pub tls: Option<bool>,
     pub planned: Planned,
     pub is_external: bool,
-    /// The server that was read back, where it is none of the products.
+    /// The server that was read back, where it is none of the known products.
     pub foreign: Option<Foreign>,
 }
 
 impl Subject {
-    /// The value of a connection of the load where it has one of its own, else the server's.
+    /// The value in the load's connections where they have their own, otherwise the server's.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.session.get(name).or_else(|| self.settings.get(name)).map(String::as_str)
     }
 
-    /// Lines that count, with the setting that each means; of several for one setting the last.
+    /// The lines that take effect, by the setting that each means. When several set the same one,
+    /// the last counts.
     pub fn configured_settings(&self) -> BTreeMap<String, (String, &ConfiguredLine)> {
         let read = self.configured.iter().filter(|line| line.is_read);
         read.filter_map(|line| {
@@ -109,14 +111,14 @@ impl Subject {
         read.any(|line| line.setting(&self.settings).is_some_and(|(name, _)| name == setting))
     }
 
-    /// Whether its configuration is on record; of a server that others run it is not.
+    /// Whether its configuration is on record. It is not for a server that others run.
     pub fn is_on_record(&self) -> bool {
         !self.is_external
     }
 }
 
-/// Reads settings of one variant and remembers which, so that a value can be called configured or
-/// left to a default.
+/// Reads one variant's settings and remembers which, so that each value can be called configured or
+/// default.
 pub struct Reader<'a> {
     pub subject: &'a Subject,
     read: RefCell<Vec<String>>,
@@ -140,7 +142,7 @@ impl<'a> Reader<'a> {
         self.text(name).and_then(size)
     }
 
-    /// Names of the settings that were looked at.
+    /// Names of the settings that were read.
     pub fn names(self) -> Vec<String> {
         self.read.into_inner()
     }
@@ -150,5 +152,5 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a class comes to that is more than one setting.
+/// Derives the value of a class that combines more than one setting.
 pub type Derive = fn(&Reader<'_>) -> Option<Value>;

@@ -1,4 +1,4 @@
-//! TLS options of addresses and option files, in dbdyno's own words, MySQL's and libpq's.
+//! Reads TLS options from addresses and option files, in dbdyno's, MySQL's and libpq's terms.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::FamilyFacts;
 /// libpq's name for the authorities that this machine trusts.
 pub(crate) const SYSTEM_ROOTS: &str = "system";
 
-/// A TLS option of an address or an option file.
+/// A TLS option in an address or an option file.
 #[derive(Debug, Clone, Copy)]
 pub enum TlsOption {
     Mode,
@@ -18,7 +18,7 @@ pub enum TlsOption {
     Key,
 }
 
-/// Words of an address that are known for servers of every family.
+/// Names in addresses that work for every family's servers.
 const OURS: &[(&str, TlsOption)] = &[
     ("tls", TlsOption::Mode),
     ("tls_ca", TlsOption::Ca),
@@ -26,24 +26,25 @@ const OURS: &[(&str, TlsOption)] = &[
     ("tls_key", TlsOption::Key),
 ];
 
-/// What `name` in an address of a server of `family` says of TLS; `None` of another option.
+/// The TLS option that `name` stands for in an address for a `family` server. The result is `None`
+/// for any other option.
 pub(crate) fn option_of(family: &FamilyFacts, name: &str) -> Option<TlsOption> {
     OURS.iter().chain(family.tls_options).find(|(known, _)| *known == name).map(|(_, option)| *option)
 }
 
-/// The TLS options of one address or file, as far as they were read.
+/// The TLS options from one address or file that have been read so far.
 #[derive(Debug, Default)]
 pub struct TlsOptions {
     pub mode: Option<TlsMode>,
     ca: Option<PathBuf>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
-    /// There is an option about TLS, also one without a value to keep.
+    /// Whether there is any TLS option, even one without a value to keep.
     pub is_given: bool,
 }
 
 impl TlsOptions {
-    /// The value of an option as an address or an option file has it. The error says what to write
+    /// Takes an option's value from an address or an option file. The error says what to write
     /// instead.
     pub fn take(&mut self, option: TlsOption, value: &str) -> Result<(), String> {
         self.is_given = true;
@@ -58,15 +59,15 @@ impl TlsOptions {
         Ok(())
     }
 
-    /// `None` when no option was given. Who asks for TLS without saying how is given proof of who
-    /// answers.
+    /// The settings; `None` when no option was given. A user who asks for TLS without a mode gets
+    /// verification, which proves who answers.
     pub fn settings(self) -> Option<TlsSettings> {
         let Self { mode, ca, cert, key, is_given } = self;
         is_given.then(|| TlsSettings { mode: mode.unwrap_or_default(), ca, cert, key })
     }
 }
 
-/// A mode in dbdyno's own words, MySQL's or libpq's.
+/// Reads a mode in dbdyno's, MySQL's or libpq's terms.
 fn mode(value: &str) -> Result<TlsMode, String> {
     let word = value.to_ascii_lowercase().replace('-', "_");
     match word.as_str() {

@@ -1,28 +1,29 @@
-//! Values of settings: the forms that servers and option files write them in, and when two of them
-//! are the same.
+//! Setting values: the forms in which servers and option files write them, and when two of them are
+//! equal.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Sizes closer than this count as equal: servers round them to chunks, pages and files.
+/// Relative difference within which sizes count as equal, because servers round them to chunks,
+/// pages and files.
 const SIZE_TOLERANCE: f64 = 0.05;
 
-// Words for commits, which hold for every product.
+// These words for commits hold for every product.
 pub(crate) const SYNCED: &str = "synced";
 pub(crate) const LATER: &str = "synced within a second or so";
 pub(crate) const NEVER: &str = "never synced";
 
-/// The words for how files of tables are read and written.
+/// The words for how table files are read and written.
 pub(crate) fn io_words(is_direct: bool) -> Value {
     Value::words(if is_direct { "O_DIRECT" } else { "page cache" })
 }
 
-/// What a setting, or several together, come to.
+/// What a setting, or several together, amount to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// Bytes.
+    /// A number of bytes.
     Size(u64),
     Number(f64),
     Switch(bool),
@@ -34,7 +35,7 @@ impl Value {
         Self::Words(text.into())
     }
 
-    /// The same for a reader of results: sizes within 5 %, words in any case.
+    /// Whether a reader of results would call both equal: sizes within 5 %, words in any case.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Size(a), Self::Size(b)) => {
@@ -46,7 +47,7 @@ impl Value {
         }
     }
 
-    /// As a number, where it is one: bytes, a number, 1 or 0.
+    /// The value as a number, where it is one: bytes, a number, 1 or 0.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Size(bytes) => Some(*bytes as f64),
@@ -68,7 +69,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// `on`, `1`, `true`, `yes`, `enabled` and their opposites, in any case.
+/// Reads `on`, `1`, `true`, `yes`, `enabled` and their opposites, in any case.
 pub fn switch(text: &str) -> Option<bool> {
     let is = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     if is(&["on", "1", "true", "yes", "enabled"]) {
@@ -77,8 +78,8 @@ pub fn switch(text: &str) -> Option<bool> {
     is(&["off", "0", "false", "no", "disabled"]).then_some(false)
 }
 
-/// A number with or without the suffix of a size (`K`, `kB`, `M`, `MB`, `GiB`) or of a time (`ms`,
-/// `s`, `min`, `h`, `d`), in bytes or milliseconds. `None` for words.
+/// Reads a number with or without a suffix for a size (`K`, `kB`, `M`, `MB`, `GiB`) or a time
+/// (`ms`, `s`, `min`, `h`, `d`), in bytes or milliseconds. The result is `None` for words.
 pub fn number(text: &str) -> Option<f64> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -87,7 +88,7 @@ pub fn number(text: &str) -> Option<f64> {
     Some(digits * factor(suffix.trim())?)
 }
 
-/// As [`number`], for what must be a whole number of bytes.
+/// Does the same as [`number`], but the result must be a whole number of bytes.
 pub fn size(text: &str) -> Option<u64> {
     let bytes = number(text)?;
     (bytes >= 0.0).then_some(bytes as u64)
@@ -110,7 +111,7 @@ fn factor(suffix: &str) -> Option<f64> {
     }
 }
 
-/// Whether two texts of one setting say the same: `1G` and `1073741824`, `ON` and `1`, `O_DIRECT`
+/// Whether two texts for one setting mean the same: `1G` and `1073741824`, `ON` and `1`, `O_DIRECT`
 /// and `o_direct`.
 pub fn says_the_same(a: &str, b: &str) -> bool {
     let (a, b) = (plain(a), plain(b));
@@ -127,8 +128,8 @@ fn plain(text: &str) -> &str {
     text.trim().trim_matches(['\'', '"'])
 }
 
-/// `128 MiB`: the largest unit of which it is a whole number, or two decimals of the largest that
-/// fits.
+/// Formats bytes, such as `128 MiB`: in the largest unit that gives a whole number, otherwise with
+/// two decimals in the largest unit that fits.
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let fits = UNITS.iter().find(|(_, shift)| bytes >> shift > 0);

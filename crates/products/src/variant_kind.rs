@@ -1,4 +1,4 @@
-//! What a variant is, by its server.
+//! The kind of server that a variant runs on.
 
 use std::path::PathBuf;
 
@@ -6,23 +6,24 @@ use dbdyno_model::Variant;
 
 use crate::EMBEDDED;
 
-/// What a variant is, after checking.
+/// A variant's kind, after the plan's check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VariantKind {
-    /// The database works inside dbdyno: each connection has a thread and files of its own.
+    /// The database works inside dbdyno. Each connection has its own thread and files.
     Embedded,
     Null,
-    /// Base directory of a server that dbdyno starts.
+    /// The base directory of a server that dbdyno starts.
     BaseDir(PathBuf),
-    /// Name to be looked up in the servers folder.
+    /// A name to look up in the servers folder.
     Named(String),
-    /// Address of a server that others run.
+    /// The address of a server that others run.
     Address(String),
 }
 
 impl VariantKind {
-    /// What the variant is. A variant of a checked plan says exactly one of `server`, `basedir` and
-    /// `address`; of an unchecked one, `basedir` goes before `address` and that before `server`.
+    /// Determines a variant's kind. In a checked plan it has exactly one of `server`, `basedir` and
+    /// `address`. In an unchecked one, `basedir` takes precedence over `address`, and that over
+    /// `server`.
     pub fn of(variant: &Variant) -> Self {
         match (&variant.basedir, &variant.address, variant.server.as_deref().unwrap_or_default()) {
             (Some(basedir), _, _) => Self::BaseDir(basedir.clone()),
@@ -33,7 +34,7 @@ impl VariantKind {
         }
     }
 
-    /// dbdyno starts a server for it.
+    /// Whether dbdyno starts a server for it.
     pub fn is_started(&self) -> bool {
         matches!(self, Self::BaseDir(_) | Self::Named(_))
     }
@@ -42,7 +43,7 @@ impl VariantKind {
         *self == Self::Embedded
     }
 
-    /// Others run its server.
+    /// Whether others run its server.
     pub fn is_address(&self) -> bool {
         matches!(self, Self::Address(_))
     }

@@ -1,12 +1,11 @@
-//! What the load client could reach on a host, measured against a server that does nothing but
-//! answer.
+//! What the load client could reach on a host, measured against a server that only answers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ToolInfo;
 
-/// Rates of statements that the client reached, with what they hold for: this build of dbdyno on
-/// these CPUs.
+/// Rates of statements that the client reached, and what they hold for: this build of dbdyno on these
+/// CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientCalibration {
     /// When it was measured, RFC 3339, UTC.
@@ -16,32 +15,32 @@ pub struct ClientCalibration {
     pub rates: Vec<ClientRate>,
 }
 
-/// Short measurements of a machine at the start of a run, or of the block of a fleet: how alike
-/// machines are.
+/// Short measurements of a machine at the start of a run, or at the start of a block in a fleet. They
+/// show how alike machines are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostCalibration {
-    /// Multiplications with an addition that one thread does in a second of its CPU time: the
-    /// median of several looks.
+    /// Multiplications with an addition that one thread does per second of its CPU time. This is the
+    /// median of several measurements.
     pub cpu_operations_per_second: f64,
-    /// Median of writing 4 KiB to the filesystem of the data and putting them on the disk.
+    /// Median time for writing 4 KiB to the filesystem of the data and putting them on the disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fsync_us: Option<f64>,
-    /// The most that the client reached in a [`ClientCalibration`] that holds for the run.
+    /// The highest rate that the client reached in a [`ClientCalibration`] that holds for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_statements_per_second: Option<f64>,
 }
 
-/// The part of a host, and of a plan's `[host]`, that a client's power depends on.
+/// What a client's speed depends on, from the host and from a plan's `[host]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibratedHost {
     pub cpu_model: String,
     /// CPUs online.
     pub cpus: u32,
-    /// CPU list of the client, e.g. `2-3`; `None` = not pinned.
+    /// CPU list of the client, such as `2-3`. `None` means not pinned.
     pub client_cpus: Option<String>,
     /// CPU list of the server that answered.
     pub server_cpus: Option<String>,
-    /// Load threads asked for; `None` = dbdyno's own choice.
+    /// Load threads asked for. `None` means dbdyno's own choice.
     pub client_threads: Option<u32>,
     /// How load threads waited for answers, `sleep` or `spin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +54,7 @@ pub struct ClientRate {
     pub driver: String,
     pub connections: u32,
     pub statements_per_second: f64,
-    /// CPU of the client for one statement.
+    /// CPU time of the client per statement.
     pub client_cpu_us: Option<f64>,
     /// Part of the time in which the busiest load thread ran or waited for a CPU.
     pub busiest_load_thread_share: Option<f64>,
@@ -69,17 +68,17 @@ pub struct ClientRate {
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
     Client,
-    /// The client could do more: the rate is the least that it can reach.
+    /// The client could do more, so the rate is a lower bound of what it can reach.
     Server,
-    /// Both had time to spare: each connection waits for its answer before it asks again.
+    /// Both had time to spare, because each connection waits for its answer before it sends again.
     RoundTrip,
-    /// The load threads were not seen at work: the measurement was too short.
+    /// The load threads were not seen at work, because the measurement was too short.
     Unknown,
 }
 
 impl ClientCalibration {
-    /// Whether it says something about a client of that `tool` on that `host`. The server's CPUs do
-    /// not matter.
+    /// Returns whether the calibration holds for a client of that `tool` on that `host`. The server's
+    /// CPUs do not matter.
     pub fn holds_for(&self, tool: &ToolInfo, host: &CalibratedHost) -> bool {
         let client = |host: &CalibratedHost| CalibratedHost { server_cpus: None, ..host.clone() };
         self.tool == *tool && client(&self.host) == client(host)

@@ -1,8 +1,9 @@
-//! `checksums.json` of a finished step: length and CRC-32 of each of its files.
+//! Writes and checks `checksums.json` of a finished step, which has the length and CRC-32 of each of
+//! its files.
 //!
-//! A sum finds a disk that failed, a copy that ended early and a figure that was edited by hand. It
-//! is no seal: who changes a file on purpose can write its sum anew, and could do so with any other
-//! hash. CRC-32 is therefore enough, and costs a report nothing that can be measured.
+//! A checksum finds a disk that failed, a copy that ended early and a figure that was edited by hand.
+//! It is no seal: a person who changes a file on purpose can write its checksum again, and could do so
+//! with any other hash. CRC-32 is therefore enough, and it costs a report no measurable time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,15 +15,15 @@ use serde::{Deserialize, Serialize};
 use crate::layout::{CHECKSUMS, write_whole};
 use crate::{Error, regular};
 
-/// What a file of a finished step was.
+/// Length and checksum of a file of a finished step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checksum {
     bytes: u64,
-    /// The CRC-32 of zlib and gzip, eight hexadecimal digits.
+    /// The CRC-32 that zlib and gzip use, in eight hexadecimal digits.
     crc32: String,
 }
 
-/// Writes the sums of `files`, which lie below `dir` and are whole by now.
+/// Writes the checksums of `files`, which lie below `dir` and are complete by now.
 pub(crate) fn write(dir: &Path, files: &[String]) -> Result<(), Error> {
     let mut sums = BTreeMap::new();
     for name in files {
@@ -33,14 +34,14 @@ pub(crate) fn write(dir: &Path, files: &[String]) -> Result<(), Error> {
     write_whole(&dir.join(CHECKSUMS), &sums)
 }
 
-/// By pieces: the intervals of a long step with many clients are large.
+/// Reads the file by pieces, because the intervals of a long step with many clients are large.
 fn of_file(path: &Path) -> std::io::Result<Checksum> {
     let mut file = Summed::new(File::open(path)?);
     std::io::copy(&mut file, &mut std::io::sink())?;
     Ok(file.sum())
 }
 
-/// A file whose sum is taken as it is read.
+/// A file whose checksum is computed as it is read.
 pub(crate) struct Summed {
     file: File,
     hasher: crc32fast::Hasher,
@@ -52,7 +53,7 @@ impl Summed {
         Self { file, hasher: crc32fast::Hasher::new(), bytes: 0 }
     }
 
-    /// Of what was read so far.
+    /// Returns the checksum of what was read so far.
     pub(crate) fn sum(self) -> Checksum {
         Checksum { bytes: self.bytes, crc32: format!("{:08x}", self.hasher.finalize()) }
     }
@@ -67,16 +68,16 @@ impl Read for Summed {
     }
 }
 
-/// The sums of a step that is read, and which of its files were seen.
+/// The checksums of a step that is being read, and which of its files were seen.
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
-    /// `None` for a step that has none: it did not end, or someone removed them.
+    /// `None` for a step that has no checksums, because it did not end or because someone removed them.
     sums: Option<BTreeMap<String, Checksum>>,
     seen: BTreeSet<String>,
 }
 
 impl Checksums {
-    /// Those in `dir`, or what is wrong with them.
+    /// Returns the checksums in `dir`, or what is wrong with them.
     pub(crate) fn read(dir: &Path) -> Result<Self, String> {
         let path = dir.join(CHECKSUMS);
         let text = regular::read(&path, regular::CHECKSUMS_MAX_BYTES).map_err(|error| error.to_string())?;
@@ -90,8 +91,9 @@ impl Checksums {
         self.sums.is_some()
     }
 
-    /// What is wrong with a file of the step in `dir` that is `found` so; a file that could not be
-    /// read to its end has no sum, and something else to say.
+    /// Returns what is wrong with the file `name` of the step in `dir`, whose checksum is now `found`.
+    /// A file that could not be read to its end has no checksum, and its read error is reported
+    /// elsewhere.
     pub(crate) fn fault(&mut self, dir: &Path, name: &str, found: Option<&Checksum>) -> Option<String> {
         let sums = self.sums.as_ref()?;
         self.seen.insert(name.to_owned());
@@ -112,7 +114,7 @@ impl Checksums {
         })
     }
 
-    /// Files that are gone.
+    /// Returns one message for each file that is gone.
     pub(crate) fn missing(&self, dir: &Path) -> Vec<String> {
         let sums = self.sums.iter().flat_map(BTreeMap::keys);
         let missing = sums.filter(|name| !self.seen.contains(*name));

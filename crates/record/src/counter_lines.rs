@@ -1,5 +1,5 @@
-//! Lines of `counters/<source>.jsonl`: a reader for the shape in which they are written, and JSON's
-//! for any other.
+//! Parses lines of `counters/<source>.jsonl`. A fast reader takes the exact form in which they are
+//! written, and a JSON reader takes any other.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub(crate) enum CounterEntry<'a> {
 }
 
 impl CounterEntry<'_> {
-    /// When a sample was taken.
+    /// Returns when a sample was taken.
     pub(crate) fn at_us(&self) -> Option<i64> {
         match self {
             CounterEntry::Header(_) => None,
@@ -24,7 +24,7 @@ impl CounterEntry<'_> {
     }
 }
 
-/// A sample: its keys borrow from the line, because a run has millions of them.
+/// A sample. Its keys borrow from the line, because a run has millions of them.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Sample<'a> {
     at_us: i64,
@@ -37,7 +37,7 @@ impl From<CounterLine> for Sample<'_> {
     }
 }
 
-/// One line, or what is wrong with it and at which column.
+/// Returns one line, or what is wrong with it and at which column.
 pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
     if let Some(sample) = written(line) {
         return Ok(CounterEntry::Line(sample));
@@ -48,9 +48,9 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
     }
 }
 
-/// A sample byte for byte as the writer leaves it: no blank, no escape, no number but a whole one
-/// of at most 18 digits. `None` for anything else, of which JSON's own reader has to say what it
-/// is.
+/// Parses a sample that is byte for byte as the writer leaves it: no blank, no escape, and only whole
+/// numbers of at most 18 digits. The result is `None` for anything else, and then the JSON reader must
+/// say what it is.
 fn written(line: &[u8]) -> Option<Sample<'_>> {
     let line = str::from_utf8(line).ok()?;
     let (at_us, rest) = whole_number(line.strip_prefix("{\"at_us\":")?)?;
@@ -73,8 +73,8 @@ fn written(line: &[u8]) -> Option<Sample<'_>> {
     }
 }
 
-/// The number at the begin, and what follows it. JSON has no leading zeros, and a minus zero is no
-/// whole number.
+/// Returns the number at the beginning, and what follows it. JSON has no leading zeros, and a minus
+/// zero is no whole number.
 fn whole_number(text: &str) -> Option<(i64, &str)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_negative = digits.len() < text.len();
@@ -94,7 +94,7 @@ fn whole_number(text: &str) -> Option<(i64, &str)> {
     is_plain.then(|| (if is_negative { -value } else { value }, &digits[length..]))
 }
 
-/// The lines of a file as they come in. Without a header the figures say nothing.
+/// Collects the lines of a file as they come in. Without a header the figures mean nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Together {
     header: Option<CounterHeader>,
@@ -115,7 +115,7 @@ impl Together {
         }
     }
 
-    /// All lines together; `None` when a crash came before the header.
+    /// Returns all lines together, or `None` when a crash came before the header.
     pub(crate) fn series(self) -> Result<Option<CounterSeries>, &'static str> {
         match self.fault {
             Some(fault) => Err(fault),
@@ -193,7 +193,7 @@ mod tests {
         ) {
             if let Some(sample) = written(line.as_bytes()) {
                 let json = parse_json::<CounterLine>(line.as_bytes()).unwrap();
-                // Of a key that comes twice JSON's reader keeps the last value.
+                // When a key comes twice, the JSON reader keeps the last value.
                 let values = sample.values.iter().map(|(key, value)| (key.to_string(), *value)).collect();
                 prop_assert_eq!(CounterLine { at_us: sample.at_us, values }, json);
             }

@@ -1,5 +1,5 @@
-//! `counters/<source>.jsonl`: raw counters of one source, one line a sample, the first line a
-//! header.
+//! The files `counters/<source>.jsonl`, which hold the raw counters of one source. Each line is one
+//! sample, and the first line is a header.
 
 mod gathered;
 
@@ -14,7 +14,7 @@ pub(crate) use gathered::Gathered;
 /// First line of a counter file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterHeader {
-    /// `host`, `server`, `switches`, `client`, `disk`, `status`, `size`, `sampler`
+    /// The source, one of `host`, `server`, `switches`, `client`, `disk`, `status`, `size`, `sampler`.
     pub source: String,
     /// What is sampled: device name, process id, path, ...
     pub about: Map<String, Value>,
@@ -23,15 +23,15 @@ pub struct CounterHeader {
 /// One sample. A key that is left out has not changed since the line before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CounterLine {
-    /// Since the barrier; negative before it.
+    /// Time since the barrier. It is negative before the barrier.
     pub at_us: i64,
-    /// Unit is the key's last word (`cpu_user_us`, `rss_bytes`); server status keeps the server's
-    /// names.
+    /// The last word of a key is its unit (`cpu_user_us`, `rss_bytes`). The server's status keeps the
+    /// server's names.
     pub values: BTreeMap<String, i64>,
 }
 
-/// A counter file as read. Held by key as it was written, by changes: a server has hundreds of
-/// counters, most of which never move, and a run has thousands of files.
+/// A counter file as read. Values are held by key, and only where they change. A server has hundreds of
+/// counters, most of which never move, and a run has thousands of such files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CounterSeries {
     pub header: CounterHeader,
@@ -39,15 +39,16 @@ pub struct CounterSeries {
     at_us: Vec<i64>,
     /// All keys one after the other, sorted.
     keys: String,
-    /// Of each key where it ends in `keys`, and where its changes end.
+    /// For each key, where it ends in `keys` and where its changes end in `changes`.
     ends: Vec<(usize, usize)>,
-    /// The samples that brought another value, with it, key by key; the first one of a key is the
-    /// key's first.
+    /// For each key in turn, the samples that brought another value, with that value. A key's first
+    /// change is its first value.
     changes: Vec<(u32, i64)>,
 }
 
 impl CounterSeries {
-    /// The samples of one file in their order; what one of them leaves out has not changed.
+    /// Returns a series from the samples of one file in their order. What a sample leaves out has not
+    /// changed.
     pub fn new<'a>(header: CounterHeader, lines: impl IntoIterator<Item = &'a CounterLine>) -> Self {
         let mut gathered = Gathered::default();
         for line in lines {
@@ -64,36 +65,36 @@ impl CounterSeries {
         self.at_us.is_empty()
     }
 
-    /// All keys that any sample had, sorted.
+    /// Returns all keys that any sample had, sorted.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         (0..self.ends.len()).map(|number| self.key(number))
     }
 
-    /// The value of `key` at a sample; `None` before its first one.
+    /// Returns the value of `key` at a sample, or `None` before the key's first one.
     pub fn value(&self, key: &str, sample: usize) -> Option<i64> {
         self.value_of(self.changes_of(key)?, sample)
     }
 
-    /// When and what, of every sample from the key's first one on.
+    /// Returns the time and value of every sample from the key's first one on.
     pub fn values<'a>(&'a self, key: &str) -> impl Iterator<Item = (i64, i64)> + 'a {
         let changes = self.changes_of(key).unwrap_or_default();
         let samples = self.at_us.iter().enumerate();
         samples.filter_map(move |(sample, at_us)| Some((*at_us, self.value_of(changes, sample)?)))
     }
 
-    /// The value of `key` at the sample nearest to `at_us`, with that sample's time.
+    /// Returns the time and value of `key` at the sample nearest to `at_us`.
     pub fn nearest(&self, key: &str, at_us: i64) -> Option<(i64, i64)> {
         let (sample, at_us) =
             self.at_us.iter().copied().enumerate().min_by_key(|(_, at)| (at - at_us).abs())?;
         Some((at_us, self.value(key, sample)?))
     }
 
-    /// The key of that number in their order.
+    /// Returns the key at place `number` in their order.
     fn key(&self, number: usize) -> &str {
         &self.keys[self.before(number).0..self.ends[number].0]
     }
 
-    /// Where a key and its changes begin.
+    /// Returns where a key and its changes begin.
     fn before(&self, number: usize) -> (usize, usize) {
         number.checked_sub(1).map_or((0, 0), |before| self.ends[before])
     }

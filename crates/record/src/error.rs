@@ -1,8 +1,8 @@
-//! Why a run directory could not be written or read.
+//! The errors of writing or reading a run directory.
 
 use std::path::PathBuf;
 
-/// Each message names the file and what to do.
+/// Each message names the file and, where it can, says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot write {path}: {source}{}", advice(source))]

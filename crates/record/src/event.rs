@@ -1,5 +1,4 @@
-//! Lines of `events.jsonl` of a cell and a step: what happened, when, and what a step was meant to
-//! be.
+//! Lines in the `events.jsonl` of a cell or step: what happened, when, and what a step was meant to be.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ pub enum Outcome {
 pub enum ErrorClass {
     /// The same operation may be sent again: deadlock, lock wait, busy file.
     Retry,
-    /// The server answered no to this operation; the next one may go well.
+    /// The server refused this operation. The next one may succeed.
     Refused,
     /// The connection is gone.
     Lost,
@@ -32,7 +31,7 @@ pub enum ErrorClass {
     Fatal,
 }
 
-/// `events.jsonl` of a cell.
+/// An event in a cell's `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum CellEvent {
@@ -43,7 +42,8 @@ pub enum CellEvent {
         at: String,
         server: ServerInfo,
     },
-    /// Work between two steps: initialise, cleanup, verification. `details` are its own figures.
+    /// Work between two steps, such as initialisation, cleanup or verification. `details` are its own
+    /// figures.
     Work {
         at: String,
         name: String,
@@ -64,8 +64,8 @@ pub enum CellEvent {
         at: String,
         reason: String,
     },
-    /// `connections` says how the connections of the cell were encrypted; it is empty where TLS was
-    /// not asked for.
+    /// The cell ended. `connections` says how the connections of the cell were encrypted. It is empty
+    /// where TLS was not asked for.
     Ended {
         at: String,
         outcome: Outcome,
@@ -75,36 +75,36 @@ pub enum CellEvent {
     },
 }
 
-/// Connections of one class that agreed on the same encryption, as their own ends of them saw it.
+/// Connections of one class that agreed on the same encryption, as the client's end of each saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionClass {
-    /// Kind of the operations that went over them (`insert`, `query`); `conductor` for the session
-    /// during the load, `status` for the sampler's.
+    /// Kind of the operations that went over them (`insert`, `query`), `conductor` for the session
+    /// during the load, or `status` for the sampler's.
     pub class: String,
     pub connections: u32,
-    /// `TLSv1.3`; `None` = in clear.
+    /// Such as `TLSv1.3`. `None` means plaintext.
     pub tls_version: Option<String>,
-    /// `TLS_AES_256_GCM_SHA384`
+    /// Such as `TLS_AES_256_GCM_SHA384`.
     pub cipher: Option<String>,
 }
 
-/// `events.jsonl` of a step. `at_us` counts from the barrier.
+/// An event in a step's `events.jsonl`. `at_us` counts from the barrier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum StepEvent {
-    /// First line: what the step is.
+    /// The first line, which says what the step is.
     Started {
         at: String,
         spec: StepSpec,
     },
-    /// All connections are open; the clock starts. `connect_us` is what opening them took.
+    /// All connections are open and the clock starts. `connect_us` is how long opening them took.
     Barrier {
         at: String,
         connections: u32,
         connect_us: u64,
     },
-    /// What was asked of an open loop: the rate of all its connections together, by the process
-    /// `constant` or `poisson`.
+    /// The rate that an open loop was asked for, over all its connections. `process` is `constant` or
+    /// `poisson`.
     Scheduled {
         kind: String,
         process: String,
@@ -118,12 +118,13 @@ pub enum StepEvent {
         kind: String,
         operations: u64,
     },
-    /// The common window: the time over which rates are computed.
+    /// The common window, which is the time over which rates are computed.
     Window {
         from_us: u64,
         to_us: u64,
     },
-    /// A look-up that belongs to the workload but to no operation (least or greatest id).
+    /// A server query that belongs to the workload but to no operation, such as for the lowest or
+    /// highest id.
     Lookup {
         at_us: u64,
         client: u32,
@@ -131,7 +132,7 @@ pub enum StepEvent {
         duration_us: u64,
         value: Option<i64>,
     },
-    /// First error of its class, code and kind, and its count at the end of the step.
+    /// The first error of its class, code and kind. The intervals count all errors.
     Error {
         at_us: u64,
         client: u32,
@@ -140,8 +141,8 @@ pub enum StepEvent {
         code: String,
         message: String,
     },
-    /// A connection is gone and will be opened again. The first of a step are recorded; intervals
-    /// count all.
+    /// A connection is gone and will be opened again. Only the first ones of a step are recorded. The
+    /// intervals count all of them.
     ConnectionLost {
         at_us: u64,
         client: u32,
@@ -154,33 +155,34 @@ pub enum StepEvent {
         at_us: u64,
         client: u32,
         kind: String,
-        /// From when the loss was noticed.
+        /// Time since the loss was noticed.
         down_us: u64,
         attempts: u32,
     },
-    /// All statements of one kind that were answered within operations of `kind`, those that failed or
-    /// were sent again included, in `[from_us, to_us)`, which is the common window. Their times are the histogram with the tag of
-    /// [`crate::statement_kind`]; where an operation is one statement, its times are the
-    /// operation's. Once, after the window.
+    /// All statements of one kind that were answered within operations of `kind` in `[from_us, to_us)`,
+    /// which is the common window. Statements that failed or were sent again are included. Their times
+    /// are the histogram with the tag of [`crate::statement_kind`]. Where an operation is one
+    /// statement, the statement's times are the operation's. The event comes once, after the window.
     Statement {
         kind: String,
-        /// `simple-range`
+        /// Name of the statement, such as `simple-range`.
         statement: String,
         from_us: u64,
         to_us: u64,
         done: u64,
-        /// Those that neither fetched nor changed a row.
+        /// Statements that neither fetched nor changed a row.
         empty: u64,
         /// Rows fetched or changed.
         rows: u64,
     },
-    /// The client, or one of several client hosts, did not run for so long before `to_us`: it was
-    /// stopped, frozen, or its machine stood still. Time in which it waited for a CPU is not in it.
+    /// The client, or one of several client hosts, did not run for `paused_us` before `to_us`. It was
+    /// stopped or frozen, or its machine stood still. Time in which it waited for a CPU is not
+    /// included.
     Paused {
         to_us: u64,
         paused_us: u64,
     },
-    /// What one of several client hosts did; one each, after the window.
+    /// What one of several client hosts did. There is one event per host, after the window.
     ClientHost(ClientHost),
     Execution(Execution),
     Check(Check),
@@ -203,7 +205,7 @@ pub enum StepEvent {
 /// How often and for how long a CPU quota kept a control group off the CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttled {
-    /// Added up over CPUs; a time that lasts is not in it yet.
+    /// Time added up over CPUs. A period of throttling that still lasts is not included yet.
     pub us: i64,
     /// Periods of the quota in which something of the group ran.
     pub periods: i64,
@@ -216,35 +218,36 @@ pub struct ClientHost {
     pub host: String,
     pub connections: u32,
     pub cpus: u32,
-    /// How long CPU was measured: from the end of the warm-up to the end of the last operation of
+    /// How long CPU use was measured: from the end of the warm-up to the end of the last operation of
     /// all hosts.
     pub measured_us: u64,
-    /// CPU of its whole agent in that time.
+    /// CPU time of the host's whole agent in that time.
     pub cpu_us: u64,
-    /// Of its busiest load thread: on a CPU, and waiting for one.
+    /// How long its busiest load thread was on a CPU, and below how long that thread waited for one.
     pub busiest_cpu_us: u64,
     pub busiest_run_delay_us: u64,
-    /// By a CPU quota, in that time: of its control group that was throttled longest.
+    /// Throttling by a CPU quota in that time, of the one control group that was throttled longest.
     pub throttled: Throttled,
-    /// It is the conductor's own machine: what it used is none of other programs.
+    /// Whether the host is the conductor's own machine. What the agent used is then not load of other
+    /// programs.
     pub is_here: bool,
-    /// By how much the step's start came too late to it.
+    /// By how much the step's start came too late on this host.
     pub late_us: u64,
-    /// The longest time from when an operation was due to when a free connection sent it; of fixed
-    /// rates.
+    /// The longest time from when an operation was due to when a free connection sent it. It exists
+    /// only at fixed rates.
     pub lag_max_us: u64,
-    /// Its time of day less that of the conductor, before the step.
+    /// The host's time of day minus the conductor's, before the step.
     pub clock_offset_us: i64,
-    /// How far from the truth that may be, and with it the moment at which the host began.
+    /// The largest possible error of that offset, and so of the moment at which the host began.
     pub clock_error_us: u64,
-    /// By how much its clock moved against the conductor's from before the step to after it.
+    /// By how much the host's clock moved against the conductor's from before the step to after it.
     pub clock_drift_us: i64,
-    /// What keeps its time of day, as far as it says: the line of `chronyc tracking`, or the PTP
+    /// What keeps the host's time of day, as far as it says: the line of `chronyc tracking`, or the PTP
     /// device.
     pub clock_source: String,
 }
 
-/// Content of one table after a step, against what must be there.
+/// Content of one table after a step, compared with what must be there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     pub table: String,
@@ -252,27 +255,27 @@ pub struct Check {
     pub duration_us: u64,
 }
 
-/// One figure of a check, e.g. `rows` or `sum(customerid)`.
+/// One figure of a check, such as `rows` or `sum(customerid)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckPart {
     pub name: String,
-    /// A number; beyond 64 bits, as sums may be, its digits as text.
+    /// A number. Beyond 64 bits, which sums may need, it is written as a text of digits.
     #[serde(with = "wide")]
     pub expected: i128,
-    /// As `expected`.
+    /// The number that was found, written like `expected`.
     #[serde(with = "wide")]
     pub actual: i128,
 }
 
 impl Check {
-    /// Every figure is as expected.
+    /// Returns whether every figure is as expected.
     pub fn is_ok(&self) -> bool {
         self.parts.iter().all(|part| part.expected == part.actual)
     }
 }
 
-/// 128 bits in JSON. serde cannot read such numbers inside a tagged enum, and few JSON tools read
-/// them at all.
+/// Writes 128 bits in JSON. serde cannot read such numbers inside a tagged enum, and few JSON tools
+/// read them at all.
 mod wide {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -297,22 +300,23 @@ mod wide {
     }
 }
 
-/// What a headline counts, or how it takes time.
+/// What a headline counts, or how it measures time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     #[default]
     Operations,
     Rows,
-    /// No rate: the median of the seconds that its executions took ([`Execution`]). Less is better.
+    /// The figure is no rate but the median of the seconds that its executions took ([`Execution`]).
+    /// Less is better.
     Seconds,
-    /// No rate: the seconds of the common window, of a step that is one piece of work. Less is
-    /// better.
+    /// The figure is no rate but the seconds of the common window, for a step that is one piece of
+    /// work. Less is better.
     Elapsed,
 }
 
 impl Unit {
-    /// The headline is a time: less is better.
+    /// Returns whether the headline is a time, so that less is better.
     pub fn is_time(self) -> bool {
         matches!(self, Self::Seconds | Self::Elapsed)
     }
@@ -322,19 +326,20 @@ impl Unit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowRule {
-    /// When the first connection that decides the step's length is done: until then all clients
+    /// It ends when the first connection that decides the step's length is done. Until then all clients
     /// were at work.
     #[default]
     FirstEnded,
-    /// When the last one is done: for steps that are one piece of work, such as building an index.
+    /// It ends when the last such connection is done. This is for steps that are one piece of work,
+    /// such as building an index.
     LastEnded,
 }
 
-/// Everything that analysis must know of a step, so that records can be read without the program
+/// Everything that analysis must know about a step, so that records can be read without the program
 /// that made them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepSpec {
-    /// `l.i0`, `qr100`, ...
+    /// The step's name: `l.i0`, `qr100`, ...
     pub name: String,
     pub clients: u32,
     pub headline: Headline,
@@ -344,12 +349,12 @@ pub struct StepSpec {
     pub kinds: Vec<KindSpec>,
     /// Options of the workload that shaped this step.
     pub options: Map<String, Value>,
-    /// The groups over which published reports sum steps up: name of the grouping to name of the
-    /// group.
+    /// The groups over which published reports sum up steps, from the grouping's name to the group's
+    /// name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, String>,
-    /// It only prepares the next step (fills caches): its figures are recorded and belong to no
-    /// summary.
+    /// Whether the step only prepares the next one (fills caches). Its figures are recorded but belong
+    /// to no summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm_up: bool,
 }
@@ -359,11 +364,11 @@ pub struct StepSpec {
 pub struct Headline {
     pub kind: String,
     pub unit: Unit,
-    /// `inserts/s`, `indexed rows/s`, `queries/s`, `seconds`
+    /// Label of the figure, such as `inserts/s`, `indexed rows/s`, `queries/s` or `seconds`.
     pub label: String,
 }
 
-/// Service level agreement: rows per second of `kind`, all clients together.
+/// A service level agreement: rows per second of `kind`, over all clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     pub kind: String,
@@ -379,28 +384,29 @@ pub struct KindSpec {
     /// What its operations do.
     pub class: OperationClass,
     pub connections_per_client: u32,
-    /// `closed`, `constant 2/s`, `burst 2/s`
+    /// How operations arrive, such as `closed`, `constant 2/s` or `burst 2/s`.
     pub pace: String,
-    /// `text` or `prepared`
+    /// The protocol, `text` or `prepared`.
     pub protocol: String,
-    /// Rows a statement inserts, deletes or asks for.
+    /// Rows that a statement inserts, deletes or asks for.
     pub rows_per_operation: u32,
-    /// Statements of one operation, those that begin and end a transaction included.
+    /// Statements of one operation, including those that begin and end a transaction.
     pub statements_per_operation: u32,
     /// Bytes of column values that an operation inserts or sets, as the columns are declared and
-    /// filled; 0 of one that only reads or deletes.
+    /// filled. It is 0 for an operation that only reads or deletes.
     pub user_bytes_per_operation: f64,
-    /// The statement's shape, parameters as `?`.
+    /// The statement's text, with `?` for its parameters.
     pub statement: String,
 }
 
 impl KindSpec {
-    /// The next of a connection waits for the answer to the one before: it comes by no schedule.
+    /// Returns whether a connection's next operation waits for the answer to the one before, so that no
+    /// schedule decides when it comes.
     pub fn is_closed_loop(&self) -> bool {
         self.pace.starts_with("closed")
     }
 
-    /// They write, so that each of them commits.
+    /// Returns whether the operations write, so that each of them commits.
     pub fn writes(&self) -> bool {
         let changes_rows = matches!(self.class, OperationClass::Insert | OperationClass::Delete);
         self.user_bytes_per_operation > 0.0 || changes_rows
@@ -408,12 +414,12 @@ impl KindSpec {
 }
 
 impl StepSpec {
-    /// What the operations of `kind` do.
+    /// Returns what the operations of `kind` do.
     pub fn class_of(&self, kind: &str) -> OperationClass {
         self.kinds.iter().find(|known| known.kind == kind).map(|known| known.class).unwrap_or_default()
     }
 
-    /// What the operations do that the step's figure counts.
+    /// Returns what the operations do that the step's figure counts.
     pub fn headline_class(&self) -> OperationClass {
         self.class_of(&self.headline.kind)
     }

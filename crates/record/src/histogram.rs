@@ -1,8 +1,9 @@
-//! `histograms.hlog`: the HdrHistogram interval log, version 1.3, one histogram a line.
+//! Reads and writes `histograms.hlog`, an HdrHistogram interval log of version 1.3 with one histogram
+//! per line.
 //!
-//! The log writer of the `hdrhistogram` crate prints times with three decimals and borrows its file
-//! for as long as it lives; the lines are therefore made here, and its reader is what they are
-//! tested with. Only lines as they are made here are read.
+//! The log writer of the `hdrhistogram` crate prints times with three decimals and borrows its file for
+//! as long as it lives. The lines are therefore made here, and tested with the crate's reader. Only
+//! lines in the form in which they are made here are read.
 
 use data_encoding::BASE64;
 use hdrhistogram::Histogram;
@@ -12,30 +13,31 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use crate::Error;
 use crate::sum::{Sum, big_endian};
 
-/// What is above the first histogram. Readers of the format pass over all of it.
+/// The lines above the first histogram. Readers of the format skip them.
 pub(crate) const HEADER: &str = "#[Histogram log format version 1.3]\n\
     #[Times are seconds since the step's barrier, values are microseconds]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// hdrhistogram's own reader would reserve as much memory as a number within the bytes says.
+/// The text is fixed because the bytes are not given to hdrhistogram's own reader, which would reserve
+/// as much memory as a number within the bytes says.
 const UNKNOWN: &str = "its bytes are no histogram as dbdyno writes it";
 
-/// From when an operation's time counts.
+/// The moment from which an operation's time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Clock {
-    /// From sending to answered.
+    /// Time from when an operation was sent to when it was answered.
     Service,
-    /// From when the operation was due to answered.
+    /// Time from when an operation was due to when it was answered.
     Response,
-    /// From when the operation was due to sending, of operations that a free connection was waiting
-    /// to send: how late the load engine itself was.
+    /// Time from when an operation was due to when it was sent, only for operations that a free
+    /// connection was waiting to send. It shows how late the load engine itself was.
     Lag,
 }
 
 impl Clock {
     pub const ALL: [Self; 3] = [Self::Service, Self::Response, Self::Lag];
 
-    /// `service`, `response` or `lag`, the last part of a histogram's tag.
+    /// Returns `service`, `response` or `lag`, the last part of a histogram's tag.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Service => "service",
@@ -44,15 +46,15 @@ impl Clock {
         }
     }
 
-    /// Tag of the histogram of one operation kind: `<kind>/service`, `<kind>/response` or
+    /// Returns the tag of the histogram of one operation kind: `<kind>/service`, `<kind>/response` or
     /// `<kind>/lag`.
     pub fn tag(self, kind: &str) -> String {
         format!("{kind}/{}", self.name())
     }
 }
 
-/// The kind under which the times of one statement within operations of `kind` are recorded:
-/// `transaction:delete`.
+/// Returns the kind under which the times of one statement within operations of `kind` are recorded,
+/// such as `transaction:delete`.
 pub fn statement_kind(kind: &str, statement: &str) -> String {
     format!("{kind}:{statement}")
 }
@@ -72,7 +74,8 @@ pub struct HistogramSpan {
 }
 
 impl HistogramSpan {
-    /// A span from a histogram in memory. Fails when it cannot be serialised (a count beyond 2^63).
+    /// Returns a span from a histogram in memory. It fails when the histogram cannot be serialised (a
+    /// count beyond 2^63).
     pub fn new(
         kind: &str,
         clock: Clock,
@@ -85,26 +88,26 @@ impl HistogramSpan {
         Ok(span)
     }
 
-    /// `<kind>/service`, `<kind>/response` or `<kind>/lag`.
+    /// Returns the histogram's tag: `<kind>/service`, `<kind>/response` or `<kind>/lag`.
     pub fn tag(&self) -> String {
         self.clock.tag(&self.kind)
     }
 
-    /// The span's time and the stored form of its counts: equal for equal histograms.
+    /// Returns the span's time and the stored form of its counts. Equal histograms have equal content.
     pub fn content(&self) -> (u64, u64, &[u8]) {
         (self.from_us, self.to_us, &self.compressed)
     }
 
-    /// The histogram, unpacked: values in microseconds, a range that grows with what is added to
-    /// it. Fails when the bytes are no histogram of dbdyno's.
+    /// Returns the unpacked histogram. Its values are in microseconds, and its range grows with what is
+    /// added to it. It fails when the bytes are no histogram of dbdyno's.
     pub fn histogram(&self) -> Result<Histogram<u64>, Error> {
         let mut sum = Sum::default();
         sum.add(&self.compressed).and_then(|()| sum.histogram()).ok_or_else(|| self.error(UNKNOWN.to_owned()))
     }
 
-    /// The histograms of `spans` as one, without loss: values in microseconds, a range that grows
-    /// with what is added to it. `None` for no span. Fails when the bytes of one are no histogram
-    /// of dbdyno's.
+    /// Returns the histograms of `spans` added up without loss. The values are in microseconds, and the
+    /// range grows with what is added to it. The result is `None` for no span. It fails when the bytes
+    /// of one are no histogram of dbdyno's.
     pub fn sum<'a>(spans: impl Iterator<Item = &'a Self>) -> Result<Option<Histogram<u64>>, Error> {
         let (mut sum, mut last) = (Sum::default(), None);
         for span in spans {
@@ -120,8 +123,8 @@ impl HistogramSpan {
     }
 }
 
-/// The histogram's stored form. Its range ends at its greatest value, because its reader clears and
-/// walks the whole range: up to an hour that is 190 kB for a handful of values.
+/// Returns the histogram's stored form. Its range ends at its highest value, because its reader clears
+/// and walks the whole range. A range up to one hour takes 190 kB for a handful of values.
 fn compress(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     let low = histogram.low();
     let high = histogram.max().max(low.saturating_mul(2));
@@ -133,15 +136,15 @@ fn compress(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     Ok(compressed)
 }
 
-/// The tag's kind and clock; `None` when it is not `<kind>/<clock>`.
+/// Returns the tag's kind and clock, or `None` when it is not `<kind>/<clock>`.
 fn parse_tag(tag: &str) -> Option<(&str, Clock)> {
     let (kind, clock) = Tag::new(tag)?.as_str().rsplit_once('/')?;
     let clock = Clock::ALL.into_iter().find(|known| known.name() == clock)?;
     (!kind.is_empty()).then_some((kind, clock))
 }
 
-/// One line of the log, with its end. Fails with a sentence when the tag or the span is not one
-/// that is read back.
+/// Returns one line of the log, with its end. It fails with a sentence when the tag or the span could
+/// not be read back.
 pub(crate) fn format_line(
     tag: &str,
     from_us: u64,
@@ -163,13 +166,13 @@ pub(crate) fn format_line(
     Ok(format!("Tag={tag},{from},{length},{max_us}.000,{histogram}\n").into_bytes())
 }
 
-/// Seconds with every microsecond kept.
+/// Writes a time in seconds and keeps every microsecond.
 fn seconds(time_us: u64) -> String {
     format!("{}.{:06}", time_us / 1_000_000, time_us % 1_000_000)
 }
 
-/// One line of the log without its end; `None` for a comment or the legend, a sentence for anything
-/// broken.
+/// Parses one line of the log without its end. The result is `None` for a comment or the legend, and a
+/// sentence for anything broken.
 pub(crate) fn parse_line(line: &[u8]) -> Result<Option<HistogramSpan>, String> {
     if line.starts_with(b"#") || line.starts_with(b"\"") {
         return Ok(None);
@@ -177,7 +180,7 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<Option<HistogramSpan>, String> {
     written(line).map(Some).ok_or_else(|| "not a line of a histogram log as dbdyno writes it".to_owned())
 }
 
-/// A line as [`format_line`] makes it; `None` for anything else.
+/// Parses a line as [`format_line`] makes it. The result is `None` for anything else.
 fn written(line: &[u8]) -> Option<HistogramSpan> {
     let mut fields = line.strip_prefix(b"Tag=")?.splitn(5, |byte| *byte == b',');
     let (kind, clock) = parse_tag(str::from_utf8(fields.next()?).ok()?)?;
@@ -191,7 +194,7 @@ fn written(line: &[u8]) -> Option<HistogramSpan> {
     Some(HistogramSpan { kind: kind.into(), clock, from_us, to_us, compressed })
 }
 
-/// Seconds with six decimals, in microseconds.
+/// Parses seconds with six decimals into microseconds.
 fn written_micros(text: &[u8]) -> Option<u64> {
     let (whole, decimals) = text.split_at_checked(text.len().checked_sub(7)?)?;
     let digits = |text: &[u8]| {
@@ -202,8 +205,8 @@ fn written_micros(text: &[u8]) -> Option<u64> {
     Some(digits(whole)? * 1_000_000 + digits(decimals.strip_prefix(b".")?)?)
 }
 
-/// A compressed histogram names its own length after its first four bytes, so that a cut one shows
-/// without unpacking it.
+/// A compressed histogram states its own length after its first four bytes. A truncated one is
+/// therefore found without unpacking it.
 fn is_whole(compressed: &[u8]) -> bool {
     let Some((head, payload)) = compressed.split_at_checked(8) else { return false };
     payload.len() as u64 == big_endian(&head[4..])

@@ -1,4 +1,4 @@
-//! One line of `intervals.jsonl`: what one client did of one kind of operation between two moments.
+//! One line of `intervals.jsonl`: what one client did between two moments, for one kind of operation.
 
 use std::ops::AddAssign;
 
@@ -7,17 +7,16 @@ use serde::{Deserialize, Serialize};
 /// Counts of one client and one operation kind over `[from_us, to_us)`, measured from the step's
 /// barrier.
 ///
-/// Boundaries are whole seconds, plus the end of the common window and the end of the step. An
-/// operation belongs to the interval in which its answer was complete. With all intervals of one
-/// client and kind summed from the start up to this one,
-/// `due = done + failed + dropped + backlog + in_flight`.
+/// Boundaries are whole seconds, the end of the common window and the end of the step. An operation
+/// belongs to the interval in which its answer was complete. When all intervals of one client and kind
+/// are summed from the start up to this one, `due = done + failed + dropped + backlog + in_flight`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub from_us: u64,
     pub to_us: u64,
     /// Client number, from 1.
     pub client: u32,
-    /// Operation kind: `insert`, `delete`, `query`, `index`.
+    /// Operation kind, such as `insert`, `delete`, `query` or `index`.
     pub kind: String,
     /// Operations that became due.
     pub due: u64,
@@ -27,44 +26,44 @@ pub struct Interval {
     pub failed: u64,
     /// Operations that became due and were given up without being sent.
     pub dropped: u64,
-    /// At `to_us`: due and not yet sent.
+    /// Operations that are due at `to_us` and not yet sent.
     pub backlog: u64,
-    /// At `to_us`: sent and not yet answered.
+    /// Operations that are sent at `to_us` and not yet answered.
     pub in_flight: u64,
     /// Rows inserted, deleted, fetched or indexed by the operations done.
     pub rows: u64,
     /// Bytes received in answers, where the driver counts them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub received_bytes: u64,
-    /// Sum and maximum of service time (sent to answered) of the operations done.
+    /// Sum and maximum of the service time (sent to answered) over the operations done.
     pub service_sum_us: u64,
     pub service_max_us: u64,
-    /// Sum and maximum of response time (due to answered) of the operations done.
+    /// Sum and maximum of the response time (due to answered) over the operations done.
     pub response_sum_us: u64,
     pub response_max_us: u64,
-    /// Sum of the cycle times of the operations done or failed. The cycle of a closed loop begins
-    /// with the end of the operation before, or with the barrier, so that it holds thinking and
-    /// preparation too; the cycle of an open loop begins when the operation is sent.
+    /// Sum of the cycle times of the operations done or failed. The cycle of a closed loop begins at
+    /// the end of the operation before, or at the barrier. It therefore includes think time and
+    /// preparation. The cycle of an open loop begins when the operation is sent.
     pub cycle_sum_us: u64,
     /// What the edges of the common window change in these counts.
     #[serde(default, skip_serializing_if = "WindowCut::is_empty")]
     pub cut: WindowCut,
-    /// At `to_us`: connections that were lost and are not yet open again.
+    /// Connections that are lost at `to_us` and not yet open again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub down: u64,
-    /// How long connections were lost within the interval, the sum over all of them.
+    /// How long connections were lost within the interval, summed over all of them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub down_us: u64,
     #[serde(default, skip_serializing_if = "ErrorCounts::is_empty")]
     pub errors: ErrorCounts,
 }
 
-/// What is to be added to the counts of an interval so that each operation counts by the share of
-/// its cycle that lies in the common window.
+/// What must be added to the counts of an interval so that each operation counts by the share of its
+/// cycle that lies in the common window.
 ///
-/// An operation is counted in the interval in which it ended. One that began in the warm-up has a
-/// part there, which is taken away here (below zero); one that ended after the window has a part in
-/// it, which is added here. All other operations add nothing.
+/// An operation is counted in the interval in which it ended. If it began in the warm-up, its part
+/// there is subtracted here, so the value is below zero. If it ended after the window, its part in the
+/// window is added here. All other operations add nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowCut {
     pub operations: f64,
@@ -102,7 +101,7 @@ impl ErrorCounts {
         self.total() == 0
     }
 
-    /// Errors of all classes.
+    /// Returns the errors of all classes.
     pub fn total(&self) -> u64 {
         self.retry + self.refused + self.lost + self.fatal
     }
@@ -120,7 +119,7 @@ impl AddAssign for ErrorCounts {
 
 /// The counts and sums of an interval, and its longest times.
 ///
-/// Each is taken by its name: a new one that is left out here does not compile.
+/// Each field is taken by its name, so a new field that is left out here does not compile.
 macro_rules! figures {
     ($interval:expr) => {{
         let $crate::Interval {
@@ -154,7 +153,8 @@ macro_rules! figures {
 }
 pub(crate) use figures;
 
-/// Adds the counts of another connection over the same time; client, kind and edges stay.
+/// Adds the counts of another connection over the same time. Client, kind and boundaries stay as they
+/// are.
 impl AddAssign<&Self> for Interval {
     fn add_assign(&mut self, more: &Self) {
         let (sums, longest) = figures!(self);

@@ -1,4 +1,4 @@
-//! Names and places in a run directory, the same for writer and reader.
+//! Names and places in a run directory, which writer and reader share.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,14 +20,15 @@ pub(crate) const LOGS: &str = "logs";
 pub(crate) const ASIDE: &str = "aside";
 pub(crate) const REPEATED: &str = "repeated";
 
-/// `<block>/<variant>/<workload>`, the cell's folder below `cells` or `aside/<n>`.
+/// Returns `<block>/<variant>/<workload>`, which is the cell's folder below `cells` or `aside/<n>`.
 pub(crate) fn cell_path(cell: &CellId) -> Result<PathBuf, Error> {
     Ok(Path::new(&cell.block.to_string())
         .join(folder_name(&cell.variant)?)
         .join(folder_name(&cell.workload)?))
 }
 
-/// `name` itself when it can name a file or folder, so that no name leads out of the run directory.
+/// Returns `name` itself when it can name a file or folder. This keeps a name from leading out of the
+/// run directory.
 pub(crate) fn folder_name(name: &str) -> Result<&str, Error> {
     let unfit = name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\']);
     if unfit || name.contains(char::is_control) { Err(Error::Name { name: name.into() }) } else { Ok(name) }
@@ -40,7 +41,7 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
         .map_err(|source| Error::Write { path: path.into(), source })
 }
 
-/// Creates a folder that must not be there yet; its parents are created as needed.
+/// Creates a folder that must not be there yet. Its parents are created as needed.
 pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
     let write_error = |source| Error::Write { path: path.into(), source };
     if let Some(parent) = path.parent() {
@@ -52,7 +53,7 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Names of what is in a folder, sorted; none when there is no such folder.
+/// Returns the sorted names of what is in a folder. There are none when there is no such folder.
 pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>, Error> {
     let read_error = |source| Error::Read { path: dir.into(), source };
     let entries = match std::fs::read_dir(dir) {
@@ -67,7 +68,7 @@ pub(crate) fn names_in(dir: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// Writes a file of one JSON document: a reader sees either none or all of it.
+/// Writes a file with one JSON document, so that a reader sees either none or all of it.
 pub(crate) fn write_whole(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
@@ -82,8 +83,8 @@ pub(crate) fn write_whole(path: &Path, value: &impl Serialize) -> Result<(), Err
     write().map_err(|source| Error::Write { path: path.into(), source })
 }
 
-/// Refuses a way from the run directory `top` to `below` on which a link lies: what it leads to is
-/// not the run's. The run directory itself may be reached by one.
+/// Refuses a path from the run directory `top` to `below` that goes through a link, because what a link
+/// leads to is not the run's. The run directory itself may be reached through a link.
 pub(crate) fn refuse_links(top: &Path, below: &Path) -> Result<(), Error> {
     let mut folders = below.ancestors().take_while(|folder| *folder != top);
     let is_link =

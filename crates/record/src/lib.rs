@@ -1,8 +1,8 @@
-//! The run directory: types frozen by format version, writer and reader.
+//! The run directory, where a run keeps everything that it measures: its types, a writer and a reader.
+//! The types are frozen by a format version.
 //!
-//! Everything a run leaves is described here and nowhere else. The writer only appends, syncs at
-//! the end of each step, and never stores a rate, a ratio or a percentile: those are computed by
-//! `analyse`.
+//! Everything a run leaves is described here and nowhere else. The writer only appends, and syncs at
+//! the end of each step. It never stores a rate, a ratio or a percentile: `analyse` computes those.
 
 mod calibration;
 mod checksum;
@@ -56,8 +56,8 @@ pub use writer::{CellWriter, RunWriter};
 /// misread.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Losses and returns of connections that are written down one by one in a step; enough for every
-/// connection to come and go once. The intervals count all.
+/// Losses and returns of connections that a step records one by one. This is enough for every
+/// connection to be lost and to come back once. The intervals count all of them.
 pub const MOST_OUTAGE_EVENTS: u32 = 10_000;
 
 #[cfg(test)]

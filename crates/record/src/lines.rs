@@ -1,5 +1,5 @@
-//! Files of lines: appended to without ever leaving half a line after a good one, read with what a
-//! crash cut off.
+//! Files of lines. The writer appends without ever leaving half a line after a good one. The reader
+//! copes with what a crash cut off.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -14,19 +14,19 @@ use crate::{Error, regular};
 /// Beyond this many bytes in memory a line goes to the file at once.
 const PENDING_LIMIT_BYTES: usize = 64 * 1024;
 
-/// No line is longer: the longest hold the plan of a statement.
+/// No line is longer. The longest lines hold the plan of a statement.
 pub(crate) const LINE_MAX_BYTES: u64 = 16 << 20;
 
-/// Lines in a row that crashes can have cut off: each of them is a process that was killed in its
-/// first line.
+/// The most lines in a row that crashes can have cut off. Each of them comes from a process that was
+/// killed in its first line.
 const CUT_OFF_MAX: usize = 100;
 
-/// A reader has asked by then whether someone writes.
+/// A reader that checks whether someone writes has done so after this time.
 const READER_ASKS: Duration = Duration::from_millis(20);
 
 /// A file that only grows, by whole lines.
 ///
-/// What a full disk did not take stays in memory and goes first the next time, so a later line
+/// What a full disk did not take stays in memory and is written first the next time. So a later line
 /// never continues half of an earlier one.
 pub(crate) struct LineWriter {
     file: File,
@@ -35,14 +35,14 @@ pub(crate) struct LineWriter {
 }
 
 impl LineWriter {
-    /// Opens `path` to append; a last line that has no end, because a crash cut it off, is given
-    /// one.
+    /// Opens `path` to append. A last line without an end, because a crash cut it off, is given one.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Error> {
         let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
         Self::of(opened.map_err(|source| Error::Write { path: path.clone(), source })?, path)
     }
 
-    /// As [`LineWriter::open`], of a file that another process may have left: only a regular one.
+    /// Opens a file like [`LineWriter::open`], but one that another process may have left. It must be a
+    /// regular file.
     pub(crate) fn go_on(path: PathBuf) -> Result<Self, Error> {
         match regular::open_with(OpenOptions::new().read(true).append(true), &path)? {
             Some(file) => Self::of(file, path),
@@ -56,13 +56,13 @@ impl LineWriter {
         Ok(LineWriter { file, path, pending })
     }
 
-    /// No other process may write this file as long as this writer lives.
+    /// Takes the lock, so that no other process can write this file as long as this writer lives.
     pub(crate) fn lock(&self) -> Result<(), Error> {
         for is_last in [false, false, true] {
             match self.file.try_lock() {
                 Err(TryLockError::WouldBlock) if is_last => {}
-                // It may be a reader that asks whether someone writes (`is_locked`): that takes
-                // microseconds.
+                // The lock may be that of a reader that checks whether someone writes (`is_locked`),
+                // which takes microseconds.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(READER_ASKS),
                 // A filesystem without locks can still hold a run.
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
@@ -71,7 +71,7 @@ impl LineWriter {
         Err(Error::InUse { path: self.path.clone() })
     }
 
-    /// Takes one value as a line of JSON; it reaches the file with the next `flush`.
+    /// Takes one value as a line of JSON. It reaches the file with the next `flush`.
     pub(crate) fn push<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
         let mut line = serde_json::to_vec(value).map_err(|error| self.write_error(error.into()))?;
         line.push(b'\n');
@@ -83,12 +83,12 @@ impl LineWriter {
         if self.pending.len() > PENDING_LIMIT_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Gives everything to the system: it outlives the death of this process.
+    /// Gives everything to the operating system, so that it survives the death of this process.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         write_out(&mut self.file, &mut self.pending).map_err(|source| self.write_error(source))
     }
 
-    /// Puts everything on the disk: it outlives a power cut.
+    /// Puts everything on the disk, so that it survives a power cut.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
         self.flush()?;
         self.file.sync_data().map_err(|source| self.write_error(source))
@@ -104,21 +104,21 @@ impl LineWriter {
 }
 
 impl Drop for LineWriter {
-    /// Keeps what is there when a step ends by an error; a caller that must know whether it was
-    /// kept calls `sync`.
+    /// Keeps what is there when a step ends by an error. A caller that must know whether it was kept
+    /// calls `sync`.
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Whether a process holds the lock of the file at `path`: it writes it. Where that cannot be
-/// known, no one does.
+/// Returns whether a process holds the lock of the file at `path`, and so writes it. Where that cannot
+/// be known, the answer is no.
 pub(crate) fn is_locked(path: &Path) -> bool {
     let Ok(Some(file)) = regular::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Writes `pending` and takes from it what was written, also when the rest was not.
+/// Writes `pending` and removes from it what was written, even when the rest could not be written.
 fn write_out(sink: &mut impl Write, pending: &mut Vec<u8>) -> std::io::Result<()> {
     let mut written = 0;
     let mut result = Ok(());
@@ -144,19 +144,19 @@ fn ends_open(file: &mut File) -> std::io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// What could be read of a file of lines.
+/// What could be read from a file of lines.
 pub(crate) struct Lines<T> {
     pub(crate) items: Vec<T>,
-    /// Lines that a crash cut off, one sentence each.
+    /// Lines that a crash cut off, with one sentence each.
     pub(crate) cut_off: Vec<String>,
-    /// Damage that no crash explains; `items` holds what is before it.
+    /// Damage that no crash explains. `items` holds what comes before it.
     pub(crate) damage: Option<Error>,
 }
 
 /// What was odd about the lines of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Odd {
-    /// As of [`Lines`].
+    /// As in [`Lines`].
     pub(crate) cut_off: Vec<String>,
     pub(crate) damage: Option<Error>,
 }
@@ -169,20 +169,20 @@ impl Odd {
 
 /// What a line is to its reader.
 pub(crate) enum Line {
-    /// It was taken.
+    /// The line was taken.
     Good,
-    /// It was taken, and begins what a later process has written after a crash.
+    /// The line was taken, and it begins what a later process has written after a crash.
     GoesOn,
 }
 
 /// Gives `take` the lines of `input`, which is the file at `path`, one after the other and without
-/// their ends, with whether the line before was broken. Memory is that of the longest line, and none
-/// is longer than [`LINE_MAX_BYTES`].
+/// their ends. `take` is also told whether the line before was broken. The memory used is that of the
+/// longest line, and none is longer than [`LINE_MAX_BYTES`].
 ///
-/// A broken line is passed over only where a crash leaves one: at the end of the file and without
-/// an end of its own or, with `can_go_on`, before the line with which a later process went on. After
-/// a broken line `take` may therefore take nothing but [`Line::GoesOn`]: whatever else is good makes
-/// the broken one damage.
+/// A broken line is skipped only where a crash leaves one. That is at the end of the file and without
+/// an end of its own or, with `can_go_on`, before the line with which a later process continued. After
+/// a broken line `take` may therefore take nothing but [`Line::GoesOn`]: any other good line makes the
+/// broken one damage.
 pub(crate) fn each_line(
     path: &Path,
     input: impl BufRead,
@@ -229,9 +229,9 @@ pub(crate) fn each_line(
     odd.damaged(damage(path, &broken))
 }
 
-/// The items of the lines of `input`, which is the file at `path`. `parse` gets a line without its
-/// end and may pass over it with `Ok(None)`; `resumes` says of an item whether a later process goes
-/// on with it after a crash, as in [`each_line`].
+/// Returns the items in the lines of `input`, which is the file at `path`. `parse` gets a line without
+/// its end and may skip it with `Ok(None)`. `resumes` says whether an item is the first that a later
+/// process wrote after a crash, as in [`each_line`].
 pub(crate) fn parse_lines<T>(
     path: &Path,
     input: impl BufRead,
@@ -250,7 +250,8 @@ pub(crate) fn parse_lines<T>(
     Lines { items, cut_off, damage }
 }
 
-/// `parse_lines` for one JSON value per line of the file at `path`; one that is absent is empty.
+/// Does what `parse_lines` does, for one JSON value per line of the file at `path`. A file that is
+/// absent is empty.
 pub(crate) fn read_json_lines<T: DeserializeOwned>(path: &Path, resumes: Option<fn(&T) -> bool>) -> Lines<T> {
     match regular::open(path) {
         Ok(Some(file)) => parse_lines(path, BufReader::new(file), |line| parse_json(line).map(Some), resumes),
@@ -258,12 +259,12 @@ pub(crate) fn read_json_lines<T: DeserializeOwned>(path: &Path, resumes: Option<
     }
 }
 
-/// Whether the line is the begin of a good one, as far as its reader of JSON can say.
+/// Returns whether the line is the beginning of a good one, as far as the JSON reader can tell.
 fn is_too_short(message: &str) -> bool {
     message.starts_with("EOF while parsing")
 }
 
-/// One JSON value, or what is wrong with it and at which column.
+/// Returns one JSON value, or what is wrong with it and at which column.
 pub(crate) fn parse_json<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(line).map_err(|error| error.to_string().replace("at line 1 column", "at column"))
 }
@@ -281,7 +282,7 @@ fn damage(path: &Path, broken: &[(usize, String)]) -> Option<Error> {
 mod tests {
     use super::*;
 
-    /// Takes `room` bytes, at most three at a time.
+    /// A disk that takes `room` bytes, at most three at a time.
     struct Disk {
         content: Vec<u8>,
         room: usize,

@@ -1,5 +1,5 @@
-//! `manifest.json`: what was asked, of whom, on which machine, in which order. Written once, before
-//! anything runs.
+//! `manifest.json`, which says what was asked of which servers, on which machine, and in which order.
+//! It is written once, before anything runs.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::{ClientCalibration, HostCalibration, ToolInfo};
 
-/// The first file of a run directory. `format_version` is its first key, so that any reader can
-/// look before it trusts.
+/// The first file of a run directory. `format_version` is its first key, so that any reader can check
+/// it before it trusts the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format_version: u32,
@@ -22,19 +22,19 @@ pub struct Manifest {
     /// The plan, with every option that it leaves to a default. A plan holds no secrets.
     pub plan: Plan,
     pub host: HostInfo,
-    /// What the client could reach on this host, where that was measured before the run (`dbdyno
-    /// doctor --client`).
+    /// What the client could reach on this host, where that was measured before the run (`dbdyno doctor
+    /// --client`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_calibration: Option<ClientCalibration>,
     pub variants: Vec<VariantInfo>,
     pub workloads: Vec<WorkloadInfo>,
-    /// Every cell in the order in which it was to run. What `Run::open` gives holds those of blocks
-    /// that were added while the run went on too (`RunEvent::Look`).
+    /// Every cell in the order in which it was to run. In what `Run::open` returns, the list also has
+    /// the blocks that were added while the run went on (`RunEvent::Look`).
     pub order: Vec<CellId>,
 }
 
 impl Manifest {
-    /// Name of the variant that the others are compared with.
+    /// Returns the name of the variant that the others are compared with.
     pub fn base(&self) -> &str {
         self.plan.base_name()
     }
@@ -50,24 +50,23 @@ pub struct HostInfo {
     /// CPUs online.
     pub cpus: u32,
     pub memory_bytes: u64,
-    /// CPU list that the plan gives to the servers, e.g. `0-1`; `None` = not pinned.
+    /// CPU list that the plan gives to the servers, such as `0-1`. `None` means not pinned.
     pub server_cpus: Option<String>,
     /// CPU list that the plan gives to the load client.
     pub client_cpus: Option<String>,
-    /// How load threads waited for answers, `sleep` or `spin`, and why so.
+    /// How load threads waited for answers, `sleep` or `spin`. The next field says why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait_reason: Option<String>,
-    /// Folder that holds the data directories while the run goes on, its filesystem and block
-    /// device.
+    /// Folder that holds the data directories while the run goes on, its filesystem and block device.
     pub data_filesystem: String,
     pub data_device: String,
-    /// What else can be read of the machine at the start of the run, as name and value: SMT,
+    /// What else can be read about the machine at the start of the run, as name and value: SMT,
     /// governor, disk, time of an fsync, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<(String, String)>,
-    /// `None` where it was not measured: for a calibration of the client.
+    /// `None` where it was not measured, as for a calibration of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<HostCalibration>,
 }
@@ -76,22 +75,24 @@ pub struct HostInfo {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantInfo {
     pub name: String,
-    /// Driver that speaks to it: `sqlite`, `mysql`, `null`.
+    /// Driver that speaks to the server: `sqlite`, `mysql`, `null`.
     pub driver: String,
-    /// Which server, in words: base directory's name, address without password, `SQLite
+    /// Which server it is, in words: base directory's name, address without password, or `SQLite
     /// (embedded)`.
     pub server: String,
-    /// The configuration as the server got it: text of its option file or the pragmas, one a line.
+    /// The configuration as the server got it: the text of its option file, or its pragmas, one per
+    /// line.
     pub config: String,
-    /// The intents that the option file was rendered from, with their values; empty without any.
+    /// The intents that the option file was rendered from, with their values. It is empty if there are
+    /// none.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub intents: Map<String, Value>,
     /// `true` when others run the server and dbdyno only connects.
     pub external: bool,
-    /// The database works inside dbdyno.
+    /// Whether the database works inside dbdyno.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub embedded: bool,
-    /// What it is in a factorial design, level by factor: `{ "binlog": "on" }`.
+    /// The variant's place in a factorial design, as level by factor: `{ "binlog": "on" }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub factors: BTreeMap<String, String>,
 }
@@ -99,11 +100,11 @@ pub struct VariantInfo {
 /// A workload as it was configured, with every way in which it differs from the original.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadInfo {
-    /// With its set-up, where the plan has several; see [`workload_and_setup`].
+    /// The name with its set-up, where the plan has several. See [`workload_and_setup`].
     pub name: String,
-    /// Version of our implementation; runs of different versions are not comparable.
+    /// Version of our implementation. Runs of different versions are not comparable.
     pub version: u32,
-    /// What it follows, in words.
+    /// What the workload follows, in words.
     pub follows: String,
     /// All options with their effective values.
     pub options: Map<String, Value>,
@@ -112,8 +113,8 @@ pub struct WorkloadInfo {
     pub steps: Vec<String>,
     /// How many of the first steps only make the data.
     pub load_steps: usize,
-    /// About the size of its tables on the disk after the load, by the usual size of a row; `None`
-    /// where that is not known.
+    /// Approximate size of its tables on the disk after the load, computed from the usual size of a
+    /// row. It is `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
     /// Connections that its largest step has open at once.
@@ -129,18 +130,18 @@ pub struct Deviation {
     pub here: String,
 }
 
-/// The workload that a name means, and its set-up: `insert-benchmark@IO-bound` is the Insert
-/// Benchmark in the set-up IO-bound.
+/// Splits a name into the workload and its set-up: `insert-benchmark@IO-bound` is the Insert Benchmark
+/// in the set-up IO-bound.
 pub fn workload_and_setup(name: &str) -> (&str, Option<&str>) {
     name.split_once('@').map_or((name, None), |(workload, setup)| (workload, Some(setup)))
 }
 
-/// Address of a cell within a run; blocks count from 1.
+/// Address of a cell within a run. Blocks count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CellId {
     pub block: u32,
     pub variant: String,
-    /// With its set-up, where the plan has several: `insert-benchmark@IO-bound`.
+    /// The workload with its set-up, where the plan has several: `insert-benchmark@IO-bound`.
     pub workload: String,
 }
 

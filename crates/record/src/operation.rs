@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationClass {
-    /// They fetch rows by one statement.
+    /// The operations fetch rows with one statement.
     Query,
-    /// They read all rows of a table.
+    /// The operations read all rows of a table.
     Scan,
-    /// They bring rows.
+    /// The operations insert rows.
     Insert,
     Delete,
-    /// They build indexes over rows that are there.
+    /// The operations build indexes over existing rows.
     Index,
-    /// Anything else, such as transactions of several statements.
+    /// The operations do anything else, such as transactions of several statements.
     #[default]
     Other,
 }
@@ -23,21 +23,21 @@ pub enum OperationClass {
 /// What a statement within an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementClass {
-    /// It changes rows that are there, or brings some: a commit of its own outside of a
-    /// transaction, if it has changed a row.
+    /// It changes existing rows or inserts some. Outside a transaction it is a commit of its own, if it
+    /// has changed a row.
     Write,
-    /// As [`StatementClass::Write`], which takes rows away.
+    /// It deletes rows, and otherwise counts like [`StatementClass::Write`].
     Delete,
     /// It ends a transaction, which is one commit however many statements it has.
     Commit,
-    /// No statement: the connection was closed and opened again, as the plan asks.
+    /// This is no statement: the connection was closed and opened again, as the plan asks.
     Reconnect,
     /// It changes nothing.
     Other,
 }
 
 impl StatementClass {
-    /// By its name in records.
+    /// Returns the class of a statement, by its name in records.
     pub fn of(statement: &str) -> Self {
         match statement {
             "insert" | "index-update" | "non-index-update" | "list-update" => Self::Write,

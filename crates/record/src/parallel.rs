@@ -1,7 +1,6 @@
-//! The same function over many items on all cores, results in the items' order.
+//! Maps a function over many items on all cores and keeps the items' order.
 //!
-//! A run has thousands of files and histograms, and cells and steps have nothing to do with each
-//! other.
+//! A run has thousands of files and histograms, and its cells and steps do not depend on each other.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
@@ -9,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 thread_local! {
-    /// This thread is one of a map that has taken all cores.
+    /// Whether this thread belongs to a map that has taken all cores.
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// `items.iter().map(function)`, shared out item by item. Within a map that has taken all cores,
-/// more threads would gain nothing.
+/// Does `items.iter().map(function)` and distributes the items over threads one by one. Within a map
+/// that has taken all cores it runs on one thread, because more threads would gain nothing.
 pub fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if IS_WORKER.get() {
         return items.iter().map(function).collect();

@@ -1,18 +1,18 @@
-//! Whether what a step's files say can be true: signs, order, lengths. A figure that cannot is
-//! damage, and is found before anything is added up, reserved or walked by it.
+//! Checks whether what a step's files say can be true: signs, order, lengths. A figure that cannot be
+//! true is damage. It is found before anything is added up, reserved or walked by it.
 
 use crate::interval::figures;
 use crate::{HistogramSpan, Interval, StepEvent, StepSpec, WindowCut};
 
-/// Beyond this a sum is rounded where it is divided, and sums over many steps leave what 64 bits
-/// hold. As µs of connections it is 285 years.
+/// Beyond this a sum is rounded where it is divided, and sums over many steps exceed what 64 bits hold.
+/// As microseconds of connections this is 285 years.
 const MOST: u64 = 1 << 53;
 const SECOND_US: u64 = 1_000_000;
 
-/// The intervals of a step, line by line.
+/// Checks the intervals of a step, line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Intervals {
-    /// All of them so far.
+    /// The sum of all intervals so far.
     sum: Interval,
 }
 
@@ -58,8 +58,8 @@ impl Intervals {
     }
 }
 
-/// The latest moment at which a window may end: neither after the last interval, nor after what all
-/// of them cover together, so that seconds without a line are not counted.
+/// Returns the latest moment at which a window may end. It lies neither after the last interval, nor
+/// after the total time of all intervals, so that seconds without a line are not counted.
 pub(crate) fn end_us(intervals: &[Interval]) -> u64 {
     let covered_us: u64 = intervals.iter().map(|interval| interval.to_us - interval.from_us).sum();
     intervals.iter().map(|interval| interval.to_us).max().unwrap_or(0).min(covered_us)
@@ -72,7 +72,7 @@ fn greatest(interval: &Interval) -> u64 {
     sums.chain(longest).copied().max().unwrap_or(0)
 }
 
-/// The events of a step, line by line.
+/// Checks the events of a step, line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     sum: u64,
@@ -97,7 +97,7 @@ impl Events {
             _ => {}
         }
         for number in numbers(&event) {
-            // Each is at most `MOST` before it is added.
+            // Each number is at most `MOST` before it is added.
             self.sum += Some(number).filter(|number| *number <= MOST).ok_or(TOO_MUCH)?;
             if self.sum > MOST {
                 return Err(TOO_MUCH.to_owned());
@@ -108,7 +108,8 @@ impl Events {
     }
 }
 
-/// Times and counts. Moments are no part of a sum, but each is bounded by one all the same.
+/// Returns the times and counts of an event. Moments need not be added up, but they are bounded in the
+/// same way.
 fn numbers(event: &StepEvent) -> Vec<u64> {
     match event {
         StepEvent::Barrier { connect_us, .. } => vec![*connect_us],
@@ -147,8 +148,8 @@ fn spec_fault(spec: &StepSpec) -> Result<(), String> {
     }
 }
 
-/// Place and fault of the first event that does not agree with the others, or with intervals that
-/// end at `intervals_end_us`.
+/// Returns the place and fault of the first event that does not agree with the others, or with
+/// intervals that end at `intervals_end_us`.
 pub(crate) fn window_fault(events: &[StepEvent], intervals_end_us: u64) -> Option<(usize, String)> {
     let is_window = |event: &StepEvent| matches!(event, StepEvent::Window { .. });
     let place = events.iter().rposition(is_window)?;
@@ -168,7 +169,7 @@ pub(crate) fn histogram(span: HistogramSpan) -> Result<HistogramSpan, String> {
     if span.to_us > MOST { Err(TOO_MUCH.to_owned()) } else { Ok(span) }
 }
 
-/// The time of a sample that follows one at `before_us`.
+/// Checks the time of a sample that follows one at `before_us`.
 pub(crate) fn sample_at(at_us: i64, before_us: Option<i64>) -> Result<(), String> {
     match before_us {
         _ if at_us.unsigned_abs() > MOST => Err(TOO_MUCH.to_owned()),

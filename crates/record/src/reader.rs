@@ -1,4 +1,4 @@
-//! Reads a run directory, finished or cut off at any byte.
+//! Reads a run directory, whether it is finished or cut off at any byte.
 
 use std::collections::BTreeSet;
 use std::io::{BufReader, ErrorKind};
@@ -21,11 +21,11 @@ pub struct Run {
     pub events: Vec<RunEvent>,
     /// The cells that were begun, in the order of the manifest.
     pub cells: Vec<CellRecord>,
-    /// A process was writing the run when it was read: a cell without an end is under way, and
-    /// others are still to come.
+    /// Whether a process was writing the run when it was read. A cell without an end is then under way,
+    /// and others are still to come.
     pub is_going_on: bool,
-    /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong
-    /// to no cell, damaged cell events. Damage of a step is in `StepRecord::damaged`.
+    /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong to
+    /// no cell, damaged cell events. Damage of a step is in `StepRecord::damaged`.
     pub warnings: Vec<String>,
 }
 
@@ -33,12 +33,12 @@ pub struct Run {
 pub struct CellRecord {
     pub id: CellId,
     pub events: Vec<CellEvent>,
-    /// In the order of the workload's steps in the manifest, then others by name.
+    /// The steps in the order of the workload's steps in the manifest, then others by name.
     pub steps: Vec<StepRecord>,
 }
 
 impl CellRecord {
-    /// How the cell ended; `None` when it never did.
+    /// Returns how the cell ended, or `None` when it never did.
     pub fn outcome(&self) -> Option<Outcome> {
         self.events.iter().rev().find_map(|event| match event {
             CellEvent::Ended { outcome, .. } => Some(*outcome),
@@ -46,7 +46,7 @@ impl CellRecord {
         })
     }
 
-    /// Why no figure of the cell may be used.
+    /// Returns why no figure of the cell may be used.
     pub fn invalid_reasons(&self) -> impl Iterator<Item = &str> {
         self.events.iter().filter_map(|event| match event {
             CellEvent::Invalid { reason, .. } => Some(reason.as_str()),
@@ -56,8 +56,8 @@ impl CellRecord {
 }
 
 impl Run {
-    /// The builds of dbdyno that measured the run: the one that began it, then one for each time it
-    /// was begun or gone on with.
+    /// Returns the builds of dbdyno that measured the run: the one that wrote the manifest, then one
+    /// for each time the run was begun or resumed.
     pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
         let of_session = self.events.iter().filter_map(|event| match event {
             RunEvent::Started { tool, .. } => Some(tool),
@@ -66,8 +66,8 @@ impl Run {
         std::iter::once(&self.manifest.tool).chain(of_session)
     }
 
-    /// From the last start to the last end of a cell, in microseconds on the run's clock; `None` where
-    /// one of the two is not recorded.
+    /// Returns the time from the last start to the last end of a cell, in microseconds on the run's
+    /// clock. The result is `None` where one of the two is not recorded.
     pub fn cell_span_us(&self, cell: &CellId) -> Option<(u64, u64)> {
         let last = |of: &dyn Fn(&RunEvent) -> Option<u64>| self.events.iter().rev().find_map(of);
         let started = last(&|event| match event {
@@ -81,7 +81,7 @@ impl Run {
         Some((started, ended))
     }
 
-    /// The steps that a cell was to run, if its block was one of those that leave some out.
+    /// Returns the steps that a cell was to run, if its block was one of those that leave some out.
     pub fn steps_of(&self, id: &CellId) -> Option<&[String]> {
         let of_look = self.events.iter().rev().find_map(|event| match event {
             RunEvent::Look { order, steps, .. } if order.iter().any(|cell| cell.block == id.block) => {
@@ -92,18 +92,19 @@ impl Run {
         of_look.map(Vec::as_slice)
     }
 
-    /// Reads the run in `dir`, whether or not it has ended. The order in its manifest goes on with
-    /// the cells that were added while it ran. Of a fleet, its host is the machine of the first
+    /// Reads the run in `dir`, whether or not it has ended. The order in its manifest continues with
+    /// the cells that were added while it ran. In a fleet's run, its host is the machine of the first
     /// block.
     ///
-    /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with
-    /// `DamagedManifest` or `Damaged` when the manifest or the run's own events hold something that
-    /// no crash explains.
+    /// It fails with `NotARun` without a manifest, and with `TooNew` when a newer dbdyno wrote it. It
+    /// fails with `DamagedManifest` or `Damaged` when the manifest or the run's own events hold
+    /// something that no crash explains.
     pub fn open(dir: &Path) -> Result<Run, Error> {
         Self::with_cells(dir, true)
     }
 
-    /// As [`Run::open`], without the steps of the cells: as much as says how far the run is.
+    /// Reads a run like [`Run::open`], without the steps of the cells. That is enough to tell how far
+    /// the run is.
     pub fn without_steps(dir: &Path) -> Result<Run, Error> {
         Self::with_cells(dir, false)
     }
@@ -114,12 +115,13 @@ impl Run {
         Ok(run)
     }
 
-    /// As [`Run::open`], without the cells.
+    /// Reads a run like [`Run::open`], without the cells.
     pub fn outline(dir: &Path) -> Result<Run, Error> {
         let mut manifest = read_manifest(dir)?;
         let mut warnings = Vec::new();
         let resumes: fn(&RunEvent) -> bool = |event| matches!(event, RunEvent::Started { resumed: true, .. });
-        // Asked before anything is read: what ends meanwhile has then ended in what is read.
+        // This is checked before anything is read, so that what ends meanwhile has also ended in what
+        // is read.
         let is_written = is_written(dir);
         let events = read_json_lines(&dir.join(EVENTS), Some(resumes));
         if let Some(damage) = events.damage {
@@ -146,13 +148,13 @@ impl Run {
     }
 }
 
-/// Whether a process writes the run in `dir`. Where that cannot be known, none does.
+/// Returns whether a process writes the run in `dir`. Where that cannot be known, the answer is no.
 pub fn is_written(dir: &Path) -> bool {
     lines::is_locked(&dir.join(EVENTS))
 }
 
-/// Whether `dir` was made for a run whose process was killed before the manifest was there: the file
-/// of events is made before it, and filled after it.
+/// Returns whether `dir` was made for a run whose process was killed before it had written the
+/// manifest. The file of events is made before the manifest, and filled after it.
 pub fn has_not_begun(dir: &Path) -> bool {
     let is_empty =
         |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0);
@@ -160,7 +162,7 @@ pub fn has_not_begun(dir: &Path) -> bool {
     !has_manifest && is_empty(&dir.join(EVENTS)) && !is_written(dir)
 }
 
-/// The last line of the run's events as it stands there; `None` without one.
+/// Returns the last line of the run's events as it stands there, or `None` without one.
 pub fn last_event(dir: &Path) -> Option<String> {
     let mut last = None;
     let file = regular::open(&dir.join(EVENTS)).ok()??;
@@ -184,7 +186,7 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
     }
 }
 
-/// What was read from `path`. The format version is looked at before anything else.
+/// Parses the manifest that was read from `path`. The format version is checked before anything else.
 pub(crate) fn parse_manifest(path: &Path, text: &[u8]) -> Result<Manifest, Error> {
     #[derive(Deserialize)]
     struct Version {
@@ -220,7 +222,8 @@ fn read_cells(
     for cell in parallel::map(&begun, |(folder, id)| read_cell(folder, id, manifest)) {
         cells.push(cell?);
     }
-    // By step and not by cell: a run can have fewer cells than the machine has cores, or one more.
+    // The work is divided by step and not by cell, because a run can have fewer cells than the machine
+    // has cores, or one more.
     let of_cells = begun.iter().zip(&cells).filter(|_| with_steps);
     let steps: Vec<(PathBuf, &String)> = of_cells
         .flat_map(|((folder, _), cell)| cell.steps.iter().map(move |name| (folder.join(name), name)))
@@ -243,7 +246,7 @@ fn read_cells(
     Ok(records)
 }
 
-/// Every `<block>/<variant>/<workload>` below `cells`.
+/// Returns every `<block>/<variant>/<workload>` below `cells`.
 fn cell_folders(cells: &Path, odd: &mut Vec<String>) -> Result<Vec<PathBuf>, Error> {
     let mut found = if is_own_folder(cells, odd) { vec![cells.to_path_buf()] } else { Vec::new() };
     for _ in ["block", "variant", "workload"] {
@@ -253,13 +256,14 @@ fn cell_folders(cells: &Path, odd: &mut Vec<String>) -> Result<Vec<PathBuf>, Err
     Ok(found)
 }
 
-/// The folders in a folder, sorted; none when it is absent.
+/// Returns the folders in a folder, sorted. There are none when it is absent.
 fn folders_in(dir: &Path, odd: &mut Vec<String>) -> Result<Vec<PathBuf>, Error> {
     let below = names_in(dir)?.into_iter().map(|name| dir.join(name));
     Ok(below.filter(|path| is_own_folder(path, odd)).collect())
 }
 
-/// Whether there is a folder that is not reached by a link: what a link leads to is not the run's.
+/// Returns whether there is a folder that is not reached by a link. What a link leads to is not the
+/// run's.
 fn is_own_folder(path: &Path, odd: &mut Vec<String>) -> bool {
     let Ok(found) = path.symlink_metadata() else { return false };
     if found.is_symlink() {
@@ -275,9 +279,9 @@ fn is_own_folder(path: &Path, odd: &mut Vec<String>) -> bool {
 struct Cell<'a> {
     id: &'a CellId,
     events: Vec<CellEvent>,
-    /// Names in the order of the record.
+    /// Names of the steps in the order of the record.
     steps: Vec<String>,
-    /// What is odd about its events.
+    /// What is odd about the cell's events.
     odd: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Lines of `events.jsonl` of a run: what happened to it, and when.
+//! Lines in a run's `events.jsonl`: what happened to the run, and when.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CellId, HostInfo, Outcome, ToolInfo};
 
-/// `events.jsonl` of the run. Times are RFC 3339, UTC.
+/// An event in the run's `events.jsonl`. Times are RFC 3339, UTC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// dbdyno began or, with `resumed`, went on with the run; `tool` is the build that did.
+    /// dbdyno began the run or, with `resumed`, continued it. `tool` is the build that did so.
     Started {
         at: String,
         resumed: bool,
         tool: ToolInfo,
     },
-    /// `elapsed_us`: time that the run has taken so far, by a clock that no one sets and without
-    /// the time between being stopped and going on.
+    /// A cell began. `elapsed_us` is the time that the run has taken so far. It comes from a clock that
+    /// no one sets, and leaves out the time between being stopped and being resumed.
     CellStarted {
         at: String,
         cell: CellId,
         elapsed_us: u64,
     },
-    /// `elapsed_us` as of [`RunEvent::CellStarted`].
+    /// A cell ended. `elapsed_us` is as in [`RunEvent::CellStarted`].
     CellEnded {
         at: String,
         cell: CellId,
@@ -31,44 +31,43 @@ pub enum RunEvent {
         message: Option<String>,
         elapsed_us: u64,
     },
-    /// A cell that had not ended was set aside by a resume; its folder is `to`, below the run
-    /// directory.
+    /// A resume set aside a cell that had not ended. Its folder is now `to`, below the run directory.
     CellSetAside {
         at: String,
         cell: CellId,
         to: String,
     },
-    /// All blocks up to `blocks` are over and the run was looked at, to see which variants are
-    /// still undecided. `order`: the cells of the next block, or of a fleet's next blocks, in the
-    /// order in which they are to run; empty when there is none.
+    /// All blocks up to `blocks` are over, and dbdyno checked which variants are still undecided.
+    /// `order` has the cells of the next block, or of a fleet's next blocks, in the order in which they
+    /// are to run. It is empty when there is no next block.
     Look {
         at: String,
-        /// Blocks count from 1, so this is how many there are.
+        /// Number of the last block so far. Blocks count from 1, so this is also how many there are.
         blocks: u32,
-        /// As of [`RunEvent::CellStarted`].
+        /// As in [`RunEvent::CellStarted`].
         elapsed_us: u64,
-        /// There is no time for another block like the last one: this look is the last, whatever it
-        /// finds.
+        /// Whether there is no time for another block like the last one. This check is then the last,
+        /// whatever it finds.
         last: bool,
         order: Vec<CellId>,
-        /// By workload the steps that the cells of these blocks run; a workload that is not named
-        /// runs all of them.
+        /// For each workload, the steps that the cells of these blocks run. A workload that is not
+        /// named runs all of its steps.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         steps: BTreeMap<String, Vec<String>>,
     },
-    /// The machine was left alone between two cells, for as long as the plan says or until the user
+    /// The machine was left idle between two cells, for as long as the plan says or until the user
     /// ended the run.
     Rested {
         at: String,
         duration_us: u64,
-        /// As of [`RunEvent::CellStarted`].
+        /// As in [`RunEvent::CellStarted`].
         elapsed_us: u64,
     },
-    /// A machine of a fleet has measured a block. The events of its cells are before this one.
+    /// A machine of a fleet has measured a block. The events of the block's cells come before this one.
     BlockMeasured {
         at: String,
         block: u32,
-        /// The fleet's name for it.
+        /// The fleet's name for the machine.
         machine: String,
         host: Box<HostInfo>,
     },
@@ -82,15 +81,15 @@ pub enum RunEvent {
     },
 }
 
-/// What [`RunEvent::Warning`] says of a cell whose load was complete before the run was stopped: it
-/// is not repeated, and its figures are only in `aside`. Records hold it as text.
+/// Returns the text of a [`RunEvent::Warning`] about a cell whose load was complete before the run was
+/// stopped. The load is not repeated, and its figures are only in `aside`. Records hold it as text.
 pub fn load_kept(cell: &CellId, aside: &str) -> String {
     format!(
         "the load of {cell} was complete before the run was stopped and is not repeated; its figures are only in {aside}"
     )
 }
 
-/// Whether a warning is that of [`load_kept`].
+/// Returns whether a warning is that of [`load_kept`].
 pub fn is_load_kept(warning: &str, cell: &CellId) -> bool {
     warning.starts_with(&load_kept(cell, ""))
 }

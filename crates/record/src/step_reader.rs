@@ -20,30 +20,29 @@ const BUFFER_BYTES: usize = 256 << 10;
 pub struct StepRecord {
     /// The folder's name: `l.i0`, `qr100`, ...
     pub name: String,
-    /// What the step was meant to be, from its first event. Empty but for its name when that event
-    /// is lost: the step is `damaged` then, or was killed before it.
+    /// What the step was meant to be, from its first event. It has only the name when that event is
+    /// lost. The step is then `damaged`, or was killed before that event.
     pub spec: StepSpec,
     pub events: Vec<StepEvent>,
     pub intervals: Vec<Interval>,
     pub histograms: Vec<HistogramSpan>,
     pub counters: BTreeMap<String, CounterSeries>,
-    /// The files were compared with the sums that were written when the step had ended. Steps that
-    /// did not end have none, nor have those of versions of dbdyno that wrote none.
+    /// Whether the files were compared with the checksums that were written when the step had ended.
+    /// Steps that did not end have none, nor have those of versions of dbdyno that wrote none.
     pub has_checksums: bool,
-    /// Which files cannot be trusted and why; the other fields hold what was read before the
-    /// damage.
+    /// Which files cannot be trusted and why. The other fields hold what was read before the damage.
     pub damaged: Option<String>,
 }
 
 impl StepRecord {
-    /// Reads the folder of one step; what cannot be read is reported in `damaged`.
+    /// Reads the folder of one step. What cannot be read is reported in `damaged`.
     pub fn open(dir: &Path) -> Self {
         let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         read_step(dir, &name, &mut Vec::new())
     }
 
-    /// The common window `(from_us, to_us)` since the barrier; `None` when the step did not come so
-    /// far.
+    /// Returns the common window `(from_us, to_us)` since the barrier, or `None` when the step did not
+    /// come so far.
     pub fn window(&self) -> Option<(u64, u64)> {
         self.events.iter().rev().find_map(|event| match event {
             StepEvent::Window { from_us, to_us } => Some((*from_us, *to_us)),
@@ -51,7 +50,7 @@ impl StepRecord {
         })
     }
 
-    /// How the step ended; `None` when it was killed in the middle.
+    /// Returns how the step ended, or `None` when it was killed in the middle.
     pub fn outcome(&self) -> Option<Outcome> {
         self.events.iter().rev().find_map(|event| match event {
             StepEvent::Ended { outcome, .. } => Some(*outcome),
@@ -59,7 +58,7 @@ impl StepRecord {
         })
     }
 
-    /// Why the step's figures must not be used, in the order in which it was found.
+    /// Returns why the step's figures must not be used, in the order in which the reasons were found.
     pub fn invalid_reasons(&self) -> Vec<&str> {
         let reasons = self.events.iter().filter_map(|event| match event {
             StepEvent::Invalid { reason } => Some(reason.as_str()),
@@ -77,7 +76,7 @@ impl StepRecord {
     }
 }
 
-/// Reads the step in `dir`. Lines that a crash cut off go to `warnings`; damage stays with the
+/// Reads the step in `dir`. Lines that a crash cut off go to `warnings`, and damage stays with the
 /// step.
 pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
     let mut damages = Vec::new();
@@ -91,8 +90,8 @@ pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> S
     let mut so_far = Events::default();
     let mut events = files.read(EVENTS, |line| so_far.take(parse_json(line)?).map(Some));
     if let Some((place, message)) = plausible::window_fault(&events, plausible::end_us(&intervals)) {
-        // A step that was killed may have lost the intervals of its last second. Of a damaged one
-        // enough is said.
+        // A step that was killed may have lost the intervals of its last second. For a step that is
+        // damaged already, enough is reported.
         if matches!(events.last(), Some(StepEvent::Ended { .. })) && files.damages.is_empty() {
             let damage = Error::Damaged { path: dir.join(EVENTS), line: place + 1, message };
             files.damages.push(damage.to_string());
@@ -105,7 +104,7 @@ pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> S
     let spec = match events.first() {
         Some(StepEvent::Started { spec, .. }) => spec.clone(),
         first => {
-            // Without any line it was killed before its first: it has no end either.
+            // A step without any line was killed before its first one, so it has no end either.
             if first.is_some() {
                 let path = dir.join(EVENTS);
                 files.damages.push(format!("{} does not begin with a `started` event", path.display()));
@@ -120,7 +119,7 @@ pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> S
     StepRecord { name: name.into(), spec, events, intervals, histograms, counters, has_checksums, damaged }
 }
 
-/// The files of a step, and what reading them brought up.
+/// The files of a step, and what was found while reading them.
 struct Files<'a> {
     dir: &'a Path,
     sums: Checksums,
@@ -129,7 +128,7 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// The items of a file of lines; one that is absent has none.
+    /// Returns the items of a file of lines. A file that is absent has none.
     fn read<T>(&mut self, name: &str, mut parse: impl FnMut(&[u8]) -> Result<Option<T>, String>) -> Vec<T> {
         let mut items = Vec::new();
         self.each_line(name, |line| {
@@ -139,12 +138,13 @@ impl Files<'_> {
         items
     }
 
-    /// Gives `take` the lines of a file, and compares the file with what it was when the step ended.
+    /// Gives `take` the lines of a file, and compares the file with its checksum from when the step
+    /// ended.
     fn each_line(&mut self, name: &str, mut take: impl FnMut(&[u8]) -> Result<(), String>) {
         let path = self.dir.join(name);
         let file = match regular::open(&path) {
             Ok(Some(file)) => file,
-            // Where it was there once, its checksum says that it is missing.
+            // If the file was there once, its checksum shows that it is missing.
             Ok(None) => return,
             Err(error) => {
                 self.damages.push(error.to_string());
@@ -155,14 +155,15 @@ impl Files<'_> {
         let mut input = BufReader::with_capacity(BUFFER_BYTES, Summed::new(file));
         let odd = each_line(&path, &mut input, false, |line, _| take(line).map(|()| Line::Good));
         self.warnings.extend(odd.cut_off);
-        // A line that is damaged says more than that the whole file differs, and ends the reading.
+        // A damaged line is more precise than the message that the whole file differs, and it ends the
+        // reading.
         let sum = odd.damage.is_none().then(|| input.into_inner().sum());
         let changed = self.sums.fault(self.dir, name, sum.as_ref());
         self.damages.extend(odd.damage.map(|damage| damage.to_string()).or(changed));
     }
 }
 
-/// All counter files, by source.
+/// Returns all counter files, by source.
 fn read_counters(files: &mut Files<'_>) -> BTreeMap<String, CounterSeries> {
     let mut counters = BTreeMap::new();
     let dir = files.dir.join(COUNTERS);

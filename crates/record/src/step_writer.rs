@@ -10,8 +10,8 @@ use crate::layout::{folder_name, names_in, sync_folder};
 use crate::lines::LineWriter;
 use crate::{CounterHeader, CounterLine, Error, Interval, StepEvent, checksum, histogram};
 
-/// Writes the folder of one step. Lines wait in memory until `flush`, which is called each second,
-/// or `sync`.
+/// Writes the folder of one step. Lines wait in memory until `flush`, which is called each second, or
+/// `sync`.
 pub struct StepWriter {
     dir: PathBuf,
     events: LineWriter,
@@ -41,9 +41,9 @@ impl StepWriter {
         self.intervals.push(interval)
     }
 
-    /// Appends the histogram of `[from_us, to_us)` since the barrier, values in microseconds; an
-    /// empty one is not written. `tag` is `<kind>/service` or `<kind>/response`, see `Clock::tag`;
-    /// another one is an error.
+    /// Appends the histogram of `[from_us, to_us)` since the barrier, with values in microseconds. An
+    /// empty histogram is not written. `tag` is one that `Clock::tag` makes, and any other one is an
+    /// error.
     pub fn histogram(
         &mut self,
         tag: &str,
@@ -61,8 +61,8 @@ impl StepWriter {
         self.histograms.push_bytes(&line)
     }
 
-    /// Begins the counter file of a source, to be written from any thread. A source has one file a
-    /// step.
+    /// Begins the counter file of a source. It can be written from any thread. A source has one file
+    /// per step.
     pub fn counters(&self, header: CounterHeader) -> Result<CounterWriter, Error> {
         let name = format!("{}{COUNTERS_ENDING}", folder_name(&header.source)?);
         let path = self.dir.join(COUNTERS).join(name);
@@ -78,13 +78,13 @@ impl StepWriter {
         Ok(CounterWriter { lines, last: BTreeMap::new() })
     }
 
-    /// Gives all lines to the system, so that they outlive the death of this process.
+    /// Gives all lines to the operating system, so that they survive the death of this process.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.files().into_iter().try_for_each(LineWriter::flush)
     }
 
-    /// Puts all lines and the folder on the disk, then the checksums of all files. The step's
-    /// counter writers are synced on their own, before this; nothing is written after it.
+    /// Puts all lines and the folder on the disk, then the checksums of all files. The step's counter
+    /// writers must be synced on their own before this. Nothing may be written after it.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.files().into_iter().try_for_each(LineWriter::sync)?;
         let counters = self.dir.join(COUNTERS);
@@ -97,7 +97,8 @@ impl StepWriter {
         sync_folder(&self.dir)
     }
 
-    /// Events last: a step that says it has ended has all its figures.
+    /// Returns the files in the order in which they are written. Events are last, so that a step whose
+    /// record has an end has all its figures.
     fn files(&mut self) -> [&mut LineWriter; 3] {
         [&mut self.intervals, &mut self.histograms, &mut self.events]
     }
@@ -110,9 +111,9 @@ pub struct CounterWriter {
 }
 
 impl CounterWriter {
-    /// Appends one sample, `at_us` since the barrier, and gives it to the system. Only values that
-    /// differ from the line before are written; a key that is missing here keeps its last value for
-    /// readers.
+    /// Appends one sample, taken `at_us` since the barrier, and gives it to the operating system. Only
+    /// values that differ from the line before are written. A key that is missing here keeps its last
+    /// value for readers.
     pub fn line(&mut self, at_us: i64, values: &BTreeMap<String, i64>) -> Result<(), Error> {
         let changed = values.iter().filter(|(key, value)| self.last.get(*key) != Some(value));
         let changed: BTreeMap<String, i64> = changed.map(|(key, value)| (key.clone(), *value)).collect();

@@ -1,44 +1,44 @@
-//! The sum of many stored histograms, without making a histogram of each: unpacking them is most of
-//! an analysis.
+//! Sums up many stored histograms without building a histogram from each, because unpacking them is
+//! most of the time of an analysis.
 //!
-//! The format is version 2 of HdrHistogram's, deflated: a cookie and a length, then by zlib 40
-//! bytes of settings and the counts from the least value up, as zig-zag LEB128 numbers of which a
-//! negative one stands for so many zeros. Source: G. Tene, HdrHistogram's `AbstractHistogram.java`,
-//! `encodeIntoCompressedByteBuffer` and `fillCountsArrayFromSourceBuffer`.
+//! The format is HdrHistogram's version 2, deflated. It begins with a cookie and a length. Then come,
+//! compressed by zlib, 40 bytes of settings and the counts from the lowest value up. Counts are zig-zag
+//! LEB128 numbers, and a negative number stands for that many zeros. Source: G. Tene, HdrHistogram's
+//! `AbstractHistogram.java`, `encodeIntoCompressedByteBuffer` and `fillCountsArrayFromSourceBuffer`.
 
 use fdeflate::Decompressor;
 use hdrhistogram::Histogram;
 
-/// "HistV2, deflated" and "HistV2, plain", with the size of a number in the low digits.
+/// The cookies mean "HistV2, deflated" and "HistV2, plain". Their low digits hold the size of a number.
 const DEFLATED_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const PLAIN_COOKIE: [u8; 4] = [0x1c, 0x84, 0x93, 0x13];
-/// Cookie, length of the counts, normalizing offset, digits, least value, greatest value, ratio of
-/// doubles.
+/// The settings are the cookie, length of the counts, normalizing offset, digits, lowest value, highest
+/// value and ratio of doubles.
 const SETTINGS_BYTES: usize = 40;
-/// Settings of the histograms that dbdyno writes: values from 1 with three digits.
+/// dbdyno writes histograms of values from 1 with three digits.
 const LOW: u64 = 1;
 const DIGITS: u8 = 3;
-/// 2 × 10³ rounded up to a power of two: values below it have a place of their own, above it half
-/// as many share each further doubling.
+/// 2 × 10³ rounded up to a power of two. Values below it have one place each. Above it, each further
+/// doubling has half as many places.
 const PLACES: u64 = 2_048;
 const HALF_BITS: u32 = (PLACES / 2).trailing_zeros();
-/// More than a histogram of [`DIGITS`] can have.
+/// More places than a histogram with [`DIGITS`] digits can have.
 const MOST_PLACES: usize = 1 << 16;
-/// What a histogram unpacks to at most: nine bytes a count.
+/// The most that a histogram unpacks to, with nine bytes per count.
 const MOST_BYTES: usize = SETTINGS_BYTES + 9 * MOST_PLACES;
 
 /// Counts of histograms that dbdyno wrote.
 #[derive(Debug, Default)]
 pub(crate) struct Sum {
-    /// By the histogram's own order of values.
+    /// The counts, in the histogram's own order of values.
     counts: Vec<u64>,
-    /// Kept from one histogram to the next.
+    /// Buffer that is kept from one histogram to the next.
     unpacked: Vec<u8>,
 }
 
 impl Sum {
-    /// Adds a stored histogram. `None` when it is not byte for byte one that dbdyno writes; the sum
-    /// is of no use then.
+    /// Adds a stored histogram. The result is `None` when it is not byte for byte one that dbdyno
+    /// writes. The sum is then of no use.
     pub(crate) fn add(&mut self, compressed: &[u8]) -> Option<()> {
         let length = inflate(compressed, &mut self.unpacked)?;
         let (settings, counts) = self.unpacked[..length].split_at_checked(SETTINGS_BYTES)?;
@@ -65,7 +65,7 @@ impl Sum {
         Some(())
     }
 
-    /// The sum as a histogram whose range grows.
+    /// Returns the sum as a histogram whose range grows.
     pub(crate) fn histogram(&self) -> Option<Histogram<u64>> {
         let last = self.counts.iter().rposition(|count| *count > 0).unwrap_or(0);
         let high = value_at(last).max(2 * LOW);
@@ -80,7 +80,7 @@ impl Sum {
     }
 }
 
-/// Unpacks into `unpacked`, and says how long it is.
+/// Unpacks into `unpacked`. The result is the unpacked length.
 fn inflate(compressed: &[u8], unpacked: &mut Vec<u8>) -> Option<usize> {
     let (head, payload) = compressed.split_at_checked(8)?;
     let length = head.strip_prefix(&DEFLATED_COOKIE)?;
@@ -103,7 +103,7 @@ fn inflate(compressed: &[u8], unpacked: &mut Vec<u8>) -> Option<usize> {
     Some(written)
 }
 
-/// How many places a histogram of these settings has; `None` when they are not dbdyno's.
+/// Returns how many places a histogram with these settings has, or `None` when they are not dbdyno's.
 fn places(settings: &[u8], counts_bytes: usize) -> Option<usize> {
     let of = |from: usize, to: usize| big_endian(&settings[from..to]);
     let is_own = settings.starts_with(&PLAIN_COOKIE)
@@ -113,13 +113,13 @@ fn places(settings: &[u8], counts_bytes: usize) -> Option<usize> {
         && of(16, 24) == LOW
         && of(32, 40) == 1.0_f64.to_bits();
     let high = of(24, 32);
-    // Half a turn for the places that the first doubling has of its own, and one for each doubling
-    // from there on.
+    // The first doubling has places of its own, which count as half a turn. From there on each doubling
+    // has one more half turn.
     let doublings = (high | (PLACES - 1)).ilog2() as usize - HALF_BITS as usize;
     (is_own && high >= 2 * LOW).then_some((doublings + 2) << HALF_BITS)
 }
 
-/// The least value that is counted at a place.
+/// Returns the lowest value that is counted at a place.
 fn value_at(place: usize) -> u64 {
     let place = place as u64;
     if place < PLACES {
@@ -129,13 +129,13 @@ fn value_at(place: usize) -> u64 {
     ((place & (PLACES / 2 - 1)) + PLACES / 2) << doublings
 }
 
-/// A number of at most eight bytes, the highest first.
+/// Reads a number of at most eight bytes, the highest byte first.
 pub(crate) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// A zig-zag LEB128 number of at most nine bytes, the ninth of which has eight bits, and what
-/// follows it.
+/// Reads a zig-zag LEB128 number and returns it with what follows it. The number has at most nine
+/// bytes, and the ninth has eight bits.
 fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let mut number = 0;
     for (index, byte) in bytes.iter().enumerate().take(9) {
@@ -169,7 +169,8 @@ mod tests {
         bytes
     }
 
-    /// The stored form of the plain one, for which no serializer is made.
+    /// Returns the stored form of the plain one. The crate offers no serializer that starts from plain
+    /// bytes.
     fn deflated(plain: &[u8]) -> Vec<u8> {
         let payload = fdeflate::compress_to_vec(plain);
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -278,7 +279,7 @@ mod tests {
             let (mut sum, mut expected) = (Sum::default(), histogram(&[], 100));
             expected.auto(true);
             for (values, bits) in all {
-                // Of all sizes, most of which a record has: small ones.
+                // The values have all sizes. Most records hold small ones.
                 let values: Vec<_> = values.iter().map(|(value, count)| (value >> (bits % 32), *count)).collect();
                 let bytes = stored(&histogram(&values, 3_600_000_000));
                 prop_assert!(sum.add(&bytes).is_some());

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolInfo {
     pub version: String,
-    /// Commit the binary was built from, or `unknown`.
+    /// Commit from which the binary was built, or `unknown`.
     pub commit: String,
-    /// `release` or `debug`; numbers of a debug build are not worth comparing.
+    /// `release` or `debug`. Figures from a debug build are not worth comparing.
     pub build: String,
 }

@@ -1,4 +1,4 @@
-//! Writes a run directory: the run and its cells. The files of a step: `step_writer`.
+//! Writes a run directory: the run and its cells. The files of a step are written by `step_writer`.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,10 @@ pub struct RunWriter {
 
 impl RunWriter {
     /// Creates `<parent>/<run_id>` with its manifest, which is on the disk before anything of the run
-    /// is recorded. Until then the folder is known by its file of events, which is empty and locked.
+    /// is recorded. Until then the folder is recognised by its file of events, which is empty and
+    /// locked.
     ///
-    /// Fails when the folder exists, when `run_id` cannot name a folder, or when it cannot be
+    /// It fails when the folder exists, when `run_id` cannot name a folder, or when it cannot be
     /// written.
     pub fn create(parent: &Path, manifest: &Manifest) -> Result<RunWriter, Error> {
         let dir = parent.join(folder_name(&manifest.run_id)?);
@@ -33,12 +34,12 @@ impl RunWriter {
         Ok(RunWriter { dir, events })
     }
 
-    /// Goes on with the run in `dir`, however its last process ended.
+    /// Continues the run in `dir`, however its last process ended.
     ///
-    /// The first event after this must be `RunEvent::Started` with `resumed`: it is by this line
-    /// that a reader knows a broken one before it as cut off by a crash. Fails when `dir` is no run
-    /// directory, when its format is too new or its manifest damaged, or when another process
-    /// writes it.
+    /// The first event after this must be `RunEvent::Started` with `resumed`. By this line a reader
+    /// knows that a broken line before it was cut off by a crash. It fails when `dir` is no run
+    /// directory, when its format is too new or its manifest damaged, or when another process writes
+    /// it.
     pub fn resume(dir: &Path) -> Result<(RunWriter, Manifest), Error> {
         let manifest = reader::read_manifest(dir)?;
         let events = LineWriter::go_on(dir.join(EVENTS))?;
@@ -50,18 +51,18 @@ impl RunWriter {
         &self.dir
     }
 
-    /// Where server logs go.
+    /// Returns the folder where server logs go.
     pub fn logs_dir(&self) -> PathBuf {
         self.dir.join(LOGS)
     }
 
-    /// Appends one event; it is on the disk when this returns.
+    /// Appends one event. It is on the disk when this returns.
     pub fn event(&mut self, event: &RunEvent) -> Result<(), Error> {
         self.events.push(event)?;
         self.events.sync()
     }
 
-    /// Creates the folder of a cell. Fails with `Exists` when there is one: see `set_aside`.
+    /// Creates the folder of a cell. It fails with `Exists` when there is one, see `set_aside`.
     pub fn cell(&self, cell: &CellId) -> Result<CellWriter, Error> {
         let dir = self.dir.join(CELLS).join(cell_path(cell)?);
         let repeated = self.dir.join(REPEATED).join(cell_path(cell)?);
@@ -73,11 +74,11 @@ impl RunWriter {
         Ok(CellWriter { dir, repeated, events })
     }
 
-    /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`, `n`
-    /// being the least number that is free for this cell.
+    /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`. `n` is
+    /// the lowest number that is free for this cell.
     ///
-    /// Returns the new place relative to the run directory, as `RunEvent::CellSetAside` wants it;
-    /// `None` when the cell has no folder.
+    /// The result is the new place relative to the run directory, as `RunEvent::CellSetAside` wants it.
+    /// It is `None` when the cell has no folder.
     pub fn set_aside(&self, cell: &CellId) -> Result<Option<PathBuf>, Error> {
         let path = cell_path(cell)?;
         let from = self.dir.join(CELLS).join(&path);
@@ -98,11 +99,11 @@ impl RunWriter {
         Ok(Some(place))
     }
 
-    /// Moves the records of a cell from the run directory `from`, on the same filesystem, into this
-    /// one, which has none of it.
+    /// Moves the records of a cell from the run directory `from` into this one. Both must be on the
+    /// same filesystem, and this one must have no record of the cell.
     pub fn take_over(&self, from: &Path, cell: &CellId) -> Result<(), Error> {
         let path = cell_path(cell)?;
-        // Its steps last: with them the cell is here.
+        // Its steps are moved last, because with them the cell is here.
         for folder in [REPEATED, CELLS] {
             let (from, to) = (from.join(folder).join(&path), self.dir.join(folder).join(&path));
             if from.exists() {
@@ -134,13 +135,13 @@ impl CellWriter {
         &self.dir
     }
 
-    /// Appends one event; it is on the disk when this returns.
+    /// Appends one event. It is on the disk when this returns.
     pub fn event(&mut self, event: &CellEvent) -> Result<(), Error> {
         self.events.push(event)?;
         self.events.sync()
     }
 
-    /// Creates the folder of a step. Fails with `Exists` when the cell has had a step of this name.
+    /// Creates the folder of a step. It fails with `Exists` when the cell has had a step of this name.
     pub fn step(&self, name: &str) -> Result<StepWriter, Error> {
         let dir = self.dir.join(folder_name(name)?);
         create_folder(&dir)?;
@@ -148,9 +149,9 @@ impl CellWriter {
         StepWriter::open(dir)
     }
 
-    /// Creates the folder of a step that runs once more, only to make the data again: readers of
-    /// the run pass over it. It is `repeated/<block>/<variant>/<workload>/<n>.<step>`, `n` being
-    /// the least number that is free.
+    /// Creates the folder of a step that runs once more only to make the data again. Readers of the run
+    /// skip it. The folder is `repeated/<block>/<variant>/<workload>/<n>.<step>`, with the lowest
+    /// number `n` that is free.
     pub fn repeated(&self, name: &str) -> Result<StepWriter, Error> {
         let name = folder_name(name)?;
         let place = |number: u32| self.repeated.join(format!("{number}.{name}"));

@@ -1,5 +1,5 @@
-//! The answer of a run: a sentence for each variant, and one table of what decides, the same in
-//! every format.
+//! A run's summary: one sentence per variant, and one table with the deciding figures. It is the
+//! same in every format.
 
 use dbdyno_analyse::{
     Code, CostBreakdown, CostPart, Latency, Notice, Ratio, StepFindings, VariantStep, Verdict, forecast,
@@ -13,8 +13,8 @@ use crate::sentences::{sentences, shown_verdict};
 use crate::views::{Scope, headline_text, placeholder, ratio_or_placeholder};
 use crate::words::{listed, undecided_text};
 
-/// What a reader is to know first of one workload: sentences, then a row a step, then what signs
-/// and columns are.
+/// What a reader should know first about one workload: sentences, then one row per step, then the
+/// meaning of signs and columns.
 pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
     let (tables, note) = tables(scope);
     let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));
@@ -27,7 +27,7 @@ pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
     sentences.chain(tables.into_iter().map(Block::Table)).chain(note).collect()
 }
 
-/// Where no comparison has a second block.
+/// The sentence for a workload in which no comparison has a second block; `None` otherwise.
 pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
     let is_one = !scope.compared().is_empty() && scope.workload.most_ratio_blocks(&scope.run.base) == 1;
     is_one.then(|| match scope.run.blocks_planned {
@@ -36,13 +36,13 @@ pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
     })
 }
 
-/// Caches that answer for the engine, whichever variants have them.
+/// Sentences on caches that answer in place of the engine, whichever variants have them.
 fn caches(scope: Scope<'_>) -> Vec<String> {
     let is_cache = |notice: &&Notice| matches!(notice.code, Code::QueryCache | Code::AnsweredByCache);
     texts(scope.warnings.iter().filter(is_cache))
 }
 
-/// Steps that more blocks would not decide, by why.
+/// Sentences on steps that more blocks would not decide, by reason.
 fn undecided(scope: Scope<'_>) -> Vec<String> {
     let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
     for step in scope.steps() {
@@ -58,7 +58,7 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
     by_reason.into_iter().map(|(why, steps)| format!("Undecided in {}: {why}.", listed(&steps))).collect()
 }
 
-/// What is shown where there is nothing.
+/// What is shown where there is no value.
 pub(crate) const NONE: &str = "–";
 
 fn tables(scope: Scope<'_>) -> (Vec<Table>, String) {
@@ -89,12 +89,12 @@ fn tables(scope: Scope<'_>) -> (Vec<Table>, String) {
     }
 }
 
-/// Of the columns in their order; the first is the label.
+/// A table with these columns in their order. The first one is the label.
 fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
     Table { labels: 1, columns, rows: rows.collect(), ..Table::default() }
 }
 
-/// The rate of a variant, or the placeholder for why it has none.
+/// A variant's rate, or the placeholder that says why it has none.
 fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     let Some(found) = step.variant(variant) else { return NONE.to_owned() };
     match found.rate {
@@ -103,8 +103,8 @@ fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
     }
 }
 
-/// About how many blocks decide the noisiest comparison that is undecided; `None` where there are
-/// as many already. Zero rates stay undecided after any number.
+/// About how many blocks would decide the noisiest undecided comparison; `None` where there are
+/// already as many. A comparison with rates of zero stays undecided after any number.
 fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     let noise = |step: &StepFindings, variant: &VariantStep| {
         let ratio =
@@ -124,7 +124,7 @@ fn blocks_needed(steps: &[&StepFindings]) -> Option<String> {
     Some(format!("Undecided: {twice} blocks find twice the margin, {same} show same (noisiest step)."))
 }
 
-/// Whether any variant has enough operations in any step.
+/// Whether any variant has enough operations for a p99 in any step.
 fn has_p99(steps: &[&StepFindings]) -> bool {
     steps.iter().flat_map(|step| &step.variants).any(|variant| p99_ms(Some(variant)) != NONE)
 }
@@ -134,12 +134,12 @@ fn p99_ms(variant: Option<&VariantStep>) -> String {
     latency.and_then(Latency::known_p99_us).map_or(NONE.to_owned(), milliseconds)
 }
 
-/// The unit that all steps share, for the head of a column. One that never ran has none.
+/// The unit that all steps share, for the head of a column. A step that never ran has no unit.
 fn unit(steps: &[&StepFindings]) -> String {
     shared_unit(steps.iter().map(|step| step.rate_label.as_str())).unwrap_or("per s").to_owned()
 }
 
-/// In microseconds.
+/// A function that gives a figure in microseconds.
 type Figure = fn(&Latency) -> u64;
 
 fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
@@ -166,7 +166,7 @@ fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
     table(columns, steps.iter().map(row))
 }
 
-/// One variant against the base.
+/// The rows for one variant against the base.
 struct Pairs<'a> {
     rows: Vec<Pair<'a>>,
     unit: String,
@@ -204,14 +204,14 @@ impl<'a> Pairs<'a> {
         if has_verdicts {
             columns.extend([Column::ranked("95 %", "interval", 3), Column::ranked("verdict", "", 0)]);
         }
-        // Times of queries are few, and the headline themselves.
+        // Times of queries are few, and are themselves the headline.
         let has_p99 = !self.rows.iter().all(|pair| pair.step.less_is_better);
         if has_p99 {
             columns.push(Column::ranked("p99", "base → new, ms", 0));
         }
         let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
         if has_causes {
-            // Times have no factors.
+            // Steps that are times have no factors.
             columns.push(Column::ranked("main cause", if has_p99 { "× on rate" } else { "" }, 4));
         }
         let row = |pair: &Pair<'_>| {
@@ -265,7 +265,7 @@ impl Pair<'_> {
         Cell::toned(format!("{base} → {new}{}", arrow(verdict)), Tone::of(verdict))
     }
 
-    /// What most of the difference comes from; `None` where no difference was found.
+    /// The cause of most of the difference; `None` where no difference was found.
     fn cause(&self) -> Option<String> {
         let differs = match self.verdict() {
             Some(verdict) => matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed),
@@ -287,20 +287,20 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// `user CPU ×0.81`
+/// The largest cause, such as `user CPU ×0.81`.
 fn greatest(cost_breakdown: &CostBreakdown) -> Option<String> {
     let weight = |part: &&CostPart| part.factor.ln().abs();
     let part = cost_breakdown.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
     Some(format!("{} ×{}", cause(part.cause), fixed(Some(part.factor), 2)))
 }
 
-/// What a table of several variants shows of a step's base.
+/// A function that gives the base's table cell for a step, in a table of several variants.
 type BaseCell<'a> = dyn Fn(&StepFindings) -> Cell + 'a;
 
-/// And of each other one.
+/// A function that gives another variant's table cell.
 type Cells<'a> = dyn Fn(&VariantStep) -> Cell + 'a;
 
-/// Several variants against the base: a column for each.
+/// Several variants against the base, with one column each.
 fn each(
     base: &str,
     names: &[&str],

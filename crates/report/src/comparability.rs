@@ -1,4 +1,4 @@
-//! In what runs, starts of servers and hosts are not alike, in words.
+//! Words for differences between runs, between starts of servers, and between hosts.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ pub fn not_comparable(differences: &[Difference]) -> String {
     format!("the runs are not comparable: {}; --anyway compares them anyway", phrases(differences))
 }
 
-/// What a run that was made of two says of them.
+/// The sentence about two joined runs that differ.
 pub fn unlike_runs(one: &str, two: &str, differences: &[Difference]) -> String {
     format!("the runs {one} and {two} are not alike: {}", phrases(differences))
 }
 
-/// What the class of a host is made of, by name. Remembered noise has these names as keys: under
-/// others it is not found again.
+/// The properties of a host's class, by name. Stored noise has these names as keys, and is not
+/// found again under other names.
 pub fn host_class_words(class: Vec<(Aspect, Option<String>)>) -> BTreeMap<String, String> {
     class.into_iter().map(|(aspect, value)| (name(&aspect), text(&aspect, value.as_deref()))).collect()
 }
 
-/// `seed 7 and 8; server memory of a not limited and 2 GiB`
+/// Words such as `seed 7 and 8; server memory of a not limited and 2 GiB`.
 pub(crate) fn phrases(differences: &[Difference]) -> String {
     differences.iter().map(phrase).collect::<Vec<_>>().join("; ")
 }
@@ -55,7 +55,7 @@ pub(crate) fn name(aspect: &Aspect) -> String {
     name.to_owned()
 }
 
-/// What it is on one side.
+/// The value on one side, in words.
 pub(crate) fn text(aspect: &Aspect, value: Option<&str>) -> String {
     let absent = match aspect {
         Aspect::ServerCpus | Aspect::ClientCpus => "any",

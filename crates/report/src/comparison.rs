@@ -1,4 +1,4 @@
-//! A comparison of two variants as a short table: for a terminal, a pull request or a program.
+//! A comparison of two variants as a short table, for a terminal, a pull request or a program.
 
 mod exclusions;
 
@@ -18,7 +18,8 @@ use crate::{TerminalOptions, json};
 
 pub use exclusions::exclusion_text;
 
-/// Names and units of columns; those of a higher rank make room first on a narrow terminal.
+/// Name, unit and rank of the columns. On a narrow terminal, columns with a higher rank are left
+/// out first.
 const HEADS: [(&str, &str, u8); 10] = [
     ("step", "", 0),
     ("base", "", 1),
@@ -31,14 +32,14 @@ const HEADS: [(&str, &str, u8); 10] = [
     ("p99", "base → new, ms", 2),
     ("p99 ratio", "", 4),
 ];
-/// The unit of the rates; where all have the same, the note says it.
+/// Index of the column with the rates' unit. Where all rates have the same unit, the note says it.
 const UNIT: usize = 3;
-/// The column that is painted.
+/// Index of the column that is coloured.
 const VERDICT: usize = 6;
-/// Notes that a comment on a pull request has.
+/// Number of notes in a comment on a pull request.
 const NOTES: usize = 20;
 
-/// The comparison for a terminal: the answer comes last.
+/// The comparison for a terminal. Its summary comes last.
 pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -> String {
     let steps: Vec<&ComparedStep> = comparison.steps.iter().collect();
     let mut blocks = vec![Block::heading(1, title(comparison))];
@@ -53,8 +54,8 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
 }
 
 /// The comparison as Markdown, for a comment on a pull request, in at most [`COMMENT_MAX`]
-/// characters: where it would be longer, steps that are the same are left out, then details, then
-/// all but the first steps.
+/// characters. Where it would be longer, steps that are the same are left out first, then details,
+/// then all but the first steps.
 pub fn comparison_markdown(comparison: &Comparison) -> String {
     let all: Vec<&ComparedStep> = comparison.steps.iter().collect();
     let others: Vec<&ComparedStep> =
@@ -80,10 +81,10 @@ fn fits(text: &str) -> bool {
     text.chars().count() <= COMMENT_MAX
 }
 
-/// Names and notes of any length end somewhere.
+/// The end of a comment that is cut because its names and notes are too long.
 const CUT: &str = "\n\nThe rest is not shown.\n";
 
-/// What GitHub takes of a comment is 65,536.
+/// Largest size of a comment. GitHub accepts 65,536.
 const COMMENT_MAX: usize = 59_999;
 
 fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool) -> String {
@@ -132,7 +133,7 @@ fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
     Block::Table(table)
 }
 
-/// Steps that more blocks would not decide, each with why.
+/// Steps that more blocks would not decide, each with the reason.
 fn undecided(comparison: &Comparison) -> Option<Block> {
     let line = |step: &ComparedStep| {
         let why = undecided_text(step.to_base.undecided.as_ref()?);
@@ -150,8 +151,8 @@ fn exclusions(comparison: &Comparison) -> Vec<Block> {
     }
 }
 
-/// The comparison as JUnit XML, which CI systems show: a test case for each step. Those for which
-/// `is_failure` have failed; those without a verdict, or an undecided one, are skipped.
+/// The comparison as JUnit XML, which CI systems show, with one test case per step. Steps for which
+/// `is_failure` holds have failed. Steps without a verdict, or with an undecided one, are skipped.
 pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedStep) -> bool) -> String {
     let xml = |text: &str| escaped(&one_line(text));
     let cases: Vec<(bool, String)> = comparison
@@ -183,8 +184,8 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
     )
 }
 
-/// The comparison as one JSON object, `schema` first. Each note and reason has its words among its
-/// figures.
+/// The comparison as one JSON object, with `schema` first. Each note and reason has its words among
+/// its figures.
 pub fn comparison_json(comparison: &Comparison) -> String {
     let mut with_words = comparison.clone();
     add_words(&mut with_words.notes);
@@ -200,7 +201,7 @@ fn title(comparison: &Comparison) -> String {
     one_line(&format!("dbdyno compare: {} against {}", comparison.new.variant, comparison.base.variant))
 }
 
-/// Who, how often, and what interval and verdict are.
+/// Says which two were compared, over how many blocks, and with which margin and family of tests.
 fn method(comparison: &Comparison) -> String {
     let side = |side: &dbdyno_analyse::ComparedSide| {
         let parts = [side.version_text.clone(), format!("run {}", side.run_id)];
@@ -219,7 +220,7 @@ fn method(comparison: &Comparison) -> String {
         "two runs, unpaired (Welch)".to_owned()
     };
     let margins = comparison.steps.iter().map(|step| (step.step.as_str(), step.margin));
-    // Of one run each comparison has the verdict that the run's report has.
+    // Within one run, each comparison has the verdict that the run's report has.
     let family = if comparison.paired { "all comparisons of the plan" } else { "all steps" };
     one_line(&format!(
         "Base {}; new {}. {how}; margin {}; p adjusted over {family}.",
@@ -229,7 +230,7 @@ fn method(comparison: &Comparison) -> String {
     ))
 }
 
-/// What is in the columns of rates, and why their quotient is not the ratio.
+/// Says what the columns of rates contain, and why their quotient is not the ratio.
 fn rates_and_ratios(comparison: &Comparison, unit: Option<&str>) -> String {
     let most = comparison.steps.iter().map(|step| step.base_blocks.max(step.new_blocks)).max();
     let what = match (comparison.paired, most.unwrap_or(0)) {
@@ -270,7 +271,7 @@ fn counted(verdicts: impl Iterator<Item = Option<Verdict>>) -> String {
         Verdict::Undecided,
         Verdict::Invalid,
     ];
-    // Few comparisons have a word for these.
+    // These are named only where a comparison has them, because few do.
     let rare = [Verdict::Missed, Verdict::Stalled, Verdict::Paced, Verdict::Invalid];
     let shown = words.into_iter().filter(|verdict| !rare.contains(verdict) || of(*verdict) > 0);
     let counts: Vec<String> = shown.map(|verdict| format!("{} {}", of(verdict), verdict.word())).collect();
@@ -279,8 +280,8 @@ fn counted(verdicts: impl Iterator<Item = Option<Verdict>>) -> String {
     format!("{}{without}", counts.join(", "))
 }
 
-/// All steps in one line. An average over steps is a summary of a table, not a finding: it has no
-/// verdict. A single one is in the table.
+/// One line for all steps. An average over steps summarises a table and is not a finding, so that
+/// it has no verdict. A single step is in the table already.
 fn group_line(ratios: &Group) -> Option<String> {
     let text = |value: f64| ratio(Some(value), 3);
     (ratios.count > 1).then(|| {
@@ -297,7 +298,7 @@ fn group_line(ratios: &Group) -> Option<String> {
     })
 }
 
-/// A step's name, after its workload's where there are several.
+/// The step's name, with its workload's name before it where there are several workloads.
 fn step_name(comparison: &Comparison, step: &ComparedStep) -> String {
     let several = comparison.steps.iter().any(|other| other.workload != step.workload);
     if several { format!("{} {}", step.workload, step.step) } else { step.step.clone() }
@@ -320,7 +321,7 @@ fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEADS.len()] {
     ]
 }
 
-/// `1.250 1.102–1.418 slower`
+/// Words such as `1.250 1.102–1.418 slower`.
 fn p99_ratio(found: &PercentileRatio) -> String {
     let value = Some(ratio(Some(found.ratio.value), 3));
     let interval = found.ratio.interval().map(interval_text);
@@ -328,7 +329,7 @@ fn p99_ratio(found: &PercentileRatio) -> String {
     value.into_iter().chain(interval).chain(verdict).collect::<Vec<_>>().join(" ")
 }
 
-/// Both percentiles, and where they differ for sure in which way.
+/// Both percentiles, and the direction where they certainly differ.
 fn p99(step: &ComparedStep) -> String {
     let text = |p99: Option<u64>| p99.map_or(NONE.to_owned(), milliseconds);
     match (step.base_p99_us, step.new_p99_us) {

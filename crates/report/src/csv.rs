@@ -1,4 +1,5 @@
-//! Findings as a table for spreadsheets and statistics: one row a block, variant and step.
+//! Writes findings as a table for spreadsheets and statistics, with one row per block, variant and
+//! step.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,8 @@ use crate::value::Value;
 /// A column's name and its value in one row.
 type Cell = (String, Value);
 
-/// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` is shown where
-/// there is none.
+/// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are not rounded, and a missing
+/// value is `NA`.
 pub(crate) fn csv(findings: &Findings) -> String {
     let of_variant = |(workload, step, variant): (_, _, _)| of_variant(findings, workload, step, variant);
     let rows: Vec<Vec<Cell>> = findings.variants_of_steps().flat_map(of_variant).collect();
@@ -35,14 +36,14 @@ pub(crate) fn csv(findings: &Findings) -> String {
     text
 }
 
-/// A row for each run of the variant: what it is, what is said of all blocks, its figures.
+/// One row per run of the variant: what the run is, what all blocks say together, and its figures.
 fn of_variant(
     findings: &Findings,
     workload: &WorkloadFindings,
     step: &StepFindings,
     variant: &VariantStep,
 ) -> Vec<Vec<Cell>> {
-    // What all blocks say together is the same in each of their rows.
+    // What all blocks say together is the same in each row.
     let over_blocks = over_blocks(&findings.run.base, step, variant).into_iter();
     let over_blocks: Vec<Cell> =
         over_blocks.map(|(name, value)| (format!("{name}_over_blocks"), value)).collect();
@@ -66,7 +67,7 @@ fn of_variant(
     variant.runs.iter().map(of_run).collect()
 }
 
-/// Metrics of all blocks ÷ the base's.
+/// Metrics over all blocks ÷ the base's.
 fn relative(variant: &VariantStep) -> Vec<Cell> {
     let relative = variant.to_base.relative.as_ref();
     let mut cells = Vec::new();
@@ -86,7 +87,7 @@ fn groups(step: &StepFindings) -> impl Iterator<Item = Cell> {
     step.groups.iter().map(|(grouping, group)| (format!("group_{grouping}"), group.as_str().into()))
 }
 
-/// Classes of settings in which the variant is unlike the base, meant to differ or not.
+/// Classes of settings in which the variant differs from the base, intended or not.
 fn settings(findings: &Findings, variant: &VariantStep) -> Option<Cell> {
     let differences = findings.parity.as_ref()?.differences(&findings.run.base, &variant.variant);
     let classes = differences.into_iter().map(|found| found.class).collect::<Vec<_>>().join(" ");
@@ -118,9 +119,9 @@ mod tests {
         assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
     }
 
-    /// The cells below a head, in the order of the rows.
+    /// The texts below a head, in the order of the rows.
     fn below(text: &str, head: &str) -> Vec<String> {
-        // No name and no text of the fixture before these columns holds a comma or a line feed.
+        // In the fixture, no name and no text before these columns holds a comma or a line feed.
         let column = text.lines().next().and_then(|heads| heads.split(',').position(|name| name == head));
         let column = column.unwrap_or_else(|| panic!("no column {head}"));
         let cell = |line: &str| line.split(',').nth(column).unwrap_or_default().to_owned();

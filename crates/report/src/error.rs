@@ -1,4 +1,4 @@
-//! What can go wrong while a report is written.
+//! Errors: what can go wrong while a report is written.
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

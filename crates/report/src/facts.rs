@@ -1,4 +1,4 @@
-//! Run, host and variants, put into words that every format shares.
+//! Describes run, host and variants in words that every format shares.
 
 use dbdyno_analyse::{
     Failure, Findings, RunSummary, StepFindings, StepRun, VariantSummary, numbered, parity,
@@ -11,7 +11,7 @@ pub(crate) fn title(findings: &Findings) -> String {
     findings.prose.title.clone().unwrap_or_else(|| format!("dbdyno: {}", findings.run.name))
 }
 
-/// When, with which build, from which seed, and how much of it there is.
+/// When the run began, with which build, from which seed, and how much of it there is.
 pub(crate) fn run_line(run: &RunSummary) -> String {
     let blocks = blocks_text(run);
     let unchecked = match run.unchecked_steps {
@@ -31,7 +31,7 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
     )
 }
 
-/// Where the time of the run went; `None` where that is not known.
+/// Where the run's time went; `None` where it is not known.
 pub(crate) fn time_line(run: &RunSummary) -> Option<String> {
     let time = run.time.filter(|time| time.total_seconds > 0.0)?;
     let parts = [
@@ -53,7 +53,7 @@ pub(crate) fn time_line(run: &RunSummary) -> Option<String> {
     Some(format!("Time {}: {}", long_time(time.total_seconds), parts.join(" · ")))
 }
 
-/// The blocks of the plan, where a fleet ran them, and those that a budget added.
+/// Number of blocks: those in the plan, those of a fleet's machines, and those that a budget added.
 pub(crate) fn blocks_text(run: &RunSummary) -> String {
     let mut blocks = numbered(run.blocks_planned, "block");
     if !run.machines.is_empty() {
@@ -73,7 +73,7 @@ pub(crate) fn blocks_text(run: &RunSummary) -> String {
     blocks
 }
 
-/// `90 s`, `45 min`, `2 h`, `2.5 h`.
+/// A length of time, such as `90 s`, `45 min`, `2 h`, `2.5 h`.
 fn long_time(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
@@ -110,7 +110,7 @@ pub(crate) fn host_line(run: &RunSummary) -> String {
     parts.join(" · ")
 }
 
-/// What else was found out about the machine; `None` of runs that did not ask.
+/// Further facts about the machine; `None` for runs that did not look for them.
 pub(crate) fn facts_line(run: &RunSummary) -> Option<String> {
     let facts: Vec<String> = run.host.facts.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     (!facts.is_empty()).then(|| facts.join(" · "))
@@ -118,8 +118,8 @@ pub(crate) fn facts_line(run: &RunSummary) -> Option<String> {
 
 pub(crate) const FAILURES: &str = "Logs of failed cells";
 
-/// The cells that failed and left a log: which and why, and the end of it, line by line and without
-/// what steers a terminal.
+/// The cells that failed and left a log: which and why, and the log's end. It is given line by
+/// line, without control characters for a terminal.
 pub(crate) fn logs(findings: &Findings) -> Vec<(String, String)> {
     let of = |failure: &Failure| {
         format!("block {} {} {}: {}", failure.block, failure.variant, failure.workload, failure.message)
@@ -130,7 +130,7 @@ pub(crate) fn logs(findings: &Findings) -> Vec<(String, String)> {
     failures.filter_map(|failure| Some((of(failure), text(failure.log.as_deref()?)))).collect()
 }
 
-/// What a variant is, without its name.
+/// Describes a variant, without its name.
 pub(crate) fn variant_line(findings: &Findings, variant: &VariantSummary) -> String {
     let mut parts = vec![variant.server.clone()];
     parts.extend(variant.foreign.clone());
@@ -160,7 +160,7 @@ fn has_answered(findings: &Findings, variant: &str) -> bool {
     steps.any(|step| step.runs_of(variant).iter().any(answered))
 }
 
-/// The background rate that a step had to keep, if it had one.
+/// The background rate that a step had to keep; `None` for a step without one.
 pub(crate) fn target_line(step: &StepFindings) -> Option<String> {
     let (target, share) = step.target?;
     Some(format!(

@@ -1,4 +1,5 @@
-//! Every figure of one run of a step under its name: what CSV has as columns and Parquet as rows.
+//! Every figure of one run of a step under its name. CSV has the figures as columns, and Parquet as
+//! rows.
 
 use dbdyno_analyse::metrics::{Figures, Metric};
 use dbdyno_analyse::{
@@ -8,24 +9,24 @@ use dbdyno_analyse::{
 
 use crate::value::Value;
 
-/// A figure in the words of the catalogue of metrics.
+/// A figure, described as in the catalogue of metrics.
 pub(crate) struct Figure {
-    /// What it belongs to: `step`, a group of metrics, `steadiness`, `host_check`, `lookup_min_id`,
-    /// a kind of operation and its clock: `query_response`.
+    /// What the figure belongs to: `step`, a group of metrics, `steadiness`, `host_check`,
+    /// `lookup_min_id`, or a kind of operation with its clock, such as `query_response`.
     pub(crate) family: String,
-    /// Within its family.
+    /// Name within the family.
     pub(crate) name: &'static str,
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "columns of CSV have no unit"))]
     pub(crate) unit: String,
     pub(crate) value: Value,
 }
 
-/// Families whose names are unlike those of all others, and stand for themselves in a table of
-/// all.
+/// Families whose names differ from those of all others. In a table of all figures, their names
+/// stand without the family's.
 const ALONE: [&str; 5] = ["step", "steadiness", "metrics", "efficiency", "cost"];
 
 impl Figure {
-    /// Its name among all figures: `rate`, `device_await_ms`, `query_response_p99_us`.
+    /// The figure's name among all figures: `rate`, `device_await_ms`, `query_response_p99_us`.
     pub(crate) fn full_name(&self) -> String {
         match ALONE.contains(&self.family.as_str()) {
             true => self.name.to_owned(),
@@ -34,7 +35,7 @@ impl Figure {
     }
 }
 
-/// What all blocks of a variant in a step say together, under their names.
+/// What all blocks of a variant in a step say together, each figure under its name.
 pub(crate) fn over_blocks(
     base: &str,
     step: &StepFindings,
@@ -75,13 +76,13 @@ pub(crate) fn over_blocks(
     ]
 }
 
-/// The name of a figure, its unit, and where it is.
+/// A figure's name, its unit, and the function that reads it.
 type Field<T> = (&'static str, &'static str, fn(&T) -> Value);
 
-/// In the order of a table: the step, its metrics, then what only some steps have.
+/// All figures in the order of a table: the step, its metrics, then what only some steps have.
 pub(crate) fn figures(step: &StepFindings, run: &StepRun) -> Vec<Figure> {
     let mut all = Vec::new();
-    // A run that did not come to its end has no rate, but all else that was counted.
+    // A run that did not come to its end has no rate, but it has all else that was counted.
     if matches!(run.validity, Validity::Valid | Validity::Invalid { .. }) {
         let (family, unit) = ("step".to_owned(), step.rate_label.clone());
         all.push(Figure { family, name: "rate", unit, value: run.rate.into() });

@@ -14,14 +14,14 @@ use crate::notices::{add_words, texts};
 use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio, seconds_text};
 use crate::{TerminalOptions, json};
 
-/// The column that is painted.
+/// Index of the column that is coloured.
 const CHANGE: usize = 7;
-/// Heights of the sparkline's bars, from the least value of the series to its greatest.
+/// Bars of a sparkline by height, from the series' lowest value to its highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Runs that the sparkline shows: the last ones.
+/// Number of runs that a sparkline shows: the last ones.
 const COURSE_RUNS: usize = 40;
 
-/// The history for a terminal: the answer comes last.
+/// The history for a terminal. Its summary comes last.
 pub fn history_terminal(history: &History, options: &TerminalOptions) -> String {
     let mut blocks = head(history);
     blocks.push(Block::Text(Tone::Muted, method(history)));
@@ -40,8 +40,8 @@ pub fn history_markdown(history: &History) -> String {
 pub fn history_html(history: &History) -> String {
     let mut blocks = whole(history);
     blocks.push(Block::section("Series by run", "series"));
-    // What the newest run lacks and then the newest change first, as in the answers; what never
-    // changed keeps its order.
+    // What the newest run lacks comes first and then the newest changes, as in the summary. Series
+    // that never changed keep their order.
     let mut order: Vec<&Series> = history.series.iter().collect();
     let newest_change = |series: &Series| series.changes.last().map(|change| change.at);
     order.sort_by_key(|series| Reverse((series.newest.is_some(), newest_change(series))));
@@ -51,8 +51,8 @@ pub fn history_html(history: &History) -> String {
     page(&title(history), &document::html(&blocks), &serde_json::Value::Null)
 }
 
-/// The history as one JSON object, `schema` first. `notes` are the sentences of its `notices`,
-/// which have them among their figures too.
+/// The history as one JSON object, with `schema` first. `notes` are the sentences for its
+/// `notices`, which have them among their figures too.
 pub fn history_json(history: &History) -> String {
     #[derive(Serialize)]
     struct WithNotes<'a> {
@@ -71,7 +71,7 @@ fn head(history: &History) -> Vec<Block> {
     std::iter::once(Block::heading(1, title(history))).chain(notes).collect()
 }
 
-/// The answer first.
+/// The whole history, with its summary first.
 fn whole(history: &History) -> Vec<Block> {
     let mut blocks = head(history);
     blocks.push(Block::List(Tone::Plain, answers(history)));
@@ -129,8 +129,8 @@ fn chart(history: &History, series: &Series, number: usize) -> Block {
     }
 }
 
-/// When runs began, for the axis: days, or days and times where all are of one day or two.
-/// `started` are RFC 3339.
+/// When runs began, for the axis: days, or days and times where all are within one day or two.
+/// `started` are in RFC 3339 format.
 fn moments(started: &[&str]) -> Vec<String> {
     let day = |started: &&str| started.chars().take(10).collect::<String>();
     let days: BTreeSet<String> = started.iter().map(day).collect();
@@ -145,7 +145,7 @@ fn title(history: &History) -> String {
     one_line(&format!("dbdyno history: {}, {}", history.name, numbered(history.runs.len(), "run")))
 }
 
-/// What the values are, and how changes are judged.
+/// Explains what the values are, and how changes are judged.
 fn method(history: &History) -> String {
     let span = match history.runs.as_slice() {
         [first, .., last] => format!("Runs {} to {}. ", first.run_id, last.run_id),
@@ -174,7 +174,8 @@ fn method(history: &History) -> String {
     ))
 }
 
-/// What the newest run lacks, then the newest changes first; one sentence when there is neither.
+/// The summary: what the newest run lacks, then the changes, newest first. It is one sentence when
+/// there is neither.
 fn answers(history: &History) -> Vec<String> {
     let mut all: Vec<(&Series, &Change)> = history
         .series
@@ -223,7 +224,7 @@ fn sentence(history: &History, series: &Series, change: &Change) -> String {
     )
 }
 
-/// `, 8.0.33 to 8.0.34` where the server's version changed with the level.
+/// Words such as `, 8.0.33 to 8.0.34`, where the server's version changed with the level.
 fn version(history: &History, series: &Series, change: &Change) -> String {
     let of = |run: usize| -> Option<&str> {
         let versions = history.runs.get(run)?.versions.iter();
@@ -274,7 +275,7 @@ fn course_of_change(series: &Series) -> String {
     words.join(", ")
 }
 
-/// `slower 0.910`; of a series that stalled before there is no ratio.
+/// Words such as `slower 0.910`. After a level with a rate of zero there is no ratio.
 fn change_text(change: &Change) -> String {
     match change.before > 0.0 {
         true => format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),
@@ -282,8 +283,8 @@ fn change_text(change: &Change) -> String {
     }
 }
 
-/// Of each change that the row shows, in the same order; of the greatest shift where none was
-/// found.
+/// Adjusted p of each change in the row, in the same order, or of the largest shift where no change
+/// was found.
 fn adjusted_p(series: &Series) -> String {
     if series.changes.is_empty() {
         return series.adjusted_p.map_or_else(|| NOT_AVAILABLE.to_owned(), p_text);
@@ -291,7 +292,7 @@ fn adjusted_p(series: &Series) -> String {
     series.changes.iter().map(|change| p_text(change.adjusted_p)).collect::<Vec<_>>().join(", ")
 }
 
-/// Of the series' values.
+/// Unit of the series' values.
 fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
     match (history.measure, series.follows) {
         (Measure::Rate, _) => &series.rate_label,
@@ -300,7 +301,7 @@ fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
     }
 }
 
-/// The series in small: a bar a run, a gap where there is no value.
+/// The series as a sparkline: one bar per run, and a gap where there is no value.
 fn sparkline(values: &[Option<f64>]) -> String {
     let shown = &values[values.len().saturating_sub(COURSE_RUNS)..];
     let known = || shown.iter().flatten().copied();

@@ -1,4 +1,4 @@
-//! A history of two series in every form.
+//! Tests of a history of two series in every format.
 
 use dbdyno_analyse::{Aspect, Code, Difference, HistoryRun, Notice};
 

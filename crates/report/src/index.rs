@@ -1,4 +1,4 @@
-//! The page of a folder of runs: the runs, newest first, and the histories of plans that ran more
+//! The page for a folder of runs: the runs, newest first, and the histories of plans that ran more
 //! than once.
 
 use serde_json::{Value, json};
@@ -11,15 +11,15 @@ use crate::words::table;
 pub struct RunEntry {
     pub run_id: String,
     pub plan: String,
-    /// RFC 3339.
+    /// Time of the start in RFC 3339 format.
     pub started: String,
     pub variants: Vec<String>,
     pub workloads: Vec<String>,
     pub blocks: u32,
-    /// `6 of 6 cells, complete`
+    /// Progress and end of the run, such as `6 of 6 cells, complete`.
     pub state: String,
     pub is_going_on: bool,
-    /// Address of its page, from the index.
+    /// Address of the run's page, relative to the index.
     pub page: String,
 }
 
@@ -28,11 +28,11 @@ pub struct RunEntry {
 pub struct HistoryEntry {
     pub plan: String,
     pub runs: usize,
-    /// Address of its page, from the index.
+    /// Address of the history's page, relative to the index.
     pub page: String,
 }
 
-/// The index as one page. `live_seconds`: how often it asks a server for news; `None` for a file.
+/// The index as one page. `live_seconds` is how often it asks a server for news; `None` for a file.
 pub fn index_html(
     folder: &str,
     runs: &[RunEntry],

@@ -1,4 +1,5 @@
-//! Findings as one JSON object, for programs, with the views that a page shows of each workload.
+//! Writes findings as one JSON object for programs, with the views that a page shows for each
+//! workload.
 
 use dbdyno_analyse::parity::What;
 use dbdyno_analyse::{Findings, Validity};
@@ -10,12 +11,13 @@ use crate::notices::add_words;
 use crate::parity;
 use crate::views::{Scope, VIEWS, run_of_section};
 
-/// Version of the JSON report's shape: the findings as they are and all views of them, no number
-/// rounded. It rises when a key is removed or changes its meaning; new keys do not raise it.
+/// Version of the JSON report's shape. The report has the findings as they are and all views of
+/// them, with no number rounded. The version rises when a key is removed or changes its meaning;
+/// new keys do not raise it.
 pub const SCHEMA: u32 = 1;
 
 /// The findings of a run, each workload with its views. Each warning, and each reason why figures
-/// are not used, has its words among its figures; of remarks on parity there are only the words.
+/// are not used, has its words among its figures. Remarks on parity have only the words.
 pub(crate) fn findings(findings: &Findings) -> String {
     let mut with_words = findings.clone();
     let of_sections = with_words.sections.iter_mut().flat_map(|section| &mut section.workloads);
@@ -61,8 +63,8 @@ fn table(view: &str, table: &Table) -> Value {
     })
 }
 
-/// The number where there is one, otherwise the text. A number with an interval, a verdict or ends
-/// over the blocks is an object of these.
+/// A table cell: its number where it has one, otherwise its text. If the number has an interval, a
+/// verdict or a range over the blocks, it is an object of these.
 fn cell(cell: &Cell) -> Value {
     let Some(value) = cell.value.filter(|value| value.is_finite()) else { return json!(cell.text) };
     let mut parts = serde_json::Map::from_iter([("value".to_owned(), json!(value))]);
@@ -76,7 +78,7 @@ fn cell(cell: &Cell) -> Value {
     if parts.len() == 1 { json!(value) } else { Value::Object(parts) }
 }
 
-/// One JSON object with `schema` as first key.
+/// One JSON object that has `schema` as its first key.
 pub(crate) fn document(content: &impl Serialize) -> String {
     #[derive(Serialize)]
     struct Document<'a, C: Serialize> {
@@ -120,7 +122,7 @@ mod tests {
         }
     }
 
-    /// What the objects have under the key; of a list its items.
+    /// The values that the objects have under the key. A list gives its items.
     fn below<'a>(objects: &[&'a Value], key: &str) -> Vec<&'a Value> {
         let values = objects.iter().filter_map(|object| object.get(key));
         values

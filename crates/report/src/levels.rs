@@ -1,4 +1,4 @@
-//! Levels of put-off work in words and with their units.
+//! Words for levels of deferred work, with their units.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ pub(crate) fn words(level: &str) -> &str {
     WORDS.get(level).map_or(level, String::as_str)
 }
 
-/// `dirty pages 120.0 MB (quiet at 2.6 MB), dead rows 17 (quiet at 5)`
+/// Words such as `dirty pages 120.0 MB (quiet at 2.6 MB), dead rows 17 (quiet at 5)`.
 pub(crate) fn restless(levels: &[RestlessLevel]) -> String {
     let level = |RestlessLevel { level, value: last, quiet_at }: &RestlessLevel| {
         format!("{} {} (quiet at {})", words(level), value(level, *last), value(level, *quiet_at))
@@ -24,7 +24,7 @@ pub(crate) fn restless(levels: &[RestlessLevel]) -> String {
     }
 }
 
-/// `512.0 MB more dirty pages (41 % of the 1250.0 MB written) from l.i1 to l.i2`
+/// Words such as `512.0 MB more dirty pages (41 % of the 1250.0 MB written) from l.i1 to l.i2`.
 pub(crate) fn deferred(work: &WorkLeft) -> String {
     let WorkLeft { level, more, share, written_bytes, from, to } = work;
     let share = share.zip(*written_bytes).map_or_else(String::new, |(share, written)| {
@@ -37,12 +37,12 @@ pub(crate) fn deferred(work: &WorkLeft) -> String {
     format!("{} more {}{share} from {from} to {to}", value(level, *more), words(level))
 }
 
-/// `512.0 MB` of a level in bytes, `17` of any other.
+/// The value: `512.0 MB` for a level in bytes, `17` for any other.
 fn value(level: &str, value: i64) -> String {
     if is_in_bytes(level) { megabytes(value) } else { value.to_string() }
 }
 
-/// 10^6 bytes.
+/// Bytes as megabytes of 10^6 bytes.
 fn megabytes(bytes: i64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }

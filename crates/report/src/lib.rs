@@ -1,10 +1,10 @@
-//! Findings to HTML, Markdown, CSV, JSON and the terminal.
+//! Writes findings as reports: HTML, Markdown, CSV, JSON and text for the terminal.
 //!
-//! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]; nothing here
+//! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]. No code here
 //! computes a step's rate, ratio or percentile, but views put several steps together. Terminal,
-//! Markdown and HTML are rendered from one [`document`]; `run`, `comparison` and `history` build it.
-//! `answer`, `evidence` and `views` make its tables, `sentences` and `facts` put results, run, host
-//! and variants into words. JSON and CSV come from the findings; JSON has the views too.
+//! Markdown and HTML are rendered from one [`document`]; `run`, `comparison` and `history` build
+//! it. `answer`, `evidence` and `views` make its tables. `sentences` and `facts` put results, run,
+//! host and variants into words. JSON and CSV come from the findings, and JSON has the views too.
 
 mod answer;
 mod comparability;
@@ -60,18 +60,19 @@ pub use parity::refusal as parity_refusal;
 #[cfg(feature = "parquet")]
 pub use parquet::{RunRows, parquet};
 
-/// One way to write findings down. Rendering is pure: the same findings give the same text.
+/// One format in which findings are written. Rendering is pure: the same findings give the same
+/// text.
 #[derive(Debug)]
 pub struct Format {
     /// The word that selects it on the command line.
     pub name: &'static str,
     /// Extension of a file in this format, without the dot.
     pub extension: &'static str,
-    /// The whole document, ending in a newline.
+    /// Renders the whole document, which ends in a newline.
     pub render: fn(&Findings) -> String,
 }
 
-/// Every format. The terminal one is here with the whole report in 100 columns, without colour.
+/// Every format. The terminal's is here with the whole report, in 100 columns and without colour.
 pub const ALL: &[Format] = &[
     Format {
         name: "terminal",
@@ -89,11 +90,11 @@ pub const ALL: &[Format] = &[
     Format { name: "openmetrics", extension: "prom", render: run_openmetrics },
 ];
 
-/// The format of that name.
+/// The format with this name.
 pub fn find(name: &str) -> Result<&'static Format, Error> {
     ALL.iter().find(|format| format.name == name).ok_or_else(|| Error::UnknownFormat {
         name: name.to_owned(),
-        // The one that is a folder of files.
+        // This format is a folder of files.
         known: ALL.iter().map(|format| format.name).chain(["parquet"]).collect::<Vec<_>>().join(", "),
     })
 }

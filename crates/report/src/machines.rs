@@ -1,4 +1,4 @@
-//! The machines of a fleet, with what was measured of each.
+//! Table of a fleet's machines, with what was measured of each.
 
 use dbdyno_analyse::RunSummary;
 
@@ -6,7 +6,7 @@ use crate::document::Table;
 use crate::number::{fixed, rate};
 use crate::words::table;
 
-/// `None` for a run without a fleet.
+/// The table; `None` for a run without a fleet.
 pub(crate) fn machines(run: &RunSummary) -> Option<Table> {
     if run.calibrations.is_empty() {
         return None;

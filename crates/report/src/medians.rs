@@ -1,15 +1,15 @@
-//! Steps whose medians and ratio point in opposite ways, so that a reader does not take one of the
-//! two for a mistake.
+//! A sentence on steps whose medians and ratio point in opposite directions, so that a reader does
+//! not take one of the two for a mistake.
 
 use dbdyno_analyse::{RunSummary, StepFindings, VariantStep, WorkloadFindings};
 
-/// What differs by less from 1 is near it, as in the colours.
+/// A figure that differs from 1 by less than this is near it, as in the colours.
 const NEAR: f64 = 0.05;
 
-/// One sentence; `None` where no step is like that.
+/// One sentence; `None` where there is no such step.
 ///
-/// A ratio is formed within each block, and the rates are medians over the blocks: where blocks
-/// differ much, the greater median can be of the variant that is slower in most blocks.
+/// A ratio is formed within each block, and the rates are medians over the blocks. Where blocks
+/// differ much, the variant with the higher median can be slower in most blocks.
 pub(crate) fn opposite(run: &RunSummary, workload: &WorkloadFindings) -> Option<String> {
     let mut found = Vec::new();
     for step in &workload.steps {

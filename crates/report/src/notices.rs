@@ -1,5 +1,5 @@
-//! Warnings, and reasons why figures are not used, in words: `notices.toml` has a row for each
-//! code, and says how it is filled.
+//! Words for warnings, and for the reasons why figures are not used. `notices.toml` has a row for
+//! each code, and says how it is filled in.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,35 +15,35 @@ use crate::number::fixed;
 use crate::parity::class_difference;
 use crate::words::{TIMES_TABLE, blocks_text, listed};
 
-/// Settings that a warning names; the others are counted.
+/// Number of settings that a warning names. Further ones are only counted.
 const NAMED: usize = 8;
 
 static WORDS: LazyLock<BTreeMap<Code, String>> = LazyLock::new(|| {
     toml::from_str(include_str!("notices.toml")).expect("notices.toml is a part of the program and is tested")
 });
 
-/// Empty where the table has no row, which a test excludes.
+/// The row for a code. It is empty where the table has no row, which a test excludes.
 fn row(code: Code) -> &'static str {
     WORDS.get(&code).map_or("", String::as_str)
 }
 
-/// A warning in one or more sentences, or a reason as a part of one.
+/// The warning in one or more sentences, or the reason as a part of a sentence.
 pub fn text(notice: &Notice) -> String {
     worded(notice, &row(notice.code).replace('|', ""))
 }
 
-/// What a reason says first, for a place that has no room for its details and for what to do.
+/// The first part of a reason, for a place that has no room for its details and for what to do.
 pub fn brief(notice: &Notice) -> String {
     worded(notice, row(notice.code).split('|').next().unwrap_or_default())
 }
 
-/// Reasons in words, parted by semicolons.
+/// Reasons in words, separated by semicolons.
 pub fn reasons_text(reasons: &[Notice]) -> String {
     reasons.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Gives each, and the reasons that it gives, its words as a figure `text`, for readers of JSON. Of
-/// some figures there are only the words.
+/// Gives each warning its words as a figure `text`, and also the reasons inside it, for readers of
+/// JSON. For some figures JSON has only the words.
 pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     for reason in reasons {
         let words = text(reason);
@@ -84,7 +84,7 @@ pub fn texts<'a>(notices: impl IntoIterator<Item = &'a Notice>) -> Vec<String> {
     notices.into_iter().map(text).collect()
 }
 
-/// The words with their figures, and whether the notice has all of them.
+/// The words with their figures filled in, and whether the warning has all of these figures.
 fn filled(notice: &Notice, words: &str) -> (String, bool) {
     let (mut text, mut is_whole, mut rest) = (String::new(), true, words);
     while let Some((before, after)) = rest.split_once('{') {
@@ -108,7 +108,7 @@ fn filled(notice: &Notice, words: &str) -> (String, bool) {
     (text, is_whole)
 }
 
-/// `a, b and c`, `a, b and 7 more`
+/// The places as a list: `a, b and c`, `a, b and 7 more`.
 fn places_listed(notice: &Notice) -> String {
     let more = notice.figures.get("more").map(|more| format!("{} more", written(more, "")));
     listed(&notice.places.iter().map(String::as_str).chain(more.as_deref()).collect::<Vec<_>>())
@@ -154,7 +154,8 @@ fn written(figure: &Figure, how: &str) -> String {
     }
 }
 
-/// `3 cells from 2026-03-01 12:00:59 UTC`; records have `2026-03-01T12:00:59.123Z`.
+/// Words such as `3 cells from 2026-03-01 12:00:59 UTC`. Records have the form
+/// `2026-03-01T12:00:59.123Z`.
 fn session_part(part: &SessionPart) -> String {
     let from = match (part.from.get(..10), part.from.get(11..19)) {
         (Some(day), Some(time)) => format!("{day} {time} UTC"),
@@ -163,14 +164,14 @@ fn session_part(part: &SessionPart) -> String {
     format!("{} from {from}", numbered(part.cells as u64, "cell"))
 }
 
-/// `wal 47 to 82 %`
+/// Words such as `wal 47 to 82 %`.
 fn variant_share(share: &VariantShare) -> String {
     let [least, greatest] = [share.least, share.greatest].map(|share| format!("{:.0}", 100.0 * share));
     let range = if least == greatest { least } else { format!("{least} to {greatest}") };
     format!("{} {range} %", share.variant)
 }
 
-/// `sync_binlog "1", then "0"; 2 more`
+/// Words such as `sync_binlog "1", then "0"; 2 more`.
 fn changes_text(changes: &[SettingChange]) -> String {
     let value = |value: &Option<String>| format!("{:?}", value.as_deref().unwrap_or("not there"));
     let change = |change: &SettingChange| {
@@ -195,7 +196,7 @@ fn design_fault(fault: &DesignFault) -> String {
     }
 }
 
-/// Where the first clause of a text ends.
+/// Position at which the first clause of a text ends.
 fn clause(text: &str) -> usize {
     ["; ", " ("].into_iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len())
 }
@@ -204,7 +205,7 @@ fn part_text(part: &CheckPart) -> String {
     format!("{} is {}, must be {}", part.name, part.actual, part.expected)
 }
 
-/// `b l.i0 in 2 of 3 blocks`
+/// Words such as `b l.i0 in 2 of 3 blocks`.
 fn share_text(share: &BlockShare) -> String {
     format!("{} in {} of {}", share.place, share.blocks, numbered(share.of as u64, "block"))
 }
@@ -216,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Every name in braces with a figure that suits how it is written.
+    /// A warning that has a fitting figure for every name in braces.
     fn example(code: Code) -> Notice {
         let mut notice = Notice::new(code).at("block 1 wal l.i0").at("block 2 wal l.i0");
         for part in row(code).split('{').skip(1) {

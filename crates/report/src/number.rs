@@ -1,13 +1,14 @@
-//! Numbers as text: one rounding and one rule for thousands, `51,167`, wherever people read. Files
-//! for programs (CSV, JSON, Parquet, OpenMetrics) have neither.
+//! Formats numbers as text: one rounding, and one rule for thousands (`51,167`), wherever people
+//! read. Files for programs (CSV, JSON, Parquet, OpenMetrics) have neither.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{LEAST_SECONDS, grouped, unique};
 
-/// What is shown where there is no number; the original's word.
+/// What is shown where there is no number. It is the original's word.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
 
-/// High ÷ low from which an interval of ratios says nothing, as two blocks that differ give one.
+/// High ÷ low from which an interval of ratios says nothing. Two blocks that differ give such an
+/// interval.
 const SAYS_NOTHING: f64 = 10_000.0;
 
 /// A value with a fixed number of decimals, `NA` when there is none.
@@ -25,10 +26,10 @@ pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-/// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three
-/// figures need. Small ratios would be hidden by decimals, even with an interval that shows them.
-/// From 1000 on decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond
-/// all sense; of them only that is reported.
+/// A ratio as every table shows it: with `decimals` or, below 0.1, with as many decimals as three
+/// digits need. Fewer decimals would hide small ratios, even next to an interval that shows them.
+/// From 1000 on, decimals say nothing. Intervals of a few blocks that hardly agree may reach beyond
+/// any useful value, and then only that is reported.
 pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
     const LEAST: f64 = 1e-6;
     const GREATEST: f64 = 1e6;
@@ -41,8 +42,8 @@ pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
     if (1_000.0..=GREATEST).contains(&ratio) {
         return grouped(&format!("{ratio:.0}"));
     }
-    // Half up by way of whole hundredths, so that what is shown with two decimals is the number
-    // that is coloured.
+    // Halves are rounded up by way of whole hundredths, so that what is shown with two decimals is
+    // the number that is coloured.
     let shown = if decimals == 2 { (100.0 * ratio).round() / 100.0 } else { ratio };
     if !(ratio > 0.0 && ratio < 0.0995) {
         return format!("{shown:.decimals$}");
@@ -51,7 +52,7 @@ pub(crate) fn ratio_text(ratio: f64, decimals: usize) -> String {
     format!("{ratio:.*}", (zeros + 3).max(decimals))
 }
 
-/// The same of what may be missing.
+/// A ratio that may be missing.
 pub(crate) fn ratio(value: Option<f64>, decimals: usize) -> String {
     match value {
         Some(value) if value.is_finite() => ratio_text(value, decimals),
@@ -59,8 +60,8 @@ pub(crate) fn ratio(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
-/// An interval of ratios: `0.991–1.049`. Of one that says nothing, ends below 0.001 and above 1000
-/// are not spelt out: `<0.001–>1000`.
+/// An interval of ratios: `0.991–1.049`. If an interval says nothing, ends below 0.001 and above
+/// 1000 are not spelt out: `<0.001–>1000`.
 pub(crate) fn interval_text(interval: Interval) -> String {
     let says_nothing = interval.high / interval.low >= SAYS_NOTHING;
     let end = |end: f64| match end {
@@ -72,23 +73,24 @@ pub(crate) fn interval_text(interval: Interval) -> String {
     format!("{}–{}", end(interval.low), end(interval.high))
 }
 
-/// A fraction in percent. What few scattered blocks would need can have any number of digits: above
-/// 1000 it is `>1000`.
+/// A fraction in percent. Few scattered blocks could give any number of digits, so that above 1000
+/// it is `>1000`.
 pub(crate) fn percent(fraction: f64) -> String {
     if fraction > 10.0 { ">1000".to_owned() } else { fixed(Some(100.0 * fraction), 2) }
 }
 
-/// How many decimals three figures of a number have, up to `most`.
+/// Number of decimals that show three digits of a number, up to `most`.
 fn decimals(number: f64, most: usize) -> usize {
     [99.95, 9.995, 0.9995, 0.0995].iter().take(most).filter(|bound| number.abs() < **bound).count()
 }
 
-/// A rate per second: three figures or more, never a false fourth for small ones.
+/// A rate per second with three digits or more. A small rate does not get a fourth digit, which
+/// would be false.
 pub fn rate(value: Option<f64>) -> String {
     fixed(value, decimals(value.unwrap_or_default(), 2))
 }
 
-/// Seconds with three figures, from a tenth of a millisecond on; a shorter time is `< 0.0001`.
+/// Seconds with three digits, from a tenth of a millisecond on. A shorter time is `< 0.0001`.
 pub fn seconds_text(seconds: f64) -> String {
     if seconds < LEAST_SECONDS {
         return format!("< {LEAST_SECONDS}");
@@ -96,8 +98,7 @@ pub fn seconds_text(seconds: f64) -> String {
     fixed(Some(seconds), decimals(seconds, 4))
 }
 
-/// The figure of a step: a rate, or seconds, of which the first figures count however short they
-/// are.
+/// A step's figure: a rate, or seconds, whose first digits count however short they are.
 pub(crate) fn rate_or_seconds(figure: Option<f64>, are_seconds: bool) -> String {
     figure.filter(|_| are_seconds).map_or_else(|| rate(figure), seconds_text)
 }
@@ -106,26 +107,27 @@ pub(crate) fn count(number: impl Into<u64>) -> String {
     grouped(&number.into().to_string())
 }
 
-/// Microseconds as milliseconds with three figures: `0.812`, `15.2`, `2310`.
+/// Microseconds as milliseconds with three digits: `0.812`, `15.2`, `2310`.
 pub fn milliseconds(us: u64) -> String {
     let ms = us as f64 / 1e3;
     fixed(Some(ms), decimals(ms, 3))
 }
 
-/// How many blocks a verdict takes, as [`dbdyno_analyse::forecast`] says it.
+/// How many blocks a verdict needs, as [`dbdyno_analyse::forecast`] gives it.
 pub(crate) fn needed_blocks(blocks: Option<u32>) -> String {
     blocks.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
 }
 
-/// The unit that all rates have which have one, empty where none has; `None` where they differ.
+/// The unit that all rates with a unit share; empty where none has one, and `None` where units
+/// differ.
 pub(crate) fn shared_unit<'a>(units: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut units = units.filter(|unit| !unit.is_empty());
     let first = units.next().unwrap_or_default();
     units.all(|unit| unit == first).then_some(first)
 }
 
-/// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have a margin of their own; each
-/// is named once.
+/// The margins: `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have their own
+/// margin. Each step is named once.
 pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a str, f64)>) -> String {
     let percent = |margin: f64| format!("{} %", fixed(Some(100.0 * margin), 1));
     let others = of_steps.filter(|(_, margin)| *margin != general);
@@ -134,8 +136,8 @@ pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a
     if others.is_empty() { general } else { format!("{general} ({})", others.join(", ")) }
 }
 
-/// A length of time in the unit that suits it: `812 µs`, `1.52 ms`, `2.31 s`. Histograms keep three
-/// figures, so does this.
+/// A length of time in the unit that fits: `812 µs`, `1.52 ms`, `2.31 s`. It has three digits, as
+/// many as histograms keep.
 pub(crate) fn duration_us(us: f64) -> String {
     if us < 999.5 {
         return if us.fract() == 0.0 { format!("{us:.0} µs") } else { format!("{us:.1} µs") };
@@ -143,13 +145,13 @@ pub(crate) fn duration_us(us: f64) -> String {
     if us < 999_500.0 { three_figures(us / 1e3, "ms") } else { three_figures(us / 1e6, "s") }
 }
 
-/// The same for a whole number of microseconds.
+/// A length of time from a whole number of microseconds.
 pub(crate) fn duration_whole_us(us: u64) -> String {
     duration_us(us as f64)
 }
 
-/// A percentage with three decimals as the original prints it: nothing for no events, `nonzero` for
-/// a share that rounds to 0.
+/// A percentage with three decimals, as the original prints it. It is empty for no events, and
+/// `nonzero` for a share that rounds to 0.
 pub(crate) fn bucket_percent(count: u64, percent: f64) -> String {
     if count == 0 {
         return String::new();

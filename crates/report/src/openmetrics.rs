@@ -1,5 +1,5 @@
-//! Findings as OpenMetrics text, for Prometheus and what speaks its language; and the writer of
-//! such text.
+//! Writes findings as OpenMetrics text, for Prometheus and compatible programs. The writer of such
+//! text is here too.
 
 use dbdyno_analyse::{Findings, StepFindings, VariantStep};
 
@@ -8,13 +8,14 @@ pub const OPENMETRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0;
 /// Name and value of each label.
 pub type Labels<'a> = [(&'a str, &'a str)];
 
-/// OpenMetrics text, family after family. <https://prometheus.io/docs/specs/om/open_metrics_spec/>
+/// OpenMetrics text, family after family, by
+/// <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 #[derive(Debug, Default)]
 pub struct Exposition(String);
 
 impl Exposition {
-    /// Begins a family: `kind` is `gauge`, `counter`, `summary` or `info`. A name that ends in a
-    /// unit has this unit.
+    /// Begins a family. `kind` is `gauge`, `counter`, `summary` or `info`. If the name ends in a
+    /// unit, the family has this unit.
     pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.0 += &format!("# TYPE {name} {kind}\n");
         if let Some(unit) = ["seconds", "ratio"].into_iter().find(|unit| name.ends_with(&format!("_{unit}")))
@@ -24,7 +25,8 @@ impl Exposition {
         self.0 += &format!("# HELP {name} {}\n", escaped(help));
     }
 
-    /// A sample of the family that was begun last. `name` is the family's with what its kind adds.
+    /// Adds a sample to the family that was begun last. `name` is the family's name with the suffix
+    /// that its kind adds.
     pub fn sample(&mut self, name: &str, labels: &Labels<'_>, value: f64) {
         let labels: Vec<String> =
             labels.iter().map(|(label, text)| format!("{label}=\"{}\"", escaped(text))).collect();
@@ -42,7 +44,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The figures of each variant and step, one sample each.
+/// The figures of each variant and step, with one sample each.
 pub fn run_openmetrics(findings: &Findings) -> String {
     let mut text = Exposition::default();
     let run = &findings.run;
@@ -101,7 +103,7 @@ fn times(findings: &Findings, text: &mut Exposition) {
     });
 }
 
-/// Every variant of every step, with its labels.
+/// Calls `write` for every variant of every step, with its labels.
 fn each(findings: &Findings, mut write: impl FnMut(&Labels<'_>, &StepFindings, &VariantStep)) {
     for (workload, step, found) in findings.variants_of_steps() {
         let labels = [

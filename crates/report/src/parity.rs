@@ -1,4 +1,4 @@
-//! How the variants were configured, in words and as a table that every format shares.
+//! Describes how the variants were configured, in words and as a table that every format shares.
 
 use dbdyno_analyse::numbered;
 use dbdyno_analyse::parity::{
@@ -11,7 +11,7 @@ use crate::words;
 
 const TITLE: &str = "Configuration differences";
 
-/// One line a remark, worst first: what it is, what it does to a result, what to write.
+/// One line per remark, worst first: what it is, how it affects a result, and what to write.
 fn lines(parity: &Parity) -> Vec<String> {
     let line = |remark: &Remark| {
         let mut text = short_line(remark);
@@ -26,8 +26,8 @@ fn lines(parity: &Parity) -> Vec<String> {
     parity.remarks.iter().map(line).collect()
 }
 
-/// How many remarks are worth reading a report for: `2 configuration differences, 1 pitfall`. Empty
-/// without any.
+/// Counts the remarks for which a report is worth reading:
+/// `2 configuration differences, 1 pitfall`. Empty without any.
 pub(crate) fn telling(parity: &Parity) -> String {
     let counted = |(kind, what): (RemarkKind, &str)| match parity.of_kind(kind).count() {
         0 => None,
@@ -37,7 +37,7 @@ pub(crate) fn telling(parity: &Parity) -> String {
     kinds.into_iter().filter_map(counted).collect::<Vec<_>>().join(", ")
 }
 
-/// Why a plan that refuses unequal variants refuses these; `None` when it need not.
+/// Why a plan that refuses unequal variants refuses these; `None` when it does not.
 pub fn refusal(parity: &Parity) -> Option<String> {
     let differs =
         |remark: &Remark| format!("  {}: {}; to make it equal: {}", remark.id, text(remark), remark.write);
@@ -46,7 +46,7 @@ pub fn refusal(parity: &Parity) -> Option<String> {
         _ => None,
     };
     let mut lines: Vec<String> = parity.of_kind(RemarkKind::Difference).map(differs).collect();
-    // One alone is like itself.
+    // A single variant cannot differ from another.
     if parity.variants.len() > 1 {
         lines.extend(parity.of_kind(RemarkKind::Unknown).filter_map(unknown));
     }
@@ -71,7 +71,7 @@ fn short_line(remark: &Remark) -> String {
     format!("{word}: {}", text(remark))
 }
 
-/// What it is, in one sentence without its full stop.
+/// The remark in one sentence without its full stop.
 pub(crate) fn text(remark: &Remark) -> String {
     let variants = remark.variants.join(", ");
     match &remark.what {
@@ -117,8 +117,8 @@ fn line_text(line: &FatedLine) -> String {
     }
 }
 
-/// `binary log: off (a, c), on by default (b)`. Variants of a run have names of their own: two of
-/// one name are of two runs that are compared, the base's first.
+/// Words such as `binary log: off (a, c), on by default (b)`. Variants in one run have different
+/// names. Two with the same name are from two runs that are compared, the base's first.
 pub(crate) fn class_difference(found: &ClassDifference) -> String {
     let names: Vec<&str> =
         found.values.iter().flat_map(|value| &value.variants).map(String::as_str).collect();
@@ -136,7 +136,7 @@ pub(crate) fn class_difference(found: &ClassDifference) -> String {
     format!("{}: {}", found.title, groups.join(", "))
 }
 
-/// The remarks first; the table is evidence.
+/// The remarks, and then the table with the details.
 pub(crate) fn blocks(parity: &Parity) -> Vec<Block> {
     let mut blocks = remarks(parity);
     if !parity.classes.is_empty() {
@@ -145,7 +145,7 @@ pub(crate) fn blocks(parity: &Parity) -> Vec<Block> {
     blocks
 }
 
-/// Of a plan: the remarks, and only the settings that differ. Nothing where there is neither.
+/// Blocks for a plan: the remarks, and only the settings that differ. Empty where there is neither.
 pub(crate) fn blocks_of_plan(parity: &Parity) -> Vec<Block> {
     let differing = |class: &ClassRow| matches!(class.standing, Standing::Differs | Standing::Declared);
     let differs = parity.classes.iter().any(differing);
@@ -169,7 +169,7 @@ fn remarks(parity: &Parity) -> Vec<Block> {
     std::iter::once(Block::section(TITLE, "parity")).chain(list).collect()
 }
 
-/// A row a class, a column a variant.
+/// A table with one row per class and one column per variant.
 fn table(parity: &Parity, is_shown: impl Fn(&ClassRow) -> bool) -> Table {
     let mut table = Table { note: note(parity), ..words::table("settings") };
     table.columns.splice(2..2, parity.variants.iter().map(|variant| variant.name.as_str().into()));

@@ -1,6 +1,6 @@
-//! What a plan says of its report, as blocks: prose, set-ups side by side, sections, and published
-//! figures next to the measured ones. Where the plan leaves words out, they are drafted from the
-//! findings and marked as drafted.
+//! Text that a plan has for its report, as blocks: prose, set-ups side by side, sections, and
+//! published figures next to the measured ones. Where the plan leaves text out, it is drafted from
+//! the findings and marked as drafted.
 
 use dbdyno_analyse::{
     Agreement, CLOSE, FindingSeen, Findings, PublishedComparison, PublishedRow, RunSummary, SectionFindings,
@@ -15,7 +15,7 @@ use crate::summary::drafted;
 use crate::views::{self, Scope};
 use crate::words::table;
 
-/// Summary, machine, sponsor, links and deviations, of a plan that says any of them.
+/// Summary, machine, sponsor, links and deviations, for a plan that has any of them.
 pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     let prose = &findings.prose;
     if prose.is_empty() {
@@ -46,7 +46,7 @@ pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     blocks
 }
 
-/// Items of Markdown under a small heading; nothing without items.
+/// Items in Markdown under a small heading; empty without items.
 fn list(title: &str, items: &[String]) -> Vec<Block> {
     if items.is_empty() {
         return Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn note(findings: &Findings, name: &str) -> Option<Block> {
     findings.prose.notes.get(name).map(|text| Block::Prose(text.clone()))
 }
 
-/// Workloads in several set-ups, a table a variant.
+/// Workloads in several set-ups, with one table per variant.
 pub(crate) fn set_ups(run: &RunSummary, workloads: &[WorkloadFindings], id: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (number, (workload, tables)) in views::side_by_side(run, workloads).into_iter().enumerate() {
@@ -74,7 +74,7 @@ pub(crate) fn set_ups(run: &RunSummary, workloads: &[WorkloadFindings], id: &str
     blocks
 }
 
-/// The sections of the plan, each with its own base and, on a page, its own charts.
+/// The plan's sections, each with its own base and, on a page, its own charts.
 pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let of = |(number, section): (usize, &SectionFindings)| {
         let mut blocks = vec![Block::section(&section.title, format!("section{number}"))];
@@ -127,7 +127,7 @@ pub(crate) fn published(findings: &Findings) -> Vec<Block> {
     blocks
 }
 
-/// `Of 40 published figures that were measured here 10 agree, ...`
+/// Words such as `Of 40 published figures that were measured here 10 agree, ...`.
 fn counts(rows: &[&PublishedRow], missing: usize) -> String {
     let all = [Agreement::Agrees, Agreement::Contradicts, Agreement::TooWide];
     let counts: Vec<String> = all

@@ -1,4 +1,4 @@
-//! The report on a run as a document: which parts it has, and in which order.
+//! A run's report as a document: its parts and their order.
 
 use dbdyno_analyse::parity::size_text;
 use dbdyno_analyse::{
@@ -19,7 +19,7 @@ use crate::sentences::reasons;
 use crate::views::{self, Part, Scope};
 use crate::{parity, plan_words};
 
-/// Under the answer of a page.
+/// The text below the summary of a page.
 fn how_to_read(findings: &Findings) -> String {
     let bar = if findings.run.blocks_planned > 1 {
         " Bar: 95 % interval, tick: 1 (on a narrow screen see the relative rates)."
@@ -31,7 +31,7 @@ fn how_to_read(findings: &Findings) -> String {
     )
 }
 
-/// Everything. `charts` draws them; without it there are none.
+/// The whole report. `charts` draws charts; without it there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(doubts(findings));
@@ -84,8 +84,8 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
 }
 
 /// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios
-/// and sweeps as charts, hardware efficiency, the machine. `evidence` is the page that has the
-/// rest, warnings too; without one they are here.
+/// and sweeps as charts, hardware efficiency, the machine. `evidence` is the page with the rest,
+/// including warnings. Without it the warnings are here.
 pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, own_title(findings))];
     blocks.extend(doubts(findings));
@@ -123,10 +123,10 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Opti
     blocks
 }
 
-/// A share of executions that failed or are invalid from which a page begins with it.
+/// Share of executions that failed or are invalid from which on a page begins with it.
 const MANY_INVALID: f64 = 0.1;
 
-/// What no reader of a page must miss: that much of it is invalid, and that it has one block.
+/// What a reader of a page must not miss: that much of it is invalid, and that it has one block.
 fn doubts(findings: &Findings) -> Vec<Block> {
     let scopes = findings.workloads.iter().map(|workload| Scope::of(findings, workload));
     let of_blocks: Vec<Option<String>> = scopes.map(one_block).collect();
@@ -135,7 +135,8 @@ fn doubts(findings: &Findings) -> Vec<Block> {
     all.map(|text| Block::Text(Tone::Doubt, text)).collect()
 }
 
-/// `31 of 132 executions of steps (23 %) are invalid or failed: no figure here counts them.`
+/// The sentence, such as `31 of 132 executions of steps (23 %) are invalid or failed: no figure
+/// here counts them.`
 fn mostly_invalid(findings: &Findings) -> Option<String> {
     let runs = || findings.variants_of_steps().flat_map(|(_, _, variant)| &variant.runs);
     let is_bad = |run: &&StepRun| matches!(run.validity, Validity::Invalid { .. } | Validity::Failed { .. });
@@ -149,12 +150,12 @@ fn mostly_invalid(findings: &Findings) -> Option<String> {
     })
 }
 
-/// The plan's title; its name where it has none.
+/// The plan's title, or its name where it has no title.
 pub(crate) fn own_title(findings: &Findings) -> &str {
     findings.prose.title.as_ref().unwrap_or(&findings.run.name)
 }
 
-/// The answer and what must be known with it, and no more. `report` is what shows more.
+/// The summary and what must be known with it. `report` is the argument that shows more.
 pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     let run = &findings.run;
     let cells = match run.cells_completed == run.cells_planned {
@@ -207,7 +208,7 @@ pub(crate) fn rate_tables(findings: &Findings) -> Vec<Block> {
         .collect()
 }
 
-/// The evidence of the steps for which `is_asked`, of one topic or of all.
+/// The details of the steps for which `is_asked` holds, on one topic or on all.
 pub(crate) fn evidence(
     findings: &Findings,
     topic: Option<Topic>,
@@ -235,7 +236,7 @@ pub(crate) fn evidence(
     blocks
 }
 
-/// Configuration differences, how the workloads were run, configurations.
+/// Configuration differences, how the workloads were run, and configurations.
 pub(crate) fn config(findings: &Findings) -> Vec<Block> {
     let differences = findings.parity.iter().flat_map(parity::blocks);
     let workloads = findings.workloads.iter().enumerate();
@@ -247,7 +248,7 @@ fn step_id(workload: usize, step: usize) -> String {
     format!("w{workload}s{step}")
 }
 
-/// With links from the names of steps in the first column of tables to their sections.
+/// Turns names of steps in the first column of tables into links to the steps' sections.
 fn linked(mut blocks: Vec<Block>, workload: &WorkloadFindings, number: usize) -> Vec<Block> {
     let tables = blocks.iter_mut().filter_map(|block| match block {
         Block::Table(table) => Some(table),
@@ -297,7 +298,7 @@ fn compared(findings: &Findings) -> Vec<Block> {
     blocks
 }
 
-/// What explains the answer, the coloured tables, and the latency of all steps.
+/// What explains the summary, the coloured tables, and the latency of all steps.
 fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     let scope = Scope::of(findings, workload);
     let reasons = reasons(scope);
@@ -308,7 +309,7 @@ fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
     blocks
 }
 
-/// A table for each metric; `None` where nothing was measured.
+/// One table per metric; `None` where nothing was measured.
 fn efficiency(findings: &Findings, workload: &WorkloadFindings, number: usize) -> Option<Block> {
     let tables = views::part(Scope::of(findings, workload), Part::Efficiency);
     let blocks = linked(tables, workload, number);
@@ -328,7 +329,7 @@ fn step_head(workload: &WorkloadFindings, step: &StepFindings, id: &str) -> Vec<
     blocks
 }
 
-/// The rate itself is open, the rest of the evidence is folded.
+/// A step's section. The rate itself is open, and the rest of the details is folded.
 fn whole_step(
     findings: &Findings,
     workload: &WorkloadFindings,
@@ -401,12 +402,12 @@ fn configurations(findings: &Findings) -> Vec<Block> {
 /// Server and version, without what rarely matters.
 fn version(variant: &VariantSummary) -> String {
     let version = variant.version_text.as_str();
-    // Without where it comes from: `MySQL 5.7.22 (mysql-5.7.22)`.
+    // The server's origin in brackets is left out: `MySQL 5.7.22 (mysql-5.7.22)`.
     let server = variant.server.split(" (").next().unwrap_or_default();
     let says_version = server.split(' ').any(|word| version.starts_with(word));
     let mut parts: Vec<String> = variant.foreign.iter().cloned().collect();
     parts.extend((!says_version).then(|| version.to_owned()));
-    // An engine that has the server's version is named alone.
+    // An engine that has the same version as the server is named without it.
     parts
         .extend(variant.engine.as_ref().map(|engine| engine.trim_end_matches(version).trim_end().to_owned()));
     parts.extend(variant.memory_limit_bytes.map(|bytes| format!("memory limited to {}", size_text(bytes))));

@@ -1,5 +1,5 @@
-//! The answer in sentences: one for each variant, in how many steps it is faster, slower and the
-//! same.
+//! The summary in sentences: one per variant, with the number of steps in which it is faster,
+//! slower or the same.
 
 use dbdyno_analyse::{Ratio, StepFindings, VariantStep, Verdict, numbered};
 
@@ -10,7 +10,7 @@ use crate::number::{duration_whole_us, fixed};
 use crate::views::{Scope, bounded_text, ratio_tone};
 use crate::words::{blocks_text, pace_text, zero_rate_text};
 
-/// For each variant that is not the base. Those of which the same is to be said share a sentence.
+/// Sentences for the variants other than the base. Variants with the same result share a sentence.
 pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
     let has_verdicts = has_verdicts(scope);
     let mut said: Vec<(Vec<&str>, String)> = Vec::new();
@@ -25,7 +25,8 @@ pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
     said.into_iter().map(|(names, text)| format!("{} {text}", names.join(", "))).collect()
 }
 
-/// What the greatest differences are made of, and where medians and ratio disagree.
+/// Sentences on what the largest differences are made of, and on medians that disagree with a
+/// ratio.
 pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
     if !has_verdicts(scope) {
         return Vec::new();
@@ -33,14 +34,15 @@ pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
     explanations(scope.workload).into_iter().chain(opposite(scope.run, scope.workload)).collect()
 }
 
-/// Steps whose rate is the plan's have no interval, however many blocks there are.
+/// Whether any step can have a verdict. Steps whose rate the plan sets have no interval, however
+/// many blocks there are.
 fn has_verdicts(scope: Scope<'_>) -> bool {
     let mut variants = scope.steps().flat_map(|step| &step.variants);
     variants.any(|variant| variant.to_base.inference().is_some())
         || scope.workload.most_ratio_blocks(&scope.run.base) > 1
 }
 
-/// Of a step that says anything of the variant.
+/// The verdict of a step, if the step says anything about the variant.
 pub(crate) fn shown_verdict(variant: &VariantStep) -> Option<Verdict> {
     let says_something = variant.to_base.ratio.is_some()
         || !variant.to_base.zero_rates.is_empty()
@@ -70,7 +72,7 @@ impl<'a> Against<'a> {
         format!("against {}: {}.", self.scope.run.base, parts.join("; "))
     }
 
-    /// The steps of each verdict, by name where something differs. Verdicts that no step has are
+    /// The steps with each verdict, by name where something differs. Verdicts that no step has are
     /// left out.
     fn verdicts(self) -> String {
         let base = &self.scope.run.base;
@@ -92,7 +94,7 @@ impl<'a> Against<'a> {
             ));
         }
         parts.extend(self.paced());
-        // A load whose data are restored afterwards has one, whatever the plan's blocks.
+        // A load whose data are restored afterwards has one block, whatever the plan's number.
         let is_single =
             |variant: &VariantStep| variant.to_base.ratio.is_some() && variant.to_base.verdict.is_none();
         parts.extend(counted("one block only", self.steps().filter(|(_, found)| is_single(found)).count()));
@@ -100,8 +102,8 @@ impl<'a> Against<'a> {
         self.sentence(&parts) + &self.base_stalled() + &self.other_misses()
     }
 
-    /// Of one block, in how many steps ratios are far from 1. Which of them is furthest may be
-    /// chance, so a ratio is named only where it is the only one.
+    /// For one block: in how many steps the ratios are far from 1. Which of them is farthest may be
+    /// chance, so that a ratio is named only where it is the only one.
     fn differences(self) -> String {
         let near_or_far = |tone: Tone| -> Vec<(f64, &StepFindings)> {
             let steps = self.steps().filter(|(_, variant)| {
@@ -139,7 +141,8 @@ impl<'a> Against<'a> {
         self.sentence(&parts) + &self.base_stalled()
     }
 
-    /// `stalled in 1 step (qr100: answered nothing in block 2 of 5, in which wal answered)`
+    /// Words such as `stalled in 1 step (qr100: answered nothing in block 2 of 5, in which wal
+    /// answered)`.
     fn stalled(self) -> Option<String> {
         let text = |(step, variant): StepOfVariant<'_>| {
             let text = zero_rate_text(&variant.to_base.zero_rates, &self.scope.run.base);
@@ -150,7 +153,7 @@ impl<'a> Against<'a> {
             .then(|| format!("stalled in {} ({})", numbered(steps.len(), "step"), steps.join("; ")))
     }
 
-    /// Empty where the base always answered.
+    /// The sentence on blocks in which the base stalled; empty where it always answered.
     fn base_stalled(self) -> String {
         let stalled = self.steps().filter(|(_, variant)| !variant.to_base.zero_rates.base_stalled.is_empty());
         let text = |(step, variant): StepOfVariant<'_>| {
@@ -164,7 +167,7 @@ impl<'a> Against<'a> {
         format!(" {base} answered nothing in {}: no verdict of faster or same there.", steps.join(", "))
     }
 
-    /// Steps whose rate is the plan's: missed, and kept.
+    /// Steps whose rate the plan sets: those that missed it, and those that kept it.
     fn paced(self) -> Vec<String> {
         let base = &self.scope.run.base;
         let missed: Vec<String> = self
@@ -184,7 +187,7 @@ impl<'a> Against<'a> {
         missed_text.into_iter().chain(paced_text).collect()
     }
 
-    /// `qr100 1.52 ms against 1.40 ms`; medians over the blocks.
+    /// Words such as `qr100 1.52 ms against 1.40 ms`, with medians over the blocks.
     fn times(self, (step, variant): StepOfVariant<'_>) -> String {
         let text =
             |variant: &VariantStep| Some(duration_whole_us(step.response_p99_us(variant)?.round() as u64));
@@ -211,7 +214,7 @@ impl<'a> Against<'a> {
         }
     }
 
-    /// Steps that say nothing at all.
+    /// Number of steps that say nothing at all.
     fn without_ratio(self) -> usize {
         let says_nothing =
             |variant: &VariantStep| variant.to_base.ratio.is_none() && shown_verdict(variant).is_none();
@@ -219,14 +222,14 @@ impl<'a> Against<'a> {
     }
 }
 
-/// `qr100 1.30`
+/// Words such as `qr100 1.30`.
 fn ratio_of((step, variant): StepOfVariant<'_>) -> String {
     let ratio = variant.to_base.ratio.as_ref().map_or("n/a".to_owned(), bounded_text);
     format!("{} {ratio}", step.name)
 }
 
-/// `slower in 5 steps (down to 0.78 in qp100)`: the one that is furthest from 1. Nothing without a
-/// step.
+/// Words such as `slower in 5 steps (down to 0.78 in qp100)`, with the ratio that is farthest from
+/// 1; `None` without a step.
 fn extreme<'a>(word: &str, steps: impl Iterator<Item = StepOfVariant<'a>>) -> Option<String> {
     let steps: Vec<(&Ratio, &str)> =
         steps.filter_map(|(step, found)| Some((found.to_base.ratio.as_ref()?, step.name.as_str()))).collect();
@@ -240,7 +243,7 @@ fn extreme<'a>(word: &str, steps: impl Iterator<Item = StepOfVariant<'a>>) -> Op
     Some(format!("{word} in {} ({to}{} in {name})", numbered(steps.len(), "step"), bounded_text(ratio)))
 }
 
-/// `same in 3 steps`; nothing without a step.
+/// Words such as `same in 3 steps`; `None` without a step.
 fn counted(word: &str, steps: usize) -> Option<String> {
     (steps > 0).then(|| format!("{word} in {}", numbered(steps, "step")))
 }

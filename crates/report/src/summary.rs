@@ -1,5 +1,5 @@
-//! Sentences that stand for those that the plan leaves out: in which groups of steps each variant
-//! was decided to be faster or slower, by how much, and what that is made of.
+//! Drafts the sentences that a plan leaves out: in which groups of steps each variant was decided
+//! to be faster or slower, by how much, and what the difference is made of.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use crate::number::{fixed, interval_text, ratio_text};
 use crate::views::bounded_text;
 use crate::words::listed;
 
-/// Marks text that no one wrote.
+/// Marks text that no person wrote.
 const DRAFTED: &str = "Drafted from the decided comparisons";
 
-/// Groups that are described; the others are counted.
+/// Number of groups that are described. Further ones are only counted.
 const DESCRIBED: usize = 4;
 
-/// Steps that are named one by one.
+/// Number of steps that are named one by one.
 const NAMED: usize = 3;
 
-/// A mean difference below this fraction is counted, and not described.
+/// Smallest mean difference that is described, as a fraction. Smaller ones are only counted.
 const LARGE: f64 = 0.05;
 
-/// A cause that explains less of the difference is not *the* cause.
+/// Smallest share of the difference that a cause must explain to be called *the* cause.
 const MOST_OF_IT: f64 = 0.5;
 
-/// One item for each variant that was compared; nothing where none was.
+/// One item per variant that was compared; `None` where none was.
 pub(crate) fn drafted(base: &str, again: Option<&str>, workloads: &[WorkloadFindings]) -> Option<Block> {
     let mut items: Vec<String> = Vec::new();
     for workload in workloads {
@@ -44,17 +44,17 @@ pub(crate) fn drafted(base: &str, again: Option<&str>, workloads: &[WorkloadFind
 
 type Compared<'a> = (&'a StepFindings, &'a VariantStep, &'a Ratio);
 
-/// Steps of one group with one verdict.
+/// The steps of one group that have one verdict.
 struct Part<'a> {
     group: String,
     verdict: Verdict,
     steps: Vec<Compared<'a>>,
-    /// Steps of the group that have a ratio.
+    /// Number of the group's steps that have a ratio.
     all: usize,
 }
 
-/// `against a: slower in 9 of 10 writes (0.71 × a's rate in the geometric mean, 0.55 to 0.86); same
-/// in 3 steps.`
+/// The sentence for one variant: `against a: slower in 9 of 10 writes (0.71 × a's rate in the
+/// geometric mean, 0.55 to 0.86); same in 3 steps.`
 fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<String> {
     let compared: Vec<Compared<'_>> = workload
         .judged_steps()
@@ -99,7 +99,7 @@ fn parts<'a>(compared: &[Compared<'a>]) -> Vec<Part<'a>> {
     by_group.into_values().collect()
 }
 
-/// The step's group in published tables; without one, what its operations do.
+/// The step's group in published tables. Without a group it is what its operations do.
 fn group_of(step: &StepFindings) -> String {
     let class = match step.headline_class {
         OperationClass::Query => "steps that query",
@@ -113,7 +113,7 @@ fn group_of(step: &StepFindings) -> String {
 }
 
 impl Part<'_> {
-    /// The mean log ratio. A bound counts as what it is at least.
+    /// The mean log ratio. A bound counts as the smallest difference that it allows.
     fn mean(&self) -> f64 {
         self.steps.iter().map(|(.., ratio)| ratio.value.ln()).sum::<f64>() / self.steps.len() as f64
     }
@@ -155,8 +155,9 @@ impl Part<'_> {
         if self.steps.iter().all(|(step, ..)| step.less_is_better) { "time" } else { "rate" }
     }
 
-    /// `most of it user CPU per operation, ×0.74 on the rate`: as the cost breakdown of the steps
-    /// has it; `None` where one has none, and where no cause is most of the difference.
+    /// The cause by the steps' cost breakdowns, such as `most of it user CPU per operation, ×0.74
+    /// on the rate`. `None` where a step has no breakdown, and where no cause is most of the
+    /// difference.
     fn cause(&self) -> Option<String> {
         const CAUSES: [Cause; 4] = [Cause::CpuUser, Cause::CpuKernel, Cause::IoWait, Cause::Idle];
         let of_step = |cause: Cause, variant: &VariantStep| {
@@ -238,7 +239,7 @@ mod tests {
             let parts = shares.map(|(cause, share)| part(cause, share)).to_vec();
             variant.to_base.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
             if let Some(relative) = &mut variant.to_base.relative {
-                // It took the CPU of the whole host.
+                // The variant used the CPU of the whole host.
                 relative.efficiency.cpu_o = Some(31.9);
             }
         }

@@ -1,4 +1,4 @@
-//! A value in a table for programs, CSV or Parquet; it may be missing.
+//! A value in a table for programs (CSV or Parquet). It may be missing.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub(crate) enum Value {
     Flag(Option<bool>),
 }
 
-/// Numbers are unrounded, `inf` where the base has 0; `NA` is shown where there is none.
+/// Numbers are not rounded, and a number is `inf` where the base has 0. A missing value is `NA`.
 impl fmt::Display for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -25,7 +25,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Also of what may be missing.
+/// Conversions into a value, from a type and from an option of it.
 macro_rules! from {
     ($($type:ty => $kind:ident($into:path),)*) => {$(
         impl From<$type> for Value {
@@ -56,7 +56,7 @@ fn owned(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A number beyond 63 bits is left out.
+/// The number as 63 bits with a sign; `None` where it does not fit.
 fn whole(number: impl TryInto<i64>) -> Option<i64> {
     number.try_into().ok()
 }

@@ -1,4 +1,4 @@
-//! Words that several tables and sentences share, and those of tables, from `tables.toml`.
+//! Words that several tables and sentences share, and the tables' own words from `tables.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,12 +15,12 @@ static TABLES: LazyLock<BTreeMap<String, Table>> = LazyLock::new(|| {
     toml::from_str(include_str!("tables.toml")).expect("tables.toml is a part of the program and is tested")
 });
 
-/// A table without rows.
+/// The table with this id, without rows.
 pub(crate) fn table(id: &str) -> Table {
     TABLES.get(id).cloned().unwrap_or_else(|| panic!("tables.toml has no table {id}"))
 }
 
-/// The same, of a step.
+/// The same table for a step.
 pub(crate) fn table_of(step: &StepFindings, id: &str) -> Table {
     let mut table = table(id);
     let units = table.columns.iter_mut().map(|column| &mut column.unit);
@@ -28,13 +28,14 @@ pub(crate) fn table_of(step: &StepFindings, id: &str) -> Table {
     table
 }
 
-/// Where a step shows its response times.
+/// Title of the table in which a step shows its response times.
 pub(crate) const TIMES_TABLE: &str = "Service and response time";
 
-/// The table of ratios, of rates and of times: the page's script finds it by its title.
+/// Titles of the tables of ratios, for rates and for times. The page's script finds the table by
+/// its title.
 pub(crate) const RATIO_TABLES: [&str; 2] = ["Relative throughput", "Relative seconds"];
 
-/// `a, b and c`
+/// Words such as `a, b and c`.
 pub(crate) fn listed(names: &[&str]) -> String {
     match names {
         [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
@@ -42,7 +43,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// `block 2`, `blocks 2 and 5`
+/// Words such as `block 2`, `blocks 2 and 5`.
 pub(crate) fn blocks_text(blocks: &[u32]) -> String {
     let numbers: Vec<String> = blocks.iter().map(u32::to_string).collect();
     let names: Vec<&str> = numbers.iter().map(String::as_str).collect();
@@ -53,7 +54,7 @@ fn whole(rate: f64) -> String {
     fixed(Some(rate), 0)
 }
 
-/// `476/s of 3,000/s were reached, 84.1 % of the operations dropped`
+/// Words such as `476/s of 3,000/s were reached, 84.1 % of the operations dropped`.
 pub(crate) fn pace_text(pace: Pace) -> String {
     let mut text = format!("{}/s of {}/s were reached", whole(pace.reached), whole(pace.asked));
     if pace.dropped_share > 0.0 {
@@ -65,8 +66,8 @@ pub(crate) fn pace_text(pace: Pace) -> String {
     text
 }
 
-/// `answered nothing in blocks 2 and 5 of 6, in which wal answered`; nothing where both answered in
-/// every block.
+/// Words such as `answered nothing in blocks 2 and 5 of 6, in which wal answered`; `None` where
+/// both answered in every block.
 pub(crate) fn zero_rate_text(found: &ZeroRates, base: &str) -> Option<String> {
     let own = (!found.stalled.is_empty()).then(|| {
         let blocks = blocks_text(&found.stalled);
@@ -78,7 +79,7 @@ pub(crate) fn zero_rate_text(found: &ZeroRates, base: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Why a comparison is undecided that more blocks would not decide.
+/// Why a comparison is undecided where more blocks would not decide it.
 pub(crate) fn undecided_text(why: &Undecided) -> String {
     match why {
         Undecided::BelowClock => {
@@ -98,7 +99,7 @@ pub(crate) fn undecided_text(why: &Undecided) -> String {
     }
 }
 
-/// How far below its background rate a variant stayed; `None` where it kept it.
+/// How far a variant stayed below its background rate; `None` where it kept it.
 pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<String> {
     let (target, share) = step.target.filter(|_| step.misses(variant))?;
     let (judged, rate) = (variant.judged_background_rate?, variant.background_rate?);
@@ -117,14 +118,15 @@ pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<
     Some(text + &blocks.unwrap_or_default())
 }
 
-/// In how many blocks a variant missed the background rate that it kept by the median of all;
-/// `None` where it was in none.
+/// In how many blocks a variant missed the background rate, where the median over all blocks kept
+/// it; `None` where it missed it in no block.
 pub(crate) fn missed_blocks_text(step: &StepFindings, variant: &VariantStep) -> Option<String> {
     let blocks = some_blocks(variant).filter(|_| !step.misses(variant))?;
     Some(format!("the background rate was missed in {blocks}, and kept by the median"))
 }
 
-/// `2 of 5 blocks` that missed the target; `None` for none and for all.
+/// The number of blocks that missed the target, such as `2 of 5 blocks`; `None` for none and for
+/// all.
 fn some_blocks(variant: &VariantStep) -> Option<String> {
     let missed = variant.target_missed_blocks.len();
     let all = variant.valid_runs().count();

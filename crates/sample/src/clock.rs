@@ -1,5 +1,5 @@
-//! CPU clocks of threads and processes: exact to the nanosecond, where `/proc` counts ticks of 10
-//! ms.
+//! CPU clocks of threads and processes. They are exact to the nanosecond, where `/proc` counts ticks of
+//! 10 ms.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use nix::unistd::Pid;
 
 use crate::Error;
 
-/// CPU time that the calling thread has used.
+/// Returns the CPU time that the calling thread has used.
 pub(crate) fn thread_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// The CPU clock of a whole process: all its threads, those that have ended included.
+/// The CPU clock of a whole process: all its threads, including those that have ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessClock {
     pid: u32,
@@ -39,7 +39,7 @@ impl ProcessClock {
 
 fn failure(pid: u32, errno: nix::errno::Errno) -> Error {
     match errno {
-        // The kernel says EINVAL for a clock whose process is gone.
+        // The kernel answers EINVAL for a clock whose process is gone.
         nix::errno::Errno::ESRCH | nix::errno::Errno::EINVAL => Error::Gone { pid },
         other => Error::Clock { pid, source: other.into() },
     }

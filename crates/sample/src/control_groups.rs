@@ -1,5 +1,5 @@
-//! The control groups that a process is in: its own and their parents, of version 1 and 2, and how
-//! much CPU time they allow.
+//! The control groups that a process is in, and how much CPU time and memory they allow. They are its
+//! own groups and all their parents, in version 1 and 2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,22 @@ pub enum GroupVersion {
 /// One control group that holds for a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlGroup {
-    /// `/user.slice/x.scope`, as seen at the mount; `/` is the outermost one that is seen.
+    /// The group's name as seen at the mount, such as `/user.slice/x.scope`. `/` is the outermost one
+    /// that is seen.
     pub name: String,
-    /// Its files.
+    /// The folder of the group's files.
     pub folder: PathBuf,
     pub version: GroupVersion,
 }
 
 impl ControlGroup {
-    /// Since the group was made; `None` of one that does not count it.
+    /// Returns the throttling since the group was made, or `None` for a group that does not count it.
     pub fn throttled(&self) -> Option<Throttled> {
         parse_throttled(&fs::read_to_string(self.folder.join("cpu.stat")).ok()?, self.version)
     }
 
-    /// CPU time that the group may use in each second, in CPUs: 0.2 is a fifth of one. `None`
-    /// without a quota.
+    /// Returns the CPU time that the group may use in each second, in CPUs: 0.2 is a fifth of one. It
+    /// is `None` without a quota.
     pub fn quota_cpus(&self) -> Option<f64> {
         let read = |name: &str| fs::read_to_string(self.folder.join(name)).ok();
         let (quota, period) = match self.version {
@@ -42,15 +43,15 @@ impl ControlGroup {
                 (quota.to_owned(), period.to_owned())
             }
         };
-        // Without a quota it is -1 in version 1 and `max` in version 2.
+        // Without a quota the value is -1 in version 1 and `max` in version 2.
         let quota = quota.trim().parse::<f64>().ok().filter(|quota| *quota > 0.0)?;
         let period = period.trim().parse::<f64>().ok().filter(|period| *period > 0.0)?;
         Some(quota / period)
     }
 
-    /// Bytes of memory and page cache that the group may hold; `None` without a limit.
+    /// Returns the bytes of memory and page cache that the group may hold, or `None` without a limit.
     pub fn memory_limit_bytes(&self) -> Option<u64> {
-        /// Version 1 writes the greatest number of pages where there is no limit.
+        /// Version 1 writes the highest number of pages where there is no limit.
         const NONE_V1: u64 = 1 << 60;
         let name = match self.version {
             GroupVersion::V1 => "memory.limit_in_bytes",
@@ -61,9 +62,9 @@ impl ControlGroup {
     }
 }
 
-/// The groups of a process that `controller` (`cpu`, `memory`) works on, the innermost first.
-/// `process` is its folder below `/proc`; `root` is the root of the filesystem. Empty where control
-/// groups are not mounted. Parents outside of a container are not seen.
+/// Returns the groups of a process that `controller` (`cpu`, `memory`) works on, the innermost first.
+/// `process` is the name of its folder below `/proc`, and `root` is the root of the filesystem. The
+/// list is empty where control groups are not mounted. Parents outside of a container are not seen.
 pub fn control_groups(root: &Path, process: &str, controller: &str) -> Vec<ControlGroup> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let mounts = parse_mounts(&read("proc/self/mountinfo"));
@@ -98,7 +99,7 @@ fn parse_throttled(text: &str, version: GroupVersion) -> Option<Throttled> {
     Some(Throttled { us, periods: value("nr_periods")?, throttled_periods: value("nr_throttled")? })
 }
 
-/// A group and its parents up to the mount; `None` where the mount does not show it.
+/// Returns a group and its parents up to the mount, or `None` where the mount does not show the group.
 fn below(root: &Path, mount: &Mount, path: &str, version: GroupVersion) -> Option<Vec<ControlGroup>> {
     // A path with `..` is outside of the namespace of this process.
     let inner = Path::new(path).strip_prefix(&mount.root).ok().filter(|_| !path.contains("/.."))?;
@@ -115,7 +116,7 @@ fn below(root: &Path, mount: &Mount, path: &str, version: GroupVersion) -> Optio
 mod tests {
     use super::*;
 
-    /// A root folder with these files.
+    /// Returns a root folder with these files.
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {

@@ -1,4 +1,4 @@
-//! Which block device holds a path.
+//! Finds which block device holds a path.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,18 +12,18 @@ use crate::mounts::{Mount, mount_of, parse_mounts};
 /// A block device and the filesystem on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// The kernel's name: `sda1`, `nvme0n1`, `dm-0`.
+    /// The kernel's name of the device: `sda1`, `nvme0n1`, `dm-0`.
     pub name: String,
     pub major: u64,
     pub minor: u64,
-    /// `ext4`, `xfs`, `btrfs`, ...
+    /// Type of the filesystem: `ext4`, `xfs`, `btrfs`, ...
     pub filesystem: String,
     pub mount_point: PathBuf,
 }
 
-/// The block device that holds `path`, or would hold it: of a path that does not exist yet the
-/// nearest folder above counts. `None` where there is no such device (tmpfs, NFS) or where it
-/// cannot be seen (the root of a container whose upper folder is the host's). Of a btrfs over
+/// Returns the block device that holds `path`, or would hold it. For a path that does not exist yet,
+/// the nearest folder above counts. The result is `None` where there is no such device (tmpfs, NFS) or
+/// where it cannot be seen (the root of a container whose upper folder is the host's). For a btrfs over
 /// several devices it is the one that was mounted.
 pub fn device_of(path: &Path) -> Option<Device> {
     let existing = existing(path)?;
@@ -34,8 +34,8 @@ pub fn device_of(path: &Path) -> Option<Device> {
 }
 
 impl Device {
-    /// Requests in flight now, and bytes written since the system started; `None` when the device
-    /// is gone.
+    /// Returns the requests in flight now, and bytes written since the system started. The result is
+    /// `None` when the device is gone.
     pub fn traffic(&self) -> Option<(i64, i64)> {
         let stats = fs::read_to_string("/proc/diskstats").ok()?;
         let line = device_line(&stats, self.major, self.minor)?;
@@ -43,18 +43,19 @@ impl Device {
     }
 }
 
-/// Type of the filesystem that holds `path`, `unknown` when that cannot be found out.
+/// Returns the type of the filesystem that holds `path`, or `unknown` when that cannot be found out.
 pub(crate) fn filesystem_of(path: &Path) -> String {
     let mount = existing(path).and_then(|path| mount_at(&path));
     mount.map_or_else(|| "unknown".to_owned(), |mount| mount.filesystem)
 }
 
-/// What is mounted where `path` is, for a path without a block device: `tmpfs`, `server:/export`.
+/// Returns what is mounted where `path` is, for a path without a block device: `tmpfs`,
+/// `server:/export`.
 pub(crate) fn mount_source_of(path: &Path) -> Option<String> {
     Some(mount_at(&existing(path)?)?.source)
 }
 
-/// The real path of `path`, or of the nearest folder above it that exists.
+/// Returns the real path of `path`, or of the nearest folder above it that exists.
 fn existing(path: &Path) -> Option<PathBuf> {
     std::path::absolute(path).ok()?.ancestors().find_map(|ancestor| fs::canonicalize(ancestor).ok())
 }
@@ -64,9 +65,9 @@ fn mount_at(real_path: &Path) -> Option<Mount> {
     mount_of(&mounts, real_path).cloned()
 }
 
-/// Device numbers of an existing path. Filesystems that may span devices have anonymous numbers
-/// with major 0; for them the mounted source reports the device, for an overlay the folder that
-/// takes its writes.
+/// Returns the device numbers of an existing path. Filesystems that may span devices have anonymous
+/// numbers with major 0. For them the mounted source gives the device, and for an overlay the folder
+/// that takes its writes does.
 fn numbers(real_path: &Path, mount: &Mount) -> Option<(u64, u64)> {
     let device = fs::metadata(real_path).ok()?.dev();
     if major(device) != 0 {

@@ -1,12 +1,11 @@
-//! The text of `/proc/diskstats`: the line of a device, or the sum of those that count in its
-//! place.
+//! Parses `/proc/diskstats`: the line of a device, or the sum of the lines that count in its place.
 //!
 //! With native NVMe multipath (`nvme_core.multipath=Y`, the default of many distributions) a disk
-//! `nvme3n1` is a head over one hidden device a path, `nvme3c33n1`. Before about Linux 6.4
-//! ("nvme-multipath: support io stats on the mpath device") the head counts no IO: its line and
-//! those of its partitions are zero, and the paths have lines with the numbers 0:0.
+//! `nvme3n1` is a head over one hidden device per path, such as `nvme3c33n1`. Before about Linux 6.4
+//! ("nvme-multipath: support io stats on the mpath device") the head counts no IO. Its line and those
+//! of its partitions are zero, and the paths have lines with the numbers 0:0.
 
-/// Sectors of `/proc/diskstats` are 512 bytes, whatever the device's own.
+/// Sectors of `/proc/diskstats` are 512 bytes, whatever the device's own sectors are.
 const SECTOR_BYTES: i64 = 512;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,12 +18,12 @@ pub(crate) struct DiskLine {
     sectors_written: i64,
     pub(crate) write_ms: i64,
     pub(crate) in_flight: i64,
-    /// Of several paths the sum, which is more than the time that has passed when they work at
-    /// once.
+    /// Time in which the device was busy. Over several paths it is the sum, which exceeds the time that
+    /// has passed when they work at once.
     pub(crate) busy_ms: i64,
-    /// Number and ms; Linux 4.18 and later.
+    /// Number and ms, on Linux 4.18 and later.
     pub(crate) discards: Option<(i64, i64)>,
-    /// Number and ms; Linux 5.5 and later.
+    /// Number and ms, on Linux 5.5 and later.
     pub(crate) flushes: Option<(i64, i64)>,
 }
 
@@ -58,8 +57,8 @@ impl DiskLine {
     }
 }
 
-/// The line of device `major:minor` in the text of `/proc/diskstats`; the sum of its paths', under
-/// its own name, where they count in its place.
+/// Returns the line of device `major:minor` in the text of `/proc/diskstats`. Where its paths count in
+/// its place, it is their sum under the device's own name.
 pub(crate) fn device_line(text: &str, major: u64, minor: u64) -> Option<DiskLine> {
     let own = own_line(text, major, minor)?;
     let mut paths = paths_to(text, &own).into_iter();
@@ -69,32 +68,32 @@ pub(crate) fn device_line(text: &str, major: u64, minor: u64) -> Option<DiskLine
     Some(sum)
 }
 
-/// The lines of the paths to device `major:minor` or, of a partition, to its whole disk; none when
-/// its own line counts, as that of every other kind of device does.
+/// Returns the lines of the paths to device `major:minor` or, for a partition, to its whole disk. There
+/// are none when the device's own line counts, as that of every other kind of device does.
 pub(crate) fn paths_of(text: &str, major: u64, minor: u64) -> Vec<DiskLine> {
     own_line(text, major, minor).map_or_else(Vec::new, |own| paths_to(text, &own))
 }
 
-/// [`paths_of`] the device whose own line is `own`.
+/// Does what [`paths_of`] does, for the device whose own line is `own`.
 fn paths_to(text: &str, own: &DiskLine) -> Vec<DiskLine> {
     let head = if own.has_io() { None } else { head_of(&own.name) };
     let Some((subsystem, namespace)) = head else { return Vec::new() };
     let head = format!("nvme{subsystem}n{namespace}");
-    // Nothing has gone to this partition, but to others.
+    // This partition has had no IO, but others have.
     if lines(text).any(|line| line.name == head && line.has_io()) {
         return Vec::new();
     }
     lines(text).filter(|line| is_path(&line.name, subsystem, namespace)).collect()
 }
 
-/// `3` and `1` of `nvme3n1` and of `nvme3n1p2`.
+/// Returns `3` and `1` for `nvme3n1` and for `nvme3n1p2`.
 fn head_of(name: &str) -> Option<(&str, &str)> {
     let (subsystem, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
     let (namespace, partition) = namespace.split_once('p').unwrap_or((namespace, "1"));
     [subsystem, namespace, partition].into_iter().all(is_number).then_some((subsystem, namespace))
 }
 
-/// Whether `name` is `nvme<subsystem>c<any>n<namespace>`.
+/// Returns whether `name` is `nvme<subsystem>c<any>n<namespace>`.
 fn is_path(name: &str, subsystem: &str, namespace: &str) -> bool {
     let controller =
         name.strip_prefix("nvme").and_then(|name| name.strip_prefix(subsystem)?.strip_prefix('c'));
@@ -107,7 +106,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// All devices. Lines with fewer fields than Linux 2.6.25 wrote for every device are left out.
+/// Returns all devices. Lines with fewer fields than Linux 2.6.25 wrote for every device are left out.
 fn lines(text: &str) -> impl Iterator<Item = DiskLine> {
     text.lines().filter_map(|line| {
         let mut fields = line.split_ascii_whitespace().skip(2);
@@ -115,7 +114,7 @@ fn lines(text: &str) -> impl Iterator<Item = DiskLine> {
     })
 }
 
-/// The line of device `major:minor`.
+/// Returns the line of device `major:minor`.
 fn own_line(text: &str, major: u64, minor: u64) -> Option<DiskLine> {
     text.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace();
@@ -124,13 +123,13 @@ fn own_line(text: &str, major: u64, minor: u64) -> Option<DiskLine> {
     })
 }
 
-/// The fields after the name; 11 of them at least.
+/// Parses the fields after the name. There must be at least 11 of them.
 fn parse_counters<'a>(name: &str, fields: impl Iterator<Item = &'a str>) -> Option<DiskLine> {
     let mut counters = [None; 17];
     for (slot, field) in counters.iter_mut().zip(fields) {
         *slot = field.parse::<i64>().ok();
     }
-    // In the order of the kernel's Documentation/admin-guide/iostats.rst.
+    // The order is that of the kernel's Documentation/admin-guide/iostats.rst.
     Some(DiskLine {
         name: name.to_owned(),
         reads: counters[0]?,
@@ -231,7 +230,7 @@ mod tests {
     fn a_disk_that_counts_by_itself_is_read_by_itself() {
         let line = device_line(MULTIPATH, 259, 0).unwrap();
         assert_eq!((line.name.as_str(), line.reads, line.written_bytes()), ("nvme0n1", 10, 81_920));
-        // Linux 6.4 and later, before anything went to this partition.
+        // This is Linux 6.4 and later, before this partition had any IO.
         let counting = MULTIPATH.replace("nvme3n1 0 0 0 0 0", "nvme3n1 101 0 808 42 203");
         assert_eq!(device_line(&counting, 259, 3).unwrap().writes, 203);
         assert_eq!(device_line(&counting, 259, 4).unwrap().writes, 0);

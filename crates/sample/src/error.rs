@@ -1,10 +1,10 @@
-//! Why a sample could not be taken or kept.
+//! The errors of taking a sample or writing it down.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Each message names what failed and on what. Only [`Error::Counters`], [`Error::Thread`] and
-/// [`Error::Interval`] end a sampler; the others end one source and reach the caller as texts in
+/// Each message names what failed and where. Only [`Error::Counters`], [`Error::Thread`] and
+/// [`Error::Interval`] end a sampler. The others end one source and reach the caller as texts in
 /// [`crate::Report::warnings`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

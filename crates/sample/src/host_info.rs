@@ -1,4 +1,4 @@
-//! What machine this is.
+//! Describes the machine that this process runs on: CPU, memory, kernel, operating system, disk.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use dbdyno_record::HostInfo;
 use crate::device::{device_of, filesystem_of, mount_source_of};
 use crate::sources::parse_stat;
 
-/// Describes this machine. `data_dir` is the folder that holds the data directories; the CPU lists
+/// Describes this machine. `data_dir` is the folder that holds the data directories, and the CPU lists
 /// are those of the plan. What cannot be found out is `unknown` or 0.
 pub fn host_info(data_dir: &Path, server_cpus: Option<String>, client_cpus: Option<String>) -> HostInfo {
     let device = device_of(data_dir).map(|device| device.name);
@@ -46,14 +46,14 @@ fn line(path: &str) -> String {
     if line.is_empty() { unknown() } else { line.to_owned() }
 }
 
-/// The full name in a text of os-release(5).
+/// Returns the full name in a text of os-release(5).
 fn parse_os(text: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(value.trim().trim_matches(['"', '\'']).to_owned())
 }
 
-/// The CPU's name in a text of `/proc/cpuinfo`. ARM gives numbers only: who designed it, and which
-/// part it is.
+/// Returns the CPU's name in a text of `/proc/cpuinfo`. ARM gives only two numbers: who designed the
+/// CPU, and which part it is.
 fn parse_cpu_model(text: &str) -> Option<String> {
     let value = |key: &str| {
         let mut values = text.lines().filter_map(|line| line.split_once(':'));
@@ -65,7 +65,7 @@ fn parse_cpu_model(text: &str) -> Option<String> {
     Some(format!("ARM implementer {} part {}", value("CPU implementer")?, value("CPU part")?))
 }
 
-/// Memory of the machine in a text of `/proc/meminfo`, where kB means 1024 bytes.
+/// Returns the memory of the machine in a text of `/proc/meminfo`, where kB means 1024 bytes.
 fn parse_memory_bytes(text: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     Some(value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)

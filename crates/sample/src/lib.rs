@@ -1,14 +1,15 @@
-//! What host and server did each second.
+//! Samples raw counters of the host, the server and the load client once per interval, usually every
+//! second.
 //!
-//! A [`Sampler`] reads raw counters of the machine, the server's process, the load client, the
-//! disk, the server's own status and the size of its files, and appends them to a step's counter
-//! files. It computes no rate: that is the business of the files' readers. Each source is in one
-//! file below `sources/` and says there which keys it writes, in which unit and where the kernel or
-//! the server gets them from.
+//! A [`Sampler`] reads counters of the machine, the server's process, the load client, the disk, the
+//! server's own status and the size of its files. It appends them to a step's counter files. It
+//! computes no rate: the readers of the files do that. Each source has one file below `sources/`. That
+//! file says which keys the source writes, in which unit, and where the kernel or the server gets them
+//! from.
 //!
-//! Sources that may hang or take long (the server's status, the walks through the data directory
-//! and through processes) have threads of their own, so that the cheap ones are read on time
-//! whatever the server does.
+//! Sources that may hang or take long have threads of their own, so that the cheap sources are read on
+//! time whatever the server does. These are the server's status and the walks through the data
+//! directory and through processes.
 
 mod clock;
 mod config;

@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo`: which filesystem is mounted where, and from what.
+//! Parses `/proc/self/mountinfo`: which filesystem is mounted where, and from what.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ pub(crate) struct Mount {
     /// The folder of the filesystem that is seen at the mount point: `/`, or a part of it.
     pub(crate) root: PathBuf,
     pub(crate) mount_point: PathBuf,
-    /// `ext4`, `btrfs`, `overlay`, `tmpfs`, ...
+    /// Type of the filesystem: `ext4`, `btrfs`, `overlay`, `tmpfs`, ...
     pub(crate) filesystem: String,
     /// What is mounted: `/dev/sda1`, `tmpfs`, `server:/export`.
     pub(crate) source: String,
@@ -21,16 +21,16 @@ impl Mount {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Whether a word without a value is among the options.
+    /// Returns whether a word without a value is among the options.
     pub(crate) fn has_option(&self, name: &str) -> bool {
         self.options.split(',').any(|option| option == name)
     }
 }
 
-/// Reads the text of mountinfo; lines that are not understood are passed over.
+/// Reads the text of mountinfo. Lines that are not understood are skipped.
 ///
-/// A line is `id parent major:minor root mount-point options [optional]... - type source
-/// super-options` (proc(5)).
+/// A line is `id parent major:minor root mount-point options [optional]... - type source super-options`
+/// (proc(5)).
 pub(crate) fn parse_mounts(text: &str) -> Vec<Mount> {
     text.lines().filter_map(parse_mount).collect()
 }
@@ -49,14 +49,14 @@ fn parse_mount(line: &str) -> Option<Mount> {
     })
 }
 
-/// The mount that `path` (absolute, without links) is on: the deepest one, of equally deep ones the
-/// last, which covers the others.
+/// Returns the mount that `path` (absolute, without links) is on. It is the deepest one. Among equally
+/// deep ones it is the last, which covers the others.
 pub(crate) fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
     above.max_by_key(|mount| mount.mount_point.components().count())
 }
 
-/// The kernel writes space, tab, newline and backslash as `\` and three octal digits.
+/// Decodes a name. The kernel writes space, tab, newline and backslash as `\` and three octal digits.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -7,13 +7,13 @@ use dbdyno_record::{CounterHeader, CounterWriter};
 use crate::Error;
 use crate::sources::{Moment, Source, Values};
 
-/// A source with its file. What it could not read it remembers, to say it once at the end.
+/// A source with its file. It remembers what it could not read, and reports that once at the end.
 pub(crate) struct Outlet {
     /// One of the names in [`ALL`](crate::ALL).
     name: &'static str,
     source: Box<dyn Source>,
     values: Values,
-    /// There is none before the clock starts.
+    /// The counter file, which does not exist before the clock starts.
     pub(crate) writer: Option<CounterWriter>,
     tried: u64,
     missed: u64,
@@ -22,8 +22,8 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// Reads `source` once, so that what cannot be read is known before the clock starts. There is
-    /// no file yet.
+    /// Reads `source` once, so that what cannot be read is known before the clock starts. There is no
+    /// file yet.
     pub(crate) fn probe(name: &'static str, mut source: Box<dyn Source>) -> Result<Self, Error> {
         let mut values = Values::default();
         source.read(Moment::Boundary, &mut values)?;
@@ -39,14 +39,14 @@ impl Outlet {
         })
     }
 
-    /// First line of its counter file.
+    /// Returns the first line of the source's counter file.
     pub(crate) fn header(&self) -> CounterHeader {
         CounterHeader { source: self.name.to_owned(), about: self.source.about() }
     }
 
     /// Reads the source and writes a line, with the time at which it was read. After a failed write
-    /// there are no more lines: a file with a hole in it could not be distinguished from a complete
-    /// one.
+    /// there are no more lines, because a file with a hole in it could not be distinguished from a
+    /// complete one.
     pub(crate) fn sample(&mut self, moment: Moment, barrier: Instant) {
         let Some(writer) = self.writer.as_mut().filter(|_| self.write_error.is_none()) else { return };
         self.tried += 1;
@@ -62,8 +62,8 @@ impl Outlet {
         }
     }
 
-    /// Makes the lines durable. What went wrong: a warning about samples that are missing, an error
-    /// of the file.
+    /// Makes the lines durable. The result is what went wrong: a warning about samples that are
+    /// missing, and an error of the file.
     pub(crate) fn finish(mut self) -> (Option<String>, Option<dbdyno_record::Error>) {
         let synced = match (self.writer.as_mut(), self.write_error.take()) {
             (_, Some(error)) => Some(error),
@@ -82,12 +82,12 @@ impl Outlet {
     }
 }
 
-/// Tenths are enough to find the place.
+/// Formats a time in seconds. Tenths are enough to find the place.
 fn seconds(at_us: i64) -> String {
     format!("{:.1}", std::time::Duration::from_micros(at_us.unsigned_abs()).as_secs_f64())
 }
 
-/// µs from `barrier` to `at`, negative when `at` comes first.
+/// Returns the microseconds from `barrier` to `at`, negative when `at` comes first.
 fn micros_since(barrier: Instant, at: Instant) -> i64 {
     let micros = |later: Instant, earlier: Instant| {
         i64::try_from(later.saturating_duration_since(earlier).as_micros()).unwrap_or(i64::MAX)

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use crate::Error;
 
-/// An open file whose text the kernel writes anew at each reading. One opened for a process stays
-/// bound to that process: after its end it fails, even when the number has been given to another
-/// one.
+/// An open file whose text the kernel writes again at each reading. A file that was opened for a
+/// process stays bound to that process. After the end of the process it fails, even when the process
+/// number has been given to another one.
 #[derive(Debug)]
 pub(crate) struct ProcFile {
     path: PathBuf,
@@ -27,14 +27,15 @@ impl ProcFile {
         }
     }
 
-    /// The file's text as it is now. Names of processes may hold any bytes; those that are not
-    /// UTF-8 are replaced.
+    /// Returns the file's text as it is now. Names of processes may hold any bytes, so those that are
+    /// not UTF-8 are replaced.
     pub(crate) fn text(&mut self) -> Result<Cow<'_, str>, Error> {
         let length = self.fill().map_err(|source| Error::Unreadable { path: self.path.clone(), source })?;
         Ok(String::from_utf8_lossy(&self.buffer[..length]))
     }
 
-    /// What `parse` makes of the text. Where it makes nothing of it, `missing` was not found.
+    /// Returns what `parse` makes of the text. If it returns nothing, the error says that `missing` was
+    /// not found.
     pub(crate) fn parsed<T>(
         &mut self,
         missing: &'static str,
@@ -44,12 +45,12 @@ impl ProcFile {
         parsed.ok_or_else(|| self.format_error(missing))
     }
 
-    /// The error for a text in which `missing` was not found.
+    /// Returns the error for a text in which `missing` was not found.
     pub(crate) fn format_error(&self, missing: &'static str) -> Error {
         Error::Format { path: self.path.clone(), missing }
     }
 
-    /// Reads to the end: the kernel may hand out a long text a page at a time.
+    /// Reads to the end, because the kernel may hand out a long text one page at a time.
     fn fill(&mut self) -> io::Result<usize> {
         let mut length = 0;
         loop {

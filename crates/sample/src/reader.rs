@@ -1,4 +1,4 @@
-//! One thread of the sampler: reads its sources on request and at each whole interval.
+//! One thread of the sampler, which reads its sources on request and at each whole interval.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -17,36 +17,36 @@ use crate::tally::Tally;
 /// Makes a source, on the thread that will read it.
 pub(crate) type Open = Box<dyn FnOnce() -> Result<Box<dyn Source>, Error> + Send>;
 
-/// What a reader is to do.
+/// What a reader should do.
 pub(crate) struct Spec {
     pub(crate) name: &'static str,
     /// Its place in the tally.
     pub(crate) number: usize,
-    /// Its sources by name, read in this order.
+    /// Its sources by name, in the order in which they are read.
     pub(crate) sources: Vec<(&'static str, Open)>,
     pub(crate) interval: Duration,
-    /// From the barrier to the begin of the common window.
+    /// Time from the barrier to the beginning of the common window.
     pub(crate) warmup: Duration,
     pub(crate) cpus: Option<Vec<u32>>,
-    /// Counts this reader's rounds as the sampler's samples.
+    /// Whether this reader's rounds count as the sampler's samples.
     pub(crate) counts_samples: bool,
 }
 
 pub(crate) enum Command {
-    /// The files of the sources that [`Event::Opened`] named, in that order.
+    /// Takes the files of the sources that [`Event::Opened`] named, in that order.
     Write(Vec<CounterWriter>),
     /// The clock starts, or has started, at this moment.
     Begin(Instant),
-    /// Take a sample now. It is held until the sample is taken, or until there is no one any more
-    /// to take it.
+    /// Takes a sample now. The value is kept until the sample is taken, or until no one is left to take
+    /// it.
     Mark(Arc<()>),
-    /// Take a last sample and end.
+    /// Takes a last sample and ends.
     Stop,
 }
 
-/// What a reader says.
+/// What a reader reports.
 pub(crate) enum Event {
-    /// Its sources have been tried: headers of those that can be read.
+    /// Its sources have been tried. The event has the headers of those that can be read.
     Opened { headers: Vec<CounterHeader>, warnings: Vec<String> },
     /// Its files are complete.
     Ended { warnings: Vec<String>, error: Option<dbdyno_record::Error> },
@@ -62,7 +62,7 @@ struct Reader {
     barrier: Option<Instant>,
 }
 
-/// Body of the thread. It ends at [`Command::Stop`], or when no one can send it commands any more.
+/// Runs the thread. It ends at [`Command::Stop`], or when no one can send it commands any more.
 pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, events: &Sender<Event>) {
     let mut warnings = Vec::new();
     if let Some(cpus) = &spec.cpus
@@ -88,8 +88,8 @@ pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, e
         return;
     }
     reader.follow(commands);
-    // No one listens any more when the sampler was dropped or has given this reader up; the files are
-    // complete anyway.
+    // No one listens any more when the sampler was dropped or has given this reader up. The files are
+    // complete all the same.
     let _ = events.send(reader.finish());
 }
 
@@ -138,8 +138,8 @@ impl Reader {
         }
     }
 
-    /// Reads all sources; `due` is when it should have begun. Before the clock starts there is no
-    /// time to write.
+    /// Reads all sources. `due` is when the reading should have begun. Before the clock starts there is
+    /// no time to write, so nothing is read.
     fn sample(&mut self, moment: Moment, due: Option<Instant>) {
         let Some(barrier) = self.barrier else { return };
         if self.counts_samples {
@@ -165,8 +165,8 @@ impl Reader {
     }
 }
 
-/// The first `barrier + n × interval` (n = 0, 1, ...) after `now`: ticks that were missed are not
-/// made up for.
+/// Returns the first `barrier + n × interval` (n = 0, 1, ...) after `now`. Ticks that were missed are
+/// not made up for.
 fn tick_after(now: Instant, barrier: Instant, interval: Duration) -> Instant {
     if now < barrier {
         return barrier;

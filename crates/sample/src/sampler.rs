@@ -15,22 +15,22 @@ use crate::sources::{
 use crate::tally::Tally;
 use crate::{Config, Error};
 
-/// How long a reader may take to open its sources or to take its last sample: more than a status
-/// query and the connection before it may.
+/// How long a reader may take to open its sources or to take its last sample. It is longer than a
+/// status query and its connection may take.
 const READER_LIMIT: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Sources that could not be read and samples that are missing, each with its reason.
     pub warnings: Vec<String>,
-    /// Rounds of samples taken, of the sources that are never held up.
+    /// Rounds of samples taken, counted at the sources that nothing holds up.
     pub samples: u64,
     /// CPU time that the sampler's threads used, start included.
     pub cpu: Duration,
 }
 
-/// Threads that read counters until they are stopped. Dropped without [`Sampler::stop`], they end
-/// by themselves.
+/// Threads that read counters until they are stopped. If they are dropped without [`Sampler::stop`],
+/// they end by themselves.
 #[derive(Debug)]
 pub struct Sampler {
     readers: Vec<ReaderHandle>,
@@ -38,18 +38,18 @@ pub struct Sampler {
     warnings: Vec<String>,
 }
 
-/// A sample that was asked for, maybe still under way.
+/// A sample that was asked for and may still be under way.
 #[derive(Debug, Default)]
 pub struct Mark(Weak<()>);
 
 impl Mark {
-    /// Whether all sources have been read, or cannot be any more.
+    /// Returns whether all sources have been read, or cannot be read any more.
     pub fn is_taken(&self) -> bool {
         self.0.strong_count() == 0
     }
 }
 
-/// A reader as seen from outside.
+/// A reader thread as seen from outside.
 #[derive(Debug)]
 struct ReaderHandle {
     name: &'static str,
@@ -59,8 +59,8 @@ struct ReaderHandle {
 }
 
 impl Sampler {
-    /// Tries every source once, opens a counter file through `counters` for each that can be read,
-    /// and waits for [`Sampler::begin`]. A source that cannot be read is left out with a warning.
+    /// Tries every source once, opens a counter file through `counters` for each that can be read, and
+    /// waits for [`Sampler::begin`]. A source that cannot be read is left out with a warning.
     pub fn start(
         config: &Config,
         counters: impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
@@ -72,7 +72,8 @@ impl Sampler {
         Self::start_readers(readers_for(config, &tally), tally, counters)
     }
 
-    /// A sampler that reads nothing, writes nothing and has no thread, for measuring without.
+    /// Returns a sampler that reads nothing, writes nothing and has no thread. It is for measuring
+    /// without sampling.
     pub fn off() -> Self {
         Self { readers: Vec::new(), tally: Arc::new(Tally::default()), warnings: Vec::new() }
     }
@@ -91,21 +92,22 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// What is known before the clock starts: sources that are left out, each with its reason.
+    /// Returns what is known before the clock starts: the sources that are left out, each with its
+    /// reason.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The clock starts, or has just started, at `barrier`: takes a sample now, then one at each
-    /// whole interval after it (and one at the barrier itself, if that is still to come). Does not
-    /// wait for the sample.
+    /// Starts sampling, because the clock starts, or has just started, at `barrier`. It takes a sample
+    /// now, then one at each whole interval after the barrier, and one at the barrier itself if that is
+    /// still to come. It does not wait for the sample.
     pub fn begin(&self, barrier: Instant) {
         self.tell_all(|| Command::Begin(barrier));
     }
 
-    /// Takes a sample now, because the common window ends. Does nothing before [`Sampler::begin`].
-    /// Does not wait: the answer says when it is taken. Until then the load's connections should
-    /// stay open, since a server that has a process or a thread for each of them counts less of
+    /// Takes a sample now, because the common window ends. It does nothing before [`Sampler::begin`].
+    /// It does not wait: the result tells when the sample is taken. Until then the load's connections
+    /// should stay open, because a server with a process or a thread for each of them counts less of
     /// those that have ended.
     pub fn mark(&self) -> Mark {
         let held = Arc::new(());
@@ -113,14 +115,15 @@ impl Sampler {
         Mark(Arc::downgrade(&held))
     }
 
-    /// Takes a last sample, makes the files durable and ends the threads. A server that hangs
-    /// delays this by 15 s at most; its last sample is then missing, and the report says so. After
-    /// an error the other files are complete.
+    /// Takes a last sample, makes the files durable and ends the threads. A server that hangs delays
+    /// this by at most 15 s. Its last sample is then missing, and the report says so. After an error
+    /// the other files are complete.
     pub fn stop(self) -> Result<Report, Error> {
         self.stop_within(READER_LIMIT)
     }
 
-    /// The same for a caller who waits: what has no last sample by then is named in a warning.
+    /// Does the same for a caller who waits only until `limit`. Readers without a last sample by then
+    /// are named in a warning.
     pub fn stop_within(mut self, limit: Duration) -> Result<Report, Error> {
         self.tell_all(|| Command::Stop);
         let deadline = Instant::now() + limit;
@@ -130,8 +133,8 @@ impl Sampler {
                 Ok(Event::Ended { warnings, error }) => {
                     self.warnings.extend(warnings);
                     first_error = first_error.or(error);
-                    // It has said its last word, so this does not wait; a panic would have come
-                    // before that word.
+                    // The reader has sent its last event, so this does not wait. A panic would have
+                    // come before that event.
                     let _ = reader.thread.join();
                 }
                 Ok(Event::Opened { .. }) | Err(_) => self.warnings.push(silence(reader.name)),
@@ -191,9 +194,10 @@ fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<ReaderHandle, Error> {
     Ok(ReaderHandle { name, commands, events, thread })
 }
 
-/// Sources that answer at once share a thread; a walk through many files, those of the server's
-/// processes or threads too, and a server that may hang have their own. `sampler` comes last, so
-/// that it counts what the round has cost.
+/// Distributes the sources over threads. Sources that answer at once share a thread. A walk through
+/// many files has a thread of its own, and so does a server that may hang. The files of the server's
+/// processes or threads count as such a walk. `sampler` comes last among the quick sources, so that it
+/// counts what the round has cost.
 fn readers_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let mut quick: Vec<(&'static str, Open)> = Vec::new();
     let mut by_connection: Vec<(&'static str, Open)> = Vec::new();
@@ -262,7 +266,7 @@ fn source<S: Source + 'static>(
     (name, Box::new(move || Ok(Box::new(open()?) as Box<dyn Source>)))
 }
 
-/// A source that is read at most so often.
+/// Returns a source that is read at most once per `at_least`.
 fn costly<S: Source + 'static>(
     name: &'static str,
     at_least: Duration,

@@ -1,4 +1,4 @@
-//! Readers of sources that answer, hang and are asked for samples.
+//! Tests of readers whose sources answer, hang and are asked for samples.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use crate::sources::{Moment, Values};
 
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// A reading: why, and from when to when.
+/// A reading: why it was made, and from when to when.
 #[derive(Debug, Clone, Copy)]
 struct Read {
     moment: Moment,
@@ -18,7 +18,7 @@ struct Read {
     ended: Instant,
 }
 
-/// What a [`Fake`] was asked for up to now; the first one is the try before its file is made.
+/// Every reading of a [`Fake`] up to now. The first one is the try before its file is made.
 #[derive(Clone, Default)]
 struct Reads(Arc<Mutex<Vec<Read>>>);
 
@@ -32,7 +32,7 @@ impl Reads {
     }
 }
 
-/// Answers when `wait` ends, from the second reading on.
+/// A source that answers when `wait` ends, from the second reading on.
 struct Fake {
     wait: Box<dyn FnMut() + Send>,
     reads: Reads,
@@ -108,7 +108,7 @@ fn a_mark_is_taken_when_every_reader_has_read_its_sources_or_is_gone() {
     let sampler = Sampler::start_readers(vec![quick, slow], tally, counters).unwrap();
     sampler.begin(Instant::now());
     let mark = sampler.mark();
-    // When it was tried, at the beginning and at the mark.
+    // These three are when it was tried, at the beginning and at the mark.
     wait_for("the mark of one reader", || quick_reads.at_boundaries() == 3);
     assert!(!mark.is_taken());
     drop(release);

@@ -1,9 +1,9 @@
-//! What the sampler itself does, counted across its threads.
+//! Counts what the sampler itself does, over all its threads.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// Shared by the threads of one sampler. The figures are independent of each other, so relaxed
+/// The figures that the threads of one sampler share. They are independent of each other, so relaxed
 /// order is enough.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -12,15 +12,15 @@ pub(crate) struct Tally {
     samples: AtomicI64,
     /// How late the most recent round began.
     late_us: AtomicI64,
-    /// How late a round began at most.
+    /// How late the latest of all rounds began.
     late_max_us: AtomicI64,
 }
 
 impl Tally {
-    /// Threads that a sampler has at most.
+    /// The most threads that a sampler has.
     pub(crate) const LANES: usize = 5;
 
-    /// The CPU time that thread number `reader` has used up to now.
+    /// Sets the CPU time that thread number `reader` has used up to now.
     pub(crate) fn set_cpu(&self, reader: usize, cpu: Duration) {
         self.reader_cpu_us[reader].store(i64::try_from(cpu.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
@@ -29,7 +29,7 @@ impl Tally {
         self.reader_cpu_us.iter().map(|cpu| cpu.load(Ordering::Relaxed)).sum()
     }
 
-    /// One more round of samples, begun `late` after it was due.
+    /// Counts one more round of samples, begun `late` after it was due.
     pub(crate) fn add_sample(&self, late: Duration) {
         let late_us = i64::try_from(late.as_micros()).unwrap_or(i64::MAX);
         self.samples.fetch_add(1, Ordering::Relaxed);
@@ -37,7 +37,8 @@ impl Tally {
         self.late_max_us.fetch_max(late_us, Ordering::Relaxed);
     }
 
-    /// Samples; how late the most recent round was and a round was at most, in µs.
+    /// Returns the number of rounds, how late the most recent one was, and how late any was at most.
+    /// Times are in µs.
     pub(crate) fn rounds(&self) -> [i64; 3] {
         [&self.samples, &self.late_us, &self.late_max_us].map(|figure| figure.load(Ordering::Relaxed))
     }

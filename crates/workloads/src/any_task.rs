@@ -1,6 +1,6 @@
 //! Tasks of several kinds as one type.
 
-/// An enum of tasks, which hands each call to the task inside.
+/// Makes an enum of tasks that hands each call to the task inside.
 macro_rules! any_task {
     ($($Kind:ident($ConnectionTask:ty),)+) => {
         pub enum AnyTask {

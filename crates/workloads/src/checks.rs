@@ -1,5 +1,5 @@
-//! What checks of tables have in common: numbers from the database, compared with those that must
-//! be.
+//! What checks of tables have in common: they compare numbers from the database with those that must be
+//! there.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ pub(crate) fn check(table: impl Into<String>, parts: Vec<CheckPart>, began: Inst
     Check { table: table.into(), parts, duration_us }
 }
 
-/// The numbers in the only row of `sql`, 0 for NULL. `work` is what that is done for.
+/// Returns the numbers in the only row of `sql`, with 0 for NULL. `work` is what they are needed for.
 pub(crate) async fn numbers<const N: usize>(
     session: &mut AnySession,
     sql: &str,
@@ -31,7 +31,7 @@ pub(crate) async fn numbers<const N: usize>(
     numbers.ok_or_else(|| Error::Answer { work, answer: format!("{cells:?}") })
 }
 
-/// The number that `sql` asks for; 0 where there is none.
+/// Returns the number that `sql` returns, or 0 where there is none.
 pub(crate) async fn number(session: &mut AnySession, sql: &str, work: impl Into<String>) -> Result<i128> {
     let cells = session.rows(sql).await.map_err(Error::during(work))?;
     Ok(first_i64(&cells).unwrap_or(0).into())

@@ -1,5 +1,4 @@
-//! The cleanup between two steps, as every workload asks for it: active work, then a wait or a
-//! quiet state.
+//! The cleanup between two steps, which every workload uses: active work, then a wait or a quiet state.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +32,7 @@ pub(crate) async fn cleanup(
 fn rest(plan: &Settle, original: Duration, context: &Context) -> Rest {
     const BYTES_OF_MB: f64 = 1e6;
     match plan.by {
-        // Who wants nothing does not come here.
+        // A plan that wants no cleanup does not come here.
         SettleBy::Wait | SettleBy::None => Rest::Wait(plan.wait_of(original)),
         SettleBy::State => Rest::Quiet(Quiet {
             cap: plan.cap.0,

@@ -65,8 +65,8 @@ impl<'de> Visitor<'de> for Levels {
     }
 }
 
-/// The first number, doubled as long as it is below the last, and the last: `"3..20"` is 3, 6, 12,
-/// 20.
+/// Returns the first number, doubled as long as it is below the last, and the last: `"3..20"` is 3, 6,
+/// 12, 20.
 fn doubled(text: &str) -> Option<Vec<u32>> {
     let (first, last) = text.split_once("..")?;
     let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);

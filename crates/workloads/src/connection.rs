@@ -1,4 +1,4 @@
-//! A task's session: opened late, errors turned into the engine's, look-ups timed.
+//! A task's database session. It is opened late, turns errors into the engine's, and measures look-ups.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use dbdyno_db::{
 use dbdyno_loadgen::{Done, Failure, Notes};
 use dbdyno_record::ErrorClass;
 
-/// Look-ups happen outside the engine's own retries.
+/// How often a look-up is tried. Look-ups happen outside the engine's own retries.
 const LOOKUP_RETRIES: u32 = 100;
 
 #[derive(Debug)]
@@ -28,23 +28,25 @@ impl Connection {
         self.take(self.endpoint.connect_as(self.kind).await)
     }
 
-    /// As [`Connection::open`], to insert rows whose keys the server gives: they go up by 1.
+    /// Opens like [`Connection::open`], for inserting rows whose keys the server gives and which go up
+    /// by 1.
     pub(crate) async fn open_to_insert(&mut self) -> Result<(), Failure> {
         self.take(self.endpoint.connect_to_insert(self.kind).await)
     }
 
-    /// As [`Connection::open_to_insert`], to load `table` and such as it by INSERTs whose texts are
-    /// ASCII: the server converts none of them.
+    /// Opens like [`Connection::open_to_insert`], for loading `table` and similar ones by INSERTs whose
+    /// texts are ASCII, so that the server converts none of them.
     pub(crate) async fn open_to_load(&mut self, table: &str) -> Result<(), Failure> {
         self.take(self.endpoint.connect_to_load(self.kind, table).await)
     }
 
-    /// As [`Connection::open_to_insert`], to send rows with [`Connection::load_rows`].
+    /// Opens like [`Connection::open_to_insert`], for sending rows with [`Connection::load_rows`].
     pub(crate) async fn open_to_stream(&mut self) -> Result<(), Failure> {
         self.take(self.endpoint.connect_to_stream(self.kind).await)
     }
 
-    /// A statement of a step may take as long as it takes: how long is what is measured.
+    /// Keeps the opened session, without a limit on its statements. How long a statement of a step
+    /// takes is what is measured.
     fn take(&mut self, opened: Result<AnySession, DbError>) -> Result<(), Failure> {
         let mut session = opened.map_err(failure)?;
         session.limit_statements(None);
@@ -56,7 +58,7 @@ impl Connection {
         self.leave().await;
     }
 
-    /// Logs out; [`Connection::open`] logs in again.
+    /// Logs out. [`Connection::open`] logs in again.
     pub(crate) async fn leave(&mut self) {
         if let Some(session) = self.session.take() {
             session.close().await;
@@ -80,7 +82,7 @@ impl Connection {
         self.session()?.rows(sql).await.map_err(failure)
     }
 
-    /// Rows of `sql`; `None` when the server was made to end it after `limit`.
+    /// Returns the rows of `sql`, or `None` when the server was made to end it after `limit`.
     pub(crate) async fn rows_within(
         &mut self,
         sql: &str,
@@ -103,7 +105,7 @@ impl Connection {
         self.session()?.execute(statement, params).await.map_err(failure)
     }
 
-    /// Sends `sql`, or where there is one the prepared `statement` with `params`.
+    /// Sends `sql` or, where there is one, the prepared `statement` with `params`.
     pub(crate) async fn send(
         &mut self,
         statement: Option<Statement>,
@@ -116,8 +118,8 @@ impl Connection {
         }
     }
 
-    /// Ends a transaction by what became of its statements: one that failed is rolled back as a
-    /// whole.
+    /// Ends a transaction according to the `outcome` of its statements. If one failed, the whole
+    /// transaction is rolled back.
     pub(crate) async fn end<T>(&mut self, outcome: Result<T, Failure>) -> Result<T, Failure> {
         let outcome = match outcome {
             Ok(done) => self.query(b"COMMIT").await.map(|_| done),
@@ -131,7 +133,7 @@ impl Connection {
         outcome
     }
 
-    /// Whether a transaction is open, by what the database said with its last answer.
+    /// Returns whether a transaction is open, according to the database's last answer.
     pub(crate) fn in_transaction(&self) -> bool {
         self.session.as_ref().is_some_and(AnySession::in_transaction)
     }
@@ -144,7 +146,7 @@ impl Connection {
         self.session()?.results(statement).await.map_err(failure)
     }
 
-    /// Asks for one number and notes how long that took.
+    /// Looks up one number and notes how long that took.
     pub(crate) async fn lookup(
         &mut self,
         name: &'static str,
@@ -175,18 +177,18 @@ impl Connection {
     }
 }
 
-/// An answer to a statement that changes rows.
+/// Returns an answer to a statement that changes rows.
 pub(crate) fn changed(answer: Answer) -> Done {
     Done { rows: answer.affected, received_bytes: answer.bytes }
 }
 
-/// An answer to a statement that fetches rows.
+/// Returns an answer to a statement that fetches rows.
 pub(crate) fn fetched(answer: Answer) -> Done {
     Done { rows: answer.rows, received_bytes: answer.bytes }
 }
 
-/// What the failure of a statement means that later steps cannot do without: whatever the plan says
-/// of lost connections, the step ends, because what became of the statement is not known, and steps
+/// Returns what the failure of a statement means without which later steps cannot do. The step ends,
+/// whatever the plan says about lost connections. What became of the statement is not known, and steps
 /// without an index would be other steps. Only what the server asks to send again is sent again.
 pub(crate) fn indispensable(failure: Failure) -> Failure {
     match failure.class {
@@ -195,8 +197,9 @@ pub(crate) fn indispensable(failure: Failure) -> Failure {
     }
 }
 
-/// What the failure of a statement of the load means. As [`indispensable`]: rows that all later
-/// steps work on are missing, or may be where the connection was lost.
+/// Returns what the failure of a statement of the load means. It is the same as for [`indispensable`],
+/// because rows that all later steps work on are missing, or may be missing where the connection was
+/// lost.
 pub(crate) fn of_load(failure: Failure) -> Failure {
     let failure = match failure.class {
         ErrorClass::Lost => {
@@ -208,17 +211,17 @@ pub(crate) fn of_load(failure: Failure) -> Failure {
     indispensable(failure)
 }
 
-/// What ends a step, with a message of our own.
+/// Returns a failure that ends a step, with a message of our own.
 pub(crate) fn fatal(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Fatal, "", message)
 }
 
-/// As [`fatal`], of a script that is wrong: no further run of it is without.
+/// Does what [`fatal`] does, for a script that is wrong. Every further run of it would fail too.
 pub(crate) fn of_script(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Fatal, "script", message)
 }
 
-/// A look-up that met a lock as often as it was tried, at last this one.
+/// Returns the failure of a look-up that met a lock as often as it was tried. `last` is the last error.
 fn locked_out(name: &str, last: &DbError) -> Failure {
     fatal(format!(
         "look-up of {name} met a lock {LOOKUP_RETRIES} times in a row, at last: {last}; look for a session that holds a lock on \

@@ -1,4 +1,4 @@
-//! Deviations of workloads from their originals: rows of `deviations.toml` that hold with some
+//! Deviations of workloads from their originals. They are rows of `deviations.toml` that hold with some
 //! options, and what the whole plan decides.
 
 use std::collections::BTreeMap;
@@ -19,21 +19,21 @@ const SHARED: &str = include_str!("deviations.toml");
 pub struct Surroundings {
     /// Rest between two cells.
     pub rest: Duration,
-    /// The product of a server that dbdyno starts and reaches over a unix socket, where the
-    /// originals may use TCP.
+    /// The product of a server that dbdyno starts and reaches over a unix socket, where the originals
+    /// may use TCP.
     pub on_socket: Option<String>,
 }
 
-/// What is around the steps of an original, as far as a plan decides otherwise.
+/// What surrounds the steps of an original, as far as a plan decides otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
-    /// Rest between two builds of servers, and in words.
+    /// The original's rest between two builds of servers, as a time and in words.
     pub rest: (Duration, &'static str),
-    /// How it reaches a server; `{}` is the name of the product.
+    /// How the original reaches a server. `{}` is the name of the product.
     pub transport: &'static str,
 }
 
-/// Differences from `original` that come of what is around a workload.
+/// Returns the differences from `original` that come from what surrounds a workload.
 pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec<Deviation> {
     let mut list = Vec::new();
     let (original_rest, rest) = original.rest;
@@ -55,18 +55,19 @@ pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Row {
-    /// In place of the three texts: the rows of this name, which several workloads have.
+    /// Name of a row that several workloads have. It replaces the three texts.
     shared: String,
     pub(crate) topic: String,
-    /// It is due to the workload's tables, and also holds for other workloads that use them.
+    /// Whether the deviation is due to the workload's tables, and so also holds for other workloads
+    /// that use them.
     pub(crate) of_tables: bool,
     original: String,
-    /// `{option}` is the value of an option.
+    /// The text about this workload, in which `{option}` is the value of an option.
     here: String,
-    /// It holds where each of these options has this value, or one of these. `""` is also an option
-    /// that is not set.
+    /// The row holds where each of these options has this value, or one of these. `""` also means an
+    /// option that is not set.
     when: Map<String, Value>,
-    /// It holds where none of these options has this value, or one of these.
+    /// The row holds where none of these options has this value, or one of these.
     unless: Map<String, Value>,
 }
 
@@ -120,12 +121,12 @@ pub(crate) fn rows(text: &str, name: &str) -> Vec<Row> {
     all.remove(name).unwrap_or_default()
 }
 
-/// The rows of a workload's `deviations.toml` that hold with `options`.
+/// Returns the rows of a workload's `deviations.toml` that hold with `options`.
 pub(crate) fn of_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
     holding(&rows(text, "deviation"), options)
 }
 
-/// As [`of_rows`], for another workload on the same tables.
+/// Does what [`of_rows`] does, for another workload on the same tables.
 pub(crate) fn of_table_rows(text: &str, options: &Map<String, Value>) -> Vec<Deviation> {
     let mut all = rows(text, "deviation");
     all.retain(|row| row.of_tables);
@@ -144,8 +145,9 @@ fn holding(all: &[Row], options: &Map<String, Value>) -> Vec<Deviation> {
     list
 }
 
-/// The values of options, and where the server is not brought to rest as the original does it:
-/// `rest`, in place of what; `cleans_each`, after each step that writes. `shown` is a pause.
+/// Adds to the values of options how the server is brought to rest, where the original does it in
+/// another way. `rest` says what replaces the original's pause, and `cleans_each` says that cleanup
+/// follows each step that writes. `shown` formats a pause.
 pub(crate) fn with_rest(
     mut values: Map<String, Value>,
     settle: &Settle,
@@ -235,7 +237,7 @@ mod tests {
         }
     }
 
-    /// What workloads add to their options.
+    /// The keys that workloads add to their options.
     const COMPUTED: [&str; 4] = ["rest", "cleans_each", "loads", "settles"];
 
     fn check<W: Workload>(text: &str) {

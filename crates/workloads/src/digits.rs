@@ -1,7 +1,7 @@
-//! Short texts of varying length into a buffer without a branch on the length: over random rows
+//! Writes short texts of varying length into a buffer without a branch on the length. Over random rows
 //! such branches are mispredicted, and cost more than the digits themselves.
 
-/// Appends the first `keep` of `bytes`; a copy of fixed size, then the rest is cut off.
+/// Appends the first `keep` of `bytes`. It makes a copy of fixed size, then cuts off the rest.
 pub(crate) fn push_part<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], keep: usize) {
     let length = out.len();
     out.extend_from_slice(bytes);
@@ -14,16 +14,16 @@ pub(crate) fn push_decimal(out: &mut Vec<u8>, value: u32) {
         return;
     }
     let digits = eight_digits(value);
-    // The lowest byte is the first digit; the last one is kept even if it is 0.
+    // The lowest byte is the first digit. The last digit is kept even if it is 0.
     let leading_zeros = ((digits | 1 << 56).trailing_zeros() / 8) as usize;
     let text = (digits + 0x3030_3030_3030_3030) >> (8 * leading_zeros);
     push_part(out, &text.to_le_bytes(), 8 - leading_zeros);
 }
 
-/// The eight decimal digits of a number below 10^8, one a byte (0 to 9, not characters), the first
-/// in the lowest byte. Splits in halves, all parts of a word at once: 4 + 4 digits, then
-/// 2 + 2 + 2 + 2, then single ones, dividing by a multiplication and a shift (10,486 / 2^20 = 1/100
-/// for numbers below 10,000; 103 / 2^10 = 1/10 below 100).
+/// Returns the eight decimal digits of a number below 10^8, one per byte (0 to 9, not characters), with
+/// the first in the lowest byte. The code splits the number in halves, all parts of a word at once: 4 +
+/// 4 digits, then 2 + 2 + 2 + 2, then single ones. It divides by a multiplication and a shift (10,486 /
+/// 2^20 = 1/100 for numbers below 10,000; 103 / 2^10 = 1/10 below 100).
 pub(crate) fn eight_digits(value: u32) -> u64 {
     let fours = u64::from(value / 10_000) | u64::from(value % 10_000) << 32;
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;

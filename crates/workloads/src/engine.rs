@@ -1,5 +1,5 @@
-//! Which storage engine the workload's tables really have: some servers take another one than was
-//! asked for, without an error.
+//! Finds which storage engine the workload's tables really have, because some servers use another one
+//! than was asked for, without an error.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ pub(crate) enum Origin {
     Found,
 }
 
-/// Makes tables by the statements of each.
+/// Makes tables with the statements of each.
 pub(crate) async fn create_tables(
     context: &Context,
     session: &mut AnySession,

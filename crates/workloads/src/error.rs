@@ -1,8 +1,8 @@
-//! Why a workload's own work outside the clock failed: set-up, cleanup, verification.
+//! The errors of a workload's own work outside the clock: set-up, cleanup, verification.
 
 use dbdyno_db::DbError;
 
-/// The message names the work and what the database said.
+/// Each message names the work and what the database said.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{work}: {source}")]
@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`: what was being done when the database said no.
+    /// For `map_err`: names what was being done when the database refused.
     pub(crate) fn during(work: impl Into<String>) -> impl FnOnce(DbError) -> Self {
         let work = work.into();
         move |source| Self::Database { work, source }

@@ -1,4 +1,4 @@
-//! Statements that add indexes to a table that is full.
+//! Statements that add indexes to a table that already holds its rows.
 
 use dbdyno_db::IndexDdl;
 
@@ -24,7 +24,7 @@ pub(crate) fn add_indexes<'a>(
     }
 }
 
-/// What a plan says of its own after the closing bracket of CREATE TABLE.
+/// Formats the plan's own text after the closing bracket of CREATE TABLE.
 pub(crate) fn after_columns(own: &str) -> String {
     if own.is_empty() { String::new() } else { format!(" {own}") }
 }

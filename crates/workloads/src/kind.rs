@@ -1,4 +1,4 @@
-//! Workloads as objects of a list, each with its types erased.
+//! Workloads in one list, as objects that hide their types.
 
 use std::any::Any;
 use std::future::Future;
@@ -21,19 +21,19 @@ use crate::{WorkloadSummary, Context, Error, Result, Steps, Surroundings, Work, 
 
 /// A workload that plans can name, whatever its types are.
 pub trait Kind: WorkloadKind {
-    /// What it is for, in a sentence.
+    /// Returns what the workload is for, in a sentence.
     fn purpose(&self) -> String;
 
-    /// Its steps with its default options, as they are on a database with its defaults: one list
-    /// for each order.
+    /// Returns its steps with its default options, as they are on a database with its defaults. There
+    /// is one list for each order.
     fn summaries(&self) -> Vec<WorkloadSummary>;
 
-    /// What the record says of it with `options` under `name`; `None` for options of another
-    /// workload.
+    /// Returns what the record says about the workload with `options` under `name`. The result is
+    /// `None` for options of another workload.
     fn info(&self, name: &str, options: &dyn WorkloadOptions, around: &Surroundings) -> Option<WorkloadInfo>;
 
-    /// The workload with `options` over the database of `context`; `None` for options of another
-    /// workload.
+    /// Returns the workload with `options` over the database of `context`. The result is `None` for
+    /// options of another workload.
     fn open(&self, options: &dyn WorkloadOptions, context: Context) -> Option<Box<dyn AnyWorkload>>;
 }
 
@@ -90,22 +90,22 @@ impl<W: Workload> Kind for Entry<W> {
     }
 }
 
-/// Work on a database that is waited for.
+/// Work on a database that the caller waits for.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
 
-/// A [`Workload`] over one cell, whatever its tasks are: what the conductor asks of it, step by step.
-/// Types are erased here, once a step: [`AnyWorkload::run`] hands tasks of their own type to the load
+/// A [`Workload`] over one cell, whatever its tasks are. The conductor works with it step by step.
+/// Types are erased here, once per step: [`AnyWorkload::run`] hands tasks of their own type to the load
 /// engine.
 pub trait AnyWorkload: Steps {
-    /// What the plan says of each step.
+    /// Returns what the plan says about each step.
     fn outlines(&self) -> Vec<&StepOutline>;
 
-    /// Names of the steps, in order.
+    /// Returns the names of the steps, in order.
     fn steps(&self) -> Vec<String> {
         self.outlines().into_iter().map(|step| step.name.clone()).collect()
     }
 
-    /// How many of the first steps only make the data.
+    /// Returns how many of the first steps only make the data.
     fn load_steps(&self) -> usize {
         self.outlines().into_iter().filter(|step| step.loads).count()
     }
@@ -122,7 +122,7 @@ pub trait AnyWorkload: Steps {
         observer: &mut dyn Observer,
     ) -> Result<StepEnd, dbdyno_loadgen::Error>;
 
-    /// The connections of step `index`, as the load engine sees them.
+    /// Returns the connections of step `index`, as the load engine sees them.
     fn task_specs(&self, index: usize) -> Vec<TaskSpec>;
 
     /// Runs one host's part of step `index`.
@@ -135,7 +135,7 @@ pub trait AnyWorkload: Steps {
         say: &dyn Fn(HostMessage),
     ) -> Result<(), dbdyno_loadgen::Error>;
 
-    /// [`Workload::check`]
+    /// Does [`Workload::check`].
     fn verify<'a>(
         &'a mut self,
         index: usize,
@@ -143,7 +143,8 @@ pub trait AnyWorkload: Steps {
         session: &'a mut AnySession,
     ) -> Boxed<'a, Vec<Check>>;
 
-    /// Work that belongs after step `index`: the workload's own, then cleanup before the next one.
+    /// Does the work that belongs after step `index`: the workload's own, then cleanup before the next
+    /// one.
     fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
 }
 
@@ -216,7 +217,7 @@ impl<W: Workload> AnyWorkload for W {
     }
 }
 
-/// The tables of the database, and the rows of each where there are any.
+/// Returns the tables of the database, and the number of rows in each where there are any tables.
 async fn count_rows(session: &mut AnySession) -> Result<(Vec<String>, Option<Work>)> {
     let names = tables(session).await.map_err(Error::during("listing the tables"))?;
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! Workloads that this build leaves out: they are listed, and a plan that names one is refused with
-//! the command that builds dbdyno with them.
+//! Workloads that this build leaves out. They are listed, and a plan that names one is refused with the
+//! command that builds dbdyno with them.
 
 use dbdyno_plan::{BuildPart, Table, TableError, WorkloadKind, WorkloadOptions};
 use dbdyno_record::WorkloadInfo;
@@ -7,7 +7,7 @@ use schemars::{Schema, SchemaGenerator};
 
 use crate::{AnyWorkload, WorkloadSummary, Context, Kind, Result, Surroundings};
 
-/// A workload that needs a feature of Cargo which is off.
+/// A workload that needs a Cargo feature that is off.
 pub(crate) struct LeftOut {
     name: &'static str,
     part: BuildPart,

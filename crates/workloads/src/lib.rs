@@ -1,5 +1,5 @@
-//! What to ask: the workloads. One more workload is one new folder, its `mod` line and one line in
-//! [`ALL`].
+//! The workloads: which statements dbdyno sends, over which connections, on which data. A new workload
+//! needs one folder, its `mod` line and one line in [`ALL`].
 
 mod any_task;
 mod summaries;
@@ -44,10 +44,10 @@ pub use step::{Cell, DataSize, Step, StepOptions};
 pub(crate) use workload::planned;
 pub use workload::{Context, Explained, Tasks, Steps, Work, Workload};
 
-/// What comes of work outside the clock.
+/// The result of work outside the clock.
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The workload of a plan's name, which may name a set-up of it too.
+/// Returns the workload that a plan names. The name may also contain a set-up of it.
 pub fn kind_of(name: &str) -> Option<&'static dyn Kind> {
     let (workload, _) = dbdyno_plan::name_parts(name);
     ALL.iter().copied().find(|kind| kind.name() == workload)

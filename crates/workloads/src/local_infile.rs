@@ -1,4 +1,5 @@
-//! Whether a server takes `LOAD DATA LOCAL INFILE`, which MySQL 8.0 and later do not by default.
+//! Finds whether a server takes `LOAD DATA LOCAL INFILE`, which MySQL 8.0 and later do not take by
+//! default.
 
 use std::time::Instant;
 
@@ -10,14 +11,15 @@ use crate::{Context, Error, Result, Work};
 
 const ALLOW: &str = "SET GLOBAL local_infile = ON";
 
-/// Whether the server of `session` takes the rows that a workload of `plan` streams; it is one of
-/// these capabilities.
+/// Returns whether the server of `session` takes the rows that a workload of `plan` streams in this
+/// `form`. It also holds where no workload streams rows in this way.
 pub async fn takes_streams(plan: &Plan, form: RowStream, session: &mut AnySession) -> Result<bool, DbError> {
     let are_streamed = plan.workload.iter().any(|(_, options)| options.needs().row_streams);
     Ok(!are_streamed || form != RowStream::LocalInfile || is_on(session).await?)
 }
 
-/// A server that has no such setting, and is here because it takes streamed rows, takes them.
+/// Returns whether the server takes streamed rows. A server without this setting takes them, because
+/// only servers that can stream rows come here.
 async fn is_on(session: &mut AnySession) -> Result<bool, DbError> {
     match session.rows("SELECT @@GLOBAL.local_infile").await {
         Err(error) if error.class != Class::Lost => Ok(true),
@@ -25,7 +27,7 @@ async fn is_on(session: &mut AnySession) -> Result<bool, DbError> {
     }
 }
 
-/// A server of ours is asked to take it. Others were refused before the run.
+/// Switches the setting on in a server that dbdyno owns. Others were refused before the run.
 pub(crate) async fn allow_local_infile(context: &Context, session: &mut AnySession) -> Result<Option<Work>> {
     if !context.stores_data() || !context.owned {
         return Ok(None);

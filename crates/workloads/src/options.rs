@@ -21,7 +21,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Whether statements are prepared; `auto` says whether [`Protocol::Auto`] prepares them.
+    /// Returns whether statements are prepared. `auto` says whether [`Protocol::Auto`] prepares them.
     pub(crate) const fn prepares(self, auto: bool) -> bool {
         match self {
             Self::Auto => auto,
@@ -43,8 +43,8 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// Whether tables are checked after a step; `each` says whether [`Verify::EachStep`] does
-    /// there.
+    /// Returns whether tables are checked after a step. `each` says whether [`Verify::EachStep`] does
+    /// so there.
     pub(crate) const fn holds(self, each: bool, is_last: bool) -> bool {
         match self {
             Self::EachStep => each,
@@ -54,19 +54,20 @@ impl Verify {
     }
 }
 
-/// The first value that is not as the plan schema says: numbers in their ranges, lists that are not
-/// empty and hold nothing twice, times that are long enough. The schema has these rules from the
-/// option's own declaration, so no workload checks them again. Tables within lists and maps are not
-/// looked into.
+/// Returns the first value that breaks a rule of the plan schema: numbers in their ranges, lists that
+/// are not empty and hold nothing twice, times that are long enough. The schema has these rules from
+/// the option's own declaration, so no workload checks them again. Tables within lists and maps are not
+/// checked.
 pub(crate) fn schema_problem<T: JsonSchema + Values>(options: &T) -> Option<Mistake> {
     let schema = schema_for!(T).to_value();
     let (key, message) = table_problem(&schema, &options.values(), "", &schema["$defs"])?;
-    // A mistake names a key that lives as long as the process; no plan has more than one.
+    // A mistake names a key that lives as long as the process. No plan has more than one.
     let key: &'static str = key.leak();
     Some((key, message))
 }
 
-/// Of a table with this schema whose keys begin with `prefix`: the key, and what to write.
+/// Returns the first mistake in a table with this schema whose keys begin with `prefix`: the key, and
+/// what to write.
 fn table_problem(
     schema: &Value,
     values: &Map<String, Value>,
@@ -83,7 +84,7 @@ fn table_problem(
     })
 }
 
-/// The schema behind a reference, and of several the one that is for such a value.
+/// Returns the schema behind a reference. Where there are several, it is the one for such a value.
 fn schema_of<'a>(schema: &'a Value, value: &Value, tables: &'a Value) -> &'a Value {
     if let Some(table) = schema["$ref"].as_str().and_then(|table| table.strip_prefix("#/$defs/")) {
         return schema_of(&tables[table], value, tables);
@@ -124,7 +125,7 @@ fn list_problem(key: &str, schema: &Value, list: &[Value]) -> Option<String> {
     Some(format!("{key} holds {shown} twice"))
 }
 
-/// What a number must be that is outside its range; `None` for one that is inside.
+/// Returns what a number outside its range must be. The result is `None` for a number inside it.
 fn wanted(schema: &Value, number: &Number) -> Option<String> {
     let bound = |name: &str| schema[name].as_number();
     let (least, most) = (bound("minimum"), bound("maximum"));
@@ -144,7 +145,8 @@ fn wanted(schema: &Value, number: &Number) -> Option<String> {
     Some(parts.collect::<Vec<_>>().join(" and "))
 }
 
-/// Whole numbers are compared as such: a float has too few digits for the greatest ids.
+/// Compares numbers. Whole numbers are compared as such, because a float has too few digits for the
+/// highest ids.
 fn order(one: &Number, other: &Number) -> Ordering {
     match (one.as_u64(), other.as_u64()) {
         (Some(one), Some(other)) => one.cmp(&other),
@@ -152,7 +154,7 @@ fn order(one: &Number, other: &Number) -> Ordering {
     }
 }
 
-/// `1` also for a 1.0.
+/// Formats a number, with `1` also for 1.0.
 fn plain(number: &Number) -> String {
     match number.as_f64() {
         Some(value) if number.is_f64() => value.to_string(),
@@ -160,8 +162,8 @@ fn plain(number: &Number) -> String {
     }
 }
 
-/// What a time must be. A step that is shorter than a second has too little to count. Records are cut
-/// at whole seconds, so a warm-up that ends between two would be counted in part.
+/// Returns what a time must be. A step that is shorter than a second has too little to count. Records
+/// are cut at whole seconds, so a warm-up that ends between two would be counted in part.
 fn time_problem(schema: &Value, text: &str) -> Option<String> {
     let time: PlanDuration = serde_json::from_value(Value::from(text)).ok()?;
     let of_step = (schema[STEP_TIME] == true).then_some(1_000);
@@ -172,18 +174,18 @@ fn time_problem(schema: &Value, text: &str) -> Option<String> {
     (schema[WHOLE_SECONDS] == true && time.0.subsec_nanos() != 0).then(|| "whole seconds".to_owned())
 }
 
-/// The first of these that is so: its key, and what to write.
+/// Returns the first of these cases that is so: its key, and what to write.
 pub(crate) fn first_problem<const N: usize>(cases: [(bool, &'static str, &str); N]) -> Option<Mistake> {
     let (_, key, message) = cases.into_iter().find(|(is_so, ..)| *is_so)?;
     Some((key, message.to_owned()))
 }
 
-/// The first value that a list holds for the second time.
+/// Returns the first value that a list holds for the second time.
 pub(crate) fn repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
     list.iter().enumerate().find(|(at, value)| list[..*at].contains(value)).map(|(_, value)| value)
 }
 
-/// They end up in a statement, and there is one statement to send.
+/// Refuses table options with `;`. They end up in a statement, and there is only one statement to send.
 pub(crate) fn table_options_problem(options: &str) -> Option<Mistake> {
     options.contains(';').then(|| {
         ("create_table_options", "create_table_options holds `;`: it is part of one statement".to_owned())

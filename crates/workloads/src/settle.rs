@@ -89,18 +89,19 @@ impl<'de> Deserialize<'de> for SettleWait {
 }
 
 impl Settle {
-    /// What `settle`, or its short form `settle_wait`, asks for: a fixed pause.
+    /// Returns what `settle`, or its short form `settle_wait`, asks for: a fixed pause.
     pub(crate) fn chosen(settle: Option<&Self>, wait: Option<SettleWait>) -> Self {
         let fixed = |wait| Self { by: SettleBy::Wait, wait, ..Self::default() };
         settle.cloned().unwrap_or_else(|| wait.map_or_else(Self::default, fixed))
     }
 
-    /// After which steps; `None` where nothing at all is done between steps.
+    /// After which steps the server is brought to rest. It is `None` where nothing at all is done
+    /// between steps.
     pub fn after_steps(&self) -> Option<SettleAfter> {
         (self.by != SettleBy::None).then_some(self.after)
     }
 
-    /// Length of a fixed pause, where the workload's own is `original`.
+    /// Returns the length of a fixed pause, where the workload's own is `original`.
     pub fn wait_of(&self, original: Duration) -> Duration {
         match (self.by, self.wait) {
             (SettleBy::None, _) => Duration::ZERO,
@@ -109,8 +110,8 @@ impl Settle {
         }
     }
 
-    /// What a forecast counts: the pause, or what it takes until `data_bytes` are where they stay,
-    /// and never more than the cap.
+    /// Returns the time that a forecast counts: the pause, or what it takes until `data_bytes` are
+    /// where they stay. It is never more than the cap.
     pub(crate) fn forecast(
         &self,
         name: &str,
@@ -127,7 +128,7 @@ impl Settle {
         }
     }
 
-    /// What stands for the original's fixed pause, for the record; `None` for a pause.
+    /// Returns what replaces the original's fixed pause, for the record. It is `None` for a pause.
     pub fn in_place_of_a_pause(&self) -> Option<String> {
         match self.by {
             SettleBy::State => Some(format!("until the server's state is quiet, {} at most", self.cap)),
@@ -136,7 +137,8 @@ impl Settle {
         }
     }
 
-    /// The forecast's words after `where_it_is`: `after l.i2`.
+    /// Returns the forecast's text for this rest. `where_it_is` says where it lies, such as `after
+    /// l.i2`.
     pub(crate) fn detail(&self, where_it_is: &str) -> String {
         match self.by {
             SettleBy::Wait => format!("cleanup and pause {where_it_is}"),
@@ -146,8 +148,7 @@ impl Settle {
     }
 }
 
-/// `settle_wait` and `settle` say the same thing in two ways: which of them holds, or why that is
-/// not clear.
+/// `settle_wait` and `settle` say the same thing in two ways, so a plan must have only one of them.
 pub(crate) fn both_problem(settle: Option<&Settle>, has_wait: bool) -> Option<Mistake> {
     let message =
         "settle_wait is the short form of settle = { by = \"wait\", wait = ... }: write one of the two";

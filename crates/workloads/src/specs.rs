@@ -8,23 +8,24 @@ use serde_json::{Map, Value, json};
 
 use crate::Philox;
 
-/// More clients than this make records long and say nothing more.
+/// More clients than this would make records long and add no information.
 const MOST_CLIENTS: u32 = 64;
 const LEAST_CLIENTS: u32 = 16;
 
-/// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves
-/// the others as they are.
+/// Returns the draws of step `name`. They depend on its name, so that adding a step to a plan or
+/// removing one leaves the others as they are.
 pub(crate) fn stream(name: &str, seed: u64) -> Philox {
     Philox::new(seed, fnv1a(name.as_bytes()))
 }
 
-/// The hash of Fowler, Noll and Vo, variant 1a, 32 bits.
+/// Returns the hash of Fowler, Noll and Vo, variant 1a, 32 bits.
 pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Clients that `connections` are recorded as: one each up to 64, then groups of the same size
-/// where there is one. The connections of a schedule are one client.
+/// Returns how many clients `connections` are recorded as. Up to 64 each is one client. Above that they
+/// form groups of the same size where there is such a size. The connections of a schedule are one
+/// client.
 pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
     if rate.is_some() {
         return 1;
@@ -36,8 +37,8 @@ pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
     (LEAST_CLIENTS..=MOST_CLIENTS).rev().find(divides).unwrap_or(connections)
 }
 
-/// A step of one kind of operation, which the step's figure counts. `is_timed`: it ends with its
-/// time, not with its operations, which all count.
+/// Returns a step of one kind of operation, which the step's figure counts. With `is_timed` the step
+/// ends with its time. Otherwise it ends with its operations, which all count.
 pub(crate) fn step_spec(
     (name, clients): (&str, u32),
     (unit, label): (Unit, &str),
@@ -56,8 +57,8 @@ pub(crate) fn step_spec(
     }
 }
 
-/// Statements in the text protocol, each sent when the one before is answered, over one connection
-/// a client. How many they are of an operation, and with which rows, is left open.
+/// Returns the statements in the text protocol over one connection per client. Each is sent when the
+/// one before is answered. The caller sets how many statements an operation has, and with which rows.
 pub(crate) fn kind_spec(kind: &str, class: OperationClass, statement: String) -> KindSpec {
     KindSpec {
         kind: kind.to_owned(),
@@ -72,13 +73,13 @@ pub(crate) fn kind_spec(kind: &str, class: OperationClass, statement: String) ->
     }
 }
 
-/// The protocol of statements, by its name in records.
+/// Returns the protocol of statements, by its name in records.
 pub(crate) fn protocol(is_prepared: bool) -> String {
     if is_prepared { "prepared" } else { "text" }.to_owned()
 }
 
-/// Adds to the options of a step how long it is, its warm-up and its rate. With a number of
-/// operations its time is none.
+/// Adds to the options of a step how long it is, its warm-up and its rate. A step with a number of
+/// operations has no time.
 pub(crate) fn add_run(
     map: &mut Map<String, Value>,
     (operations, time): (Option<u64>, Duration),

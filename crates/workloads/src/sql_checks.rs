@@ -34,7 +34,7 @@ pub struct SqlCheck {
     pub at: CheckAt,
 }
 
-/// The first check that asks for nothing.
+/// Returns the first check that asks for nothing.
 pub(crate) fn problem(checks: &[SqlCheck]) -> Option<Mistake> {
     let is_empty = checks.iter().any(|check| check.sql.trim().is_empty());
     first_problem([(is_empty, "checks", "a check has no sql: write the statement to send")])
@@ -67,8 +67,8 @@ pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Re
     compared(checks.iter().filter(|check| check.at != CheckAt::Before), session).await
 }
 
-/// Sends each statement and compares. A text that differs is 0 where 1 is expected: figures of a
-/// check are numbers.
+/// Sends each statement and compares its answer. Figures of a check are numbers, so a text that differs
+/// is recorded as 0 where 1 is expected.
 async fn compared(list: impl Iterator<Item = &SqlCheck>, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut done = Vec::new();
     for check in list {

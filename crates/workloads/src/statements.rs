@@ -1,4 +1,4 @@
-//! One connection that sends statements one after the other: indexes, keys, statistics.
+//! A connection that sends statements one after the other: indexes, keys, statistics.
 
 use dbdyno_db::Endpoint;
 use dbdyno_loadgen::{Done, Failure, ConnectionTask};
@@ -14,7 +14,7 @@ pub struct StatementsTask {
 }
 
 impl StatementsTask {
-    /// `kind` is that of the task, under which its connection is recorded.
+    /// `kind` is the task's kind, under which its connection is recorded.
     pub(crate) fn new(endpoint: &Endpoint, kind: &'static str, statements: Vec<String>, rows: u64) -> Self {
         Self { connection: Connection::new(endpoint, kind), statements, rows }
     }

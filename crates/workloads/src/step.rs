@@ -1,5 +1,5 @@
-//! The step engine: a workload's steps are a list that its options make, and what plans, forecasts
-//! and the work around steps need follows from that list.
+//! The step engine. A workload's options give a list of its steps, and plans, forecasts and the work
+//! around steps follow from that list.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::options::Verify;
 use crate::settle::{Settle, SettleAfter};
 use crate::workload::capped;
 
-/// A step of a workload: what a plan says of it, and what only the workload knows.
+/// A step of a workload: what a plan says about it, and what only the workload knows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step<K> {
     pub outline: StepOutline,
@@ -34,43 +34,43 @@ pub trait StepOptions: WorkloadOptions {
     /// What is ready before the first step, for the forecast.
     const PREPARED: &'static str = "server and tables";
 
-    /// The steps in their order.
+    /// Returns the steps in their order.
     fn list(&self) -> Vec<Step<Self::Kind>>;
 
-    /// How the server is brought to rest, in the long form.
+    /// Returns how the server is brought to rest, in the long form.
     fn settling(&self) -> Settle;
 
-    /// The original's own pause, counted from the start of cleanup.
+    /// Returns the original's own pause, counted from the start of cleanup.
     fn original_wait(&self) -> Duration {
         Duration::ZERO
     }
 
     fn data_size(&self, size: &Size) -> DataSize;
 
-    /// When the tables are read, which row of `figures.toml` says how long a row takes, and how many
-    /// rows there are; `None` where a forecast counts no such time.
+    /// Returns when the tables are read, which row of `figures.toml` says how long a row takes, and how
+    /// many rows there are. It is `None` where a forecast counts no such time.
     fn checks(&self) -> Option<(Verify, &'static str, u64)> {
         None
     }
 }
 
-/// How long a measured step is: a time, or so many operations of all its connections together.
+/// How long a measured step is: a time, or a number of operations over all its connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunLength {
     pub(crate) warmup: Duration,
-    /// Without the warm-up.
+    /// Length without the warm-up.
     pub(crate) time: Duration,
-    /// The step is cut off after so many times its length.
+    /// The step is cut off after this many times its length.
     pub(crate) time_cap: f64,
-    /// In place of a time.
+    /// Number of operations, in place of a time.
     pub(crate) operations: Option<u64>,
 }
 
-/// The row of `figures.toml` on one operation of any kind.
+/// The row of `figures.toml` for one operation of any kind.
 pub(crate) const OPERATION: &str = "operation";
 
 impl RunLength {
-    /// A step of a sweep: `STEM.c16`, with a rate `STEM.c16.r5000`.
+    /// Returns a step of a sweep, named `STEM.c16`, or with a rate `STEM.c16.r5000`.
     pub(crate) fn outline(
         self,
         stem: &str,
@@ -93,7 +93,7 @@ impl RunLength {
 /// Bytes that a workload takes on a kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataSize {
-    /// What comes to rest after the load.
+    /// The bytes that come to rest after the load.
     pub settled: u64,
     /// The data directory after the load.
     pub loaded: u64,
@@ -109,12 +109,13 @@ pub struct Cell<'a, O: StepOptions> {
 }
 
 impl<O: StepOptions> Cell<'_, O> {
-    /// Whether the tables are read after step `index`.
+    /// Returns whether the tables are read after step `index`.
     pub(crate) fn is_checked(&self, index: usize) -> bool {
         self.steps[index].is_checked && self.context.stores_data()
     }
 
-    /// Whether the server is brought to rest after step `index`; never after the last one.
+    /// Returns whether the server is brought to rest after step `index`. It never is after the last
+    /// one.
     pub(crate) fn settles_after(&self, index: usize) -> bool {
         let after = self.options.settling().after_steps();
         index + 1 < self.steps.len()
@@ -126,7 +127,7 @@ impl<O: StepOptions> Cell<'_, O> {
     }
 }
 
-/// Leaves of the checks that [`Verify::EachStep`] makes those that `verify` asks for.
+/// Keeps only those checks of [`Verify::EachStep`] that `verify` asks for.
 pub(crate) fn checked<K>(mut steps: Vec<Step<K>>, verify: Verify) -> Vec<Step<K>> {
     let count = steps.len();
     for (index, Step { outline, .. }) in steps.iter_mut().enumerate() {
@@ -135,7 +136,7 @@ pub(crate) fn checked<K>(mut steps: Vec<Step<K>>, verify: Verify) -> Vec<Step<K>
     steps
 }
 
-/// The steps of a load, which alone make the data; the server comes to rest after the last one.
+/// Returns the steps of a load, which alone make the data. The server comes to rest after the last one.
 pub(crate) fn load_steps<K>(mut steps: Vec<Step<K>>) -> Vec<Step<K>> {
     steps.iter_mut().for_each(|step| step.outline.loads = true);
     if let Some(last) = steps.last_mut() {
@@ -144,17 +145,17 @@ pub(crate) fn load_steps<K>(mut steps: Vec<Step<K>>) -> Vec<Step<K>> {
     steps
 }
 
-/// The steps of `options` as plans see them.
+/// Returns the steps of `options` as plans see them.
 pub(crate) fn outlines(options: &impl StepOptions) -> Vec<StepOutline> {
     options.list().into_iter().map(|step| step.outline).collect()
 }
 
-/// The steps of `options` with the work between them.
+/// Returns the steps of `options` with the work between them.
 pub(crate) fn forecast<O: StepOptions>(options: &O, size: &Size) -> Forecast {
     let DataSize { settled, loaded, disk } = options.data_size(size);
     let (settle, outlines) = (options.settling(), options.steps());
     let mut steps = vec![StepEstimate::of_work("prepare", O::PREPARED, "server started", 1.0)];
-    // By its name, the rest after the load can be left out of later blocks.
+    // By this name the rest after the load can be left out of later blocks.
     let mut name = "settle";
     for step in &outlines {
         steps.push(step.estimate.clone());
@@ -166,7 +167,7 @@ pub(crate) fn forecast<O: StepOptions>(options: &O, size: &Size) -> Forecast {
     if let Some((verify, figure, rows)) = options.checks().filter(|(verify, ..)| *verify != Verify::Off) {
         let is_found = !outlines.iter().any(|step| step.loads);
         let times = match verify {
-            // Tables that are there are read once before the first step.
+            // Tables that exist already are read once before the first step.
             Verify::EachStep => {
                 outlines.iter().filter(|step| step.is_checked).count() + usize::from(is_found)
             }

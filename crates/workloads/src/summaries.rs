@@ -1,5 +1,5 @@
-//! Steps as summaries for a reader: what each is for, what it sends, with which parameters. Made of the
-//! same descriptions that runs record.
+//! Steps as summaries for a reader: what each is for, what it sends, with which parameters. They are
+//! made from the same descriptions that runs record.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{Context, Workload};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkloadSummary {
     pub workload: &'static str,
-    /// `sequence 42`; empty where there is one order only.
+    /// Title of the list, such as `sequence 42`. It is empty where there is only one order.
     pub title: &'static str,
     pub steps: Vec<StepSummary>,
 }
@@ -21,18 +21,18 @@ pub struct WorkloadSummary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepSummary {
     pub step: String,
-    /// Its name in published tables, where that is another one.
+    /// The step's name in published tables, where that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published_as: Option<String>,
-    /// What it is for, in a sentence.
+    /// What the step is for, in a sentence.
     pub purpose: String,
-    /// One for each kind of connection that it has.
+    /// One entry for each kind of connection that the step has.
     pub operations: Vec<OperationSummary>,
     /// What the parameters of its statements are.
     pub parameters: String,
-    /// What its rate counts: `queries/s`.
+    /// What its rate counts, such as `queries/s`.
     pub rate: String,
-    /// What its name hides; empty when it hides nothing.
+    /// What its name hides. It is empty when the name hides nothing.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub pitfall: String,
     /// The groups over which published reports sum steps up.
@@ -44,9 +44,10 @@ pub struct StepSummary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OperationSummary {
     pub kind: String,
-    /// `prepared` or `text`
+    /// `prepared` or `text`.
     pub protocol: String,
-    /// The statements of one operation in their order, `?` for parameters, long lists cut short.
+    /// The statements of one operation in their order, with `?` for parameters and long lists cut
+    /// short.
     pub statements: Vec<String>,
 }
 
@@ -59,8 +60,8 @@ pub(crate) struct StepDescription {
     pub(crate) pitfall: String,
 }
 
-/// The description of a step in a workload's `words.toml`: that of its name, of the part of it
-/// before a point or a number, or of `*`.
+/// Returns the description of a step in a workload's `words.toml`. It is the one for the step's name,
+/// or for the part of the name before a point or a number, or the one for `*`.
 pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
     let mut all: BTreeMap<String, StepDescription> =
         toml::from_str(text).expect("tests read every file of words");
@@ -75,19 +76,19 @@ pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
     description
 }
 
-/// A database that stores nothing.
+/// Returns a database that stores nothing.
 pub(crate) fn context() -> Context {
     let endpoint =
         Endpoint { target: Target::Null(null::Options::default()), capabilities: null::capabilities() };
     Context { endpoint, owned: true, seed: 1, draws: 1, device: None }
 }
 
-/// The steps of a workload, to make summaries of.
+/// Returns the steps of a workload, to make summaries from.
 pub(crate) fn specs(workload: &impl Workload) -> impl Iterator<Item = StepSpec> {
     (0..workload.cell().steps.len()).map(|index| workload.spec(index))
 }
 
-/// The summaries of a workload whose steps have one list, with what its `words.toml` says.
+/// Returns the summaries of a workload whose steps have one list, with what its `words.toml` says.
 pub(crate) fn of<W: Workload>(options: &W::Options) -> Vec<WorkloadSummary> {
     let step_summary = |spec: StepSpec| step_summary(&spec, None, step_description(W::WORDS, &spec.name));
     let steps = specs(&W::new(options, context())).map(step_summary).collect();
@@ -118,7 +119,7 @@ pub(crate) fn step_summary(spec: &StepSpec, published_as: Option<String>, descri
     }
 }
 
-/// Statements with lists cut short.
+/// Returns statements with lists cut short.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;

@@ -1,6 +1,6 @@
-//! Bench `client-effect`: does a comparison of servers depend on the client? The same servers,
-//! asked by sysbench, by dbdyno asleep and spinning, and by a spinning dbdyno with more work of its
-//! own.
+//! Bench `client-effect` tests whether a comparison of servers depends on the client. The same
+//! servers get their load from sysbench, from dbdyno asleep and spinning, and from a spinning
+//! dbdyno with extra work of its own.
 
 use anyhow::Result;
 
@@ -10,13 +10,13 @@ use super::table::{Bound, Table};
 use super::{Setting, machine};
 use crate::terminal;
 
-/// Servers by the beginning of their names; the first is the base of all ratios.
+/// Servers by the beginning of their names. The first is the base of all ratios.
 const SERVERS: [&str; 6] = ["mysql-5.6", "mysql-5.7", "mysql-8.0", "mariadb-10.2", "mariadb-11.4", "pg-15"];
 const SECONDS: u32 = 2;
-/// How far a figure may move when the client gets slower.
+/// Share by which a figure may move when the client gets slower.
 const TOLERANCE: f64 = 0.03;
 
-/// dbdyno's test, sysbench's, the connections that ask, and the rows of the table.
+/// dbdyno's test, sysbench's test, the number of connections, and the rows of the table.
 struct Test(&'static str, &'static str, u32, u64);
 
 const TESTS: [Test; 4] = [
@@ -26,7 +26,7 @@ const TESTS: [Test; 4] = [
     Test("insert", "oltp_insert", 4, 10_000),
 ];
 
-/// Who asks: lines of the section `[host]` in dbdyno's plan, `None` for sysbench.
+/// The clients, each with its lines of the section `[host]` in dbdyno's plan. `None` is sysbench.
 const CLIENTS: [(&str, Option<&str>); 5] = [
     ("sysbench", None),
     ("sleeping", Some("client_wait = \"sleep\"")),
@@ -40,7 +40,7 @@ const SPIN: usize = 2;
 /// Server CPU in µs per operation, and operations per second.
 type Sample = [f64; 2];
 
-/// All servers run side by side; in each round every server is asked by every client, in another
+/// Runs all servers side by side. In each round every client measures every server, in another
 /// order.
 pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     let version = hosts::sysbench_version()?;
@@ -75,7 +75,7 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![hosts::servers(&titles), version])
 }
 
-/// One round of a test: what the client does to a server's CPU, and to its ratio to the base.
+/// Adds one round of a test: what the client does to a server's CPU, and to its ratio to the base.
 fn compare(table: &mut Table, test: &str, hosts: &[Host], samples: &[[Sample; CLIENTS.len()]]) {
     for (host, of_server) in hosts.iter().zip(samples) {
         let case = format!("{test}, {}", host.title);
@@ -98,7 +98,8 @@ fn compare(table: &mut Table, test: &str, hosts: &[Host], samples: &[[Sample; CL
     }
 }
 
-/// Every server with every client, begun elsewhere and turned round from round to round.
+/// Returns every server with every client. Each round starts at another pair, and every second one
+/// runs backwards.
 fn order(round: u32) -> Vec<(usize, usize)> {
     let pairs = (0..CLIENTS.len()).flat_map(|client| (0..SERVERS.len()).map(move |server| (server, client)));
     let mut pairs: Vec<(usize, usize)> = pairs.collect();
@@ -110,14 +111,16 @@ fn order(round: u32) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// sysbench's rate, and the CPU time of the server over its whole run by the kernel's account.
+/// Returns sysbench's rate, and the server's CPU time over sysbench's whole run as the kernel
+/// counts it.
 fn by_sysbench(host: &Host, test: &Test, load: &SysbenchLoad) -> Result<Sample> {
     let before = host.cpu_us()?;
     let (count, rate) = host.sysbench(test.1, load, &[], "run")?.transactions()?;
     Ok([(host.cpu_us()? - before) / count, rate])
 }
 
-/// Measures again what came out invalid, as when another program took the client's CPU.
+/// Returns dbdyno's rate and the server's CPU time. An invalid step is measured again, for example
+/// when another program took the client's CPU.
 fn by_dbdyno(setting: &Setting, host: &Host, test: &Test, lines: &str) -> Result<Sample> {
     const ATTEMPTS: u32 = 5;
     let Test(own, _, connections, rows) = test;

@@ -1,5 +1,5 @@
-//! Bench `connections`: memory and time that 4096 connections take, compared with sysbench on the
-//! same server.
+//! Bench `connections` measures the memory and the time that 4096 connections take, compared with
+//! sysbench on the same server.
 
 use anyhow::{Context, Result, bail};
 use dbdyno_record::{StepEvent, StepRecord};
@@ -13,7 +13,7 @@ const CONNECTIONS: u32 = 4096;
 /// Seconds of load once all are connected.
 const SECONDS: u32 = 10;
 const LOAD: SysbenchLoad = SysbenchLoad { tables: 1, rows: 10_000, threads: CONNECTIONS, seconds: SECONDS };
-/// What both take, and what ours may take of sysbench's.
+/// The figures of both programs, and dbdyno's highest ratio to sysbench.
 const FIGURES: [(&str, Bound); 3] = [
     ("peak resident memory, MiB", Bound::AtMost(0.15)),
     ("all connected and ready, s", Bound::AtMost(0.25)),
@@ -47,12 +47,12 @@ fn own(setting: &Setting, host: &Host) -> Result<[f64; 3]> {
     if let Some(reason) = record.invalid_reasons().first() {
         bail!("the step is invalid: {reason}");
     }
-    // A client that was the limit is no fault here: the rate is only shown.
+    // A client that was the limit is no fault here, because the rate is only shown.
     let rate = runs::number(ran.any_step(&step)?, "/rate")?;
     Ok([ran.peak_bytes / f64::from(1 << 20), ready_seconds(&record)?, rate])
 }
 
-/// From the first connection to when all are ready.
+/// Returns the seconds from the first connection until all are ready.
 fn ready_seconds(record: &StepRecord) -> Result<f64> {
     let found = record.events.iter().find_map(|event| match event {
         StepEvent::Barrier { connect_us, connections, .. } => Some((*connect_us, *connections)),
@@ -65,8 +65,8 @@ fn ready_seconds(record: &StepRecord) -> Result<f64> {
     }
 }
 
-/// sysbench says the first before it opens a connection, and the second when all threads have
-/// theirs and have prepared.
+/// Measures sysbench. It prints the first line before it opens a connection, and the second when
+/// all threads have theirs and have prepared.
 fn peers(host: &Host) -> Result<[f64; 3]> {
     let line = host.words("oltp_point_select", &LOAD, &[], "run");
     let ended = ended(on_client_cpus("sysbench").args(line))?;

@@ -1,6 +1,6 @@
-//! Bench `forecast`: how near `dbdyno plan` comes to the time that a plan takes. One block of each
-//! plan that follows a published report, in its small size: by the shipped figures and by what this
-//! run has shown.
+//! Bench `forecast` measures how close `dbdyno plan` comes to the time that a plan takes. It runs
+//! one block of each plan that follows a published report, in its small size. It compares the
+//! forecast by the shipped figures, and the one by what this run has shown.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,11 +23,12 @@ const PLANS: [&str; 7] = [
     "thread-pool-2012",
 ];
 
-/// Forecast ÷ time, up or down: of each plan, and of all of them.
+/// Highest factor between forecast and time, in either direction: for each plan, and for all plans
+/// together.
 const EACH: f64 = 1.5;
 const WHOLE: f64 = 1.2;
 
-/// Runs each plan once a round, each with nothing remembered of earlier runs at first.
+/// Runs each plan once per round. At first nothing is remembered of earlier runs.
 pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     for round in 1..=setting.rounds {
         let mut whole = [0.0; 2];
@@ -36,12 +37,12 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
                 continue;
             }
             setting.note_round(round, name);
-            // A plan takes as many times longer as it has blocks.
+            // The time of a plan is proportional to its blocks.
             let plan = [&format!("@{name}"), "--size", "small", "--blocks", "1"];
             let servers = servers_of(&setting.dbdyno, &plan)?;
-            // The forecast of a plan that cannot run is refused.
+            // dbdyno gives no forecast of a plan that cannot run.
             get(&servers)?;
-            // What is learned of one plan would help the next one.
+            // What is learned from one plan would help the next one.
             let state = tempfile::Builder::new().prefix("state-").tempdir_in(&setting.folder)?;
             let shipped = forecast(setting, &plan, state.path())?;
             let runs = setting.folder.join(format!("{name}-{round}"));
@@ -59,7 +60,7 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
-/// Seconds that `dbdyno plan` says, with what `state` remembers of earlier runs.
+/// Returns the seconds that `dbdyno plan` says, with what `state` remembers of earlier runs.
 fn forecast(setting: &Setting, plan: &[&str], state: &Path) -> Result<f64> {
     let mut command = Command::new(&setting.dbdyno);
     command.arg("plan").args(plan).arg("--json").env("XDG_STATE_HOME", state);
@@ -67,7 +68,7 @@ fn forecast(setting: &Setting, plan: &[&str], state: &Path) -> Result<f64> {
     plan["duration_seconds"].as_f64().context("the plan has no duration")
 }
 
-/// Seconds that a run took.
+/// Returns the seconds that a run took.
 fn took(setting: &Setting, run: &Path) -> Result<f64> {
     let report = output(Command::new(&setting.dbdyno).arg("report").arg(run).args(["--format", "json"]))?;
     let report: Value = serde_json::from_str(&report).context("the report is not JSON")?;

@@ -1,4 +1,4 @@
-//! The servers that dbdyno and sysbench are compared on: both speak to the same one.
+//! Starts the servers on which dbdyno and sysbench are compared. Both use the same server.
 
 use std::process::Command;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::machine::{self, Ended, ended, on_client_cpus};
 /// Option files of MySQL's family and of PostgreSQL.
 pub(super) type Settings = [&'static str; 2];
 
-/// Everything in memory, and no commit waits for the disk: the client is to be asked for all it can
-/// do.
+/// Settings that keep everything in memory, and let no commit wait for the disk, so that the client
+/// becomes the limit.
 pub(super) const FOR_CLIENTS: Settings = [
     "[mysqld]
 innodb_buffer_pool_size = 256M
@@ -29,27 +29,29 @@ synchronous_commit = off
 max_connections = 200
 ",
 ];
-/// Database of sysbench's tables; dbdyno makes its own.
+/// Database of sysbench's tables. dbdyno makes its own.
 pub(super) const PEER_DATABASE: &str = "sbtest";
 const OWN_DATABASE: &str = "dbdyno";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Host {
-    /// For tables: `MariaDB 10.11.5`.
+    /// Title for tables, as `MariaDB 10.11.5`.
     pub(super) title: String,
-    /// Address for a plan, of dbdyno's own database and of sysbench's.
+    /// Address of dbdyno's own database for a plan. The host has another one for sysbench.
     pub(super) address: String,
     pub(super) peer_address: String,
-    /// Where sysbench connects.
+    /// Options that tell sysbench where to connect.
     options: Vec<String>,
-    /// The socket as the server's own clients name it: a path, or PostgreSQL's folder of it.
+    /// The socket as the server's own clients name it: a path, or for PostgreSQL the socket's
+    /// folder.
     pub(super) socket: String,
     pub(super) is_mysql: bool,
     /// How to reach sysbench's database.
     target: Target,
-    /// Stopped when it is dropped.
+    /// The server, which stops when this value is dropped.
     server: Running,
-    /// Of the thread that started the server: the kernel stops a server when that thread ends.
+    /// Runtime of the thread that started the server. The kernel stops a server when that thread
+    /// ends.
     runtime: Runtime,
 }
 
@@ -98,7 +100,7 @@ impl Host {
         self.runtime.block_on(send(&self.target, statements))
     }
 
-    /// Words that sysbench, and `dbdyno sysbench`, take.
+    /// Returns the words of a command line for sysbench and for `dbdyno sysbench`.
     pub(super) fn words(&self, test: &str, load: &SysbenchLoad, more: &[&str], command: &str) -> Vec<String> {
         let SysbenchLoad { tables, rows, threads, seconds } = load;
         let mut words = vec![test.to_owned()];
@@ -121,8 +123,8 @@ impl Host {
         ended(on_client_cpus("sysbench").args(self.words(test, load, more, command)))
     }
 
-    /// Makes sysbench's tables again and has PostgreSQL vacuum them: pages of an old table are full
-    /// of dead rows, and the client that measures first leaves an older one to the next.
+    /// Makes sysbench's tables again and has PostgreSQL vacuum them. Pages of an old table are full
+    /// of dead rows, and the first client to measure leaves an older table to the next.
     pub(super) fn prepare(&self, load: &SysbenchLoad) -> Result<()> {
         for command in ["cleanup", "prepare"] {
             self.sysbench("oltp_read_write", &SysbenchLoad { threads: 1, ..*load }, &[], command)?;
@@ -135,8 +137,8 @@ impl Host {
         self.query(&[&format!("DROP DATABASE {OWN_DATABASE}")])
     }
 
-    /// CPU time of the server since it started, by the kernel's clock ticks (10 ms): its process
-    /// and its children, running or ended.
+    /// Returns the server's CPU time since its start in µs, in the kernel's clock ticks (10 ms). It
+    /// covers the server's process and its children, running or ended.
     pub(super) fn cpu_us(&self) -> Result<f64> {
         let pid = self.server.pid();
         let all = std::fs::read_dir("/proc")?.flatten();
@@ -155,26 +157,26 @@ async fn send(target: &Target, statements: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What sysbench is asked for.
+/// The load that sysbench puts on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SysbenchLoad {
     pub(super) tables: u32,
-    /// Of each table.
+    /// Rows of each table.
     pub(super) rows: u64,
     pub(super) threads: u32,
     pub(super) seconds: u32,
 }
 
-/// First line of `sysbench --version`.
+/// Returns the first line of `sysbench --version`.
 pub(super) fn sysbench_version() -> Result<String> {
     let output = Command::new("sysbench").arg("--version").output();
     let output = output.context("sysbench cannot be run; install it: apt-get install sysbench")?;
     Ok(format!("peer: {} of Debian", String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// Ticks of a process, from its line of /proc/PID/stat, if it is `pid` or a child of that: the sum
-/// of utime, stime, cutime and cstime, fields 14 to 17, with pid and ppid in fields 1 and 4
-/// (proc_pid_stat(5)); the name before the last `)` may hold blanks.
+/// Returns a process's ticks from its line of /proc/PID/stat, if it is `pid` or a child of that.
+/// They are the sum of utime, stime, cutime and cstime, fields 14 to 17, with pid and ppid in
+/// fields 1 and 4 (proc_pid_stat(5)). The name before the last `)` may hold blanks.
 fn ticks_of(stat: &str, pid: u32) -> Option<u64> {
     let (name, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
@@ -183,7 +185,7 @@ fn ticks_of(stat: &str, pid: u32) -> Option<u64> {
     is_of_it.then(|| fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum())?
 }
 
-/// The one of `there` that begins with `prefix` and has the greatest last number.
+/// Returns the entry of `there` that begins with `prefix` and has the highest last number.
 fn newest_of(there: &[String], prefix: &str) -> Result<String> {
     let patch = |name: &str| name.rsplit('.').next().and_then(|last| last.parse::<u32>().ok());
     let newest = there.iter().filter(|name| name.starts_with(prefix)).max_by_key(|name| patch(name));
@@ -193,7 +195,7 @@ fn newest_of(there: &[String], prefix: &str) -> Result<String> {
     }
 }
 
-/// Where servers and clients run, for the facts of a page.
+/// Says where servers and clients run, for the facts of a page.
 pub(super) fn servers(titles: &[String]) -> String {
     let (servers, clients) = machine::halves();
     let (servers, clients) = (machine::list(servers.as_deref()), machine::list(clients.as_deref()));

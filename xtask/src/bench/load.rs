@@ -1,5 +1,5 @@
-//! Bench `load`: the rate of loading sbtest tables and building their indexes compared with
-//! sysbench's command prepare on the same server.
+//! Bench `load` compares the rate of loading sbtest tables and building their indexes with
+//! sysbench's command `prepare` on the same server.
 
 use std::time::Instant;
 
@@ -9,15 +9,15 @@ use super::hosts::{self, Host, Settings, SysbenchLoad};
 use super::table::{Bound, Table};
 use super::{Setting, in_turn, runs};
 
-/// Connections of both.
+/// Connections of both programs.
 const CONNECTIONS: u32 = 4;
-/// Rate over sysbench's, at least.
+/// Lowest ratio of dbdyno's rate to sysbench's.
 const LEAST_RATE: f64 = 1.5;
 const SERVERS: [&str; 2] = ["mariadb-10.11.5", "pg-15"];
-/// Tables, and how dbdyno loads them; sysbench has one way only.
+/// Number of tables, and how dbdyno loads them. sysbench has one way only.
 const CASES: [(u32, &str); 4] = [(1, "insert"), (1, "stream"), (4, "insert"), (4, "stream")];
 
-/// All data in memory, and the log so large that it does not decide.
+/// Settings that keep all data in memory, with a log so large that it does not limit the load.
 const SETTINGS: Settings = [
     "[mysqld]
 innodb_buffer_pool_size = 4G
@@ -58,7 +58,8 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![format!("rows: {}", setting.rows), hosts::servers(&titles), version])
 }
 
-/// Seconds of sysbench's prepare: tables, rows, indexes. Its tables are gone afterwards.
+/// Returns the seconds of sysbench's prepare: tables, rows, indexes. Its tables are dropped
+/// afterwards.
 fn prepared(host: &Host, load: SysbenchLoad) -> Result<f64> {
     let began = Instant::now();
     host.sysbench("oltp_read_write", &load, &[], "prepare")?;
@@ -67,7 +68,7 @@ fn prepared(host: &Host, load: SysbenchLoad) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The same of dbdyno: its steps `load` and `index`. Its tables are gone afterwards.
+/// Returns the seconds of dbdyno's steps `load` and `index`. Its tables are dropped afterwards.
 fn loaded(setting: &Setting, host: &Host, load: SysbenchLoad, method: &str) -> Result<f64> {
     let SysbenchLoad { tables, rows, .. } = load;
     let oltp = format!(

@@ -1,5 +1,5 @@
-//! The CPUs of this machine, half of them for servers and half for clients, and what a client's
-//! process took.
+//! Divides the CPUs of this machine between servers and clients, and measures what a client's
+//! process takes.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
 
-/// Numbers of the CPUs that we may use: in a container or a cpuset they need not begin with 0.
+/// Returns the numbers of the CPUs that this process may use. In a container or a cpuset they need
+/// not begin with 0.
 fn ours() -> Vec<u32> {
     let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     let numbers = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
@@ -21,7 +22,8 @@ fn ours() -> Vec<u32> {
     if ours.is_empty() { vec![0] } else { ours }
 }
 
-/// CPUs of the server and of the client: half of ours each; `None` for both when there is only one.
+/// Returns the CPUs of the server and of the client, half of them each. Both are `None` when there
+/// is only one CPU.
 pub(super) fn halves() -> (Option<Vec<u32>>, Option<Vec<u32>>) {
     split(&ours())
 }
@@ -33,14 +35,14 @@ fn split(cpus: &[u32]) -> (Option<Vec<u32>>, Option<Vec<u32>>) {
     }
 }
 
-/// `2,3` as `taskset` and plans read it; all CPUs for `None`.
+/// Writes `2,3` as `taskset` and plans read it. `None` stands for all CPUs.
 pub(super) fn list(cpus: Option<&[u32]>) -> String {
     let all = ours();
     cpus.unwrap_or(&all).iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// A call of `program` on the client's CPUs. Where it writes its lines with a delay, each is
-/// written when it ends.
+/// Makes a call of `program` on the client's CPUs. A program that would buffer its output writes each
+/// line at once, so that the time of the line is known.
 pub(super) fn on_client_cpus(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("taskset");
     command.arg("-c").arg(list(halves().1.as_deref())).args(["stdbuf", "-oL"]).arg(program);
@@ -49,16 +51,16 @@ pub(super) fn on_client_cpus(program: impl AsRef<OsStr>) -> Command {
 
 /// A client's process that has ended well.
 pub(super) struct Ended {
-    /// User and kernel time of the whole process.
+    /// User and kernel time of the whole process, in µs.
     pub(super) cpu_us: f64,
-    /// Greatest resident memory; NaN of one that ended at once.
+    /// Highest resident memory in bytes. It is NaN for a process that ended at once.
     pub(super) peak_bytes: f64,
     /// What it printed on both outputs, with the time of each line.
     lines: Vec<(Instant, String)>,
 }
 
-/// Runs a client to its end, with the limit on open files lifted: a shell does that and becomes the
-/// program.
+/// Runs a client to its end, without a limit on open files. A shell lifts the limit and then
+/// becomes the program.
 pub(super) fn ended(line: &Command) -> Result<Ended> {
     let said = |line: &Command| format!("{:?}", line.get_program()).replace('"', "");
     let mut command = Command::new("sh");
@@ -72,8 +74,8 @@ pub(super) fn ended(line: &Command) -> Result<Ended> {
     });
     let mut peak_bytes = f64::NAN;
     let status = loop {
-        // The kernel keeps the greatest value itself; only what comes after the last look is
-        // missed. After its end the process has no memory, and the line is not there.
+        // The kernel keeps the highest value itself, so only what comes after the last reading is
+        // missed. After its end the process has no memory, and the line is missing.
         peak_bytes = resident_peak(child.id()).unwrap_or(peak_bytes);
         match child.try_wait()? {
             Some(status) => break status,
@@ -89,13 +91,13 @@ pub(super) fn ended(line: &Command) -> Result<Ended> {
     Ok(ended)
 }
 
-/// CPU time of all children that have been waited for.
+/// Returns the CPU time in µs of all children that have been waited for.
 fn children_cpu_us() -> Result<i64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     Ok((usage.user_time() + usage.system_time()).num_microseconds())
 }
 
-/// `VmHWM` of process `pid`, in bytes.
+/// Returns `VmHWM` of process `pid`, in bytes.
 fn resident_peak(pid: u32) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -107,20 +109,20 @@ impl Ended {
         self.lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Seconds between the first lines that begin so.
+    /// Returns the seconds between the first lines with these beginnings.
     pub(super) fn seconds_between(&self, begin: &str, end: &str) -> Option<f64> {
         let at = |text: &str| self.lines.iter().find(|(_, line)| line.starts_with(text)).map(|(at, _)| *at);
         Some(at(end)?.checked_duration_since(at(begin)?)?.as_secs_f64())
     }
 
-    /// Transactions and their rate, as sysbench or pgbench reports them.
+    /// Returns the transactions and their rate, as sysbench or pgbench reports them.
     pub(super) fn transactions(&self) -> Result<(f64, f64)> {
         let text = self.text();
         transactions(&text).with_context(|| format!("no transactions in: {text}"))
     }
 }
 
-/// `    transactions:    12345  (2468.10 per sec.)`, or pgbench's two lines.
+/// Reads `    transactions:    12345  (2468.10 per sec.)`, or pgbench's two lines.
 fn transactions(text: &str) -> Option<(f64, f64)> {
     let after = |head: &str| text.lines().find_map(|line| line.trim().strip_prefix(head));
     let first = |text: &str| text.split(['/', ' ']).next()?.parse().ok();

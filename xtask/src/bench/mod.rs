@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: what the load client costs and whether what it says is true, against the
-//! project's targets.
+//! `cargo xtask bench` measures what the load client costs and whether its figures are true,
+//! against the project's targets.
 
 mod client_effect;
 mod connections;
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     save: bool,
 }
 
-/// One bench: a file of its own and a line in [`ALL`].
+/// One bench. Each has a file of its own and an entry in [`ALL`].
 struct Bench {
     name: &'static str,
     /// Page under docs/benchmarks that has its table and its facts.
@@ -59,7 +59,7 @@ struct Bench {
     about: &'static str,
     /// What dbdyno's figures are compared with.
     other: &'static str,
-    /// Fills the table; returns lines on how it was measured.
+    /// Fills the table, and returns lines on how it was measured.
     run: fn(&Setting, &mut Table) -> Result<Vec<String>>,
 }
 
@@ -117,7 +117,7 @@ struct Setting {
     rounds: u32,
     /// Rows of bench `load`.
     rows: u64,
-    /// What the names of its cases hold.
+    /// Text that the names of the selected cases hold.
     only: Option<String>,
 }
 
@@ -131,8 +131,8 @@ impl Setting {
     }
 }
 
-/// Measures ours (`true`) and the other. The second finds warmer caches, so they take turns from
-/// round to round.
+/// Measures dbdyno (`true`) and the other program. The second one finds warmer caches, so they take
+/// turns from round to round.
 fn in_turn<T>(round: u32, mut measure: impl FnMut(bool) -> Result<T>) -> Result<[T; 2]> {
     let ours_is_first = !round.is_multiple_of(2);
     let first = measure(ours_is_first)?;
@@ -140,11 +140,11 @@ fn in_turn<T>(round: u32, mut measure: impl FnMut(bool) -> Result<T>) -> Result<
     Ok(if ours_is_first { [first, second] } else { [second, first] })
 }
 
-/// Measures and prints. Returns whether all targets are met.
+/// Measures and prints. It returns whether all targets are met.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let facts = facts(args);
     let dbdyno = command::built_dbdyno()?;
-    // Below the build output and not in the system's temporary folder, which may be memory.
+    // The folder is below the build output, because the system's temporary folder may be in memory.
     let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(places::target())?;
     let folder = args.keep.as_deref().unwrap_or(scratch.path());
     let (mut is_met, mut is_measured) = (true, false);
@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     Ok(is_met)
 }
 
-/// How it is measured, as far as that is not the bench's own.
+/// Says how it was measured, as far as all benches share it.
 fn facts(args: &Args) -> Vec<String> {
     let date = Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -192,7 +192,7 @@ fn page(bench: &Bench) -> PathBuf {
     places::root().join(format!("docs/benchmarks/{}.md", bench.page))
 }
 
-/// The markers of a bench's table and facts on its page, which other benches share.
+/// Returns the markers of a bench's table and facts on its page, which other benches share.
 fn parts(bench: &Bench) -> [String; 2] {
     ["table", "facts"].map(|part| format!("{} {part}", bench.name))
 }
@@ -219,7 +219,7 @@ fn names() -> clap::builder::PossibleValuesParser {
     ALL.iter().map(|bench| bench.name).collect::<Vec<_>>().into()
 }
 
-/// The list of benches for `--help`.
+/// Writes the list of benches for `--help`.
 fn help() -> String {
     let line = |bench: &Bench| format!("  {}: {}", bench.name, bench.about);
     let lines = ALL.iter().map(line).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Runs of dbdyno: a plan in, its report and records out.
+//! Runs dbdyno with a plan, and reads its report and records.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,19 +15,19 @@ use crate::places;
 pub(super) struct Ran {
     report: Value,
     directory: PathBuf,
-    /// Greatest resident memory of the process.
+    /// Highest resident memory of the process, in bytes.
     pub(super) peak_bytes: f64,
 }
 
-/// Builds an example of the drivers in release; returns where it lies.
+/// Builds an example of the drivers in release, and returns its path.
 pub(super) fn built_example(name: &str) -> Result<PathBuf> {
     let package = ["--package", "dbdyno-db"];
     run_command(cargo(&["build", "--locked", "--release", "--example", name]).args(package))?;
     Ok(places::target().join("release/examples").join(name))
 }
 
-/// A plan of workload `oltp` on the server at `address`, its client on the client's CPUs. `host`
-/// and `oltp` are lines of these sections.
+/// Makes a plan of workload `oltp` on the server at `address`, with its client on the client's
+/// CPUs. `host` and `oltp` are lines of these sections.
 pub(super) fn plan(address: &str, host: &str, oltp: &str) -> String {
     let cpus = machine::halves().1;
     let cpus =
@@ -53,7 +53,7 @@ pub(super) fn run(setting: &Setting, plan: &str) -> Result<Ran> {
 }
 
 impl Ran {
-    /// The step of this name in the report, which must be valid.
+    /// Returns the step of this name in the report. It must be valid.
     pub(super) fn step(&self, name: &str) -> Result<&Value> {
         let step = self.any_step(name)?;
         match step["validity"]["state"] == "valid" {
@@ -62,14 +62,15 @@ impl Ran {
         }
     }
 
-    /// As [`Ran::step`], but valid or not: for a bench that judges the figures itself.
+    /// Returns a step as [`Ran::step`] does, valid or not. A bench uses it that judges the figures
+    /// itself.
     pub(super) fn any_step(&self, name: &str) -> Result<&Value> {
         let steps = self.report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
         let found = steps.iter().find(|one| one["name"] == name);
         Ok(&found.with_context(|| format!("the report has no step {name}"))?["variants"][0]["runs"][0])
     }
 
-    /// The record of a step of the only cell.
+    /// Returns the record of a step in the only cell.
     pub(super) fn record(&self, step: &str) -> Result<StepRecord> {
         let run = dbdyno_record::Run::open(&self.directory)?;
         let cell = run.cells.into_iter().next_back().context("the run has no cell")?;
@@ -78,7 +79,7 @@ impl Ran {
     }
 }
 
-/// The number at `pointer` (as `/cost/client_cpu_us`) of what someone reports.
+/// Returns the number at `pointer` (as `/cost/client_cpu_us`) in a report.
 pub(super) fn number(report: &Value, pointer: &str) -> Result<f64> {
     let value = report.pointer(pointer).and_then(Value::as_f64);
     value.with_context(|| format!("the report has no {pointer}"))

@@ -1,5 +1,5 @@
-//! Bench `sysbench`: client CPU and rate of OLTP transactions and of scripts, compared with
-//! sysbench and pgbench on the same server, and with a bare epoll loop.
+//! Bench `sysbench` compares client CPU and rate of OLTP transactions and of scripts with sysbench
+//! and pgbench on the same server. It also compares client CPU with a bare epoll loop.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,24 +17,24 @@ use crate::command::output;
 const SECONDS: u32 = 5;
 const LOAD: SysbenchLoad = SysbenchLoad { tables: 1, rows: 10_000, threads: 1, seconds: SECONDS };
 const SERVERS: [&str; 2] = ["mariadb-10.11", "pg-15"];
-/// Client CPU over that of the bare loop, at most, and the connections for which that is asked.
+/// Highest ratio of client CPU to the bare loop's, and the number of connections for which it holds.
 const MOST_OVER_FLOOR: f64 = 1.25;
 const FLOOR_ASKED_AT: u32 = 16;
 
 /// One kind of transaction at one concurrency.
 struct Case {
-    /// dbdyno's test; `None` for a script, which dbdyno runs by the other's own command line.
+    /// dbdyno's test. `None` is a script, which dbdyno runs by the other program's command line.
     own: Option<&'static str>,
     /// The other program, and its test.
     program: &'static str,
     peer: &'static str,
-    /// Options of the plan's workload, and the same for sysbench.
+    /// Options of the plan's workload, and the same options for sysbench.
     options: &'static str,
     peer_options: &'static [&'static str],
     connections: u32,
-    /// Client CPU over the other's, at most.
+    /// Highest ratio of client CPU to the other program's.
     most_cpu: f64,
-    /// Rate over the other's, at least.
+    /// Lowest ratio of the rate to the other program's.
     least_rate: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ const CASES: &[Case] = &[
     step("read-write", "oltp_read_write", 1),
     step("read-write", "oltp_read_write", 16),
     step("read-write", "oltp_read_write", 64),
-    // Simple ranges of 100 rows alone, each a transaction of its own.
+    // This case has only simple ranges of 100 rows, each in a transaction of its own.
     Case {
         options: "point_selects = 0\nsum_ranges = 0\norder_ranges = 0\ndistinct_ranges = 0\nskip_trx = true\n",
         peer_options: &[
@@ -125,7 +125,7 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![hosts::servers(&titles), version])
 }
 
-/// Client CPU in µs per transaction, and transactions per second.
+/// Returns client CPU in µs per transaction, and transactions per second.
 fn measured(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result<[f64; 2]> {
     if case.program == "pgbench" {
         let line = format!("-i -q -s 1 -h {} -U postgres {PEER_DATABASE}", host.socket);
@@ -154,7 +154,7 @@ fn measured(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result
     Ok([ended.cpu_us / count, rate])
 }
 
-/// The step in the report, on the table that sysbench has made.
+/// Returns the step in the report. It runs on the table that sysbench has made.
 fn by_plan(setting: &Setting, host: &Host, case: &Case, test: &str) -> Result<Value> {
     let Case { connections, options, .. } = case;
     let oltp = format!(
@@ -166,7 +166,8 @@ fn by_plan(setting: &Setting, host: &Host, case: &Case, test: &str) -> Result<Va
     Ok(ran.step(&format!("{test}.c{connections}"))?.clone())
 }
 
-/// Client CPU of the bare loop, in µs per query, on as many connections, pinned as the others are.
+/// Returns the bare loop's client CPU in µs per query, on as many connections, pinned as the other
+/// clients are.
 fn floor(bare_loop: &Path, host: &Host, connections: u32) -> Result<f64> {
     let mut line = on_client_cpus(bare_loop);
     line.args([&host.socket, PEER_DATABASE]).args([connections, SECONDS].map(|number| number.to_string()));

@@ -1,17 +1,18 @@
-//! What a bench found: figures of dbdyno next to what each is compared with, round by round.
+//! What a bench found: dbdyno's figures next to what each is compared with, round by round.
 
 use std::iter::once;
 
-/// What the ratio of a figure to what it is compared with must be, as the median of the rounds.
+/// Bound on the ratio of a figure to what it is compared with. It holds for the median of the
+/// rounds.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bound {
     AtMost(f64),
     AtLeast(f64),
-    /// 1, give or take this share.
+    /// The ratio is 1, with at most this deviation as a share.
     Within(f64),
-    /// 1, or so many times more or less.
+    /// The ratio is 1, or up to so many times more or less.
     Factor(f64),
-    /// For comparison only.
+    /// The figure is only shown for comparison.
     Shown,
 }
 
@@ -19,7 +20,7 @@ struct Row {
     case: String,
     figure: String,
     bound: Bound,
-    /// Ours, and what it is compared with; NaN for nothing.
+    /// dbdyno's figure, and what it is compared with, which is NaN for nothing.
     pairs: Vec<[f64; 2]>,
 }
 
@@ -28,7 +29,7 @@ struct Row {
 pub(super) struct Table(Vec<Row>);
 
 impl Table {
-    /// One more measurement of a figure, with what it is compared with in the same round.
+    /// Adds a measurement of a figure, with what it is compared with in the same round.
     pub(super) fn add(&mut self, case: &str, figure: &str, bound: Bound, pair: [f64; 2]) {
         match self.0.iter_mut().find(|row| row.case == case && row.figure == figure) {
             Some(row) => row.pairs.push(pair),
@@ -39,7 +40,7 @@ impl Table {
         }
     }
 
-    /// One more measurement that is only shown.
+    /// Adds a measurement that is only shown.
     pub(super) fn show(&mut self, case: &str, figure: &str, value: f64) {
         self.add(case, figure, Bound::Shown, [value, f64::NAN]);
     }
@@ -52,12 +53,12 @@ impl Table {
         self.0.iter().all(Row::is_met)
     }
 
-    /// Header and rows; `other` heads what ours is compared with.
+    /// Returns header and rows. `other` heads the column that dbdyno is compared with.
     fn cells(&self, other: &str) -> Vec<Vec<String>> {
         let header = ["case", "figure", "dbdyno", other, "ratio (range)", "target"].map(str::to_owned);
         let mut last = "";
         let rows = self.0.iter().map(|row| {
-            // A case is named once.
+            // A case is named only in its first row.
             let case = if row.case == last { "" } else { &row.case };
             last = &row.case;
             row.cells(case)
@@ -65,7 +66,7 @@ impl Table {
         once(header.to_vec()).chain(rows).collect()
     }
 
-    /// Columns aligned by blanks.
+    /// Writes the columns aligned by blanks.
     pub(super) fn text(&self, other: &str) -> String {
         let rows = self.cells(other);
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -121,7 +122,7 @@ impl Row {
     }
 }
 
-/// NaN without values.
+/// Returns the median, or NaN without values.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -130,7 +131,7 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     f64::midpoint(at(last / 2), at(last.div_ceil(2)))
 }
 
-/// With as many decimals as its size needs.
+/// Writes a number with as many decimals as its size needs.
 fn number(value: f64) -> String {
     let decimals = match value.abs() {
         1000.0.. => 0,

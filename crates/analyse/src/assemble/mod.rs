@@ -1,4 +1,4 @@
-//! The figures of steps and workloads put together as findings.
+//! Puts the figures of steps and workloads together as findings.
 
 pub(crate) mod overview;
 pub(crate) mod sections;

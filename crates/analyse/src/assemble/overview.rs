@@ -1,4 +1,4 @@
-//! What was compared, on which machine, in which order: the findings that are not measurements.
+//! What was compared, on which machine and in which order: the findings that are not measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
     }
 }
 
-/// Of each machine the medians over its blocks.
+/// The calibration of each machine, as medians over its blocks.
 fn calibrations(run: &Run) -> BTreeMap<String, HostCalibration> {
     let mut all: BTreeMap<String, Vec<HostCalibration>> = BTreeMap::new();
     for event in &run.events {

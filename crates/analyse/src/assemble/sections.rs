@@ -1,4 +1,4 @@
-//! Sections of the report: the same executions of steps, some variants of them, compared with
+//! Sections of the report: the same executions of steps, with some of the variants, compared with
 //! another base.
 
 use dbdyno_model::{Report, Section};
@@ -41,8 +41,8 @@ pub(crate) fn sections(
     manifest.plan.sections.iter().filter_map(of_section).collect()
 }
 
-/// Of several groupings only that of the year of the report that the plan follows, where there is
-/// one.
+/// Where steps have several groupings, keeps only that of the year of the report that the plan
+/// follows, if there is one.
 pub(crate) fn keep_grouping(report: &Report, steps: &mut [Vec<StepFindings>]) {
     let year = report.year.map(|year| year.to_string()).unwrap_or_default();
     let has_it = |step: &StepFindings| step.groups.contains_key(&year);
@@ -51,7 +51,7 @@ pub(crate) fn keep_grouping(report: &Report, steps: &mut [Vec<StepFindings>]) {
     }
 }
 
-/// Second by second, and statement by statement, they are with the run's own steps.
+/// Removes figures per second and per statement, which the run's own steps have.
 fn without_seconds(run: &mut StepRun) {
     run.seconds.clear();
     run.device_seconds.clear();
@@ -61,8 +61,8 @@ fn without_seconds(run: &mut StepRun) {
     }
 }
 
-/// A step with some of its variants, without what is only of the run's own comparison and what is
-/// with the run's own steps.
+/// A step with some of its variants. It does not have what belongs to the run's own comparison
+/// only, and what the run's own steps show already.
 fn with_variants(step: &StepFindings, names: &[&str]) -> StepFindings {
     let mut variants = step.variants.clone();
     variants.retain(|variant| names.contains(&variant.variant.as_str()));

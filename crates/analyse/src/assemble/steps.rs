@@ -1,4 +1,4 @@
-//! One execution of one step: its records in, its figures out.
+//! Computes all figures of one execution of one step from its records.
 
 use dbdyno_record::{ClientCalibration, Clock, StepRecord};
 use hdrhistogram::Histogram;
@@ -28,20 +28,20 @@ use crate::validity::{client_hosts, headroom, littles_law, refused, throttled, v
 use crate::window::load_threads::busiest;
 use crate::window::{Hosting, KindSummary, WindowSummary};
 
-/// What a step does not say of itself.
+/// What a step's own record does not say.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepContext<'a> {
     pub(crate) block: u32,
-    /// Last column of the metric row: the variant's name.
+    /// The metric row's last column, which is the variant's name.
     pub(crate) tag: &'a str,
     pub(crate) hosting: Hosting,
     pub(crate) cpus: u32,
-    /// A step that the client limited is invalid. Not for builds of dbdyno whose client is slow by
-    /// nature.
+    /// Whether a step that the client limited is invalid. It is not for builds of dbdyno whose
+    /// client is slow by nature.
     pub(crate) judges_client: bool,
-    /// No one else is meant to run on the client's CPUs.
+    /// No other program is meant to run on the client's CPUs.
     pub(crate) client_has_own_cpus: bool,
-    /// The variant's driver, by which the client was calibrated.
+    /// The variant's driver, for which the client was calibrated.
     pub(crate) driver: &'a str,
     pub(crate) calibration: Option<&'a ClientCalibration>,
     /// What is synced in addition to the engine; `None` where that is not counted.
@@ -53,8 +53,8 @@ pub(crate) fn step_run(step: &StepRecord, around: StepContext<'_>) -> StepRun {
     timed_run(step, around).0
 }
 
-/// The figures of a step, and the response times of its headline operations. Figures of a step that
-/// did not come to a common window are zero or absent; its validity says why.
+/// The figures of a step, and the response times of its headline operations. The figures of a step
+/// that did not come to a common window are zero or absent, and its validity says why.
 pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun, Option<Histogram<u64>>) {
     let summary = WindowSummary::of(step, around.hosting, around.cpus);
     let of_records = validity(step);
@@ -116,7 +116,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
     (run, times)
 }
 
-/// Why figures of a step's operations say nothing of the load that was asked for: too many failed, or
+/// Why the figures say nothing about the load that was asked for: too many operations failed, or
 /// the warm-up left too many waiting.
 fn operation_faults(summary: &WindowSummary<'_>, kinds: &[KindResult]) -> Vec<Notice> {
     let headline_kinds = kinds.iter().filter(|kind| kind.kind == summary.spec.headline.kind);
@@ -125,8 +125,9 @@ fn operation_faults(summary: &WindowSummary<'_>, kinds: &[KindResult]) -> Vec<No
     refused.chain(waited).collect()
 }
 
-/// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its
-/// own for a part `waited` of the window, at its calibrated rate, or late.
+/// Every reason why the step's figures are the client's own. The client had no time left, was held
+/// up on its own CPUs for the share `waited` of the window, was at its calibrated rate, or was
+/// late.
 fn client_faults(
     step: &StepRecord,
     summary: &WindowSummary<'_>,
@@ -136,15 +137,15 @@ fn client_faults(
 ) -> Vec<Notice> {
     let busy = busiest(summary).and_then(|busiest| headroom::fault(busiest, summary.window.seconds()));
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
-    // Threads that a quota keeps off their CPUs wait for no other program.
+    // Threads that a quota keeps off their CPUs do not wait for another program.
     let busy = busy.filter(|_| !throttled::is_client(step));
     let at_its_rate = reached.as_ref().and_then(client_headroom::fault);
     let late = kinds.iter().filter_map(schedule::fault);
     busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(summary.events)).collect()
 }
 
-/// A valid step becomes invalid, an invalid one has one reason more; any other state says enough
-/// already.
+/// Adds a reason. A valid step becomes invalid, and an invalid one has one more reason. Any other
+/// state stays, because it says enough.
 pub(crate) fn add_reason(validity: Validity, reason: Notice) -> Validity {
     match validity {
         Validity::Valid => Validity::Invalid { reasons: vec![reason] },
@@ -156,15 +157,15 @@ pub(crate) fn add_reason(validity: Validity, reason: Notice) -> Validity {
     }
 }
 
-/// What the records of one kind of operation give.
+/// The figures from the records of one kind of operation.
 struct Kind {
     result: KindResult,
     response: Option<Histogram<u64>>,
     faults: Vec<Notice>,
 }
 
-/// The figures of one kind. Whether its histograms hold a time for each operation is asked where
-/// all else of the records `is_sound`.
+/// The figures of one kind. If the rest of the records `is_sound`, it also checks that the
+/// histograms hold a time for each operation.
 fn kind_result(
     step: &StepRecord,
     summary: &WindowSummary<'_>,
@@ -295,7 +296,8 @@ mod tests {
         };
         let run = calibrated(Some(220.0));
         let client_headroom = run.client_headroom.unwrap();
-        // 500 queries, 10 inserts and 10 deletes in 2.5 s, over 3 connections of 2 clients.
+        // 500 queries, 10 inserts and 10 deletes in 2.5 s make 208 per second. 2 clients have 3
+        // connections each.
         assert_eq!((client_headroom.statements_per_second, client_headroom.connections), (208.0, 6));
         assert_eq!((client_headroom.could_per_second, client_headroom.could_connections), (220.0, 16));
         assert_eq!(codes(&run), [Code::ClientAtItsRate]);

@@ -1,14 +1,14 @@
-//! Where the time of a run went: into measured windows, and into what is around them.
+//! Where a run's time went: into measured windows, and into the work around them.
 
 use dbdyno_record::{CellEvent, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::model::TimeBreakdown;
 use crate::window::covered_us;
 
-/// Work that brings a server to rest.
+/// Name of the work that brings a server to rest.
 const SETTLE: &str = "cleanup";
 
-/// `None` of a run in which no cell has begun.
+/// Adds up the run's time; `None` for a run in which no cell has begun.
 pub(crate) fn time_breakdown(run: &Run) -> Option<TimeBreakdown> {
     let total_us = run.events.iter().filter_map(elapsed_us).max()?;
     let mut account = TimeBreakdown { total_seconds: seconds(total_us), ..TimeBreakdown::default() };

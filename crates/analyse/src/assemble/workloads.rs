@@ -1,4 +1,5 @@
-//! All variants and blocks of one workload: its steps in order, each with rates, ratio and runs.
+//! Puts together the findings of one workload: its steps in order, each with rates, ratios and runs
+//! for all variants and blocks.
 
 use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo, parallel};
 
@@ -21,7 +22,7 @@ use crate::validity::answers::faults;
 use crate::validity::validity;
 use crate::window::Hosting;
 
-/// The steps of a workload, not yet compared: that needs all workloads of the run.
+/// A workload's steps, not compared yet, because comparisons need all workloads of the run.
 pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
     let cells: Vec<&CellRecord> = run.cells.iter().filter(|cell| cell.id.workload == info.name).collect();
     let names = step_names(info, &cells);
@@ -40,7 +41,7 @@ pub(crate) fn workload_findings(info: &WorkloadInfo, steps: Vec<StepFindings>) -
     }
 }
 
-/// The steps as planned, then any other that was recorded.
+/// The steps as planned, then any others that were recorded.
 fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
     let recorded = cells.iter().flat_map(|cell| &cell.steps).map(|step| &step.name);
     unique(info.steps.iter().chain(recorded)).into_iter().cloned().collect()
@@ -48,8 +49,8 @@ fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
 
 fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>) -> StepFindings {
     let records = || cells.iter().flat_map(|cell| &cell.steps).filter(|step| step.name == name);
-    // A step that is damaged or was killed at once may have lost its description; any other knows
-    // it as well.
+    // A step that is damaged or was killed at once may have lost its description. Any other record
+    // of the step has it as well.
     let is_whole = |step: &&StepRecord| step.damaged.is_none() && !step.events.is_empty();
     let described = records().find(is_whole).or_else(|| records().next());
     let unknown = StepSpec::default();
@@ -74,7 +75,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     }
 }
 
-/// A variant that answers a query otherwise than the base is invalid there.
+/// Makes a variant invalid in a step where it answers a query differently from the base.
 fn check_answers(runs: &mut [VariantRuns<'_>], base: &str) {
     let Some(of_base) = runs.iter().position(|of| of.variant.name == base) else { return };
     let base_runs: Vec<StepRun> = valid(&runs[of_base].runs).cloned().collect();
@@ -89,7 +90,7 @@ fn check_answers(runs: &mut [VariantRuns<'_>], base: &str) {
     }
 }
 
-/// What the manifest says of a step of `variant`.
+/// What the manifest says about a step of `variant`.
 fn step_context<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> StepContext<'a> {
     StepContext {
         block: 0,
@@ -104,8 +105,8 @@ fn step_context<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &Ste
     }
 }
 
-/// Whether the figures of a step that has just ended may be used, as the findings of its run will
-/// say. `variant` is a name of the manifest; of another one, what the step's own record says.
+/// Whether the figures of a step that has just ended may be used, as its run's findings will say.
+/// `variant` is a name in the manifest. For another name, only the step's own record decides.
 pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> Validity {
     match manifest.variants.iter().find(|known| known.name == variant) {
         Some(variant) => step_run(step, step_context(manifest, variant, step)).validity,
@@ -113,7 +114,7 @@ pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> V
     }
 }
 
-/// A variant's runs of one step, in the order of blocks, and the response times of the valid ones.
+/// A variant's runs of one step in the order of blocks, and the response times of the valid ones.
 struct VariantRuns<'a> {
     variant: &'a VariantInfo,
     executions: Vec<(&'a CellRecord, &'a StepRecord)>,
@@ -121,7 +122,7 @@ struct VariantRuns<'a> {
     latency: Option<Latency>,
 }
 
-/// One run for each block in which the variant began the step.
+/// One run per block in which the variant began the step.
 fn runs_of<'a>(run: &Run, cells: &[&'a CellRecord], variant: &'a VariantInfo, name: &str) -> VariantRuns<'a> {
     let figures = |cell: &CellRecord, step: &StepRecord| {
         let around = step_context(&run.manifest, variant, step);
@@ -173,7 +174,7 @@ fn variant_step(of_variant: VariantRuns<'_>, spec: &StepSpec) -> VariantStep {
     }
 }
 
-/// Whether the median over the blocks lies among times that were cut off, or next to one.
+/// Whether the median over the blocks is one of the times that were cut off, or is next to one.
 fn is_cut_off(runs: &[StepRun]) -> bool {
     let (all, ended) = (valid(runs).count(), valid(runs).filter(|run| !run.cut_off).count());
     all > 0 && ended <= all / 2

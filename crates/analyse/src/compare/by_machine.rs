@@ -1,9 +1,8 @@
-//! Ratios of a fleet's run by machine: whether they depend on it, and which machine lies apart from
-//! the others.
+//! Ratios in a fleet's run, by machine: whether they depend on the machine, and which machine
+//! differs from the others.
 //!
-//! The ratio of a block is of one machine, so how fast the machine is cancels out. If machines
-//! differ in the means of their log ratios by more than their blocks scatter, machine and variant
-//! interact.
+//! A block's ratio is from one machine, so that the machine's speed cancels out. If the machines'
+//! mean log ratios differ by more than their blocks scatter, machine and variant interact.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +19,7 @@ use crate::statistics::false_discovery::benjamini_hochberg;
 /// The machines of a fleet, each with its blocks.
 pub(crate) type Machines = BTreeMap<String, BTreeSet<u32>>;
 
-/// By machine the blocks that it measured last.
+/// The machines, each with the blocks that it measured last.
 pub(crate) fn machines(run: &Run) -> Machines {
     let mut of_blocks = BTreeMap::new();
     for event in &run.events {
@@ -35,7 +34,8 @@ pub(crate) fn machines(run: &Run) -> Machines {
     machines
 }
 
-/// What the ratios of blocks say by machine, as yet unadjusted; `None` for those of one machine.
+/// Ratios by machine, with probabilities that are not adjusted yet; `None` where all blocks are
+/// from one machine.
 pub(crate) fn by_machine(blocks: &[(u32, f64)], machines: &Machines) -> Option<ByMachine> {
     let of_machine = |(name, own): (&String, &BTreeSet<u32>)| {
         let logs: Vec<f64> =
@@ -53,8 +53,8 @@ pub(crate) fn by_machine(blocks: &[(u32, f64)], machines: &Machines) -> Option<B
     Some(ByMachine { machines, p_interaction, q_interaction: p_interaction, farthest })
 }
 
-/// The machine with the greatest studentised distance from all others together. Each is tested, so
-/// the probability is that of all tests.
+/// The machine with the largest studentised distance from all others together. Each machine is
+/// tested, so that the probability is that of all tests.
 fn farthest(machines: &[MachineRatio], logs: &[Vec<f64>]) -> Option<FarthestMachine> {
     if machines.len() < 3 {
         return None;
@@ -70,8 +70,8 @@ fn farthest(machines: &[MachineRatio], logs: &[Vec<f64>]) -> Option<FarthestMach
     Some(FarthestMachine { machine, ratio, others: others.exp(), p, q: p })
 }
 
-/// Adjusts the probabilities of all comparisons of a run: the interactions as one family, the
-/// farthest machines as another.
+/// Adjusts the probabilities of all comparisons in a run. The interactions are one family, and the
+/// farthest machines another.
 pub(crate) fn adjust(all: &mut [&mut ByMachine]) {
     let mut interactions: Vec<&mut f64> =
         all.iter_mut().filter_map(|found| found.q_interaction.as_mut()).collect();
@@ -88,8 +88,8 @@ fn adjust_family(family: &mut [&mut f64]) {
     }
 }
 
-/// A notice where ratios depend on the machine, which names the surest, and one for each machine
-/// that is odd in any.
+/// One warning where ratios depend on the machine, which names the most certain case, and one for
+/// each machine that is odd in any ratio.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
     let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> =
@@ -138,7 +138,7 @@ mod tests {
     use crate::simulations::{close, normal, share};
     use crate::statistics::power::USUAL_POWER;
 
-    /// As many machines, each with as many blocks, one after the other.
+    /// A fleet of `machines`, each with `blocks` blocks that follow each other.
     fn fleet(machines: u32, blocks: u32) -> Machines {
         let of = |machine: u32| {
             (format!("n{machine}"), BTreeSet::from_iter(machine * blocks..(machine + 1) * blocks))
@@ -146,7 +146,7 @@ mod tests {
         (0..machines).map(of).collect()
     }
 
-    /// A run of `a` and `b`, of which `b` does so many of 100,000 in each block, with the block's
+    /// A run of `a` and `b`. In each block `b` does this many operations of 100,000, on this
     /// machine.
     fn measured_on(blocks: &[(&str, u64)]) -> Run {
         let pairs: Vec<(u64, u64)> = blocks.iter().map(|(_, rate)| (100_000, *rate)).collect();
@@ -208,8 +208,8 @@ mod tests {
     const STUDIES: u64 = 2_000;
     const STEPS: u64 = 10;
 
-    /// A run of ten steps on a fleet: `n0` has ratios that are greater by `planted` on the log
-    /// scale in the first of them.
+    /// A run of ten steps on a fleet. In the first step, `n0` has ratios that are larger by
+    /// `planted` on the log scale.
     fn study(number: u64, fleet: &Machines, planted: f64) -> Vec<ByMachine> {
         let blocks: Vec<u32> = fleet.values().flatten().copied().collect();
         let of_step = |step: u64| {
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn of_fleets_of_equal_machines_at_most_5_percent_have_a_false_alarm() {
-        // Three standard errors of a binomial share.
+        // The bound adds three standard errors of a binomial share.
         let bound = 0.05 + 3.0 * (0.05_f64 * 0.95 / STUDIES as f64).sqrt();
         for fleet in [fleet(3, 2), fleet(4, 3), fleet(8, 1)] {
             let alarms = |is_alarm: fn(&ByMachine) -> bool| {

@@ -1,5 +1,5 @@
-//! Servers that were exchanged, or set otherwise, while their run went on, and the dbdyno that
-//! measured it: the blocks of one variant are then of two.
+//! Warnings about servers or settings, or a dbdyno, that changed while a run went on. The blocks of
+//! one variant then belong to two servers or two tools.
 
 use dbdyno_products::KNOWN;
 use dbdyno_record::{CellId, Run, ServerInfo};
@@ -17,7 +17,7 @@ pub(crate) fn of_variant(run: &Run, name: &str) -> Vec<Notice> {
     [exchanged(run, name), set_otherwise(run, name)].into_iter().flatten().collect()
 }
 
-/// The run went on with another build of dbdyno than the one that began it.
+/// A note that the run went on with another build of dbdyno than the one that began it.
 pub(crate) fn measured_by_several(run: &Run) -> Option<Notice> {
     let begun = &run.manifest.tool;
     let other = run.tools().find(|tool| *tool != begun)?;
@@ -39,8 +39,8 @@ fn exchanged(run: &Run, variant: &str) -> Option<Notice> {
     Some(notice.with("first", first.version_text.as_str()).with("other", other.version_text.as_str()))
 }
 
-/// The first start that was set otherwise than the first of all; a server of another version is
-/// reported by itself.
+/// The first start whose settings differ from those of the first start of all. A server of another
+/// version is reported separately.
 fn set_otherwise(run: &Run, variant: &str) -> Option<Notice> {
     let (first_cell, first) = starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
     let same_build = |server: &ServerInfo| server.version_text == first.version_text;
@@ -51,7 +51,7 @@ fn set_otherwise(run: &Run, variant: &str) -> Option<Notice> {
     Some(notice.with("first", first_cell.to_string()).with("other", cell.to_string()))
 }
 
-/// A setting that only one of the two starts has counts as well.
+/// The settings that differ. A setting that only one of the two starts has counts as well.
 fn changes(first: &ServerInfo, other: &ServerInfo) -> Vec<SettingChange> {
     let names =
         first.settings.keys().chain(other.settings.keys().filter(|name| !first.settings.contains_key(*name)));

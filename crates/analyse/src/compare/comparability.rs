@@ -1,5 +1,4 @@
-//! Whether two runs may be compared: what was asked, of how much data, by which client, on what
-//! class of host.
+//! Whether two runs may be compared: the same plan, amount of data, load client and class of host.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +13,13 @@ use crate::servers::servers;
 
 const GIB: u64 = 1 << 30;
 
-/// What differs; empty for runs that are alike. `pairs` are the variants that are to be compared,
-/// each by its name in `base` and in `new`.
+/// The differences; empty for runs that are comparable. `pairs` are the variants to compare, each
+/// by its name in `base` and in `new`.
 pub(crate) fn differences(base: &Run, new: &Run, pairs: &[(&str, &str)]) -> Vec<Difference> {
     differences_of((&base.manifest, &starts(base)), (&new.manifest, &starts(new)), pairs)
 }
 
-/// The same of runs whose records were given back.
+/// The differences of runs whose records are no longer in memory.
 pub(crate) fn differences_of(
     (base, base_starts): (&Manifest, &Starts),
     (new, new_starts): (&Manifest, &Starts),
@@ -39,7 +38,7 @@ pub(crate) fn differences_of(
     all
 }
 
-/// In what two variants of one run were not started alike: their memory.
+/// Differences in how two variants of one run were started: their memory.
 pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> Vec<Notice> {
     let of = |name| servers(run, name).next().map(Started::of);
     let (Some(base), Some(new)) = (of(base_name), of(new_name)) else { return Vec::new() };
@@ -51,7 +50,7 @@ pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> V
     base.differences(&new, true).map(notice).collect()
 }
 
-/// What differs in small: it may change rates a little, and does not keep runs from being compared.
+/// Small differences, which may change rates a little and do not keep runs from being compared.
 pub(crate) fn small_differences(base: &Manifest, new: &Manifest) -> Vec<Difference> {
     let tool = |run: &Manifest| Some(format!("{} ({})", run.tool.version, run.tool.commit));
     let kernel = |run: &Manifest| Some(run.host.kernel.clone());
@@ -72,7 +71,7 @@ pub(crate) fn starts(run: &Run) -> Starts {
     names.filter_map(|name| Some((name.clone(), Started::of(servers(run, name).next()?)))).collect()
 }
 
-/// How dbdyno started a server: what is in no setting of its own.
+/// How dbdyno started a server, as far as it is in none of the server's own settings.
 #[derive(Debug)]
 pub(crate) struct Started {
     memory: Option<String>,
@@ -84,8 +83,8 @@ impl Started {
         Self { memory: server.memory_limit_bytes.map(size_text), cpus: server.cpus.clone() }
     }
 
-    /// CPUs that the kernel gave differ beyond what the plans say where these say the same: a
-    /// container may have fewer.
+    /// Differences between two starts. The CPUs that the kernel gave are compared where the plans
+    /// say the same, because a container may have fewer.
     fn differences(&self, new: &Self, with_cpus: bool) -> impl Iterator<Item = Difference> {
         let memory = Difference::of(Aspect::StartedMemory, self.memory.clone(), new.memory.clone());
         let are_known = with_cpus && self.cpus.is_some() && new.cpus.is_some();
@@ -115,11 +114,11 @@ fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<Difference> {
     all
 }
 
-/// The value of a key of a plan, as text; `None` where the plan does not say it.
+/// The value of a plan's key as text; `None` where the plan does not set it.
 type PlanKey = fn(&Plan) -> Option<String>;
 
-/// Keys of a plan that decide what the client costs and does. What other keys of these tables change
-/// is in the server's own description, or in no rate.
+/// Keys of a plan that decide what the client costs and does. Other keys of these tables change
+/// what is in the server's own description, or change no rate.
 const PLAN_KEYS: [(&str, PlanKey); 8] = [
     ("clients.hosts", |plan| text(&plan.clients.as_ref()?.hosts)),
     ("host.sampling", |plan| text(&plan.host.sampling)),
@@ -131,15 +130,15 @@ const PLAN_KEYS: [(&str, PlanKey); 8] = [
     ("load.reconnect_wait_max", |plan| text(&plan.load.reconnect_wait_max)),
 ];
 
-/// As a plan writes it.
+/// The value as a plan writes it.
 fn text(value: &impl Serialize) -> Option<String> {
     Some(serde_json::to_value(value).ok()?.to_string().trim_matches('"').to_owned())
 }
 
-/// A property of a host, as text; `None` where any will do.
+/// A property of a host as text; `None` where any value will do.
 type HostFact = fn(&HostInfo) -> Option<String>;
 
-/// What makes two hosts of one class. Names and kernels may differ, power may not.
+/// The properties that decide a host's class. Names and kernels may differ; performance may not.
 const HOST_CLASS: [(Aspect, HostFact); 7] = [
     (Aspect::CpuModel, |host| Some(host.cpu_model.clone())),
     (Aspect::Cpus, |host| Some(host.cpus.to_string())),
@@ -150,8 +149,8 @@ const HOST_CLASS: [(Aspect, HostFact); 7] = [
     (Aspect::DataFilesystem, |host| Some(host.data_filesystem.clone())),
 ];
 
-/// What the class of a host is made of: runs on hosts of one class can be compared, and scatter
-/// alike.
+/// The properties that make up a host's class. Runs on hosts of one class can be compared, and
+/// scatter alike.
 pub fn host_class(host: &HostInfo) -> Vec<(Aspect, Option<String>)> {
     HOST_CLASS.into_iter().map(|(aspect, value)| (aspect, value(host))).collect()
 }
@@ -162,8 +161,8 @@ fn workload_differences(base: &WorkloadInfo, new: &WorkloadInfo, all: &mut Vec<D
     option_differences(&base.name, &base.options, &new.options, all);
 }
 
-/// Options that hold others, such as `settle`, are compared one by one:
-/// `insert-benchmark.settle.wait`.
+/// Differences between options. Options that hold others, such as `settle`, are compared one by
+/// one: `insert-benchmark.settle.wait`.
 fn option_differences(
     path: &str,
     base: &Map<String, Value>,
@@ -185,8 +184,8 @@ fn option_differences(
     }
 }
 
-/// Steps that ended and whose files could not be compared with what they were then; `None` without
-/// any.
+/// Number of ended steps whose files could not be checked against their checksums; `None` where
+/// there are none.
 pub(crate) fn unchecked_steps(run: &Run) -> Option<usize> {
     let steps = run.cells.iter().flat_map(|cell| &cell.steps);
     let unchecked = steps.filter(|step| step.outcome().is_some() && !step.has_checksums).count();
@@ -272,7 +271,7 @@ mod tests {
         "#);
     }
 
-    /// A run of `a` and `b` whose servers were started with these.
+    /// A run of `a` and `b` whose servers were started with this memory and these CPUs.
     fn started(memory: [Option<u64>; 2], cpus: &str) -> Run {
         let cells = ["a", "b"].into_iter().zip(memory).map(|(name, memory)| {
             let mut cell = cell(1, name, Vec::new());

@@ -1,4 +1,5 @@
-//! Two variants compared step by step: of one run, in pairs, or of two runs, apart.
+//! Compares two variants step by step: within one run in pairs of blocks, or between two runs
+//! without pairs.
 
 use crate::compare::comparability::{differences, small_differences, started_otherwise, unchecked_note};
 use crate::compare::exclusions::left_out;
@@ -22,20 +23,20 @@ use crate::statistics::describe::{geometric_mean, group};
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
-    /// Margin of all steps as a fraction; `None` = the base run's, step by step.
+    /// Margin of all steps as a fraction; `None` = the margins of the base's run, step by step.
     pub margin: Option<f64>,
-    /// Compare runs that are not alike too, and say so.
+    /// Compare runs that are not comparable too, and say so in a note.
     pub anyway: bool,
 }
 
 /// Compares `new` with `base`.
 ///
-/// Two runs must be alike: same plan name, workloads with their versions and options (which hold
-/// the size of the data), seed, class of host, memory of the servers, load client and kind of
-/// build. [`Error::NotComparable`] says what differs, unless `anyway` was chosen; then it is a
-/// note.
+/// Two runs must be comparable: they need the same plan name, workloads with their versions and
+/// options (which hold the size of the data), seed, class of host, server memory, load client and
+/// kind of build. [`Error::NotComparable`] says what differs, unless `anyway` was chosen; then it
+/// is a note.
 pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
-    // Ids of runs on two machines can be equal: they are a second and a name.
+    // Runs on two machines can have the same id, which is made of a second and a name.
     let one_run = base.run.manifest == new.run.manifest;
     let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
     let base_findings = of_variant(base, margins)?;
@@ -97,13 +98,14 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     })
 }
 
-/// The ratio of a step whose rates are comparable, in all of its blocks and with as many writes.
+/// The ratio of a step that counts: its rates are comparable, in all of its blocks and with equal
+/// writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
     let is_counted = !step.is_fixed_rate && !step.target_missed && step.to_base.zero_rates.is_empty();
     step.to_base.ratio.as_ref().filter(|_| is_counted).map(|ratio| ratio.value)
 }
 
-/// What must be known of two runs that are compared.
+/// The notes that a comparison of two runs needs.
 fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Notice>, Error> {
     let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
     if !differences.is_empty() && !anyway {
@@ -154,14 +156,14 @@ fn compared_side(side: Side<'_>, findings: &Findings) -> ComparedSide {
     }
 }
 
-/// As the findings of the run have it, which know each comparison once.
+/// The steps of one run, with the comparisons that the run's findings have already made.
 fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
     let compared = |workload: &str, step: &StepFindings| {
         let base = step.variant(&findings.run.base)?;
         let new = step.variant(new)?;
         let blocks = new.to_base.ratio.as_ref().map_or(0, |ratio| ratio.blocks.len());
         let in_block = |block: u32| valid(&new.runs).any(|run| run.block == block);
-        // Medians of different blocks would read as if they could be divided.
+        // Medians over different blocks would look as if they could be divided.
         let shares_a_block =
             !(base.rate.is_some() && new.rate.is_some()) || valid(&base.runs).any(|run| in_block(run.block));
         Some(ComparedStep {
@@ -176,7 +178,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
     findings.judged_steps().filter_map(|(workload, step)| compared(workload, step)).collect()
 }
 
-/// Steps of the base that the new run has too, by workload and name.
+/// Steps of the base's run that the new run has too, by workload and name.
 fn apart<'a>(
     base: &'a Findings,
     base_name: &str,
@@ -224,7 +226,7 @@ fn apart<'a>(
     all.into_iter().map(|(found, step, sides)| with_word(found, step, sides)).collect()
 }
 
-/// What does not depend on how the two are compared.
+/// The fields that do not depend on how the two are compared.
 fn both(
     workload: &str,
     (step, base): (&StepFindings, &VariantStep),
@@ -249,7 +251,8 @@ fn both(
     }
 }
 
-/// Adjusts the p-values over the steps of a comparison of two runs and finds what they say.
+/// Adjusts the p-values over the steps of a comparison of two runs, and sets the verdicts by the
+/// tests.
 fn judge(steps: &mut [&mut ComparedStep]) {
     let percentiles = steps.iter_mut().filter_map(|step| Some((step.to_base.p99.as_mut()?, step.margin)));
     judge_percentiles(&mut percentiles.collect::<Vec<_>>(), &[]);
@@ -260,7 +263,7 @@ fn judge(steps: &mut [&mut ComparedStep]) {
     judge_family(&[], &mut rates.collect::<Vec<_>>());
 }
 
-/// With its verdict, from what the tests say and what the runs did.
+/// Adds the step's verdict, from what the tests say and what the runs did.
 fn with_word(mut found: ComparedStep, step: &StepFindings, [new, base]: [&VariantStep; 2]) -> ComparedStep {
     let paced = if found.schedule_missed { Verdict::Missed } else { Verdict::Paced };
     let to_base = &mut found.to_base;
@@ -283,7 +286,7 @@ fn with_word(mut found: ComparedStep, step: &StepFindings, [new, base]: [&Varian
     found
 }
 
-/// Steps in which new had fewer concurrent writes than base.
+/// A note on steps in which new had fewer concurrent writes than base.
 fn missed_note(steps: &[ComparedStep]) -> Option<Notice> {
     let missed = steps.iter().filter(|step| step.target_missed);
     let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Comparisons of small runs whose ratios are known.
+//! Tests that compare small runs whose ratios are known.
 
 use dbdyno_record::{CellEvent, Run, RunEvent};
 use insta::assert_snapshot;
@@ -41,7 +41,7 @@ fn a_warm_up_is_no_comparison() {
     assert!(found.ratios.is_none());
 }
 
-/// A run of `a` and `b` in `qr100`: queries and written rows a second.
+/// A run of `a` and `b` in `qr100`, each given as queries and written rows per second.
 fn run_with_target(id: &str, a: (u64, u64), b: (u64, u64)) -> Run {
     let cells = (1..=3).flat_map(|block| {
         let step = |(queries, rows): (u64, u64)| vec![query_step(queries + u64::from(block), rows)];
@@ -160,7 +160,7 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
         (Some(Verdict::Slower), Some(2))
     );
     assert_eq!(shown(&found.notes[0]), "interim-analyses looks: 2");
-    // In a comparison with another run nothing is corrected, whichever of the two was looked at.
+    // A comparison with another run corrects nothing, whichever of the two had interim analyses.
     let other = run_of_pairs("y", &STEADY);
     let notes = |base: &Run, new: &Run| -> Vec<String> {
         let found = compare(side(base, "a"), side(new, "b"), CompareChoices { anyway: true, margin: None });

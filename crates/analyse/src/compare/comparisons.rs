@@ -1,8 +1,8 @@
-//! Every comparison of a run, each once: a variant against a base in a step, with its ratios and
-//! its verdict. Sections, sentences, published figures and `compare` look it up here, so a
+//! Every comparison in a run, made once: a variant against a base in a step, with its ratios and
+//! its verdict. Sections, sentences, published figures and `compare` look it up here, so that a
 //! comparison says the same wherever it is shown.
 //!
-//! Two variants in a step are one comparison, whichever of them is the base: it is tested once, and
+//! Two variants in a step are one comparison, whichever of them is the base. It is tested once, and
 //! the other direction is its mirror image.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) base: &'a str,
     pub(crate) margins: Margins<'a>,
     pub(crate) seed: u64,
-    /// Looks at a run with a budget; empty for one that is judged once, at its end.
+    /// The looks (interim analyses) at a run with a budget; empty for a run that is judged once, at
+    /// its end.
     pub(crate) looks: &'a [Look],
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct Comparisons {
     all: BTreeMap<Key, StepComparison>,
 }
 
-/// A comparison on its way to its verdict.
+/// A comparison that has no verdict yet.
 struct Entry<'a> {
     workload: &'a str,
     step: &'a StepFindings,
@@ -60,7 +61,7 @@ pub(crate) struct Sources<'a> {
 }
 
 impl Comparisons {
-    /// Of all steps, by workload. Warm-ups have ratios and no verdict.
+    /// Makes the comparisons for all steps, given by workload. Warm-ups have ratios and no verdict.
     pub(crate) fn of(sources: &Sources<'_>, steps: &[(&str, &[StepFindings])]) -> Self {
         let databases = databases(sources.run);
         let machines = machines(sources.run);
@@ -71,7 +72,8 @@ impl Comparisons {
                 places.extend(pairs.into_iter().map(|pair| (*workload, step, pair)));
             }
         }
-        // Intervals and power are most of the work of judging, and no comparison needs another.
+        // Intervals and power are most of the work. No comparison needs another here, so they run
+        // in parallel.
         let all =
             parallel::map(&places, |(_, step, pair)| against(step, *pair, (sources, &databases, &machines)));
         let mut entries: Vec<Entry<'_>> = places
@@ -92,7 +94,8 @@ impl Comparisons {
         Self { all: entries.into_iter().map(keyed).collect() }
     }
 
-    /// `None` for a pair that is neither the plan's nor asked for, and for a variant and itself.
+    /// Looks a comparison up; `None` for a pair that is neither the plan's nor asked for, and for a
+    /// variant and itself.
     pub(crate) fn find(
         &self,
         workload: &str,
@@ -103,7 +106,7 @@ impl Comparisons {
         self.all.get(&key(workload, step, base, variant))
     }
 
-    /// Gives each variant of a step what is said of it against this base.
+    /// Gives each variant in a step its comparison with this base.
     pub(crate) fn fill(&self, workload: &str, step: &mut StepFindings, base: &str) {
         let of_base = itself(step.runs_of(base));
         for variant in &mut step.variants {
@@ -128,7 +131,7 @@ fn databases(run: &Run) -> Databases<'_> {
     run.manifest.variants.iter().map(|variant| (variant.name.as_str(), of(variant))).collect()
 }
 
-/// The base against itself: a ratio of 1.
+/// The comparison of the base with itself, whose ratio is 1.
 fn itself(runs: &[StepRun]) -> StepComparison {
     StepComparison {
         ratio: ratio_of_runs(runs, runs),
@@ -137,7 +140,7 @@ fn itself(runs: &[StepRun]) -> StepComparison {
     }
 }
 
-/// As yet unadjusted and without a word.
+/// A comparison that is not adjusted yet and has no verdict.
 fn against(
     step: &StepFindings,
     pair: Pair<'_>,
@@ -150,7 +153,7 @@ fn against(
     };
     let mut ratio = ratio_of_runs(runs, base_runs).filter(|_| !is_below_clock(step, runs, base_runs));
     let mut by_machine_found = None;
-    // Where the rate is the plan's no variant and no machine changes it, and a bound has no mean.
+    // Where the plan sets the rate, no variant and no machine changes it. A bound has no mean.
     let is_tested = |ratio: &&mut Ratio| ratio.bound.is_none() && !step.is_fixed_rate(pair.base);
     if let Some(ratio) = ratio.as_mut().filter(is_tested) {
         ratio.inference = inference(ratio);
@@ -160,8 +163,9 @@ fn against(
         found.ratio.inference = inference(&found.ratio);
         found
     });
-    // Of a server and of an embedded database the CPUs are not the same, nor of one that others
-    // have started. It takes a rate apart.
+    // The breakdown takes a rate apart. It needs both variants to have the same CPUs, which an
+    // embedded database and a server have not, nor a server that others have started and one that
+    // dbdyno has.
     let database = databases.get(pair.variant).filter(|own| databases.get(pair.base) == Some(own));
     let of_rate = ratio.as_ref().filter(|_| !step.less_is_better);
     let cost_breakdown = database.zip(of_rate).and_then(|((hosting, is_external), ratio)| {
@@ -181,7 +185,7 @@ fn against(
     }
 }
 
-/// Of a family those that are tested, and the mirror images, each with its original.
+/// A family's comparisons: those that are tested, and the mirror images, each with its original.
 struct Tested {
     originals: BTreeSet<usize>,
     mirrored: Vec<(usize, usize)>,
@@ -246,7 +250,7 @@ fn judge_p99(entries: &mut [Entry<'_>], family: Family, looks: &[Look]) {
     }
 }
 
-/// Whether ratios depend on the machine.
+/// Tests whether ratios depend on the machine.
 fn judge_machines(entries: &mut [Entry<'_>], family: Family) {
     let tested = Tested::of(entries, family, |against| against.by_machine.is_some());
     let found = tested.originals(entries).filter_map(|entry| entry.against.by_machine.as_mut());
@@ -262,7 +266,7 @@ fn judge_machines(entries: &mut [Entry<'_>], family: Family) {
     }
 }
 
-/// What the tests of the other direction say of this one.
+/// Fills in what the tests of the other direction say about this one.
 fn mirror(own: Option<&mut Ratio>, original: Option<&Inference>) {
     let own = own.and_then(|ratio| ratio.inference.as_mut());
     if let Some((own, original)) = own.zip(original) {
@@ -288,7 +292,8 @@ impl Entry<'_> {
                 foreign_load: self.against.foreign_load,
             },
             by_ratio: self.against.verdict,
-            // The base under its second name is no subject of the comparison, but its test.
+            // The control, which is the base under its second name, tests the comparison and is not
+            // its subject.
             misses_target: family != Family::Control && step.misses_target_of(base, variant),
             paced: of_variant.filter(|_| is_paced).map(|variant| fixed_rate::word(step.pace(variant))),
         });

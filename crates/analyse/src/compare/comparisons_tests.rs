@@ -1,4 +1,4 @@
-//! Comparisons of small runs: each has one verdict, wherever it is looked up.
+//! Tests that a comparison has one verdict, wherever it is looked up.
 
 use dbdyno_record::{Run, StepRecord};
 
@@ -7,7 +7,7 @@ use crate::fixtures::{cell, load_step, query_seconds_step, run, run_of_pairs, sc
 use crate::model::{Findings, Side, StepFindings, Undecided, VariantStep, Verdict};
 use crate::{Choices, analyse, analyse_only, analyse_with};
 
-/// Rates of `a` and `b` in `l.i0`, a pair a block.
+/// A run whose `a` and `b` have these rates in `l.i0`, one pair per block.
 fn found(blocks: &[(u64, u64)]) -> Findings {
     analyse(&run_of_pairs("r", blocks))
 }
@@ -46,8 +46,8 @@ fn no_block_in_which_both_are_valid_is_invalid_and_a_step_that_did_not_run_is_no
     assert_eq!((verdicts(0), verdicts(1)), (Some(Verdict::Invalid), None));
 }
 
-/// Five variants in ten steps over three blocks: some differ, some do not, and they scatter, so that
-/// what is decided depends on the size of the family.
+/// Five variants in ten steps over three blocks. Some differ and some do not, and they scatter, so
+/// that what is decided depends on the size of the family.
 fn five(plan: &str) -> Run {
     const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
     let rate = |variant: u64, step: u64, block: u64| {
@@ -72,7 +72,7 @@ fn five(plan: &str) -> Run {
 
 const SECTIONS: &str = "[[section]]\ntitle = 'all'\nbase = 'e'\n[[section]]\ntitle = 'two'\nvariants = ['b', 'c']\nsteps = ['s1', 's2']";
 
-/// Ratio, interval, adjusted p and verdict, with the base first.
+/// Base and variant, and then ratio, interval, adjusted p and verdict as text.
 type Said = ([String; 2], String);
 
 fn said(base: &str, step: &StepFindings, found: &VariantStep) -> Option<(String, Said)> {
@@ -84,7 +84,7 @@ fn said(base: &str, step: &StepFindings, found: &VariantStep) -> Option<(String,
     Some((step.name.clone(), (pair, format!("{figures} {:?}", found.to_base.verdict))))
 }
 
-/// All comparisons of a run that any of its parts show.
+/// All comparisons that any part of a run's findings shows.
 fn all_said(findings: &Findings) -> Vec<(String, Said)> {
     let own = findings.workloads.iter().map(|workload| (findings.run.base.as_str(), workload));
     let of_sections = findings
@@ -101,7 +101,7 @@ fn all_said(findings: &Findings) -> Vec<(String, Said)> {
 fn a_comparison_says_the_same_in_every_section_under_any_base_and_in_compare() {
     let run = five(SECTIONS);
     let planned = all_said(&analyse(&run));
-    // Four with the base, four with e and one of two, of which a and e meet twice.
+    // Four pairs are with the base, four with e, and one is of two others. a and e occur twice.
     assert_eq!(planned.len(), 10 * 4 + 10 * 4 + 2);
     let known = |step: &str, pair: &[String; 2]| {
         planned.iter().find(|(name, (other, _))| name == step && other == pair).map(|(_, (_, text))| text)
@@ -196,11 +196,11 @@ fn times_below_the_clock_have_no_ratio_and_are_undecided_for_that_reason() {
 
 #[test]
 fn too_few_operations_decide_nothing_however_well_the_blocks_agree() {
-    // Two connections for five seconds, twice as slow as the base, or as fast.
+    // Two connections run for five seconds, twice as slow as the base, or as fast.
     let of = |base_us: u64, cycle_us: u64| {
         let cells = (1..=5).flat_map(|block| {
             [("a", base_us), ("b", cycle_us)].map(|(name, cycle_us)| {
-                // A thousandth from block to block: a clock has no more.
+                // Blocks differ by a thousandth, because a clock has no more digits.
                 let cycle_us = cycle_us + u64::from(block) * cycle_us / 1_000;
                 cell(block, name, vec![scan_step(&[(cycle_us, 1); 2], (0, 5_000_000))])
             })

@@ -1,4 +1,4 @@
-//! What else differs from the base where rates do: query plans, settings, stalls.
+//! Finds what else differs from the base where the rates do: query plans, settings, stalls.
 
 use crate::compare::query_plans::differences;
 use crate::model::runs::valid;
@@ -6,10 +6,11 @@ use crate::model::{RatioContext, StallDifference, StallFigure, Steadiness, StepF
 use crate::parity::Parity;
 use crate::statistics::describe::median;
 
-/// A figure, the least difference that is reported, and its place.
+/// A figure, the smallest difference that is reported, and the function that reads it.
 type Figure = (StallFigure, f64, fn(&Steadiness) -> Option<f64>);
 
-/// Each figure with the difference from which it is reported: what a reader of its chart would see.
+/// Each figure, with the difference from which on it is reported: what a reader of its chart would
+/// see.
 const FIGURES: [Figure; 3] = [
     (StallFigure::WorstSecondShare, 0.25, |found| found.worst_share),
     (StallFigure::LongestGapSeconds, 2.0, |found| Some(found.longest_gap_seconds as f64)),

@@ -1,10 +1,11 @@
-//! What a difference of rates is made of: CPU per operation, and how much of the CPUs was used.
+//! Splits a difference between two rates into causes: CPU per operation, and how much of the CPUs
+//! was used.
 //!
-//! rate = CPUs × utilisation ÷ CPU per operation, for every run. Both variants have the same CPUs,
-//! so the logarithm of the ratio is a difference of utilisation and one of CPU per operation. Each
-//! is split further by the logarithmic mean (Ang, Energy Policy 32, 2004: LMDI-I), whose parts add
-//! up to the whole without a remainder, zeros included: ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷ L(x, y), where
-//! L(x, y) = (x − y) ÷ ln(x ÷ y).
+//! rate = CPUs × utilisation ÷ CPU per operation holds for every run. Both variants have the same
+//! CPUs, so that the logarithm of the ratio is a difference of utilisation plus one of CPU per
+//! operation. Each is split further by the logarithmic mean (Ang, Energy Policy 32, 2004: LMDI-I),
+//! whose parts add up to the whole without a remainder, zeros included: ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷
+//! L(x, y), where L(x, y) = (x − y) ÷ ln(x ÷ y).
 
 use dbdyno_record::HostInfo;
 
@@ -13,7 +14,7 @@ use crate::model::runs::valid;
 use crate::model::{Cause, CostBreakdown, CostPart, Ratio, StepRun};
 use crate::window::Hosting;
 
-/// One run of a step as the identity sees it.
+/// The figures of one run that enter the identity above.
 #[derive(Debug, Clone, Copy)]
 struct Use {
     user_us: f64,
@@ -24,7 +25,8 @@ struct Use {
     idle: f64,
 }
 
-/// `None` where CPU was not sampled in every block of the ratio, and for a database out of sight.
+/// The breakdown; `None` where CPU was not sampled in every block of the ratio, and for a database
+/// that cannot be seen.
 pub(crate) fn cost_breakdown(
     runs: &[StepRun],
     base: &[StepRun],
@@ -58,8 +60,8 @@ pub(crate) fn cost_breakdown(
     Some(CostBreakdown { cpus, parts })
 }
 
-/// CPUs that the database may use; `None` where they are not this host's. One that others have
-/// started is bound to none by the plan.
+/// Number of CPUs that the database may use; `None` where they are not this host's. A server that
+/// others have started is not bound to CPUs by the plan.
 pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Option<u32> {
     let list = match hosting {
         Hosting::Process if is_external => &None,
@@ -70,12 +72,12 @@ pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Opti
     list.as_deref().map_or(Some(host.cpus), cpus_in).filter(|cpus| *cpus > 0)
 }
 
-/// How many CPUs a list like `0-3,8` names; one that it names twice is one.
+/// Number of CPUs that a list like `0-3,8` names. A CPU that it names twice counts once.
 fn cpus_in(list: &str) -> Option<u32> {
     u32::try_from(cpu_list(list)?.len()).ok()
 }
 
-/// CPU of the database; embedded, the client is a part of it.
+/// The database's use of the CPUs. An embedded database is a part of the client.
 fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
     let cost = &run.cost;
     let (user_us, kernel_us) = match hosting {
@@ -84,13 +86,13 @@ fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
     };
     let share = |us: f64| us * run.rate / (1e6 * f64::from(cpus));
     let used = share(user_us + kernel_us);
-    // Ticks of the whole host next to an exact clock of one process: together they may exceed the
-    // whole a little.
+    // The host counts ticks and one process has an exact clock, so that together they may exceed
+    // the whole a little.
     let io_wait = share(cost.host_iowait_us?).min((1.0 - used).max(0.0));
     (used > 0.0).then_some(Use { user_us, kernel_us, used, io_wait, idle: 1.0 - used - io_wait })
 }
 
-/// What one part of the CPU per operation adds to the logarithm of the whole's ratio.
+/// What one part of the CPU per operation adds to the logarithm of the whole ratio.
 fn of_cpu(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
     (part(new) - part(base)) / logarithmic_mean(new.user_us + new.kernel_us, base.user_us + base.kernel_us)
 }
@@ -140,7 +142,7 @@ mod tests {
 
     #[test]
     fn more_cpu_an_operation_at_full_use_is_charged_to_the_mode_that_used_it() {
-        // 2 CPUs in full use: 80 + 20 µs make 20,000/s, 105 + 20 µs make 16,000/s.
+        // 2 CPUs are in full use: 80 + 20 µs make 20,000/s, and 105 + 20 µs make 16,000/s.
         let cost_breakdown =
             breakdown_of(&[run(1, 16_000.0, 105.0, 20.0, 0.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
         assert_eq!(factors(&cost_breakdown), ["0.800", "1.000", "1.000", "1.000"]);
@@ -152,8 +154,8 @@ mod tests {
 
     #[test]
     fn waiting_for_io_is_distinguished_from_other_idleness() {
-        // The same CPU per operation; of 2 CPUs 100 % are used, then 60 %, with 30 % waiting for
-        // IO.
+        // The CPU per operation is the same. Of the 2 CPUs, 100 % are used, then 60 % with 30 %
+        // waiting for IO.
         let cost_breakdown =
             breakdown_of(&[run(1, 12_000.0, 80.0, 20.0, 50.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
         assert_eq!(factors(&cost_breakdown)[..2], ["1.000", "1.000"]);

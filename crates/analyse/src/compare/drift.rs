@@ -1,4 +1,4 @@
-//! Rates that rise or fall from block to block.
+//! Warnings about drift: rates that rise or fall from block to block.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::model::{Code, LEVEL, Notice, WorkloadFindings};
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::{Trend, trend};
 
-/// Rates that rise or fall from block to block, adjusted over all steps and variants of the run.
+/// Warnings about such rates, with p-values adjusted over all steps and variants of the run.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let steps = workloads.iter().flat_map(|workload| &workload.steps);
     let all: Vec<_> = steps
@@ -29,9 +29,9 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     common.into_iter().chain(of_steps).collect()
 }
 
-/// The trend of the blocks' mean log rates over all steps and variants that are valid in every
-/// block: one test of what they have in common, where so few blocks can show nothing of each of
-/// many steps.
+/// The trend in the blocks' mean log rates, over all steps and variants that are valid in every
+/// block. It is one test of what they have in common, because a few blocks can show nothing for
+/// each of many steps alone.
 fn common_trend(workloads: &[WorkloadFindings]) -> Option<Trend> {
     let variants = || workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| &step.variants);
     let blocks: BTreeSet<u32> = variants().flat_map(|variant| &variant.runs).map(|run| run.block).collect();
@@ -53,7 +53,7 @@ mod tests {
     use crate::fixtures::{run_of_pairs, texts};
     use crate::model::{Findings, Verdict};
 
-    /// Rates of `a` and `b` in `l.i0`, a pair a block.
+    /// A run whose `a` and `b` have these rates in `l.i0`, one pair per block.
     fn found(blocks: &[(u64, u64)]) -> Findings {
         analyse(&run_of_pairs("r", blocks))
     }

@@ -1,5 +1,4 @@
-//! Which blocks of a step are in no comparison, and why: invalid, failed, interrupted, or never
-//! run.
+//! Blocks that are in no comparison, and why: they are invalid, failed, interrupted or never run.
 
 use dbdyno_record::{CellRecord, Outcome};
 
@@ -9,9 +8,9 @@ use crate::model::{
 };
 
 impl ComparedStep {
-    /// Of two runs, whose blocks have nothing to do with each other: base is valid in a block, and
-    /// new went wrong in a greater share of its blocks. One that did not run or was stopped says
-    /// nothing.
+    /// Whether new went wrong in a larger share of its blocks than base, which is valid in some
+    /// block. It is for two runs, whose blocks are not paired. Blocks that did not run or were
+    /// stopped do not count.
     fn new_breaks_more(&self) -> bool {
         let of_side = |with_a_rate: usize, left_out: &[Exclusion]| {
             let faults = left_out.iter().filter(|one| one.kind.is_fault()).count();
@@ -26,8 +25,8 @@ impl ComparedStep {
 
 impl Comparison {
     /// Steps in which new is invalid or failed in a block in which base is valid, each with the
-    /// first such block. Blocks of two runs are no pairs: there it is steps in which new went wrong
-    /// in a greater share of its blocks than base.
+    /// first such block. Blocks of two runs are not paired. There it is the steps in which new went
+    /// wrong in a larger share of its blocks than base.
     pub fn broken(&self) -> Vec<(&ComparedStep, &Exclusion)> {
         let of_step = |step: &ComparedStep, one: &Exclusion| {
             let is_measured = match self.paired {
@@ -44,7 +43,8 @@ impl Comparison {
     }
 }
 
-/// Of one side and step, in the order of blocks; empty when each of its blocks can be compared.
+/// The blocks left out for one side and step, in their order; empty when each block can be
+/// compared.
 pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> Vec<Exclusion> {
     let runs = step.runs_of(side.variant);
     let is_own = |id: &dbdyno_record::CellId| id.variant == side.variant && id.workload == workload;
@@ -73,8 +73,8 @@ fn of_run(run: &StepRun) -> Option<(ExclusionKind, Vec<Notice>)> {
     }
 }
 
-/// Of a cell without the step. One that completed had none to run: loads whose data are restored
-/// run once.
+/// Why a cell has no such step; `None` for a cell that completed and had none to run, because loads
+/// whose data are restored run once.
 fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, Vec<Notice>)> {
     let Some(cell) = cell else { return Some((ExclusionKind::DidNotRun, Vec::new())) };
     match cell.outcome() {
@@ -160,7 +160,7 @@ mod tests {
             "qr100 3 CellFailed quoted text: server died",
         ];
         assert_eq!(reported(&found), expected);
-        // Of two runs, whose blocks are no pairs.
+        // Now the two are from two runs, whose blocks are not paired.
         let mut other = run(&["a", "b"], 1, vec![cell(1, "a", sound()), cell(1, "b", sound())]);
         other.manifest.run_id = "other".to_owned();
         let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
@@ -173,7 +173,7 @@ mod tests {
         assert!(reported(&apart(&one_run, &other).unwrap()).is_empty());
     }
 
-    /// A run of `variant` in `l.i0`, invalid in the first so many of its blocks.
+    /// A run of `variant` in `l.i0` that is invalid in the first `faults` of its blocks.
     fn with_faults(id: &str, faults: u32, blocks: u32) -> Run {
         let of_block = |block| {
             let mut step = load_step(1_000 + u64::from(block));

@@ -1,8 +1,8 @@
-//! Effects of single settings, where the variants combine settings in every way: doublewrite ×
-//! binlog.
+//! Effects of single settings, where the variants combine the settings in every way (a full
+//! factorial design), such as doublewrite × binlog.
 //!
-//! A full factorial design: factors with levels, and one variant for each combination. All variants
-//! name a level of every factor, so an effect rests on all of them and not on one pair. Effects are
+//! The design has factors with levels, and one variant for each combination. All variants name a
+//! level of every factor, so that an effect rests on all of them and not on one pair. Effects are
 //! computed block by block on log rates, as contrasts of cell means (Box, Hunter and Hunter,
 //! *Statistics for Experimenters*, 2nd edition, 2005, chapter 5), and given as ratios. Levels are
 //! compared with the base's level.
@@ -16,7 +16,7 @@ use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::model::runs::valid;
 use crate::model::{DesignFault, Effect, Ratio, StepFindings, Verdict};
 
-/// Which variants have which levels, if they are a full factorial.
+/// The levels of each variant, if the variants are a full factorial design.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Design {
     /// The base's levels.
@@ -25,12 +25,12 @@ pub(crate) struct Design {
     variants: Vec<(String, BTreeMap<String, String>)>,
 }
 
-/// A sum of log rates: variants with their weights.
+/// A weighted sum of log rates: variants with their weights.
 type Contrast = Vec<(String, f64)>;
 
 impl Design {
-    /// `Ok(None)` when no variant has factors. `again` is the name of the variant that is another
-    /// one under a second name, and no combination of its own.
+    /// Finds the design; `Ok(None)` when no variant has factors. `again` is the name of the
+    /// control, which is another variant under a second name and not a combination of its own.
     pub(crate) fn of(
         variants: &[VariantInfo],
         base: &str,
@@ -89,8 +89,9 @@ impl Design {
         main.chain(interactions).collect()
     }
 
-    /// +1 for a changed level, −1 for the base's, 0 for any other; multiplied over the factors,
-    /// shared out over the combinations of the rest.
+    /// Weights of the variants. A variant has +1 for a changed level, −1 for the base's and 0 for
+    /// any other, multiplied over the factors. They are divided among the combinations of the other
+    /// factors.
     fn contrast(&self, changes: &[(&str, &str)]) -> Contrast {
         let sign = |levels: &BTreeMap<String, String>| -> f64 {
             let of = |(factor, level): &(&str, &str)| match levels[*factor].as_str() {
@@ -112,7 +113,7 @@ impl Design {
     }
 }
 
-/// Fills in the effects of all steps. They are a family of comparisons of their own.
+/// Fills in the effects of all steps. They are their own family of comparisons.
 pub(crate) fn judge_effects(
     steps: &mut [&mut StepFindings],
     design: &Design,
@@ -127,7 +128,7 @@ pub(crate) fn judge_effects(
             effect.ratio.inference = paired(&ratios, step.margin, seed);
             Some(effect)
         };
-        // Where the rate is the plan's no setting has an effect on it.
+        // Where the plan sets the rate, no setting has an effect on it.
         let contrasts = if step.is_fixed_rate(base) { &[][..] } else { &contrasts };
         contrasts.iter().filter_map(of_contrast).collect::<Vec<_>>()
     });
@@ -146,8 +147,9 @@ pub(crate) fn judge_effects(
     open_unlike(steps);
 }
 
-/// An effect that lacks a block in which a variant answered nothing is of the others alone. One of
-/// rates with unequal writes, or with other programs next to some, is not of its factors alone.
+/// Makes effects undecided that are not of their factors alone. Where a variant answered nothing in
+/// a block, the effect is of the other blocks only. Where writes were unequal, or other programs
+/// ran next to some variants, these change the rates too.
 fn open_unlike(steps: &mut [&mut StepFindings]) {
     for step in steps.iter_mut().filter(|step| step.less_is_better) {
         for effect in &mut step.effects {
@@ -164,10 +166,11 @@ fn open_unlike(steps: &mut [&mut StepFindings]) {
     }
 }
 
-/// Over the blocks in which every variant of the contrast is valid; `None` when there is no such
-/// block.
+/// The effect over the blocks in which every variant of the contrast is valid; `None` when there is
+/// no such block.
 fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect> {
-    // Logarithm of the effect in one block: −∞, ∞ or no number where a variant answered nothing.
+    // This is the logarithm of the effect in one block. It is −∞, ∞ or not a number where a variant
+    // answered nothing.
     let in_block = |block: u32| -> Option<f64> {
         let log = |(variant, weight): &(String, f64)| {
             let rate = valid(step.runs_of(variant)).find(|run| run.block == block)?.rate;
@@ -188,8 +191,8 @@ fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect
     Some(Effect { name: name.to_owned(), ratio, stalled, missed: missed(step, contrast), verdict: None })
 }
 
-/// Variants of the contrast that did not keep the background rate; none where no other of them kept
-/// it.
+/// Variants of the contrast that did not keep the background rate; empty where no other of them
+/// kept it.
 fn missed(step: &StepFindings, contrast: &Contrast) -> Vec<String> {
     let has_part = |name: &str| contrast.iter().any(|(variant, _)| variant == name);
     let own =
@@ -212,7 +215,7 @@ mod tests {
 
     const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-    /// Variants `a` to `d`: neither, binlog, doublewrite, both.
+    /// Findings for variants `a` to `d`, which have neither setting, binlog, doublewrite, and both.
     fn found(blocks: &[[u64; 4]]) -> Findings {
         let cells = blocks.iter().zip(1..).flat_map(|(rates, block)| {
             NAMES.iter().zip(rates).map(move |(name, rate)| cell(block, name, vec![load_step(*rate)]))
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn factors_that_do_not_meet_have_main_effects_and_no_interaction() {
-        // binlog costs 20 %, doublewrite 10 %, both 28 %; a block is 1 % faster than another.
+        // binlog costs 20 %, doublewrite 10 %, and both 28 %. Every second block is 1 % faster.
         let blocks = [[100_000, 80_000, 90_000, 72_000], [101_000, 80_800, 90_900, 72_720]].repeat(2);
         insta::assert_snapshot!(effects(&found(&blocks)).join("\n"), @r"
         binlog: on against off 0.800 slower
@@ -254,7 +257,8 @@ mod tests {
 
     #[test]
     fn an_interaction_is_what_the_one_factor_does_to_the_others_ratio() {
-        // Alone either costs 20 %, together no more: with the binlog, doublewrite is free.
+        // Alone either costs 20 %, and together they cost no more: with the binlog, doublewrite is
+        // free.
         insta::assert_snapshot!(effects(&found(&[[100_000, 80_000, 80_000, 80_000]])).join("\n"), @r"
         binlog: on against off 0.894 -
         doublewrite: on against off 0.894 -
@@ -264,7 +268,7 @@ mod tests {
 
     #[test]
     fn rates_with_missed_background_writes_have_no_effect_with_a_verdict() {
-        // The binlog costs a quarter of the queries; 200 rows/s are to be written, 190 are enough.
+        // The binlog costs a quarter of the queries. The target is 200 rows/s, and 190 are enough.
         let of_writes = |writes: [u64; 4]| {
             let cells = (1..=3).flat_map(|block| {
                 let query =

@@ -1,5 +1,5 @@
-//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response
-//! times show which is quicker.
+//! Open loops, whose rate the plan sets. Where the schedule was kept, equal rates show nothing, and
+//! response times show which variant is faster.
 
 use crate::model::runs::valid;
 use crate::model::{
@@ -7,39 +7,39 @@ use crate::model::{
 };
 use crate::statistics::describe::median;
 
-/// Share of the operations due that may be left where a schedule counts as kept. They are the
-/// slowest ones, in no response time; and a server that lastingly answers fewer than arrive is
-/// overloaded, however little it lacks.
+/// Highest share of the operations due that may be left where a schedule counts as kept. Operations
+/// that are left are the slowest ones, and are in no response time. A server that permanently
+/// answers fewer than arrive is overloaded, however small the shortfall.
 const MOST_LEFT: f64 = 0.01;
-/// By how many standard deviations of their number operations may be on their way above the mean.
+/// By how many standard deviations of their number the operations under way may exceed their mean.
 const DEVIATIONS: f64 = 3.0;
-/// So many may be on their way at the window's end, however quick the answers are.
+/// Number of operations that may be under way at the window's end, however fast the answers are.
 const LEAST_ON_ITS_WAY: f64 = 3.0;
 
-/// How a schedule was kept; medians over the valid blocks.
+/// How well a schedule was kept. The figures are medians over the valid blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// Operations a second that the plan asked for, and that were answered.
+    /// Operations per second that the plan asked for; the next field has those that were answered.
     pub asked: f64,
     pub reached: f64,
-    /// Share of the operations due that were dropped, failed, or came on top of those that wait.
+    /// Share of the operations due that were dropped or failed, or made the queue longer.
     pub left_share: f64,
-    /// The part of it that was dropped.
+    /// The part of that share that was dropped.
     pub dropped_share: f64,
-    /// By how much more operations waited or were on their way at the window's end than at its
-    /// beginning, as a share of those due; 0 where it is no more than a server that keeps up has on
-    /// its way.
+    /// How many more operations waited or were under way at the window's end than at its beginning,
+    /// as a share of those due. It is 0 where it is no more than a server that keeps up has under
+    /// way.
     pub queue_share: f64,
 }
 
 impl Pace {
-    /// Hardly any left.
+    /// Whether hardly any operations were left.
     pub fn is_kept(self) -> bool {
         self.left_share <= MOST_LEFT
     }
 }
 
-/// The pace of one run: (asked, reached, left share, dropped share, queue share).
+/// The figures of one run: (asked, reached, left share, dropped share, queue share).
 fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
     let schedule = kind.schedule.as_ref()?;
     let due = schedule.due as f64;
@@ -55,10 +55,10 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
     ])
 }
 
-/// How many operations a server that keeps up may have on their way at one moment: their mean, by
-/// Little's law arrivals a second times service time, and chance, as of a Poisson distribution.
-/// Where it would be most of what was due, the window is too short to judge slow answers from
-/// arrears, and no more than half of it is taken for the former.
+/// How many operations a server that keeps up may have under way at one moment. Their mean is
+/// arrivals per second times service time, by Little's law, and chance adds to it as in a Poisson
+/// distribution. In a short window the result could be most of what was due, and slow answers
+/// cannot be told from a queue. It is therefore at most half of what was due.
 fn on_its_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
     (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(LEAST_ON_ITS_WAY)
@@ -69,8 +69,8 @@ impl StepFindings {
         run.kind(&self.headline_kind)
     }
 
-    /// How a variant kept the schedule of the step's headline; `None` for a closed loop and without
-    /// a valid block.
+    /// How a variant kept the schedule of the step's headline; `None` for a closed loop, and
+    /// without a valid block.
     pub fn pace(&self, variant: &VariantStep) -> Option<Pace> {
         let runs: Vec<[f64; 5]> =
             valid(&variant.runs).filter_map(|run| of_run(self.headline(run)?)).collect();
@@ -88,8 +88,8 @@ impl StepFindings {
         self.pace(self.variant(name)?)
     }
 
-    /// Whether `base` kept the step's schedule: its rate is then the plan's, and no measure of what
-    /// it can do.
+    /// Whether `base` kept the step's schedule. Its rate is then the plan's, and does not measure
+    /// what the base can do.
     pub fn is_fixed_rate(&self, base: &str) -> bool {
         self.pace_of(base).is_some_and(Pace::is_kept)
     }
@@ -99,26 +99,26 @@ impl StepFindings {
         self.is_fixed_rate(base) && self.pace_of(variant).is_some_and(|pace| !pace.is_kept())
     }
 
-    /// Of one run: a percentile of the headline's response times, in microseconds; `None` where
+    /// 99th percentile of the headline's response times in one run, in microseconds; `None` where
     /// nothing was answered.
     pub(crate) fn response_p99_us_in(&self, run: &StepRun) -> Option<f64> {
         let answered = self.headline(run).filter(|kind| kind.response.count > 0);
         answered.map(|kind| kind.response.p99_us as f64)
     }
 
-    /// Median over the valid blocks of a percentile of the headline's response times, in
+    /// Median over the valid blocks of the 99th percentile of the headline's response times, in
     /// microseconds.
     pub fn response_p99_us(&self, variant: &VariantStep) -> Option<f64> {
         variant.median(|run| self.response_p99_us_in(run))
     }
 }
 
-/// The word of a step whose base kept its schedule.
+/// The verdict for a step whose base kept its schedule.
 pub(crate) fn word(new: Option<Pace>) -> Verdict {
     if new.is_some_and(|pace| !pace.is_kept()) { Verdict::Missed } else { Verdict::Paced }
 }
 
-/// One for each variant and step that did not keep its schedule.
+/// One warning per variant and step that did not keep its schedule.
 pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
     let missed = |variant: &VariantStep| {
         let pace = step.pace(variant).filter(|pace| !pace.is_kept())?;
@@ -132,7 +132,7 @@ pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
     step.variants.iter().filter_map(missed).collect()
 }
 
-/// What a comparison says above its table.
+/// The notes that a comparison has above its table.
 pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
     let of = |wanted: Verdict| -> Vec<&str> {
         let steps = steps.iter().filter(|step| step.is_fixed_rate && step.to_base.verdict == Some(wanted));

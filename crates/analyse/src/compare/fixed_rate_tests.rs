@@ -1,4 +1,4 @@
-//! Runs of open loops that kept their schedule, or did not.
+//! Tests of open loops that kept their schedule, or did not.
 
 use dbdyno_record::{Interval, Run, StepRecord};
 use insta::assert_snapshot;
@@ -10,8 +10,8 @@ use crate::compare::noise::noise;
 use crate::fixtures::{cell, open_loop, run, shown_all, texts};
 use crate::model::{Comparison, Findings, KindResult, Latency, Schedule, Side, Verdict};
 
-/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up
-/// only after the window.
+/// An open loop of 1,000 operations per second. Operations that are not answered wait, and are
+/// given up only after the window.
 fn overloaded(reached: u64) -> StepRecord {
     let mut step = open_loop(reached, true, 1_000);
     for (interval, second) in step.intervals.iter_mut().zip(1..) {
@@ -23,7 +23,7 @@ fn overloaded(reached: u64) -> StepRecord {
     step
 }
 
-/// Five blocks of `a` and `b`.
+/// A run of `a` and `b` over five blocks.
 fn run_of(id: &str, a: &StepRecord, b: &StepRecord) -> Run {
     let cells = (1..=5)
         .flat_map(|block| [cell(block, "a", vec![a.clone()]), cell(block, "b", vec![b.clone()])])
@@ -76,7 +76,7 @@ fn a_server_whose_queue_grows_does_not_keep_the_schedule_however_little_it_lacks
     assert_eq!(word(&findings), Some(Verdict::Missed));
     assert_snapshot!(texts(&findings).join("\n"), @"schedule-missed [b l.i0] asked: 1000.0, queued: 0.03, reached: 970.0");
     assert_eq!(word(&found(&base, &overloaded(992))), Some(Verdict::Paced), "0.8 %");
-    // A base that does not keep it either: its rate is what it can do.
+    // The base does not keep the schedule either, so that its rate is what it can do.
     assert_eq!(word(&found(&overloaded(700), &overloaded(950))), Some(Verdict::Faster));
 }
 
@@ -99,8 +99,8 @@ fn one_block_is_enough_for_a_schedule_and_a_standstill_comes_first() {
     assert_eq!(word(&found(&a, &open_loop(0, true, 1_000))), Some(Verdict::Stalled));
 }
 
-/// The share left of an open loop of `asked` a second, of which `due` were due and so many more
-/// waited at the window's end.
+/// The share left for an open loop of `asked` operations per second. `due` operations were due, and
+/// `queue_growth` more waited at the window's end.
 fn left(asked: f64, due: u64, queue_growth: i64, service_mean_us: f64) -> f64 {
     let schedule = Schedule {
         process: "constant".to_owned(),
@@ -111,7 +111,7 @@ fn left(asked: f64, due: u64, queue_growth: i64, service_mean_us: f64) -> f64 {
         lag: Default::default(),
     };
     let service = Latency { mean_us: service_mean_us, ..Latency::default() };
-    // As many connections as there may be, all of which are at work in an overloaded server.
+    // There are as many connections as there may be, and an overloaded server keeps all at work.
     let kind = KindResult { connections: 64, schedule: Some(schedule), service, ..KindResult::default() };
     of_run(&kind).unwrap()[2]
 }
@@ -120,10 +120,10 @@ fn left(asked: f64, due: u64, queue_growth: i64, service_mean_us: f64) -> f64 {
 fn operations_on_their_way_when_the_window_ends_are_no_arrears_as_far_as_service_times_explain_them() {
     assert_eq!([left(2.0, 20, 3, 1_000.0), left(2.0, 20, 0, 1_000.0), left(2.0, 20, -9, 1_000.0)], [0.0; 3]);
     assert_eq!(left(2.0, 20, 4, 1_000.0), 0.05);
-    // 1,000/s of 50 ms: 50 on their way, and 21 more by chance.
+    // 1,000 operations/s of 50 ms have 50 under way, and 21 more by chance.
     assert_eq!(left(1_000.0, 10_000, 71, 50_000.0), 0.0);
     assert!((left(1_000.0, 10_000, 371, 50_000.0) - 0.03).abs() < 0.000_1);
-    // 64 connections answer 955 of 1,000 a second, for a minute.
+    // 64 connections answer 955 of 1,000 operations per second, for a minute.
     assert!(left(1_000.0, 60_000, 2_700, 64e6 / 955.0) > 0.04);
 }
 

@@ -1,4 +1,5 @@
-//! What a plan of so many blocks can show on a machine of such a noise: the table of `dbdyno plan`.
+//! How much a plan with a given number of blocks can show on a machine with a given noise: the
+//! table of `dbdyno plan`.
 
 use serde::Serialize;
 
@@ -6,28 +7,28 @@ use crate::model::LEVEL;
 use crate::statistics::power::{USUAL_POWER, blocks_needed, detectable};
 use crate::statistics::power_same::{blocks_for_same, margin_for_same};
 
-/// What can be seen of one step, with 80 % power. Differences and margins are fractions: 0.02 is 2
+/// What can be seen for one step, with 80 % power. Differences and margins are fractions: 0.02 is 2
 /// %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
-    /// A variant so much faster gets that verdict: it is found to differ, by more than the margin.
-    /// `None` for fewer than two blocks.
+    /// A variant that is faster by this fraction gets the verdict `faster`: it is found to differ
+    /// by more than the margin. `None` for fewer than two blocks.
     pub detects: Option<f64>,
-    /// The same when it is the only one of all comparisons of the run that differs: then its p is
+    /// The same, when it is the only one of the run's comparisons that differs. Its p is then
     /// compared with 5 % ÷ their number.
     pub detects_alone: Option<f64>,
-    /// Of two equal variants it is shown that they differ by no more than this.
+    /// Two equal variants are shown to differ by no more than this.
     pub same_within: Option<f64>,
-    /// Blocks that detect the wanted difference; `None` when even 1,000 do not, as for one within
-    /// the margin.
+    /// Number of blocks that detect the wanted difference; `None` when even 1,000 do not, as for a
+    /// difference within the margin.
     pub blocks_for_difference: Option<u32>,
-    /// Blocks that show two equal variants to be within the margin.
+    /// Number of blocks that show two equal variants to be within the margin.
     pub blocks_for_same: Option<u32>,
 }
 
-/// What `blocks` show when log ratios scatter from block to block with `deviation`. `comparisons`:
-/// how many the run makes at once (steps × variants other than the base); `wanted`: the difference
-/// to be found; `margin`: what counts as none.
+/// What `blocks` show when log ratios scatter from block to block with `deviation`. `comparisons`
+/// is how many the run makes at once (steps × variants other than the base), `wanted` is the
+/// difference to be found, and `margin` is what counts as no difference.
 pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, margin: f64) -> Forecast {
     let alone = LEVEL / comparisons.max(1) as f64;
     let fraction = |log: Option<f64>| log.map(f64::exp_m1);
@@ -41,8 +42,8 @@ pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, ma
     }
 }
 
-/// Number of blocks that show as much when it is fixed beforehand as up to `most` blocks do with an
-/// analysis after each: docs/concepts/information.md has the simulations.
+/// Number of blocks, fixed beforehand, that show as much as up to `most` blocks do with an analysis
+/// after each. docs/concepts/statistics-methods.md has the simulations.
 pub fn fixed_blocks(most: u32) -> u32 {
     (f64::from(most) / 1.3).round() as u32
 }

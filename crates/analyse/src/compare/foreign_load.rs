@@ -1,53 +1,55 @@
-//! Other programs that took CPU time from server and client while they were measured, held against
-//! what a comparison says.
+//! Whether other programs that took CPU time during the measurement may explain a difference
+//! between two variants.
 //!
-//! Of the CPU time that server or client could have had, others took a part f. Without them these
-//! two could have had all of it, and a rate could have been up to 1 ÷ (1 − f) times as high. Where
-//! that is within the margin, it changes no verdict. Beyond it, a difference counts that is greater
-//! by as much; where others had half of the time or more, none does: threads that wait for each
-//! other lose more than their part.
+//! Others took a part f of the CPU time that server or client could have had. Without them the two
+//! could have had all of it, and a rate could have been up to 1 ÷ (1 − f) times as high. Where that
+//! is within the margin, it changes no verdict. Beyond the margin, a difference counts only if it
+//! is larger by as much. Where others had half of the time or more, none counts: threads that wait
+//! for each other lose more than their part.
 
 use crate::model::runs::valid;
 use crate::model::{Code, ComparedStep, ForeignLoad, Notice, Ratio, StepFindings, StepRun, Verdict};
 
-/// From this part on nothing is decided.
+/// From this part on, nothing is decided.
 const MOST: f64 = 0.5;
 
 impl ForeignLoad {
-    /// Over the valid runs of both; `None` where what others had changes no verdict.
+    /// The foreign load over the valid runs of both; `None` where it changes no verdict.
     pub(crate) fn between(new: &[StepRun], base: &[StepRun], margin: f64) -> Option<Self> {
         let found = Self { base_share: mean_share(base), new_share: mean_share(new) };
         (found.slowed([found.base_share, found.new_share].into_iter().fold(0.0, f64::max)) > margin.ln_1p())
             .then_some(found)
     }
 
-    /// The log of what a rate may have lost.
+    /// The logarithm of the factor by which a rate may have been slowed.
     fn slowed(self, share: f64) -> f64 {
         -(-share).ln_1p()
     }
 
-    /// The word for rates or times, from that of the ratio alone, whose logs lie in `low..high`.
+    /// The verdict for rates or times, given the ratio's own verdict and its log interval
+    /// `low..high`.
     fn judged(self, verdict: Verdict, (low, high): (f64, f64), margin: f64, is_time: bool) -> Verdict {
-        // In the sense of a rate: more is better.
+        // From here on the logs are those of a rate, of which more is better.
         let (low, high) = if is_time { (-high, -low) } else { (low, high) };
         let holds = match verdict {
             Verdict::Faster => low - self.slowed(self.base_share) > margin.ln_1p(),
             Verdict::Slower => high + self.slowed(self.new_share) < -margin.ln_1p(),
             Verdict::Same | Verdict::Missed => false,
-            // What was answered at all, or at the plan's rate, needs no comparison.
+            // A stall, or a rate that the plan sets, does not depend on a comparison of rates.
             Verdict::Stalled | Verdict::Paced | Verdict::Undecided | Verdict::Invalid => return verdict,
         };
         let is_less = self.base_share < MOST && self.new_share < MOST;
         if holds && is_less { verdict } else { Verdict::Undecided }
     }
 
-    /// The word for a response time: a wait for a CPU lasts longer than most answers take.
+    /// The verdict for a response time. It is always undecided, because a wait for a CPU lasts
+    /// longer than most answers take.
     pub(crate) fn of_percentile(verdict: Option<Verdict>) -> Option<Verdict> {
         verdict.map(|_| Verdict::Undecided)
     }
 }
 
-/// Geometric mean of what rates may have lost, as a share.
+/// Geometric mean of the factors by which rates may have been slowed, as a share of CPU time.
 fn mean_share(runs: &[StepRun]) -> f64 {
     let shares: Vec<f64> =
         valid(runs).map(|run| run.cost.foreign_cpu_share.unwrap_or(0.0).clamp(0.0, 0.999)).collect();
@@ -55,7 +57,7 @@ fn mean_share(runs: &[StepRun]) -> f64 {
     1.0 - (logs / shares.len().max(1) as f64).exp()
 }
 
-/// The logs between which a ratio lies.
+/// The logarithms between which a ratio lies.
 fn interval(ratio: &Ratio) -> (f64, f64) {
     match ratio.interval() {
         Some(interval) => (interval.low.ln(), interval.high.ln()),
@@ -63,7 +65,7 @@ fn interval(ratio: &Ratio) -> (f64, f64) {
     }
 }
 
-/// Whether a word that a ratio gives does not hold next to what other programs took.
+/// Whether a ratio's verdict does not hold, given the CPU time that other programs took.
 pub(crate) fn is_explained(
     load: ForeignLoad,
     verdict: Verdict,
@@ -73,7 +75,8 @@ pub(crate) fn is_explained(
     load.judged(verdict, interval(ratio), margin, is_time) != verdict
 }
 
-/// One for all steps of a run in which it may explain a difference, the worst first.
+/// One warning for all steps of a run in which foreign load may explain a difference, the worst
+/// step first.
 pub(crate) fn notice<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Option<Notice> {
     let of_step = |step: &'a StepFindings| {
         let found = step.variants.iter().filter_map(|variant| Some((variant, variant.to_base.foreign_load?)));
@@ -82,7 +85,7 @@ pub(crate) fn notice<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Optio
     notice_of(steps.flat_map(of_step).collect())
 }
 
-/// What a comparison says above its table.
+/// The note that a comparison has above its table.
 pub(crate) fn note(steps: &[ComparedStep]) -> Option<Notice> {
     notice_of(steps.iter().filter_map(|step| Some((step.step.clone(), step.to_base.foreign_load?))).collect())
 }
@@ -113,7 +116,7 @@ mod tests {
         shares.iter().map(|share| StepRun { cost: cost(*share), ..step_run(1, 100.0) }).collect()
     }
 
-    /// The word for a ratio of `low` to `high` where others had these parts.
+    /// The verdict for a ratio from `low` to `high`, where others had these parts of the CPU time.
     fn word(verdict: Verdict, (low, high): (f64, f64), base: f64, new: f64) -> Verdict {
         match ForeignLoad::between(&runs(&[new]), &runs(&[base]), MARGIN) {
             Some(found) => found.judged(verdict, (f64::ln(low), f64::ln(high)), MARGIN, false),
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn a_difference_that_foreign_load_may_explain_is_undecided_and_a_greater_one_is_not() {
         assert_eq!(word(Verdict::Slower, (0.70, 0.76), 0.0, 0.2), Verdict::Slower);
-        // Without others it could be 0.80 ÷ 0.8.
+        // Without the others the ratio could be 0.80 ÷ 0.8.
         assert_eq!(word(Verdict::Slower, (0.70, 0.80), 0.0, 0.2), Verdict::Undecided);
         assert_eq!(word(Verdict::Faster, (1.20, 1.30), 0.2, 0.0), Verdict::Undecided);
         assert_eq!(word(Verdict::Faster, (1.35, 1.40), 0.2, 0.0), Verdict::Faster);
@@ -154,7 +157,7 @@ mod tests {
         assert_eq!((word(1.20, 1.30), word(1.35, 1.40)), (Verdict::Undecided, Verdict::Slower));
     }
 
-    /// Three blocks of 2 s of CPU time, with so much more of others next to `b`.
+    /// Three blocks with 2 s of CPU time each. Next to `b`, others took `others_us` more.
     fn loaded(others_us: i64) -> dbdyno_record::Run {
         let step = |rate, others_us| {
             let two = |values: &[i64]| [(0, vec![0; values.len()]), (2_000_000, values.to_vec())];

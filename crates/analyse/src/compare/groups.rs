@@ -1,4 +1,5 @@
-//! The ratios of several steps in a few figures, as published tables of groups of steps have them.
+//! The ratios of several steps in a few figures, such as average and median, as published tables
+//! have them for groups of steps.
 
 use crate::compare::ratio::interval_of_steps;
 use crate::model::{Bound, Ratio, StepComparison, StepFindings};
@@ -11,16 +12,16 @@ type OfStep<'a> = (&'a StepFindings, Ratio);
 /// The ratios of one variant in the steps of one group.
 #[derive(Debug)]
 pub struct GroupRatios<'a> {
-    /// In the order of the steps.
+    /// Steps with a ratio, in the order of the steps.
     pub counted: Vec<OfStep<'a>>,
-    /// Steps without a ratio, without that of all blocks because one of the two answered nothing in
-    /// some, and those whose rate is the plan's.
+    /// Names of the steps that are not counted. They have no ratio, or none over all blocks because
+    /// one of the two answered nothing in some, or the plan sets their rate.
     pub without: Vec<&'a str>,
 }
 
 impl<'a> GroupRatios<'a> {
-    /// From the group's steps, each with the comparison of the variant there, which is `None` where
-    /// the variant did not run.
+    /// Collects the ratios from a group's steps. Each step comes with the variant's comparison
+    /// there, which is `None` where the variant did not run.
     pub fn of(
         variant: &str,
         members: impl IntoIterator<Item = (&'a StepFindings, Option<&'a StepComparison>)>,
@@ -36,7 +37,7 @@ impl<'a> GroupRatios<'a> {
         found
     }
 
-    /// The ratios without bounds, each as one of rates: a ratio of times is turned round, so that
+    /// The ratios without bounds, each as a ratio of rates. A ratio of times is inverted, so that
     /// above 1 is faster in every step.
     pub(crate) fn into_speeds(self) -> Self {
         let speed = |(step, ratio): OfStep<'a>| match step.less_is_better {
@@ -51,7 +52,7 @@ impl<'a> GroupRatios<'a> {
         self.counted.iter().map(|(_, ratio)| ratio)
     }
 
-    /// `None` where no step has a ratio.
+    /// Average, median and the others; `None` where no step has a ratio.
     pub fn figures(&self) -> Option<Figures> {
         describe::group(&self.ratios().map(|ratio| ratio.value).collect::<Vec<_>>())
     }
@@ -72,12 +73,12 @@ impl<'a> GroupRatios<'a> {
         interval_of_steps(&self.ratios().collect::<Vec<_>>())
     }
 
-    /// The bound that the means over all steps are, where a ratio is one.
+    /// The bound that the means over all steps are, where any of the ratios is a bound.
     pub fn bound(&self) -> Option<Bound> {
         Bound::of_all(self.ratios().filter_map(|ratio| ratio.bound))
     }
 
-    /// The steps with the least and the greatest ratio.
+    /// The steps with the lowest and the highest ratio.
     pub fn ends(&self) -> Option<[&OfStep<'a>; 2]> {
         let all = || self.counted.iter();
         let least = all().min_by(|one, other| one.1.value.total_cmp(&other.1.value))?;
@@ -85,7 +86,7 @@ impl<'a> GroupRatios<'a> {
     }
 }
 
-/// The ratio of base to variant.
+/// The inverse ratio, of base to variant.
 fn turned(ratio: Ratio) -> Ratio {
     let blocks = ratio.blocks.into_iter().map(|(block, ratio)| (block, 1.0 / ratio));
     Ratio { value: 1.0 / ratio.value, blocks: blocks.collect(), bound: None, inference: None }
@@ -97,7 +98,8 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::run_of_pairs;
 
-    /// Steps whose rates or times in `b` are so many times those in `a`, block by block.
+    /// Steps in which the rates or times of `b` are these multiples of those of `a`, block by
+    /// block.
     fn steps(all: &[(bool, &[u64])]) -> Vec<StepFindings> {
         let of = |(is_time, times): &(bool, &[u64])| {
             let pairs: Vec<(u64, u64)> = times.iter().map(|times| (1_000, 1_000 * times)).collect();

@@ -1,9 +1,9 @@
-//! Faster, slower, same, missed, paced, stalled, undecided, invalid: ratios over blocks turned into
-//! words.
+//! Turns ratios over blocks into verdicts: faster, slower, same, missed, paced, stalled, undecided,
+//! invalid.
 //!
-//! A verdict needs two things: a p-value, adjusted over all comparisons that are made at once so
-//! that of the differences that are reported at most 5 % are false, and a margin, below which a
-//! difference does not matter. docs/concepts/statistics.md explains both.
+//! A verdict needs two things. One is a p-value, adjusted over all comparisons that are made at
+//! once, so that at most 5 % of the reported differences are false. The other is a margin, below
+//! which a difference does not matter. docs/concepts/statistics.md explains both.
 
 use crate::model::{CONFIDENCE, Inference, LEVEL, Paired, Verdict};
 use crate::statistics::bootstrap::bca;
@@ -14,8 +14,8 @@ use crate::statistics::power::{USUAL_POWER, blocks_needed, detectable};
 use crate::statistics::signed_rank::hodges_lehmann;
 use crate::statistics::student::Estimate;
 
-/// What the ratios of several blocks say together, with `q` as yet unadjusted. `None` for fewer
-/// than two blocks.
+/// What the ratios of several blocks say together, with `q` not adjusted yet. `None` for fewer than
+/// two blocks.
 pub(crate) fn paired(ratios: &[f64], margin: f64, seed: u64) -> Option<Inference> {
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
     let inference = of_estimate(Estimate::of_mean(&logs)?, margin);
@@ -40,8 +40,8 @@ pub(crate) fn paired(ratios: &[f64], margin: f64, seed: u64) -> Option<Inference
     Some(Inference { paired: Some(paired), ..inference })
 }
 
-/// What rates that were measured in two runs say of their ratio. `None` when a run has fewer than
-/// two valid blocks.
+/// What rates that were measured in two runs say about their ratio. `None` when a run has fewer
+/// than two valid blocks.
 pub(crate) fn unpaired(base_rates: &[f64], new_rates: &[f64], margin: f64) -> Option<Inference> {
     let logs = |rates: &[f64]| rates.iter().map(|rate| rate.ln()).collect::<Vec<f64>>();
     Some(of_estimate(Estimate::of_difference(&logs(base_rates), &logs(new_rates))?, margin))
@@ -66,10 +66,10 @@ pub(crate) fn is_within(estimate: Estimate, margin: f64) -> bool {
     within.low <= estimate.value && estimate.value <= within.high
 }
 
-/// Adjusts the p-values of all comparisons that are made at once: differences that would be
-/// reported as one family, sameness as another. A difference that lies inside the margin has p = 1:
-/// were such ones counted as found, they would lower the bar for the others, and of those that are
-/// reported more than 5 % could be false.
+/// Adjusts the p-values of all comparisons that are made at once. Differences that would be
+/// reported are one family, and sameness is another. A difference that lies inside the margin has
+/// p = 1. If such differences counted as found, they would lower the bar for the others, and more
+/// than 5 % of the reported ones could be false.
 pub(crate) fn adjust(all: &mut [&mut Inference]) {
     let p =
         |inference: &&mut Inference| if inference.is_within_margin { 1.0 } else { inference.p_difference };
@@ -81,10 +81,10 @@ pub(crate) fn adjust(all: &mut [&mut Inference]) {
     }
 }
 
-/// The word for a ratio whose p-values are adjusted.
+/// The verdict for a ratio whose p-values are adjusted.
 ///
-/// A difference that is certain but smaller than the margin, and not yet shown to be, is undecided:
-/// more blocks will make it `same`, or show that it is greater.
+/// A difference that is certain but smaller than the margin, where the ratio is not yet shown to be
+/// within it, is undecided. More blocks will make it `same`, or show that it is larger.
 pub(crate) fn verdict(ratio: f64, inference: &Inference, margin: f64) -> Verdict {
     let within = bounds(margin).exp();
     match ratio {
@@ -95,7 +95,7 @@ pub(crate) fn verdict(ratio: f64, inference: &Inference, margin: f64) -> Verdict
     }
 }
 
-/// A probability with three decimals; a small one as a bound, because it is never 0.
+/// A probability with three decimals. A small one is given as a bound, because it is never 0.
 pub fn p_text(p: f64) -> String {
     if p < 0.001 { "below 0.001".to_owned() } else { format!("{p:.3}") }
 }
@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_students_on_log_ratios() {
-        // Log ratios 0.01, 0.02, 0.03: mean 0.02, standard error 0.01 ÷ √3; t(0.975, 2) = 4.302653.
+        // The log ratios 0.01, 0.02, 0.03 have the mean 0.02 and the standard error 0.01 ÷ √3;
+        // t(0.975, 2) = 4.302653.
         let ratios = [0.01, 0.02, 0.03].map(f64::exp);
         let found = paired(&ratios, 0.02, 1).unwrap();
         close(found.interval.low, (0.02_f64 - 4.302_653 * 0.01 / 3_f64.sqrt()).exp(), 1e-7);

@@ -1,10 +1,11 @@
-//! Verdicts of a run that was looked at while it went on: how much error each look may spend, and
-//! what was decided at which.
+//! Verdicts for a run that was analysed while it went on: how much error each look may spend, and
+//! what was decided at which look.
 //!
-//! A run with a budget is looked at after the plan's blocks and after each further block, and stops
-//! when all is decided. Each comparison has a p-value that holds at whatever look the run ends
-//! (`statistics::repeated_t`): the least over its looks so far, by the number of its own blocks. At
-//! each look those of all comparisons of the run are one family, and what is found remains.
+//! A run with a budget is analysed (looked at) after the plan's blocks and after each further
+//! block, and stops when all is decided. Each comparison has a p-value that holds at whatever look
+//! the run ends (`statistics::repeated_t`). It is the smallest over the comparison's looks so far,
+//! by the number of its own blocks. At each look, the p-values of all comparisons in the run are
+//! one family, and what is found remains.
 
 use dbdyno_record::{Run, RunEvent};
 
@@ -15,12 +16,13 @@ use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::repeated_t::{self, At};
 use crate::statistics::student::Estimate;
 
-/// Fewer have no look, but the last: they could find next to nothing.
+/// Smallest number of blocks for a look, except for the last look. Fewer blocks could find next to
+/// nothing.
 const LEAST_BLOCKS: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Look {
-    /// Blocks that were over.
+    /// Number of blocks that were over.
     pub(crate) blocks: u32,
     pub(crate) is_last: bool,
 }
@@ -28,17 +30,17 @@ pub(crate) struct Look {
 /// A comparison that is judged together with others.
 pub(crate) struct Compared<'a> {
     pub(crate) ratio: f64,
-    /// (block, ratio)
+    /// The ratios as (block, ratio).
     pub(crate) blocks: &'a [(u32, f64)],
     pub(crate) margin: f64,
     pub(crate) inference: &'a mut Inference,
     pub(crate) verdict: &'a mut Option<Verdict>,
-    /// Where it is kept at which look that was.
+    /// The place where the deciding look is kept.
     pub(crate) decided: Option<&'a mut Option<Decided>>,
 }
 
 impl<'a> Compared<'a> {
-    /// `None` for a ratio of one block, or one that is a bound.
+    /// Makes the entry; `None` for a ratio of one block, or one that is a bound.
     pub(crate) fn of(
         ratio: &'a mut Ratio,
         margin: f64,
@@ -50,7 +52,7 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// The looks that were made at a run; none at one without a budget.
+/// The looks at a run; empty for a run without a budget.
 pub(crate) fn looks(run: &Run) -> Vec<Look> {
     let look = |event: &RunEvent| match event {
         RunEvent::Look { blocks, last, .. } => Some(Look { blocks: *blocks, is_last: *last }),
@@ -59,13 +61,13 @@ pub(crate) fn looks(run: &Run) -> Vec<Look> {
     run.events.iter().filter_map(look).collect()
 }
 
-/// What a comparison within a run says of the looks at it.
+/// The note on looks that a comparison within one run has.
 pub(crate) fn looks_note(looks: &[Look]) -> Option<Notice> {
     (!looks.is_empty()).then(|| Notice::new(Code::InterimAnalyses).with("looks", looks.len()))
 }
 
-/// What a comparison of two runs says of looks at either of them. Its test is for numbers of blocks
-/// that were fixed beforehand.
+/// The notes on looks at either run that a comparison of two runs has. Its test is for numbers of
+/// blocks that were fixed beforehand.
 pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Notice> {
     let of_run = |run: &Run| {
         let count = looks(run).len();
@@ -75,12 +77,12 @@ pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Notice> {
     runs.into_iter().filter_map(of_run).collect()
 }
 
-/// What the looks until now have shown of a comparison.
+/// What the looks so far have shown about a comparison.
 #[derive(Clone, Copy)]
 struct SoFar {
-    /// Its blocks at its first look of three or more.
+    /// Number of its blocks at its first look of three or more.
     first: Option<u32>,
-    /// Of all blocks until now; `None` for fewer than two.
+    /// Estimate over all blocks so far; `None` for fewer than two.
     estimate: Option<Estimate>,
     p_difference: f64,
     p_same: f64,
@@ -88,7 +90,7 @@ struct SoFar {
 }
 
 /// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and
-/// finds the words.
+/// sets their verdicts.
 pub(crate) fn judge_family(looks: &[Look], all: &mut [Compared<'_>]) {
     if !looks.is_empty() {
         return judge_at(looks, all);
@@ -99,7 +101,8 @@ pub(crate) fn judge_family(looks: &[Look], all: &mut [Compared<'_>]) {
     }
 }
 
-/// Fills in adjusted p-values, verdicts and intervals. Of each comparison the first verdict holds.
+/// Fills in adjusted p-values, verdicts and intervals. For each comparison, the first verdict
+/// holds.
 fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
     for compared in all.iter_mut() {
         (compared.inference.q_difference, compared.inference.q_same) = (1.0, 1.0);
@@ -138,7 +141,7 @@ fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
 }
 
 impl SoFar {
-    /// `before`: the block of the look before this one.
+    /// Takes in the blocks of one look. `before` is the last block of the look before it.
     fn look(&mut self, compared: &mut Compared<'_>, before: u32, Look { blocks, is_last }: Look) {
         let known: Vec<(u32, f64)> =
             compared.blocks.iter().copied().filter(|(block, _)| *block <= blocks).collect();

@@ -1,4 +1,4 @@
-//! Runs with a budget against simulated truth.
+//! Tests of runs with a budget against simulated true ratios.
 
 use super::*;
 use crate::compare::inference::of_estimate;
@@ -33,22 +33,22 @@ impl Simulated {
     }
 }
 
-/// What a ratio of (study and comparison, block) adds to the truth.
+/// A function that gives what is added to the true log ratio, for (study and comparison, block).
 type Noise = fn(u64, u64) -> f64;
 
 fn calm(of: u64, block: u64) -> f64 {
     0.01 * normal(of, block)
 }
 
-/// Student's t with 3 degrees of freedom.
+/// Noise with Student's t distribution with 3 degrees of freedom.
 fn heavy(of: u64, block: u64) -> f64 {
     let part = |number: u64| normal(of, 4 * block + number);
     let squares: f64 = (1..4).map(|number| part(number).powi(2)).sum();
     0.01 * part(0) / (squares / 3.0).sqrt()
 }
 
-/// A machine that is slower by 1 % from one measurement to the next, each of which scatters by 1 %;
-/// which side is measured first is drawn.
+/// Noise from a machine that is slower by 1 % from one measurement to the next, where each
+/// measurement scatters by 1 %. Which side is measured first is random.
 fn drifting(of: u64, block: u64) -> f64 {
     let side = if normal(of ^ 0xd41f, block) > 0.0 { 1.0 } else { -1.0 };
     0.01 * (side + 2.0_f64.sqrt() * normal(of, block))
@@ -72,7 +72,8 @@ fn looks_until(blocks: u32, most: u32) -> Vec<Look> {
 }
 
 impl Budgeted {
-    /// As the conductor makes it: three blocks, then one more of the steps that are undecided.
+    /// Runs a study as the conductor does: three blocks, then one more for the steps that are
+    /// undecided.
     fn run(self, study: u64, truths: &[f64]) -> Vec<Simulated> {
         let mut all: Vec<Simulated> = truths.iter().map(|truth| Simulated::new(*truth)).collect();
         for block in 1..=self.most {
@@ -94,7 +95,7 @@ impl Budgeted {
         all
     }
 
-    /// Share of `studies` in which some of `count` equal comparisons differ.
+    /// Share of `studies` in which any of `count` equal comparisons differ.
     fn falsely_differs(self, studies: u64, count: usize) -> f64 {
         let is_wrong = |study: &u64| self.run(*study, &vec![0.0; count]).iter().any(Simulated::is_different);
         (0..studies).filter(is_wrong).count() as f64 / studies as f64
@@ -161,11 +162,11 @@ fn intervals_hold_the_truth_in_95_percent_of_runs_whatever_ended_them() {
     assert!(share >= 0.95 - chance(0.05, 1_500), "{share}");
 }
 
-/// Mean number of blocks until a difference is decided, and the share decided at the end, of runs
-/// of `most` blocks.
+/// Mean number of blocks until a difference is decided, and the share that is decided at the end,
+/// for runs of `most` blocks.
 fn cost(truth: f64, deviation: f64, most: u32) -> (f64, f64) {
     const STUDIES: u64 = 300;
-    // The noise of `calm` is 1 %: everything is measured in it.
+    // The noise of `calm` is 1 %, so that all is measured in that unit.
     let scale = 0.01 / deviation;
     let run = Budgeted { margin: (1.02_f64.ln() * scale).exp_m1(), most, ..USUAL };
     let all: Vec<Simulated> =
@@ -178,7 +179,7 @@ fn cost(truth: f64, deviation: f64, most: u32) -> (f64, f64) {
 #[test]
 fn differences_cost_few_more_blocks_than_if_their_number_had_been_known() {
     let margin = 1.02_f64.ln();
-    // Noise, true difference.
+    // The pairs are noise and true difference.
     for (deviation, truth) in [(0.03, 0.3), (0.05, 0.3), (0.04, 0.15)] {
         let fixed = blocks_needed(truth, margin, deviation, LEVEL, 0.8).unwrap();
         let (mean, _) = cost(truth, deviation, 30);
@@ -197,8 +198,8 @@ fn differences_cost_few_more_blocks_than_if_their_number_had_been_known() {
 
 #[test]
 fn a_query_25_percent_slower_is_decided_after_the_fourth_block() {
-    // Three blocks of MariaDB 10.2 against 11.4 gave point select a 95 % interval of 0.67 to 0.82;
-    // here as one of six ratios, the others of which show nothing yet.
+    // Three blocks of MariaDB 10.2 against 11.4 gave point select a 95 % interval of 0.67 to 0.82.
+    // Here it is one of six ratios, and the others show nothing yet.
     let logs = [-0.2527, -0.2995, -0.3463, -0.2995];
     let mut all: Vec<Simulated> = (0..6).map(|_| Simulated::new(0.0)).collect();
     for (block, log) in (1..).zip(logs) {

@@ -1,5 +1,5 @@
-//! Verdicts for response times: the 99th percentile against the base's, by block, judged as rates
-//! are.
+//! Verdicts for response times: the 99th percentile against the base's, by block, judged in the
+//! same way as rates.
 
 use crate::compare::inference::unpaired;
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
@@ -8,7 +8,7 @@ use crate::model::runs::{pairs, valid};
 use crate::model::{PercentileRatio, Ratio, StepRun, Verdict};
 use crate::statistics::describe::geometric_mean;
 
-/// The ratio of the 99th percentiles of the response times of `kind`, in blocks in which both are
+/// The ratio of the 99th percentiles for `kind`'s response times, over the blocks in which both are
 /// valid.
 pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Option<PercentileRatio> {
     let of_block =
@@ -17,7 +17,7 @@ pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Optio
     Some(PercentileRatio { ratio, verdict: None })
 }
 
-/// As [`p99_ratio`], of two runs, whose blocks are no pairs.
+/// Form of [`p99_ratio`] for two runs, whose blocks are not paired.
 pub(crate) fn p99_ratio_apart(
     runs: &[StepRun],
     base: &[StepRun],
@@ -37,7 +37,7 @@ pub(crate) fn p99_us(run: &StepRun, kind: &str) -> Option<f64> {
     response.known_p99_us().filter(|p99| *p99 > 0).map(|p99| p99 as f64)
 }
 
-/// Fills in the verdicts of percentiles that are compared at once, each with its margin.
+/// Fills in the verdicts of percentiles that are compared at once, each with its own margin.
 pub(crate) fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], looks: &[Look]) {
     let compared = family.iter_mut().filter_map(|(found, margin)| {
         let PercentileRatio { ratio, verdict } = &mut **found;
@@ -105,8 +105,8 @@ mod tests {
         called_different_of(1_000);
     }
 
-    /// A/A: percentiles whose logarithms scatter by 10 % from block to block, as p99 does on a busy
-    /// machine.
+    /// A/A studies: percentiles whose logarithms scatter by 10 % from block to block, as p99 does
+    /// on a busy machine.
     fn called_different_of(trials: u64) {
         let scattered = |study, number| (1_000.0 * (0.1 * normal(study, number)).exp()) as u64;
         let differ = (0..trials)

@@ -1,4 +1,5 @@
-//! Which margin a step has: the plan's, or that of the pattern that fits the step's name best.
+//! Which margin a step has: the plan's general one, or that of the pattern that fits the step's
+//! name best.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +10,13 @@ static NO_PATTERNS: BTreeMap<String, f64> = BTreeMap::new();
 /// The margins of all steps, as fractions (0.02 = 2 %).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Margins<'a> {
-    /// Of steps that no pattern fits.
+    /// Margin of the steps that no pattern fits.
     pub(crate) general: f64,
     patterns: &'a BTreeMap<String, f64>,
 }
 
 impl<'a> Margins<'a> {
-    /// Those that a run was planned with.
+    /// The margins in a run's plan.
     pub(crate) fn planned(manifest: &'a Manifest) -> Self {
         Self { general: manifest.plan.margin, patterns: &manifest.plan.margins }
     }
@@ -34,14 +35,14 @@ impl<'a> Margins<'a> {
     }
 }
 
-/// Margin of a step of a run, as a fraction: its own name goes before a pattern, a pattern with
-/// more letters before one with fewer.
+/// Margin of a run's step, as a fraction. The step's own name goes before a pattern, and a pattern
+/// with more letters before one with fewer.
 pub fn margin_of(manifest: &Manifest, step: &str) -> f64 {
     Margins::planned(manifest).of(step)
 }
 
-/// Patterns of a run's margins that fit no step of its workloads: no one writes one that means
-/// nothing.
+/// Patterns of a run's margins that fit no step in its workloads. They are mistakes, because no one
+/// writes a pattern that means nothing.
 pub fn margins_without_step(manifest: &Manifest) -> Vec<String> {
     let fits_none = |pattern: &&String| {
         !manifest.workloads.iter().flat_map(|workload| &workload.steps).any(|step| fits(pattern, step))
@@ -49,7 +50,7 @@ pub fn margins_without_step(manifest: &Manifest) -> Vec<String> {
     manifest.plan.margins.keys().filter(fits_none).cloned().collect()
 }
 
-/// Whether `name` is `pattern`, in which `*` stands for any letters, also none.
+/// Whether `name` fits `pattern`, in which `*` stands for any number of letters, including none.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let (first, others) =
         pattern.split_once('*').map_or((pattern, None), |(first, rest)| (first, Some(rest)));
@@ -58,7 +59,7 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     };
     let mut parts: Vec<&str> = others.split('*').collect();
     let last = parts.pop().unwrap_or_default();
-    // The leftmost place of each part leaves most for the others.
+    // Taking the leftmost place of each part leaves most for the others.
     for part in parts {
         match rest.find(part) {
             Some(at) => rest = &rest[at + part.len()..],

@@ -1,4 +1,5 @@
-//! Several blocks and variants: ratios, verdicts, groups, factors, interim analyses.
+//! Comparisons over several blocks and variants: ratios, verdicts, groups, factors, interim
+//! analyses.
 
 pub(crate) mod by_machine;
 pub(crate) mod changed;

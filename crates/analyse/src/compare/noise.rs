@@ -1,4 +1,4 @@
-//! How much ratios scatter from block to block: what the power of the next plan is computed from.
+//! How much ratios scatter from block to block. The power of the next plan is computed from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,17 +9,17 @@ use crate::model::{Findings, StepFindings, VariantStep};
 pub struct StepNoise {
     pub workload: String,
     pub step: String,
-    /// Standard deviation of the log ratio of a block; 0.01 is about 1 %.
+    /// Standard deviation of a block's log ratio; 0.01 is about 1 %.
     pub deviation: f64,
-    /// Degrees of freedom it was estimated with: blocks − 1, added up over the variants.
+    /// Degrees of freedom of the estimate: blocks − 1, added up over the variants.
     pub degrees: u32,
-    /// From the base against itself, not from variants against the base.
+    /// The noise is from the control (the base against itself), not from variants against the base.
     pub again: bool,
 }
 
-/// The noise of every step with two blocks or more: of the A/A where there is one, else of all
-/// variants pooled. A difference between variants is no noise: each variant's ratios scatter around
-/// their own mean.
+/// The noise of every step with two blocks or more. It is from the control where there is one, and
+/// otherwise from all variants pooled. A difference between variants is not noise: each variant's
+/// ratios scatter around their own mean.
 pub fn noise(findings: &Findings) -> Vec<StepNoise> {
     let again = findings.run.again.as_deref();
     let of_step = |workload: &str, step: &StepFindings| {
@@ -50,7 +50,7 @@ fn part(variant: &VariantStep) -> Option<(f64, u32)> {
     Some((deviation, u32::try_from(ratio.blocks.len()).ok()?.checked_sub(1)?))
 }
 
-/// Several deviations as one, each with the weight of its degrees of freedom; `None` for none.
+/// Combines several deviations into one, each weighted by its degrees of freedom; `None` for none.
 pub fn pooled(parts: &[(f64, u32)]) -> Option<(f64, u32)> {
     let degrees: u32 = parts.iter().map(|(_, degrees)| degrees).sum();
     let squares: f64 = parts.iter().map(|(deviation, degrees)| f64::from(*degrees) * deviation.powi(2)).sum();

@@ -1,12 +1,12 @@
-//! What the operators of a query did when it was executed once more for that: rows, and the time of
-//! each without those below it.
+//! Operators of queries that were executed once more to measure them: rows, and each operator's
+//! time without the operators below it.
 
 use dbdyno_record::{QueryPlan, StepEvent, StepRecord};
 use serde_json::Value;
 
 use crate::model::{ExecutedPlan, Operator};
 
-/// The executed plans of the steps of one variant, as (block, step).
+/// The executed plans in one variant's steps, which are given as (block, step).
 pub(crate) fn executed_plans<'a>(steps: impl Iterator<Item = (u32, &'a StepRecord)>) -> Vec<ExecutedPlan> {
     let mut found = Vec::new();
     for (block, step) in steps {
@@ -33,7 +33,7 @@ fn operators(plan: &QueryPlan) -> Vec<Operator> {
         walk("", &json, 0, &mut found);
         own_times(&mut found);
     }
-    // From here on depths are levels.
+    // From here on, depths are levels.
     let mut above: Vec<usize> = Vec::new();
     for operator in &mut found {
         above.retain(|depth| *depth < operator.depth);
@@ -43,7 +43,7 @@ fn operators(plan: &QueryPlan) -> Vec<Operator> {
     found
 }
 
-/// Takes the times of the operators below off each that has them in its own.
+/// Subtracts from each operator's time those of the operators below it.
 fn own_times(all: &mut [Operator]) {
     for at in 0..all.len() {
         let depth = all[at].depth;
@@ -61,8 +61,8 @@ fn own_times(all: &mut [Operator]) {
     }
 }
 
-/// `  ->  Seq Scan on t  (cost=0.0..1.0 rows=9 width=4) (actual time=0.1..2.5 rows=6 loops=2)`:
-/// MySQL's tree and PostgreSQL's.
+/// Reads one line of MySQL's or PostgreSQL's tree:
+/// `  ->  Seq Scan on t  (cost=0.0..1.0 rows=9 width=4) (actual time=0.1..2.5 rows=6 loops=2)`.
 fn of_line(line: &str) -> Option<Operator> {
     let text = line.trim_start();
     let (name, depth) = match text.strip_prefix("->") {
@@ -89,7 +89,7 @@ fn of_line(line: &str) -> Option<Operator> {
     })
 }
 
-/// MariaDB's JSON: what has been executed has `r_loops`.
+/// Reads MariaDB's JSON, in which what was executed has `r_loops`.
 fn walk(key: &str, value: &Value, depth: usize, found: &mut Vec<Operator>) {
     match value {
         Value::Array(all) => all.iter().for_each(|value| walk(key, value, depth, found)),

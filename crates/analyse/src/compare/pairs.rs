@@ -1,4 +1,5 @@
-//! Which variants are compared with which, and in which family their verdicts are.
+//! Which variants are compared with which, and which comparisons are corrected together as one
+//! family.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +9,15 @@ use dbdyno_record::{Manifest, workload_and_setup};
 use crate::compare::margins::fits;
 
 /// A set of comparisons over which false discovery is corrected once. It depends on the plan alone,
-/// so that a comparison says the same whichever base, section or format it is read in.
+/// so that a comparison says the same for any base, section or format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// What the plan compares: each variant with its base, and the pairs of its sections and of its
-    /// published figures.
+    /// The pairs that the plan compares: each variant with its base, and the pairs in its sections
+    /// and its published figures.
     Planned,
-    /// The base with itself under its second name, which is the test of the others.
+    /// The base with itself under its second name, which tests the other comparisons.
     Control,
-    /// All other pairs of variants, which are compared where a reader asks for another base.
+    /// All other pairs of variants. They are compared when a reader asks for another base.
     Others,
 }
 
@@ -31,8 +32,8 @@ pub(crate) struct Pair<'a> {
     pub(crate) family: Family,
 }
 
-/// The base and the variants of a section of the report; `None` where its base is no variant of the
-/// run.
+/// The base and the variants of a section of the report; `None` where its base is not a variant of
+/// the run.
 pub(crate) fn variants_of<'a>(
     section: &'a Section,
     manifest: &'a Manifest,
@@ -56,7 +57,7 @@ pub(crate) fn has_step(section: &Section, step: &str) -> bool {
     section.steps.is_empty() || section.steps.iter().any(|pattern| fits(pattern, step))
 }
 
-/// A pair of variants whose published figures the plan has, in one set-up or in all.
+/// A pair of variants that the plan's published report has figures for, in one set-up or in all.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PublishedPair {
     pub(crate) setup: Option<String>,
@@ -64,13 +65,13 @@ pub(crate) struct PublishedPair {
     pub(crate) variant: String,
 }
 
-/// What decides which pairs there are.
+/// The things that decide which pairs there are.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) sections: &'a [Section],
     pub(crate) published: &'a [PublishedPair],
-    /// The base that the reader asks for: the plan's, if for none.
+    /// The base that the reader asks for, or the plan's base.
     pub(crate) base: &'a str,
 }
 
@@ -79,7 +80,7 @@ fn names(manifest: &Manifest) -> impl Iterator<Item = &str> {
 }
 
 impl<'a> Asked<'a> {
-    /// The pairs of a step, those of the plan first.
+    /// The pairs to compare in a step, the plan's first.
     pub(crate) fn pairs(self, workload: &str, step: &str) -> Vec<Pair<'a>> {
         let planned = self.planned(workload, step);
         let asked = names(self.manifest).map(|name| (self.base, name));
@@ -94,7 +95,7 @@ impl<'a> Asked<'a> {
             let is_planned = planned.iter().any(|(one, other)| is(one, other));
             if is_planned { Family::Planned } else { Family::Others }
         };
-        // They are one family, whichever of them is asked for.
+        // These are one family, whichever of them a reader asks for.
         if all.iter().any(|pair| family(*pair) == Family::Others) {
             let known: BTreeSet<(&str, &str)> = all.iter().copied().collect();
             for (at, base) in names(self.manifest).enumerate() {
@@ -109,7 +110,7 @@ impl<'a> Asked<'a> {
         all.into_iter().map(pair).collect()
     }
 
-    /// As (base, variant), each once.
+    /// The pairs as (base, variant), each once.
     fn planned(self, workload: &str, step: &str) -> Vec<(&'a str, &'a str)> {
         let base = self.manifest.base();
         let mut all: Vec<(&str, &str)> = names(self.manifest).map(|name| (base, name)).collect();

@@ -1,5 +1,5 @@
-//! Published figures next to the measured ones: close to them, against them, or not known; and
-//! published findings, looked for in the run's own comparisons.
+//! Compares published figures with the measured ones: close, contradicted, or not known. Published
+//! findings are looked for in the run's own comparisons.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,10 @@ use crate::statistics::Interval;
 use crate::statistics::describe::{Figure, Group as Figures};
 use crate::statistics::student::Estimate;
 
-/// A published ratio has two decimals: half of the last one.
+/// Published ratios have two decimals. This is half of the last one.
 const ROUNDED: f64 = 0.005;
 
-/// The published report that a plan names, with the plan's names of variants by their published
-/// ones.
+/// The published report that a plan names, and the plan's name for each variant's published name.
 pub(crate) struct Published<'a> {
     figures: &'a PublishedFigures,
     names: BTreeMap<String, String>,
@@ -35,7 +34,7 @@ pub(crate) struct Published<'a> {
 /// A step of a run with its workload's name.
 type Place<'a> = (&'a str, &'a StepFindings);
 
-/// The run that published figures are held against.
+/// The figures of the run that published figures are compared with.
 struct RunFigures<'a> {
     names: &'a BTreeMap<String, String>,
     workloads: &'a [WorkloadFindings],
@@ -50,18 +49,18 @@ struct Measured {
     blocks: usize,
 }
 
-/// What a step says of a finding.
+/// What a step shows about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Seen,
     NotSeen,
     Undecided,
-    /// Both variants ran it, and no block is valid on both sides.
+    /// Both variants ran the step, and no block is valid on both sides.
     Invalid,
 }
 
 impl<'a> Published<'a> {
-    /// `None` for a plan that names none.
+    /// Reads the report; `None` for a plan that names none.
     pub(crate) fn read(manifest: &'a Manifest) -> Option<Self> {
         let Some(dbdyno_model::Published::Figures(figures)) = &manifest.plan.report.published else {
             return None;
@@ -73,7 +72,7 @@ impl<'a> Published<'a> {
         Some(Self { figures, names })
     }
 
-    /// The pairs of variants that it compares, by the plan's names.
+    /// The pairs of variants that the report compares, under the plan's names.
     pub(crate) fn pairs(&self) -> Vec<PublishedPair> {
         let of_steps = self.figures.figures.iter().map(|one| (&one.setup, &one.base, &one.variant));
         let of_groups = self.figures.groups.iter().map(|one| (&one.setup, &one.base, &one.variant));
@@ -135,7 +134,7 @@ impl RunFigures<'_> {
         rows
     }
 
-    /// Steps of the set-up; of all where none is named.
+    /// The set-up's steps, or all steps where no set-up is named.
     fn steps<'s>(&'s self, setup: Option<&'s str>) -> impl Iterator<Item = Place<'s>> {
         let of_setup = move |workload: &&WorkloadFindings| {
             setup.is_none() || workload_and_setup(&workload.name).1 == setup
@@ -146,7 +145,7 @@ impl RunFigures<'_> {
         self.workloads.iter().filter(of_setup).flat_map(of_workload)
     }
 
-    /// By their published names.
+    /// The comparison of two variants, given by their published names.
     fn against(&self, (workload, step): Place<'_>, (base, variant): (&str, &str)) -> Option<&StepComparison> {
         let (base, variant) = (self.names.get(base)?, self.names.get(variant)?);
         self.comparisons.find(workload, &step.name, base, variant)
@@ -166,7 +165,7 @@ impl RunFigures<'_> {
         }
     }
 
-    /// Costs have ratios and no verdict.
+    /// The measured ratio of a cost. Costs have ratios and no verdict.
     fn cost(
         &self,
         step: &StepFindings,
@@ -184,8 +183,8 @@ impl RunFigures<'_> {
         Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })
     }
 
-    /// The ratios of a group's steps that the report's table of groups counts, as ratios of rates. Of
-    /// a sweep only the first number of connections counts, as in [`is_named`].
+    /// The ratios, as ratios of rates, that the report's table of groups counts for a group's
+    /// steps. In a sweep only the first number of connections counts, as in [`is_named`].
     fn group<'s>(&'s self, figures: &'s GroupFigures, group: &str) -> Option<GroupRatios<'s>> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
         let variant = self.names.get(pair.1)?;
@@ -229,8 +228,9 @@ impl RunFigures<'_> {
         }
     }
 
-    /// By the comparison's verdict. A finding with a threshold of its own, and one on costs, which
-    /// have no verdict, are held against the interval. `None` where one of the two did not run.
+    /// What a step shows, by the comparison's verdict. A finding with its own threshold, and one on
+    /// costs, which have no verdict, are compared with the interval. `None` where one of the two
+    /// variants did not run.
     fn shown(&self, place: Place<'_>, finding: &PublishedFinding) -> Option<Shown> {
         let (_, step) = place;
         let pair = (finding.base.as_str(), finding.variant.as_str());
@@ -249,7 +249,7 @@ impl RunFigures<'_> {
             return Some(Shown::Invalid);
         }
         Some(match verdict {
-            // More of a rate is faster, more of a time slower.
+            // More is faster for a rate and slower for a time.
             Some(verdict) => by_verdict(finding.is, verdict, finding.quantity == Quantity::Rate),
             None => {
                 let interval = self.ratio(place, pair, finding.quantity).and_then(|ratio| ratio.interval);
@@ -267,7 +267,8 @@ impl RunFigures<'_> {
 /// figures.
 fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, Figure)) -> Option<Measured> {
     let values: Vec<f64> = ratios.figures_in_blocks().iter().filter_map(figure).collect();
-    // The least and the greatest of a block are of other steps in each, and a spread has no side.
+    // A block's lowest and highest ratio may be from other steps than another block's, and a spread
+    // has no side.
     let estimate = Estimate::of_mean(&values).filter(|_| matches!(statistic, "average" | "median"));
     let interval = estimate.map(|estimate| estimate.interval(CONFIDENCE));
     Some(Measured { value: figure(&ratios.figures()?)?, interval, blocks: values.len() })
@@ -293,7 +294,7 @@ fn row(
     }
 }
 
-/// `None` for one that is a bound only.
+/// The measured ratio; `None` where it is only a bound.
 fn of_ratio(ratio: &crate::model::Ratio) -> Option<Measured> {
     let measured = Measured { value: ratio.value, interval: ratio.interval(), blocks: ratio.blocks.len() };
     ratio.bound.is_none().then_some(measured)
@@ -317,17 +318,18 @@ fn by_verdict(is: Relation, verdict: Option<Verdict>, more_is_faster: bool) -> S
     }
 }
 
-/// The step's name; without its number of connections where it is one of a sweep.
+/// The step's name. For a step in a sweep it is without the number of connections.
 fn test_of(step: &StepFindings) -> String {
     step.test_of_sweep().unwrap_or_else(|| step.name.clone())
 }
 
-/// Published figures of a sweep are those of its first number of connections.
+/// Whether a published figure with this name is about the step. A sweep's published figures are for
+/// its first number of connections.
 fn is_named(step: &StepFindings, name: &str) -> bool {
     step.name == name || test_of(step) == name
 }
 
-/// Whether a ratio in `interval` is as the finding says; `None` where that cannot be said.
+/// Whether a ratio in `interval` is as the finding says; `None` where this cannot be decided.
 fn holds(finding: &PublishedFinding, interval: Interval, margin: f64) -> Option<bool> {
     let than = finding.than.unwrap_or(1.0);
     let interval = Interval { low: interval.low / than, high: interval.high / than };
@@ -342,7 +344,7 @@ fn holds(finding: &PublishedFinding, interval: Interval, margin: f64) -> Option<
     if is_so { Some(true) } else { is_not.then_some(false) }
 }
 
-/// Close is within [`CLOSE`] of the published figure.
+/// Whether the two agree. They do within [`CLOSE`] of the published figure.
 fn agreement(published: f64, measured: Option<Measured>) -> Agreement {
     let Some(Measured { interval, .. }) = measured else { return Agreement::NotMeasured };
     let (low, high) = (published / (1.0 + CLOSE) - ROUNDED, published * (1.0 + CLOSE) + ROUNDED);
@@ -359,8 +361,8 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, load_step, plan, run};
 
-    /// A sweep of one test over three numbers of connections, in which `b` does so many operations
-    /// while `a` does two, and a scan that always has one connection and the same rate in both.
+    /// A sweep of one test over three numbers of connections. `b` does as many operations as given
+    /// while `a` does two. A scan always has one connection, and the same rate in both.
     fn sweep(times: [u64; 3]) -> dbdyno_record::Run {
         let step = |name: String, connections: u32, rate| {
             let mut step = load_step(rate);
@@ -404,7 +406,7 @@ mod tests {
         assert_eq!(seen("ro.c4", [1, 1, 4]), Seen::Seen);
     }
 
-    /// Two variants in three blocks, of which `b` has these parts of the rate of `a`.
+    /// Two variants in three blocks. The rate of `b` is that of `a` times these parts.
     fn published(parts: [f64; 3], makes_invalid: bool) -> PublishedComparison {
         let cells = (1..).zip(parts).flat_map(|(block, part)| {
             let mut of_b = load_step((100_000.0 * part) as u64);
@@ -423,7 +425,7 @@ mod tests {
         let of = |parts| published(parts, false).rows[0].agreement;
         assert_eq!(of([0.5, 0.505, 0.495]), Agreement::Agrees);
         assert_eq!(of([0.7, 0.705, 0.695]), Agreement::Contradicts);
-        // Its interval holds the published 0.50 and much else.
+        // Its interval holds the published 0.50 and much besides.
         assert_eq!(of([0.2, 0.5, 1.2]), Agreement::TooWide);
         let measured =
             |value, low, high| Some(Measured { value, interval: Some(Interval { low, high }), blocks: 3 });
@@ -453,7 +455,7 @@ mod tests {
         };
         assert_eq!(seen([0.5, 0.51, 0.52]).seen, Seen::Seen);
         assert_eq!(seen([1.0, 1.001, 0.999]).seen, Seen::NotSeen, "it is the same");
-        // Certainly less, and within the margin.
+        // The ratio is certainly lower, and within the margin.
         assert_eq!(seen([0.985, 0.986, 0.984]).seen, Seen::NotSeen);
         assert_eq!((seen([0.5, 1.1, 0.9]).seen, seen([0.5, 1.1, 0.9]).steps_undecided), (Seen::Undecided, 1));
     }

@@ -1,11 +1,12 @@
-//! How servers executed the statements of a step, and where that differs from the base.
+//! How servers executed a step's statements (query plans), and where that differs from the base.
 
 use dbdyno_record::{QueryPlan, StepEvent, StepRecord};
 
 use crate::model::{PlanDifference, StatementPlans};
 use crate::parity::plan_nodes;
 
-/// The plans of the steps of one variant, as (block, step), in the statements' order.
+/// The plans in one variant's steps, which are given as (block, step). They are in the statements'
+/// order.
 pub(crate) fn plans_of<'a>(steps: impl Iterator<Item = (u32, &'a StepRecord)>) -> Vec<StatementPlans> {
     let mut found: Vec<StatementPlans> = Vec::new();
     for (block, step) in steps {
@@ -42,7 +43,7 @@ fn add(found: &mut Vec<StatementPlans>, statement: String, plan: &QueryPlan, blo
     }
 }
 
-/// Statements of which the two have no plan in common.
+/// Statements for which the two have no plan in common.
 pub(crate) fn differences(base: &[StatementPlans], variant: &[StatementPlans]) -> Vec<PlanDifference> {
     let of = |new: &StatementPlans| {
         let old = base.iter().find(|old| old.statement == new.statement && old.form == new.form)?;
@@ -64,10 +65,10 @@ fn text(plans: &[(String, Vec<u32>)]) -> String {
     plans.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join(" or ")
 }
 
-/// A plan in few words, without what differs from run to run: costs, estimates of rows, values.
+/// A plan in few words, without what differs from run to run: costs, row estimates, values.
 fn normal(plan: &QueryPlan) -> String {
     if let Some(error) = &plan.error {
-        // The code; the rest quotes the statement.
+        // Only the error code is kept, because the rest quotes the statement.
         return format!("not explained: error {}", error.split(':').next().unwrap_or_default());
     }
     plan_nodes(&plan.form, &plan.rows).join(", then ")

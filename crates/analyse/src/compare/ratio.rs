@@ -1,4 +1,4 @@
-//! Several blocks in one figure: ratios paired by block.
+//! The ratio of a variant to the base over several blocks, paired by block.
 
 use crate::model::runs::pairs;
 use crate::model::{Bound, CONFIDENCE, Ratio, StepRun};
@@ -7,11 +7,11 @@ use crate::statistics::student::Estimate;
 
 /// Headline ÷ the base's headline, block by block, over the blocks in which both are valid.
 ///
-/// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric
-/// mean makes a ratio of a to b the reciprocal of that of b to a. A block in which one of the two
-/// answered nothing has no ratio; it is one of the blocks of rate zero. `None` when no block has
-/// both. Where one of two times was cut off the ratio is a bound, and where both were the block has
-/// none.
+/// Pairing removes what differs between blocks (a warmer disk, a noisy neighbour). With the
+/// geometric mean, the ratio of a to b is the reciprocal of the ratio of b to a. A block in which
+/// one of the two answered nothing has no ratio; it is one of the blocks of rate zero. `None` when
+/// no block has both. Where one of two times was cut off the ratio is a bound, and where both were
+/// the block has none.
 pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();
     let of_block = |(run, base): (&StepRun, &StepRun)| {
@@ -27,27 +27,28 @@ pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     Some(Ratio { bound: Bound::of_all(bounds), ..ratio })
 }
 
-/// The geometric mean of the ratios of blocks, each with its block; `None` without one.
+/// The geometric mean of the blocks' ratios, each given with its block; `None` without a ratio.
 pub fn ratio_of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
     let value = match blocks.as_slice() {
         [] => return None,
-        // As it is: through the logarithm 1.1 would come back as 1.1000000000000003.
+        // A single ratio is taken as it is: through the logarithm 1.1 would come back as
+        // 1.1000000000000003.
         [(_, only)] => *only,
         many => (many.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / many.len() as f64).exp(),
     };
     Some(Ratio { value, blocks, bound: None, inference: None })
 }
 
-/// The 95 % interval of the geometric mean of the ratios of blocks; `None` below two blocks.
+/// The 95 % interval of the geometric mean over blocks' ratios; `None` below two blocks.
 pub fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
     let logs: Vec<f64> = blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
 
-/// The 95 % interval of the geometric mean over the ratios of several steps; `None` for one block,
-/// for bounds, and where not all have the same blocks. Each block has one geometric mean over the
-/// steps, and these are the observations: steps of a block are not independent repetitions of
-/// anything.
+/// The 95 % interval of the geometric mean over the ratios of several steps. It is `None` for one
+/// block, for bounds, and where not all have the same blocks. Each block has one geometric mean
+/// over the steps, and these means are the observations, because a block's steps are not
+/// independent repetitions.
 pub(crate) fn interval_of_steps(ratios: &[&Ratio]) -> Option<Interval> {
     let blocks: Vec<u32> = ratios.first()?.blocks.iter().map(|(block, _)| *block).collect();
     let same = |ratio: &&Ratio| ratio.blocks.iter().map(|(block, _)| *block).eq(blocks.iter().copied());
@@ -72,7 +73,7 @@ mod tests {
     fn ratios_are_paired_by_block_and_averaged_on_a_log_scale() {
         let base = [run(1, 100.0), run(2, 200.0)];
         let new = [run(2, 100.0), run(1, 200.0)];
-        // 2 and 1/2: their geometric mean is 1, their arithmetic mean would be 1.25.
+        // For 2 and 1/2 the geometric mean is 1; the arithmetic mean would be 1.25.
         let ratio = ratio_of_runs(&new, &base).unwrap();
         assert!((ratio.value - 1.0).abs() < 1e-12);
         assert_eq!(ratio.blocks, [(2, 0.5), (1, 2.0)]);
@@ -117,7 +118,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_several_steps_is_that_of_the_blocks_geometric_means() {
-        // All ratios are 1 % lower, as they are, 1 % higher: three observations whose logs are known.
+        // In the three blocks all ratios are 1 % lower, unchanged, and 1 % higher. These are three
+        // observations whose logarithms are known.
         let centre = (0.69_f64 * 0.72 * 0.84).cbrt();
         let of_step = |value: f64| Ratio {
             blocks: (1..).zip([0.99, 1.0, 1.01].map(|factor| factor * value)).collect(),
@@ -136,8 +138,8 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_truth_though_steps_share_their_blocks_and_scatter_unequally() {
-        // Six steps whose true ratios differ; a block moves all of them together, and each by
-        // itself, one far more than others.
+        // Six steps have different true ratios. A block moves all of them together, and also each
+        // by itself, one of them far more than the others.
         const STUDIES: u64 = 4_000;
         let truth = |step: u64| 0.02 * step as f64;
         let of_step = |study: u64, step: u64, blocks: u64| {

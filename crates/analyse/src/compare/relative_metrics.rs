@@ -1,11 +1,11 @@
-//! Every metric of a variant divided by the base's, in the groups that are compared.
+//! Every metric of a variant ÷ the base's, for the groups that are compared.
 
 use crate::metrics::Better;
 use crate::model::runs::pairs;
 use crate::model::{MetricGroup, RelativeMetrics, StepRun};
 
-/// Over the blocks in which both are valid; `None` when there is none. Infinite ratios are under
-/// their names in the list as well.
+/// Ratios over the blocks in which both are valid; `None` when there is no such block. The names of
+/// infinite ratios are in a list as well.
 pub(crate) fn relative_metrics(runs: &[StepRun], base: &[StepRun]) -> Option<RelativeMetrics> {
     let pairs: Vec<(&StepRun, &StepRun)> = pairs(runs, base).collect();
     let mut found = RelativeMetrics::default();
@@ -25,8 +25,8 @@ pub(crate) fn relative_metrics(runs: &[StepRun], base: &[StepRun]) -> Option<Rel
     Some(RelativeMetrics { infinite, ..found })
 }
 
-/// Geometric mean of the blocks' ratios, as of rates; 0 ÷ 0 is 1. With a 0 in a block it is 0 or
-/// infinite, and nothing where one block would make it 0 and another infinite.
+/// Geometric mean of the blocks' ratios, as for rates; 0 ÷ 0 is 1. With a 0 in a block it is 0 or
+/// infinite. `None` where one block would make it 0 and another infinite.
 fn quotient(both: &[(f64, f64)]) -> Option<f64> {
     let log = |(new, base): &(f64, f64)| if new == base { 0.0 } else { (new / base).ln() };
     let mean = both.iter().map(log).sum::<f64>() / both.len() as f64;

@@ -1,31 +1,31 @@
-//! Background rates that were not kept: a rate with fewer concurrent writes than planned is no
-//! answer to the step's question.
+//! Background rates that were not kept. A rate with fewer concurrent writes than planned does not
+//! answer the step's question.
 
 use crate::model::runs::valid;
 use crate::model::{Code, Notice, StepFindings, VariantStep, Verdict};
 
-/// The least whole number of rows per second that counts as having kept the target:
+/// The smallest whole number of rows per second that counts as having kept the target:
 /// `round(share * target)`.
 pub fn least_accepted(target_rows_per_second: f64, share: f64) -> f64 {
     (share * target_rows_per_second).round()
 }
 
-/// The original's service level rule, on rounded figures: a target of 1000 at 95 % is kept by 949.5
-/// and missed by 949.4.
+/// Applies the original's service level rule, on rounded figures: a target of 1000 at 95 % is kept
+/// by 949.5 and missed by 949.4.
 pub fn keeps_target(rows_per_second: f64, target_rows_per_second: f64, share: f64) -> bool {
     rows_per_second.round() >= least_accepted(target_rows_per_second, share)
 }
 
 impl StepFindings {
-    /// Whether `variant` did not keep the step's background rate. `false` for a step without one,
-    /// and where nothing was measured.
+    /// Whether `variant` did not keep the step's background rate. It is `false` for a step without
+    /// a target, and where nothing was measured.
     pub fn misses(&self, variant: &VariantStep) -> bool {
         let judged = self.target.zip(variant.judged_background_rate);
         judged.is_some_and(|((target, share), rate)| !keeps_target(rate, target, share))
     }
 
-    /// Whether the variant of this name did not keep a background rate that `base` kept: its ratio
-    /// to the base is that of rates with unequal writes.
+    /// Whether the variant of this name did not keep a background rate that `base` kept. Its ratio
+    /// to the base is then one of rates with unequal writes.
     pub fn misses_target_of(&self, base: &str, variant: &str) -> bool {
         let base_keeps = |base: &VariantStep| base.background_rate.is_some() && !self.misses(base);
         self.variant(base).is_some_and(base_keeps)
@@ -33,9 +33,8 @@ impl StepFindings {
     }
 }
 
-/// The word for a variant that did not keep the background rate that the base kept. To be slower
-/// with fewer writes is slower all the same, and what is undecided more blocks may show to be
-/// slower.
+/// The verdict for a variant that did not keep the background rate that the base kept. Slower with
+/// fewer writes is still slower, and more blocks may show an undecided comparison to be slower.
 pub(crate) fn with_fewer_writes(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Faster | Verdict::Same => Verdict::Missed,
@@ -43,7 +42,7 @@ pub(crate) fn with_fewer_writes(verdict: Verdict) -> Verdict {
     }
 }
 
-/// One for each variant and step that missed its target, in all or in some blocks.
+/// One warning per variant and step that missed its target, in all blocks or in some.
 pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
     let missed = |variant: &VariantStep| {
         let place = format!("{} {}", variant.variant, step.name);
@@ -76,7 +75,7 @@ mod tests {
     use crate::fixtures::{cell, interval, query_step, run, shown_all};
     use crate::model::Findings;
 
-    /// Three blocks of `qr100` (200 rows/s are to be written, 190 are enough) with a base of 400
+    /// Three blocks of `qr100` (the target is 200 rows/s, and 190 are enough), with a base of 400
     /// queries/s.
     fn findings(base_writes: u64, queries: u64, writes: u64) -> Findings {
         let cells = (1..=3).flat_map(|block| {
@@ -107,8 +106,8 @@ mod tests {
         assert_eq!(notices(step).len(), 2);
     }
 
-    /// `qr100` of two clients in blocks of 2 s: rows a second of the second client, of 100; the
-    /// first keeps its part.
+    /// `qr100` with two clients in blocks of 2 s. The numbers are the second client's rows per
+    /// second, of 100; the first client keeps its part.
     fn of_two_clients(second_client: &[u64]) -> Findings {
         let step = |rows: u64| {
             let mut step = query_step(400, 100);
@@ -153,7 +152,7 @@ mod tests {
     fn the_target_is_judged_on_rounded_figures() {
         assert!(keeps_target(949.5, 1000.0, 0.95));
         assert!(!keeps_target(949.4, 1000.0, 0.95));
-        // round(0.95 * 250) = round(237.5) = 238
+        // round(0.95 * 250) = round(237.5) = 238, so that 237.4 is below it.
         assert!(!keeps_target(237.4, 250.0, 0.95));
         assert!(keeps_target(237.6, 250.0, 0.95));
     }

@@ -1,12 +1,13 @@
-//! Comparisons that are undecided for a stated reason, whatever their ratio and interval say: the
-//! one place where a verdict is taken back.
+//! Comparisons that are undecided for a stated reason, whatever their ratio and interval say. No
+//! other place takes a verdict back.
 
 use crate::compare::foreign_load::is_explained;
 use crate::model::runs::valid;
 use crate::model::{ForeignLoad, Ratio, StepFindings, StepRun, Undecided, Verdict, ZeroRates};
 
-/// Records hold the times of executions in whole microseconds. Below a hundred of them the last
-/// one is more than 1 % of the time, and a cache has most likely answered.
+/// Shortest time that is compared, in seconds. Records hold the times of executions in whole
+/// microseconds. Below a hundred of them the last one is more than 1 % of the time, and a cache has
+/// most likely answered.
 pub const LEAST_SECONDS: f64 = 0.000_1;
 
 /// What a rule may look at.
@@ -20,14 +21,14 @@ pub(crate) struct Subject<'a> {
     pub(crate) foreign_load: Option<ForeignLoad>,
 }
 
-/// Finds its reason in a comparison that it takes the verdict from.
+/// A rule finds its reason in a comparison, and then the comparison is undecided.
 type Rule = fn(&Subject<'_>, Option<Verdict>) -> Option<Undecided>;
 
-/// The first that finds one counts.
+/// All rules. The first that finds a reason counts.
 const RULES: &[Rule] = &[below_clock, too_few_operations, foreign_load, base_stalled];
 
-/// The verdict, and why it is undecided where a rule says so. That a variant stalled, missed its
-/// rate or has no valid block are facts, which no rule takes back.
+/// The verdict, and why it is undecided where a rule says so. No rule takes back that a variant
+/// stalled, missed its rate or has no valid block, because these are facts.
 pub(crate) fn judged(
     subject: &Subject<'_>,
     verdict: Option<Verdict>,
@@ -65,7 +66,7 @@ fn too_few_operations(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option
     least.map(Undecided::TooFewOperations)
 }
 
-/// A difference that what other programs took may explain.
+/// A difference that the CPU time of other programs may explain is undecided.
 fn foreign_load(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undecided> {
     let (load, ratio) = (subject.foreign_load?, subject.ratio?);
     let Subject { step, .. } = subject;
@@ -73,7 +74,7 @@ fn foreign_load(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undec
         .then_some(Undecided::ForeignLoad(load))
 }
 
-/// Against a base that stood still nothing is shown to be faster than it or the same.
+/// A variant cannot be shown to be faster than a base that stalled, or the same.
 fn base_stalled(subject: &Subject<'_>, verdict: Option<Verdict>) -> Option<Undecided> {
     let is_taken_back =
         matches!(verdict, Some(Verdict::Faster | Verdict::Same | Verdict::Paced | Verdict::Invalid));

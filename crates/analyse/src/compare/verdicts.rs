@@ -1,18 +1,19 @@
-//! The verdict of one comparison: from the test of its ratio, and from what both sides did.
+//! The verdict of one comparison, from the test of its ratio and from what both sides did.
 
 use crate::compare::targets::with_fewer_writes;
 use crate::compare::undecided::{self, Subject};
 use crate::model::{Bound, Ratio, Undecided, Verdict};
 
-/// What is known of a comparison before its verdict.
+/// What is known about a comparison before its verdict.
 pub(crate) struct Known<'a> {
     pub(crate) subject: Subject<'a>,
-    /// The word of the tests, for a rate; `None` for one block, a bound, and a rate that the plan
-    /// gives.
+    /// The verdict by the tests, for a rate; `None` for one block, for a bound, and for a rate that
+    /// the plan sets.
     pub(crate) by_ratio: Option<Verdict>,
     /// The variant did not keep a background rate that the base kept.
     pub(crate) misses_target: bool,
-    /// The rate is the plan's, and the base kept it: whether the variant did.
+    /// Where the plan sets the rate and the base kept it, the verdict on whether the variant kept
+    /// it too.
     pub(crate) paced: Option<Verdict>,
 }
 
@@ -37,7 +38,8 @@ pub(crate) fn verdict(known: &Known<'_>) -> (Option<Verdict>, Option<Undecided>)
     undecided::judged(&known.subject, word)
 }
 
-/// Of times that were cut off several blocks decide if each of their bounds lies beyond the margin.
+/// The verdict where times were cut off. Several blocks decide if each of their bounds lies beyond
+/// the margin.
 fn of_bound(ratio: &Ratio, margin: f64) -> Option<Verdict> {
     let beyond = |is_beyond: &dyn Fn(f64) -> bool| ratio.blocks.iter().all(|(_, ratio)| is_beyond(*ratio));
     let word = match ratio.bound? {

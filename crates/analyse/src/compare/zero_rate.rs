@@ -1,11 +1,13 @@
-//! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it:
-//! a server that stalled in two blocks of six is not as fast as the other four say.
+//! Blocks in which a variant or the base answered nothing. They have no ratio, but they must not
+//! disappear for that: a server that stalled in two of six blocks is not as fast as the other four
+//! say.
 
 use crate::model::runs::{pairs, valid};
 use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, ZeroRates};
 
 impl ZeroRates {
-    /// Of two lists of runs that are paired by block, in the blocks in which both are valid.
+    /// Counts for two lists of runs that are paired by block, over the blocks in which both are
+    /// valid.
     pub fn in_pairs(runs: &[StepRun], base: &[StepRun]) -> Self {
         let mut found = Self::default();
         for (run, base) in pairs(runs, base) {
@@ -19,8 +21,8 @@ impl ZeroRates {
         found
     }
 
-    /// Of two runs, whose blocks have nothing to do with each other. The side has stalled that did
-    /// so in more of its blocks.
+    /// Counts for two runs, whose blocks are not paired. The side that answered nothing in more of
+    /// its blocks counts as stalled.
     pub(crate) fn apart(runs: &[StepRun], base: &[StepRun]) -> Self {
         let (of_new, of_base) = (zero_blocks(runs), zero_blocks(base));
         let (all, all_of_base) = (valid(runs).count(), valid(base).count());
@@ -40,7 +42,7 @@ fn zero_blocks(runs: &[StepRun]) -> Vec<u32> {
     valid(runs).filter(|run| run.rate <= 0.0).map(|run| run.block).collect()
 }
 
-/// One for each variant and step with a valid block in which nothing was answered.
+/// One warning per variant and step that has a valid block in which nothing was answered.
 pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
     let of_variant = |variant: &VariantStep| {
         let zero = zero_blocks(&variant.runs);
@@ -60,7 +62,7 @@ fn some(blocks: &[u32]) -> Option<&[u32]> {
     (!blocks.is_empty()).then_some(blocks)
 }
 
-/// What a comparison says above its table.
+/// The notes that a comparison has above its table.
 pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
     let of_step = |step: &ComparedStep| {
         let found = Some(&step.to_base.zero_rates).filter(|found| !found.is_empty())?;

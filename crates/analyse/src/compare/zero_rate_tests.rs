@@ -1,4 +1,4 @@
-//! Runs in which one side answers nothing in some blocks.
+//! Tests of runs in which one side answers nothing in some blocks.
 
 use dbdyno_record::Run;
 use insta::assert_snapshot;

@@ -1,10 +1,10 @@
-//! Many runs of one plan in order: where the rate of a step changed its level, and whether noise
-//! would do that too.
+//! Many runs of one plan in their order: where a step's rate changed its level, and whether noise
+//! would look like that too.
 //!
-//! Two values a run and step: of the rate, and of the 99th percentile of response times; or of
-//! their ratios to the plan's base, which what the machine does from night to night is not in.
-//! Changes are judged by permutations of the series, adjusted over all series;
-//! docs/concepts/statistics.md has the sources.
+//! Each run and step give two values: the rate, and the 99th percentile of response times. With
+//! ratios, both are divided by the plan's base, so that what the machine does from night to night
+//! cancels out. Changes are judged by permutations of the series, adjusted over all series.
+//! docs/concepts/statistics-methods.md has the sources.
 
 pub(crate) mod values;
 
@@ -21,19 +21,20 @@ use crate::statistics::changes::{Changes, ReportedChange, changes_of_all};
 use crate::statistics::describe::{geometric_mean, median};
 use crate::statistics::equivalence::bounds;
 
-/// How many runs it takes to find a change, however great it is: the shuffled series are too few
-/// otherwise.
+/// How many runs it takes to find a change, however large it is. With fewer runs there are too few
+/// ways to shuffle the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Detectable {
-    /// Series that are judged together.
+    /// Number of series that are judged together.
     pub series: usize,
-    /// Runs that the longest of them has.
+    /// Number of runs that the longest of them has.
     pub runs: usize,
-    /// Runs from which on a change of one series alone can be found, and one that all series have.
+    /// Number of runs from which on a change in one series alone can be found. The next field is
+    /// the number for a change that all series have.
     pub least_runs: usize,
     pub least_runs_of_all: usize,
-    /// Newest runs at another level from which on that of one series alone can be found; `None`
-    /// with fewer than `least_runs`.
+    /// Number of newest runs at another level from which on a change in one series alone can be
+    /// found; `None` with fewer than `least_runs`.
     pub least_newest: Option<usize>,
 }
 
@@ -47,27 +48,28 @@ impl Detectable {
     }
 }
 
-/// What a value of a series is.
+/// What a series has as its values: rates, or ratios to the base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Geometric mean of the rates of the valid blocks: 0 when one of them stalled.
+    /// Geometric mean of the valid blocks' rates. It is 0 when one of them stalled.
     #[default]
     Rate,
-    /// Ratio to the base of the same run.
+    /// Ratio to the base in the same run.
     Ratio,
 }
 
-/// What the values of a series are of.
+/// The figure that a series follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Followed {
     #[default]
     Rate,
-    /// The seconds of the headline: less is better.
+    /// The headline's seconds, of which less is better.
     Seconds,
-    /// The 99th percentile of its response times, in microseconds. The only one of an open loop
-    /// whose schedule was kept in any run: its rate is the plan's, night after night.
+    /// The 99th percentile of the step's response times, in microseconds. It is the only series of
+    /// an open loop whose schedule was kept in any run, because that loop's rate is the plan's,
+    /// night after night.
     ResponseP99,
 }
 
@@ -76,10 +78,10 @@ pub struct HistoryChoices<'a> {
     /// `None` = every variant.
     pub variant: Option<&'a str>,
     pub measure: Measure,
-    /// Changes of any step below this fraction have no verdict; `None` = the last run's, step by
-    /// step.
+    /// Changes in any step below this fraction have no verdict; `None` = the last run's margin,
+    /// step by step.
     pub margin: Option<f64>,
-    /// Put runs that are not alike into one series too, and say so.
+    /// Put runs that are not comparable into one series too, and add a note that says so.
     pub anyway: bool,
 }
 
@@ -88,11 +90,11 @@ pub struct History {
     /// The plan's name.
     pub name: String,
     pub measure: Measure,
-    /// Of steps that have none of their own.
+    /// Margin of the steps that have none of their own.
     pub margin: f64,
-    /// In the order of the series.
+    /// The runs in the order of the series' values.
     pub runs: Vec<HistoryRun>,
-    /// What a reader must know before any number.
+    /// Notes that a reader must know before any number.
     #[serde(rename = "notices")]
     pub notes: Vec<Notice>,
     pub detectable: Detectable,
@@ -103,7 +105,7 @@ pub struct History {
 pub struct HistoryRun {
     pub run_id: String,
     pub started: String,
-    /// What the servers said they are, by variant.
+    /// What each variant's server reported as its version.
     pub versions: Vec<(String, String)>,
 }
 
@@ -114,39 +116,40 @@ pub struct Series {
     pub step: String,
     pub variant: String,
     pub follows: Followed,
-    /// Another series follows the rate of this step. What the step lacks is said there, and changes
-    /// are a family of their own.
+    /// Another series follows this step's rate. That series says what the step lacks, and the
+    /// changes here are a family of tests of their own.
     #[serde(skip)]
     pub is_secondary: bool,
-    /// Unit of the values, where they are no ratios.
+    /// Unit of the values, where they are not ratios.
     pub rate_label: String,
     /// Changes below this fraction count as none.
     pub margin: f64,
-    /// One a run: 0 where a valid block stalled, `None` where the step has no valid block.
+    /// One value per run: 0 where a valid block stalled, `None` where the step has no valid block.
     pub values: Vec<Option<f64>>,
     /// What the newest run lacks that earlier ones had.
     pub newest: Option<Lapse>,
-    /// Probability of so great a greatest change in noise; `None` for fewer than four values.
+    /// Probability that noise alone has a largest change as large as this; `None` for fewer than
+    /// four values.
     pub p: Option<f64>,
-    /// The same, adjusted over all series.
+    /// The same probability, adjusted over all series.
     pub adjusted_p: Option<f64>,
-    /// In their order; empty unless the adjusted p says that there is one.
+    /// The changes in their order; empty unless the adjusted p says that there is one.
     pub changes: Vec<Change>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Change {
-    /// Position of the first run at the new level, and its name.
+    /// Position of the first run at the new level; the next field has its name.
     pub at: usize,
     pub run_id: String,
-    /// Levels before and after, each up to the neighbouring change: geometric means, or medians
-    /// where a run in it stalled.
+    /// Levels before and after the change, each up to the neighbouring change. They are geometric
+    /// means, or medians where a run in that stretch stalled.
     pub before: f64,
     pub after: f64,
-    /// Infinite, in JSON `null`, where the level before is 0.
+    /// After ÷ before. It is infinite (in JSON `null`) where the level before is 0.
     pub ratio: f64,
-    /// Its own, in the stretch in which it was found; and the same adjusted over all that was
-    /// tested with it.
+    /// The change's own p, in the stretch in which it was found. The next field is the same
+    /// adjusted over all that was tested with it.
     pub p: f64,
     pub adjusted_p: f64,
     /// Faster, slower, or same for a change within the margin.
@@ -154,7 +157,7 @@ pub struct Change {
 }
 
 impl Series {
-    /// A value as something of which more is better; 0 is rate zero either way.
+    /// Turns a value into one of which more is better. 0 stands for a rate of zero either way.
     fn speed(&self, value: f64) -> f64 {
         match self.follows {
             Followed::ResponseP99 | Followed::Seconds if value > 0.0 => 1.0 / value,
@@ -162,8 +165,8 @@ impl Series {
         }
     }
 
-    /// The newest change is to slower and nothing has mended it since, or the newest run stalls or
-    /// has no value.
+    /// Whether the newest change is to slower and no later change has mended it, or the newest run
+    /// stalls or has no value.
     pub fn is_worse_now(&self) -> bool {
         self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
     }
@@ -171,16 +174,16 @@ impl Series {
 
 /// The history of `runs`, in the order given.
 ///
-/// Each run must be like the first one, as for a comparison. [`Error::NotComparable`] says what
-/// differs, unless `anyway` was chosen; then it is a note. One that is still going on is left out,
-/// with a note.
+/// Each run must be comparable with the first one. [`Error::NotComparable`] says what differs,
+/// unless `anyway` was chosen; then it is a note. A run that is still going on is left out, with a
+/// note.
 pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<History, Error> {
     let (going_on, runs): (Vec<&RunValues>, Vec<&RunValues>) =
         runs.iter().copied().partition(|run| run.is_going_on);
     let [first, .., last] = runs.as_slice() else {
         return Err(Error::TooFewRuns { count: runs.len(), going_on: going_on.len() });
     };
-    // What it has not measured yet would pass for what it lacks.
+    // Steps that a run has yet to measure would otherwise pass for steps that it lacks.
     let left_out =
         |run: &&RunValues| Notice::new(Code::LeftOutGoingOn).with("run", run.manifest.run_id.as_str());
     let mut notes: Vec<Notice> = going_on.iter().map(left_out).collect();
@@ -263,7 +266,8 @@ fn detectable(series: &[Series]) -> Detectable {
     }
 }
 
-/// What a change of level may come from that is no change of the servers.
+/// Small differences between two runs that may explain a change of level without a change in the
+/// servers.
 fn changed_in_small(neighbours: &[&RunValues]) -> Option<Notice> {
     let [before, after] = neighbours else { return None };
     let small = small_differences(&before.manifest, &after.manifest);
@@ -277,7 +281,8 @@ struct Times {
     is_fixed_rate: bool,
 }
 
-/// Every step and variant that any of the runs has, in the order in which they come first.
+/// The series of every step and variant that any of the runs has, in the order in which they first
+/// occur.
 fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     let mut times: Vec<Times> = Vec::new();
@@ -314,13 +319,14 @@ fn series(runs: &[&RunValues], choices: HistoryChoices<'_>, margins: Margins<'_>
     all
 }
 
-/// The series of the rate, where it is not the plan's, and that of the response times.
+/// The series of the rate, where the plan does not set the rate, and the series of the response
+/// times.
 fn followed(rates: Series, Times { values, is_fixed_rate }: Times) -> impl Iterator<Item = Series> {
     let times = Series {
         follows: Followed::ResponseP99,
         is_secondary: !is_fixed_rate,
         rate_label: "p99 µs".to_owned(),
-        // Rate zero has no times; the note on its rate names it.
+        // A run with a rate of zero has no times. The note on its rate names it.
         values: values.into_iter().map(|value| value.filter(|value| is_fixed_rate || *value > 0.0)).collect(),
         ..rates.clone()
     };
@@ -336,9 +342,9 @@ fn judge(series: &mut [&mut Series], runs: &[HistoryRun], seed: u64) {
     }
 }
 
-/// Of a series' speeds. 0 has no logarithm: a run of rate zero counts as the least rate above it.
-/// Put anywhere lower, how low would decide what is found, and a single one could hide changes of
-/// all other runs.
+/// Logarithms of a series' speeds. 0 has no logarithm, so that a run with a rate of zero counts as
+/// the lowest rate above it. Any lower value would be arbitrary and would decide what is found, and
+/// a single one could hide changes of all other runs.
 fn logs(series: &Series) -> Vec<f64> {
     let values = || series.values.iter().flatten().map(|value| series.speed(*value));
     let least = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
@@ -379,7 +385,8 @@ fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change>
     found.found.iter().zip(levels.windows(2)).map(change).collect()
 }
 
-/// The geometric mean, which a single zero would make 0: with one, the median.
+/// The level of a stretch of runs: the geometric mean, or the median where a zero would make that
+/// mean 0.
 fn level(stretch: &[(usize, f64)]) -> f64 {
     let values: Vec<f64> = stretch.iter().map(|(_, value)| *value).collect();
     geometric_mean(&values).or_else(|| median(&values)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Series over runs: where changes are found, what is refused, what is noted.
+//! Tests of series over runs: where changes are found, what is refused, what is noted.
 
 use dbdyno_record::Run;
 
@@ -7,7 +7,7 @@ use crate::fixtures::{cell, load_step, open_loop, run, shown_all, shown_differen
 use crate::model::{BlockShare, Verdict};
 use crate::simulations::{chance, normal};
 
-/// A run of `a` and `b` with these rates in `l.i0`.
+/// A run of `a` and `b` that have these rates in `l.i0`.
 fn night(number: usize, rates: [f64; 2]) -> Run {
     let rate = |at: usize| load_step(rates[at].round() as u64);
     let mut run = run(&["a", "b"], 1, vec![cell(1, "a", vec![rate(0)]), cell(1, "b", vec![rate(1)])]);
@@ -33,7 +33,7 @@ fn not_comparable(error: Error) -> String {
     shown_differences(&differences)
 }
 
-/// Twelve nights with 1 % of noise; from the eighth on `b` has 90 % of its rate.
+/// Twelve nights with 1 % of noise. From the eighth on, `b` has 90 % of its rate.
 fn slower_from_the_eighth() -> Vec<Run> {
     let rates = (0..12).map(|n| {
         let noise = |side| 1.0 + 0.01 * normal(21_u64 + side, n);
@@ -111,7 +111,7 @@ fn ratios_to_another_base_are_no_series() {
     assert_eq!(found(&runs, HistoryChoices::default()).notes, [], "rates have no base");
 }
 
-/// A run of `a` and `b` in three blocks, in which `a` has always the same rate and `b` these.
+/// A run of `a` and `b` in three blocks. `a` always has the same rate, and `b` has these.
 fn night_of_blocks(number: usize, rates: [u64; 3]) -> Run {
     let of_block = |(block, rate)| {
         [cell(block, "a", vec![load_step(1_000_000)]), cell(block, "b", vec![load_step(rate)])]
@@ -121,7 +121,7 @@ fn night_of_blocks(number: usize, rates: [u64; 3]) -> Run {
     run
 }
 
-/// Nine nights at about a million, then these.
+/// Nine nights with rates of about a million, then the nights given.
 fn nights_then(newest: &[[u64; 3]]) -> Vec<Run> {
     let rate = |n: u64| (1e6 * (0.01 * normal(5, n)).exp()) as u64;
     let nights = (0..9).map(|n| [rate(n); 3]).chain(newest.iter().copied());
@@ -181,7 +181,7 @@ fn a_newest_run_without_a_valid_value_is_worse_where_its_plan_has_the_step() {
 
 #[test]
 fn noise_has_a_change_in_5_percent_of_histories_at_most() {
-    // Two series a history, as one family: a false change in either counts.
+    // A history has two series, as one family: a false change in either counts.
     let runs = nights(&[[1e6, 1e6]; 15]);
     let choices = HistoryChoices::default();
     let template = found(&runs, choices);
@@ -239,8 +239,8 @@ fn too_few_runs_to_find_any_change_are_reported_with_the_least_number() {
     assert_eq!((all.notes, all.detectable.least_newest), (Vec::new(), Some(3)));
 }
 
-/// Nights of an open loop that `a` answers in about 1 ms, and `b` from the eighth night on in 500
-/// ms.
+/// Nights of an open loop that `a` answers in about 1 ms. `b` answers it in 500 ms from the eighth
+/// night on.
 fn paced_nights() -> Vec<Run> {
     let night = |n: u64| {
         let p99_us = |side: u64, level: f64| (level * (0.01 * normal(30 + side, n)).exp()) as u64;
@@ -270,7 +270,7 @@ fn where_the_rate_is_the_plans_response_times_are_followed() {
     let [change] = b.changes.as_slice() else { panic!("{b:?}") };
     assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
     assert!((change.ratio / 500.0 - 1.0).abs() < 0.02 && b.is_worse_now(), "{change:?}");
-    // The ratio of response times to the base's of the same block.
+    // The ratio of the response times to the base's in the same block.
     let ratios = of(Measure::Ratio);
     let [b] = ratios.series.as_slice() else { panic!("{:?}", ratios.series) };
     let [change] = b.changes.as_slice() else { panic!("{b:?}") };
@@ -279,7 +279,8 @@ fn where_the_rate_is_the_plans_response_times_are_followed() {
 
 #[test]
 fn p99_is_followed_next_to_the_rate_and_changes_by_itself() {
-    // Loops that answer half of what is due at once, and from the eighth night on later.
+    // The loops answer half of what is due and drop the rest. From the eighth night on they answer
+    // later.
     let mut runs = paced_nights();
     for (number, run) in (0_u64..).zip(&mut runs) {
         let wait_us = if number < 7 { 900_000 } else { 990_000 } + 500 * (number % 3);
@@ -339,7 +340,8 @@ fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
     insta::assert_snapshot!(tried(&runs[8..], HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
 }
 
-/// As many as the detectable says, and one fewer, with levels as far apart as can be.
+/// The runs are as many as the detectable says, and one fewer. The levels lie as far apart as they
+/// can.
 #[test]
 fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
     let with = |fast: usize, slow: usize| {

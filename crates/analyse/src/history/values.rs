@@ -1,4 +1,4 @@
-//! What one run says about a series: its value, or why it has none, and which of its blocks
+//! What one run contributes to a series: its value, or why it has none, and how many of its blocks
 //! stalled.
 
 use dbdyno_record::{Manifest, Run};
@@ -12,23 +12,23 @@ use crate::model::runs::{pairs, valid};
 use crate::model::{BlockShare, Code, Findings, Notice, StepFindings, StepRun, VariantStep};
 use crate::statistics::describe::geometric_mean;
 
-/// Steps that one note names at most.
+/// Largest number of steps that one note names.
 const NAMED: usize = 10;
 
 /// Why the newest run is worse than those before it, whatever the levels say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lapse {
-    /// Nothing was done in one of its valid blocks or in more.
+    /// Nothing was done in one or more of its valid blocks.
     #[serde(rename = "standstill")]
     ZeroRate,
-    /// It has no valid block of a step that its plan has.
+    /// The run has no valid block of a step that is in its plan.
     NoValue,
 }
 
 impl Lapse {
-    /// Of the newest of `values`: `None` where it has a rate, and where no earlier run had one.
-    /// `is_planned`: the newest run was to run the step.
+    /// The lapse of the newest of `values`; `None` where it has a rate, and where no earlier run
+    /// had one. `is_planned` says whether the newest run's plan has the step.
     pub(crate) fn of_newest(values: &[Option<f64>], is_planned: bool) -> Option<Self> {
         let (newest, earlier) = values.split_last()?;
         let had_rate = earlier.iter().flatten().any(|value| *value > 0.0);
@@ -41,7 +41,8 @@ impl Lapse {
     }
 }
 
-/// What a history takes of a run: the records of thousands of runs do not fit into memory.
+/// The part of a run that a history keeps, because the records of thousands of runs do not fit into
+/// memory.
 #[derive(Debug)]
 pub struct RunValues {
     pub manifest: Manifest,
@@ -58,16 +59,16 @@ pub(crate) struct StepValues {
     pub(crate) variant: String,
     pub(crate) less_is_better: bool,
     pub(crate) rate_label: String,
-    /// The schedule of an open loop was kept.
+    /// Whether the schedule of an open loop was kept.
     pub(crate) is_fixed_rate: bool,
     zero_rate: Option<BlockShare>,
-    /// Headline and p99 of response times, as rates and as ratios.
+    /// Headline figure and p99 of response times; first as measured, then as ratios to the base.
     rates: [Option<f64>; 2],
     ratios: [Option<f64>; 2],
 }
 
 impl StepValues {
-    /// Headline and p99 of response times.
+    /// Headline figure and p99 of response times.
     pub(crate) fn values(&self, measure: Measure) -> [Option<f64>; 2] {
         match measure {
             Measure::Rate => self.rates,
@@ -77,12 +78,12 @@ impl StepValues {
 }
 
 impl RunValues {
-    /// Of a run by itself.
+    /// Values from a run's records, whose findings it computes.
     pub fn of(run: &Run) -> Self {
         Self::of_findings(run, &analyse(run))
     }
 
-    /// `found`: the findings of `run`, against its own base.
+    /// Values from `found`, which are the findings of `run` against its own base.
     pub fn of_findings(run: &Run, found: &Findings) -> Self {
         let base = &found.run.base;
         let mut steps = Vec::new();
@@ -120,7 +121,8 @@ impl RunValues {
         }
     }
 
-    /// A note on the variants that are followed; with ratios also on their base.
+    /// A note on steps with a rate of zero, for the variants that are followed. With ratios it
+    /// includes their base.
     pub(crate) fn zero_rate_note(&self, choices: HistoryChoices<'_>) -> Option<Notice> {
         let is_followed = |name: &str| {
             choices.variant.is_none_or(|asked| asked == name)
@@ -131,8 +133,8 @@ impl RunValues {
     }
 }
 
-/// The value of one step of one variant in one run: 0 as soon as one of its valid blocks stalled,
-/// as the geometric mean is. A block in which the base stalled has no ratio.
+/// The value of one step for one variant in one run. It is 0 as soon as one of its valid blocks
+/// stalled, as the geometric mean is. A block in which the base stalled has no ratio.
 fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     let base_ran = |block: u32| valid(step.runs_of(base)).any(|run| run.block == block && run.rate > 0.0);
     let mut stood = valid(&variant.runs).filter(|run| run.rate <= 0.0);
@@ -144,9 +146,9 @@ fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measur
     }
 }
 
-/// The same of response times: 99th percentile in microseconds, or its ratio to the base's in the
-/// same block; geometric mean over the blocks. 0 as soon as a block stalled, as above: then there
-/// are no times.
+/// The 99th percentile of response times in microseconds, or its ratio to the base's in the same
+/// block, as the geometric mean over the blocks. It is 0 as soon as a block stalled, as above:
+/// there are no times then.
 fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     if value(step, variant, base, measure) == Some(0.0) {
         return Some(0.0);
@@ -160,7 +162,7 @@ fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure:
     geometric_mean(&of_blocks)
 }
 
-/// Which series follow response times, for a history's reader.
+/// A note that names the series which follow response times.
 pub(crate) fn paced_note(series: &[Series]) -> Option<Notice> {
     let paced =
         series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_secondary);
@@ -170,12 +172,12 @@ pub(crate) fn paced_note(series: &[Series]) -> Option<Notice> {
     (!names.is_empty()).then(|| Notice::new(Code::TimesFollowed).at_all(names).with_some("more", more))
 }
 
-/// How many of so many are not named.
+/// How many names are left out where there are `all` of them.
 fn more(all: usize) -> Option<usize> {
     all.checked_sub(NAMED).filter(|more| *more > 0)
 }
 
-/// `None` where each valid block has a rate.
+/// In how many valid blocks the rate was zero; `None` where each valid block has a rate.
 fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<BlockShare> {
     let stood = valid(&variant.runs).filter(|run| run.rate <= 0.0).count();
     let all = valid(&variant.runs).count();

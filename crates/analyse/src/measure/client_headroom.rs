@@ -1,4 +1,4 @@
-//! How near a step came to what the client could client headroom when it was calibrated against a server that
+//! How close a step came to the client's highest rate, which was calibrated against a server that
 //! only answers.
 
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
@@ -6,14 +6,14 @@ use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 use crate::model::runs::valid_runs;
 use crate::model::{ClientHeadroom, Code, KindResult, Notice, WorkloadFindings};
 
-/// Share of the client's calibrated rate from which a step is called the client's own.
+/// Share of the client's calibrated rate from which on a step is said to be limited by the client.
 const LIMIT: f64 = 0.90;
-/// Above it the client has done what it could not: the calibration is wrong, not the step. A client
-/// without time left is seen by its load threads.
+/// Above this share the client has done more than the calibration says it can. The calibration is
+/// wrong then, not the step. A client without time left is found by its load threads.
 const PROVED_WRONG: f64 = 1.0;
 
-/// Statements a second of a step compared with what the client could client headroom with as many
-/// connections; `None` where nothing was calibrated for the driver.
+/// A step's statements per second compared with what the client can reach with as many connections;
+/// `None` where nothing was calibrated for the driver.
 pub(crate) fn client_headroom(
     calibration: &ClientCalibration,
     driver: &str,
@@ -30,9 +30,9 @@ pub(crate) fn client_headroom(
     })
 }
 
-/// The greater of the rates at the nearest calibrated numbers of connections not above and not
-/// below. Taking the lower one alone would condemn sound steps: eight connections client headroom several
-/// times what one does.
+/// The higher of the rates at the nearest calibrated numbers of connections: the one not above and
+/// the one not below. The lower number alone would condemn valid steps, because eight connections
+/// reach several times what one does.
 fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> Option<&'a ClientRate> {
     let of_driver = || rates.iter().filter(|rate| rate.driver == driver);
     let below =
@@ -43,7 +43,7 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
     both.max_by(|a, b| a.statements_per_second.total_cmp(&b.statements_per_second))
 }
 
-/// Why the step says more about the client than about the server; `None` when it does not, where
+/// Why the step says more about the client than about the server. `None` when it does not, where
 /// the client could do more than what was calibrated, and where it did.
 pub(crate) fn fault(client_headroom: &ClientHeadroom) -> Option<Notice> {
     let share = client_headroom.share();
@@ -60,8 +60,8 @@ fn with_rates(notice: Notice, client_headroom: &ClientHeadroom) -> Notice {
         .with("could_connections", client_headroom.could_connections)
 }
 
-/// A calibration that says less than what steps have reached. That a step with more connections
-/// reaches more proves nothing where the client was not the limit.
+/// A warning that the calibration is below what steps have reached. Where the client was not the
+/// limit of the calibration, a step with more connections that reaches more proves nothing.
 pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let is_wrong = |client_headroom: &ClientHeadroom| {
         let is_bound = !client_headroom.at_least || client_headroom.connections <= client_headroom.could_connections;
@@ -151,7 +151,7 @@ mod tests {
             let mut warnings = fixtures::texts(&crate::analyse(&run)).into_iter();
             warnings.find(|text| text.contains("calibration"))
         };
-        // 230 queries, 1 insert and no delete a second, over one connection of each.
+        // 230 queries, 1 insert and no delete per second, over one connection of each.
         insta::assert_snapshot!(reported(3, LimitedBy::RoundTrip).unwrap(), @"calibration-wrong [block 1 a qr100] connections: 3, could: 100.0, could_connections: 3, rate: 231.0, runs: 1, share: 2.31");
         assert!(reported(1, LimitedBy::Client).is_some());
         assert_eq!(reported(1, LimitedBy::RoundTrip), None, "three connections client_headroom more than one");

@@ -1,24 +1,25 @@
-//! What a server owed before and after each step: work that a step left to the ones after it.
+//! A server's deferred work before and after each step, and how much a step left to the ones after
+//! it.
 
 use crate::model::{Code, DeferredWork, DeferredLevel, WorkLeft, Notice, StepFindings, StepRun, WorkloadFindings};
 use crate::window::counters::Counters;
 
-/// Less growth than this is an idle server's.
+/// An idle server's levels grow too. Growth in bytes up to this is not reported.
 const LEAST_BYTES: i64 = 1 << 20;
 const LEAST_COUNT: i64 = 1_000;
-/// Growth of a level in bytes that is reported, as a share of what was written: below it, later
+/// Smallest reported growth of a level in bytes, as a share of what was written. Below it, later
 /// steps hardly pay.
 const REPORTED_SHARE: f64 = 0.05;
-/// Steps that a warning names; the report's tables have all.
+/// Number of steps that a warning names. The report's tables have all of them.
 const STEPS_NAMED: usize = 3;
 
-/// Whether a level is in bytes, which can be compared with what was written.
+/// Whether a level is in bytes, so that it can be compared with what was written.
 pub fn is_in_bytes(level: &str) -> bool {
     level.ends_with("_bytes")
 }
 
 impl DeferredLevel {
-    /// What the step added; negative when it worked off more than it made.
+    /// How much the step added. It is negative when the step did more deferred work than it made.
     pub fn more(&self) -> i64 {
         self.after - self.before
     }
@@ -29,14 +30,15 @@ impl DeferredLevel {
 }
 
 impl DeferredWork {
-    /// What a level grew by, as a share of what was written.
+    /// How much a level grew, as a share of what was written.
     pub fn share_of_written(&self, level: &DeferredLevel) -> Option<f64> {
         let written = self.written_bytes.filter(|bytes| *bytes > 0)?;
         level.is_bytes().then(|| level.more() as f64 / written as f64)
     }
 
-    /// What of it was still there when the step after it began: a restore, a restart or a cleanup
-    /// between the two takes it away. All of it where that step's own reading is missing.
+    /// The part of the deferred work that was still there when the next step began. A restore, a
+    /// restart or a cleanup between the two removes it. It is all of it where the next step's own
+    /// sample is missing.
     fn left_to(&self, next: &StepRun) -> Self {
         let found = next.deferred_work.as_ref().map_or(&[][..], |deferred_work| &deferred_work.levels);
         let mut left = self.clone();
@@ -48,7 +50,7 @@ impl DeferredWork {
         left
     }
 
-    /// The level that grew most, of those that grew worth telling. Bytes come before counts.
+    /// The level that grew most, among those whose growth is reported. Bytes come before counts.
     fn worst(&self) -> Option<&DeferredLevel> {
         let is_reported = |level: &&DeferredLevel| {
             let share = self.share_of_written(level);
@@ -62,7 +64,7 @@ impl DeferredWork {
     }
 }
 
-/// From the two readings of the counter file `deferred_work`; `None` for a step without both.
+/// Reads the two samples in the counter file `deferred_work`; `None` for a step without both.
 pub(crate) fn deferred_work(counters: &Counters) -> Option<DeferredWork> {
     let readings = counters.get("deferred_work").filter(|readings| readings.len() > 1)?;
     let level = |name: &str| {
@@ -79,8 +81,8 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One a variant: the steps that left more deferred work to the ones after them than they had found, the
-/// greatest first.
+/// One warning per variant: the steps that left more deferred work to the ones after them than they
+/// had found, those with the most first.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
@@ -92,7 +94,7 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
 fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
     let of_step = |(number, step): (usize, &StepFindings)| {
         let left = step.runs_of(variant).iter().filter_map(|run| {
-            // The last step of a cell has none to leave it to.
+            // A cell's last step has no later step to leave it to.
             let mut later = steps[number + 1..].iter();
             let (to, next) = later.find_map(|later| {
                 let next = later.runs_of(variant).iter().find(|next| next.block == run.block)?;
@@ -172,7 +174,7 @@ mod tests {
         assert!(worst(5_000_000, 10_000_000).is_some());
     }
 
-    /// `l.i0` and `qr100` of `a`: dirty pages before and after each.
+    /// `l.i0` and `qr100` of `a`, each with its dirty pages before and after.
     fn two_steps(load: (i64, i64), queries: Option<(i64, i64)>) -> Vec<StepRecord> {
         let with = |mut step: StepRecord, (before, after): (i64, i64)| {
             step.counters = counters(after, 1_024_000_000);
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn what_was_gone_before_the_next_step_was_not_left_to_it() {
         let steps = |found| two_steps((1_000_000, 513_000_000), Some((found, found)));
-        // Put back, or written by the cleanup.
+        // The work was restored, or done by the cleanup.
         assert_eq!(reported(vec![cell(1, "a", steps(100_000))]), None);
         assert_eq!(reported(vec![cell(1, "a", steps(2_000_000))]), None, "little is left");
         let some = reported(vec![cell(1, "a", steps(257_000_000))]).unwrap();

@@ -1,4 +1,5 @@
-//! Work whose time counts by itself: the executions of a step, and the headline that is a time.
+//! Executions of queries whose time counts by itself, and the headline of a step, which may be a
+//! time.
 
 use dbdyno_record::{StepEvent, StepRecord, Unit};
 
@@ -23,8 +24,8 @@ pub(crate) fn executions(step: &StepRecord) -> Vec<Execution> {
     step.events.iter().filter_map(of).collect()
 }
 
-/// The one figure that a step is about: a rate over the window, or a time, and whether that is only
-/// a bound of it.
+/// The one figure that a step is about: a rate over the window, or a time. The flag says whether a
+/// time is only a bound.
 pub(crate) fn headline(step: &WindowSummary<'_>, executions: &[Execution]) -> (f64, bool) {
     match step.spec.headline.unit {
         Unit::Operations | Unit::Rows => (step.headline_rate(), false),
@@ -32,15 +33,15 @@ pub(crate) fn headline(step: &WindowSummary<'_>, executions: &[Execution]) -> (f
         Unit::Seconds => {
             let seconds: Vec<f64> = executions.iter().map(|execution| execution.seconds).collect();
             let middle = median(&seconds).unwrap_or(0.0);
-            // What was cut off is longer than its time: where the median lies among such, or next
-            // to one, it is a bound.
+            // An execution that was cut off would have taken longer than its time. Where the median
+            // is such an execution, or is next to one, it is a bound.
             let ended = executions.iter().filter(|execution| !execution.cut_off).count();
             (middle, !seconds.is_empty() && ended <= seconds.len() / 2)
         }
     }
 }
 
-/// Figures over all queries of a step that has several.
+/// Figures over all queries, for a step that has several.
 pub(crate) fn composite(executions: &[Execution], window: Span) -> Option<Composite> {
     let first = executions.first()?;
     if window.seconds() <= 0.0 || executions.iter().all(|execution| execution.name == first.name) {

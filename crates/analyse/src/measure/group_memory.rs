@@ -1,11 +1,11 @@
-//! Memory of a server whose memory is limited: its own, the page cache of its files, and how often
-//! the limit was hit.
+//! Memory of a server with a memory limit: its own, the page cache of its files, and how often the
+//! limit was hit.
 
 use crate::model::GroupMemory;
 use crate::window::WindowSummary;
 use crate::window::counters::{at_end, greatest};
 
-/// `None` without a group of the server's own.
+/// `None` where the server has no control group of its own.
 pub(crate) fn group_memory(step: &WindowSummary<'_>) -> Option<GroupMemory> {
     const SOURCE: &str = "cgroup";
     step.counters.get(SOURCE)?;

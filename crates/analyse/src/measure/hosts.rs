@@ -1,4 +1,4 @@
-//! Warnings about who ran where: external and embedded servers, shared CPUs.
+//! Warnings about where server and client ran: external and embedded servers, shared CPUs.
 
 use dbdyno_record::{HostInfo, Run, VariantInfo};
 
@@ -31,7 +31,7 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     all
 }
 
-/// As it was in the variant's first step.
+/// The variant's hosting in its first step.
 pub(crate) fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
     let mut cells = run.cells.iter().filter(|cell| cell.id.variant == variant.name);
     match cells.find_map(|cell| cell.steps.first()) {
@@ -40,17 +40,17 @@ pub(crate) fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
     }
 }
 
-/// Whether only the load client was given the CPUs on which it runs, as far as the plan says.
+/// Whether only the load client may use the CPUs on which it runs, as far as the plan says.
 pub(crate) fn client_has_own_cpus(host: &HostInfo, is_external: bool) -> bool {
     match (host.client_cpus.as_deref().and_then(cpu_list), host.server_cpus.as_deref().and_then(cpu_list)) {
         (Some(client), Some(server)) => client.is_disjoint(&server),
-        // Where another's server runs is not for the plan to say.
+        // The plan does not say where someone else's server runs.
         (Some(_), None) => is_external,
         _ => false,
     }
 }
 
-/// Whether client and server may take CPU time from each other.
+/// A warning where client and server may take CPU time from each other.
 fn shared_cpus(host: &HostInfo) -> Option<Notice> {
     let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) else {
         return Some(Notice::new(Code::UnpinnedCpus));

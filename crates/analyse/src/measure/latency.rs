@@ -1,4 +1,4 @@
-//! Percentiles and buckets from the histograms of the common window.
+//! Latency percentiles and response-time buckets from the common window's histograms.
 
 use dbdyno_record::{Clock, HistogramSpan};
 use hdrhistogram::Histogram;
@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use crate::model::{Bucket, Latency};
 use crate::window::Span;
 
-/// The original's buckets: label and upper bound, inclusive, in microseconds.
+/// The original's buckets: each bucket's label and its inclusive upper bound, in microseconds.
 const BUCKETS: [(&str, u64); 10] = [
     ("256us", 256),
     ("1ms", 1_000),
@@ -20,10 +20,10 @@ const BUCKETS: [(&str, u64); 10] = [
     ("gt", u64::MAX),
 ];
 
-/// The histograms of one kind and clock that lie in the window, as one; `None` when there is none.
+/// Merges the histograms of one kind and clock that lie in the window; `None` when there is none.
 ///
-/// A histogram cannot be cut: one that straddles the window's edge counts if more than half of its
-/// time is inside. Fails when one of them cannot be unpacked.
+/// A histogram cannot be cut. One that straddles the window's edge counts if more than half of its
+/// time is inside. It fails when a histogram cannot be unpacked.
 pub(crate) fn merge(
     spans: &[HistogramSpan],
     kind: &str,
@@ -49,15 +49,16 @@ pub(crate) fn counts_in(window: Span, from_us: u64, to_us: u64) -> bool {
     window.share_of(from_us, to_us) > 0.5
 }
 
-/// Whether service and response times were recorded as the same, which they are in a closed loop:
-/// what is due when it is sent has no other time. Unpacking them is most of an analysis.
+/// Whether service and response times were recorded as the same. They are in a closed loop, where
+/// an operation is due when it is sent. The check saves unpacking both, which is most of an
+/// analysis.
 pub(crate) fn is_one_on_both_clocks(spans: &[HistogramSpan], kind: &str, window: Span) -> bool {
     let service = inside(spans, kind, Clock::Service, window);
     let response = inside(spans, kind, Clock::Response, window);
     service.map(HistogramSpan::content).eq(response.map(HistogramSpan::content))
 }
 
-/// Percentiles of one histogram; `count` 0 for none.
+/// Percentiles of one histogram; `count` is 0 where there is none.
 pub(crate) fn latency(histogram: Option<&Histogram<u64>>) -> Latency {
     let Some(histogram) = histogram.filter(|histogram| !histogram.is_empty()) else {
         return Latency::default();
@@ -75,7 +76,7 @@ pub(crate) fn latency(histogram: Option<&Histogram<u64>>) -> Latency {
     }
 }
 
-/// Percentiles of a curve; those above 100 × (1 − 1 ÷ count) are the greatest value, which ends it.
+/// Percentiles for a curve. Those above 100 × (1 − 1 ÷ count) are the highest value, which ends it.
 const CURVE: [f64; 15] =
     [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
 
@@ -90,16 +91,17 @@ fn curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
 pub(crate) fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Option<Latency> {
     let sum = histograms.fold(None, |sum: Option<Histogram<u64>>, histogram| match sum {
         None => Some(histogram.clone()),
-        // The sum's range grows, so that every value has its place.
+        // The sum's range grows, so that every value fits.
         Some(mut sum) => sum.add(histogram).is_ok().then_some(sum),
     });
     let sum = sum.filter(|sum| !sum.is_empty())?;
     Some(Latency { curve: curve(&sum), ..latency(Some(&sum)) })
 }
 
-/// Counts of the original's disjoint buckets, all ten of them, also the empty ones.
+/// Counts for all ten of the original's disjoint buckets, including the empty ones.
 ///
-/// A histogram keeps three figures: a value within 0.1 % above a bound may count below it.
+/// A histogram keeps three significant digits, so that a value within 0.1 % above a bound may count
+/// below it.
 pub(crate) fn buckets(histogram: Option<&Histogram<u64>>) -> Vec<Bucket> {
     let mut counts = [0_u64; BUCKETS.len()];
     let total = histogram.map_or(0, Histogram::len);

@@ -1,11 +1,11 @@
-//! Statements outside a step's operations, by what they ask for: the least id, the greatest id, the
-//! INSERT before the indexes.
+//! Statements that a step sends outside its operations, by what they ask for: the lowest id, the
+//! highest id, the INSERT before the indexes.
 
 use dbdyno_record::{StepEvent, StepRecord};
 
 use crate::model::Lookups;
 
-/// One for each name, in the order in which they were first asked.
+/// One entry per name, in the order in which the names were first sent.
 pub(crate) fn lookups(step: &StepRecord) -> Vec<Lookups> {
     let mut found: Vec<(&str, Vec<u64>)> = Vec::new();
     for event in &step.events {

@@ -1,4 +1,4 @@
-//! One execution of a step: from records to latencies, its time series and what the server had put off.
+//! Figures for one execution of a step: latencies, time series, and the server's deferred work.
 
 pub(crate) mod time_series;
 pub(crate) mod deferred_work;

@@ -1,25 +1,25 @@
-//! Connections that were lost and came back: for how long, and how often.
+//! Outages: connections that were lost, for how long, and how often they came back.
 
 use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
 use crate::model::{Code, Notice};
 use crate::window::{Span, covered_us};
 
-/// Losses of connections in one step. Times are seconds.
+/// Losses of connections in one step. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outage {
-    /// In which at least one connection was lost.
+    /// Time in which at least one connection was lost.
     seconds: f64,
-    /// Lost, the sum over all connections.
+    /// Time for which connections were lost, summed over all connections.
     connection_seconds: f64,
     reconnects: u64,
-    /// Not every loss and return was written down.
+    /// Not every loss and return is in the record.
     is_cut: bool,
-    /// Still lost at the end.
+    /// Connections that were still lost at the end.
     down: u64,
 }
 
-/// The outage of a step; `None` when it lost no connection and opened it again.
+/// The outage in a step; `None` where no loss of a connection is in the record.
 pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     let mut spans: Vec<(u64, u64)> = Vec::new();
     let (mut losses, mut reconnects) = (0, 0);
@@ -36,7 +36,7 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     if losses == 0 {
         return None;
     }
-    // Connections that did not come back were lost up to the end; the intervals know for how long.
+    // Connections that did not come back were lost up to the end. The intervals say for how long.
     spans.extend(step.intervals.iter().filter(|interval| interval.down > 0).map(|interval| {
         let length_us = interval.to_us - interval.from_us;
         (interval.to_us - length_us.min(interval.down_us / interval.down), interval.to_us)
@@ -52,11 +52,11 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     })
 }
 
-/// What a reader must know of an outage before the step's figures; `None` without one.
+/// The warning that an outage needs before the step's figures; `None` without an outage.
 pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let outage = outage(step)?;
-    // Which figures hold an outage: an operation that failed has no time, and a connection that is
-    // lost sends nothing. In a closed loop nothing is due meanwhile.
+    // The warning depends on which figures contain an outage. An operation that failed has no time,
+    // and a lost connection sends nothing. In a closed loop nothing is due in that time.
     let has_schedule = step.spec.kinds.iter().any(|kind| !kind.is_closed_loop());
     let code = if has_schedule { Code::OutageOfSchedule } else { Code::OutageOfClosedLoop };
     let notice = Notice::new(code)
@@ -82,7 +82,8 @@ pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
             turns.extend([(at_us.saturating_sub(*down_us), 1), (*at_us, -1)]);
         }
     }
-    // Of a connection that is back and lost again in the same microsecond the end comes first.
+    // A connection may be back and lost again in the same microsecond. The end of the loss comes
+    // first then.
     turns.sort_unstable();
     let (mut lost, mut longest) = (0, Span::new(0, 0));
     for (turn, next) in turns.iter().zip(turns.iter().skip(1)) {
@@ -152,7 +153,7 @@ mod tests {
             step.events.extend(events.iter().cloned());
             longest_without_any(&step, Span::new(0, 2_000_000)).seconds()
         };
-        // From 0.2 to 1.4 s and from 0.5 to 1.7 s.
+        // The connections were lost from 0.2 to 1.4 s and from 0.5 to 1.7 s.
         let two = [back(1_400_000, 1_200_000), back(1_700_000, 1_200_000)];
         assert_eq!((longest(2, &two), longest(3, &two)), (0.9, 0.0));
         assert_eq!(longest(1, &[back(2_900_000, 2_000_000)]), 1.1, "what lies in the window");

@@ -1,4 +1,5 @@
-//! What an open loop was asked for, what became of it, and whether the client itself was late.
+//! How an open loop kept its schedule: what was asked for, what became of it, and whether the
+//! client itself was late.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,14 @@ use dbdyno_record::{Interval, StepEvent};
 use crate::model::{Code, KindResult, Latency, Notice, Schedule};
 use crate::window::{KindSummary, Span, WindowSummary};
 
-/// Lag that is no fault, whatever the response time.
+/// Lag in microseconds that is accepted, whatever the response time.
 const LAG_ALLOWED_US: f64 = 1_000.0;
-/// Lag that is no fault, as a share of the response time of the same percentile.
+/// Lag that is accepted, as a share of the response time at the same percentile.
 const LAG_ALLOWED_SHARE: f64 = 0.10;
-/// A p99 of fewer operations is one or two of them.
+/// With fewer operations, a p99 is one or two of them.
 const LEAST_OPERATIONS: u64 = 200;
 
-/// The schedule of one kind; `None` for a closed loop. `lag` is that of the common window.
+/// The schedule of one kind; `None` for a closed loop. `lag` is the lag in the common window.
 pub(crate) fn schedule(step: &WindowSummary<'_>, kind: &KindSummary<'_>, lag: Latency) -> Option<Schedule> {
     let mut asked = None;
     for event in step.events {
@@ -32,8 +33,8 @@ pub(crate) fn schedule(step: &WindowSummary<'_>, kind: &KindSummary<'_>, lag: La
     Some(Schedule { process, asked_per_second, due, backlog_max, queue_growth, lag })
 }
 
-/// Operations of all clients together that were due and not ended at a moment; at the last cut
-/// before it, where there was none then.
+/// Operations of all clients together that were due and not ended at a moment. Where no interval
+/// ends then, it is the number at the last end before.
 fn queue(kind: &KindSummary<'_>, at_us: i64) -> i64 {
     let mut last: BTreeMap<u32, &Interval> = BTreeMap::new();
     let until = |interval: &&&Interval| Span::new(0, interval.to_us).to_us <= at_us;
@@ -47,7 +48,7 @@ fn queue(kind: &KindSummary<'_>, at_us: i64) -> i64 {
     i64::try_from(open).unwrap_or(i64::MAX)
 }
 
-/// The greatest backlog of all clients together at the end of any interval of the window.
+/// Highest backlog of all clients together at the end of any interval in the window.
 fn backlog_max(kind: &KindSummary<'_>, window: Span) -> u64 {
     let mut at: BTreeMap<u64, u64> = BTreeMap::new();
     let inside = |interval: &&&Interval| window.share_of(interval.from_us, interval.to_us) > 0.0;
@@ -57,7 +58,7 @@ fn backlog_max(kind: &KindSummary<'_>, window: Span) -> u64 {
     at.into_values().max().unwrap_or(0)
 }
 
-/// Why the response times of a kind are the client's own; `None` when it sent in time.
+/// Why the response times of a kind are the client's own; `None` when the client sent in time.
 pub(crate) fn fault(kind: &KindResult) -> Option<Notice> {
     let lag = &kind.schedule.as_ref()?.lag;
     let allowed_us = LAG_ALLOWED_US.max(LAG_ALLOWED_SHARE * kind.response.p99_us as f64);
@@ -109,7 +110,7 @@ mod tests {
         let mut step = read_write_step();
         step.events.push(asked("insert", 4.0));
         for interval in step.intervals.iter_mut().filter(|interval| interval.kind == "insert") {
-            // Of each of the two clients.
+            // The numbers hold for each of the two clients.
             let waiting = [(1_000_000, 1), (2_000_000, 2), (2_500_000, 3), (3_000_000, 9)];
             let found = waiting.iter().find(|(to_us, _)| interval.to_us == *to_us);
             (interval.backlog, interval.in_flight) = (found.map_or(0, |(_, waiting)| *waiting), 1);

@@ -1,4 +1,4 @@
-//! Statements within the operations of a step, by kind: counts, rates, times.
+//! Statements within a step's operations, by kind: counts, rates, times.
 
 use dbdyno_record::{Clock, StepEvent, StepRecord, statement_kind};
 
@@ -6,8 +6,8 @@ use crate::measure::latency::{latency, merge};
 use crate::model::{Code, Latency, Notice, StatementResult};
 use crate::window::Span;
 
-/// The statements that were counted within operations of `kind`. Times of an operation that is one
-/// statement are `operation`'s. What is wrong with a histogram goes to `faults`.
+/// The statements that were counted within operations of `kind`. Where an operation is one
+/// statement, its times are `operation`'s. What is wrong with a histogram goes to `faults`.
 pub(crate) fn statements(
     step: &StepRecord,
     kind: &str,

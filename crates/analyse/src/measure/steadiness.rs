@@ -1,5 +1,5 @@
-//! How steady one execution of a step was, second by second. Figures of one run: its seconds are no
-//! repetitions.
+//! How steady one execution of a step was, second by second. The figures describe one run; its
+//! seconds never count as repetitions.
 
 use crate::model::{SecondPoint, Steadiness};
 use crate::statistics::describe::median;
@@ -7,10 +7,10 @@ use crate::statistics::series::{longest_gap, modes, period, share_below_half_med
 use crate::statistics::warm_up::{WarmUp, warm_up};
 use crate::window::Span;
 
-/// Figures of fewer whole seconds say nothing, and are not given.
+/// Smallest number of whole seconds. Figures from fewer seconds say nothing and are not given.
 const MIN_SECONDS: usize = 10;
 
-/// Rates of the whole seconds of `kind` before the second `tail_from`, from which on not all
+/// Rates of `kind` in the whole seconds before the second `tail_from`, from which on not all
 /// clients were at work.
 pub(crate) fn rates_of(points: &[SecondPoint], kind: &str, tail_from: Option<u64>) -> Vec<f64> {
     let all_at_work = |second: u64| tail_from.is_none_or(|tail| second < tail);
@@ -18,7 +18,8 @@ pub(crate) fn rates_of(points: &[SecondPoint], kind: &str, tail_from: Option<u64
     wanted.map(|point| point.rate).collect()
 }
 
-/// Of one rate a second; `None` for fewer than ten. In `without_any` no connection was open.
+/// Computes the figures from one rate per second; `None` for fewer than ten. No connection was open
+/// in `without_any`.
 pub(crate) fn steadiness(rates: &[f64], without_any: Span) -> Option<Steadiness> {
     if rates.len() < MIN_SECONDS {
         return None;

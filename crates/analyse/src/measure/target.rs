@@ -1,13 +1,13 @@
-//! The background target of a step: the rate that is judged against it, that of the slowest client,
-//! and the seconds in which it was kept.
+//! A step's target for background writes: the rate that is judged against it, which is the slowest
+//! client's, and the seconds in which it was kept.
 
 use dbdyno_record::{StepEvent, Target};
 
 use crate::window::{KindSummary, Span, WindowSummary};
 
-/// What all clients would write per second if each wrote as little as the slowest. The original's
-/// rate is over the time to its last client's exit, so that one slow client fails the step; the
-/// common window ends with the first.
+/// Rows that all clients would write per second if each wrote as little as the slowest. The
+/// original computes the rate over the time until its last client's exit, so that one slow client
+/// fails the step. The common window ends with the first client, so the slowest one stands for all.
 pub(crate) fn judged_rate(step: &WindowSummary<'_>, target: &Target) -> f64 {
     let Some(kind) = step.kind(&target.kind) else { return 0.0 };
     let inside = kind.intervals.by_client(step.window);
@@ -23,16 +23,16 @@ pub(crate) fn judged_rate(step: &WindowSummary<'_>, target: &Target) -> f64 {
     least.unwrap_or(0.0) * f64::from(step.spec.clients)
 }
 
-/// Rows of the statement that was sent in the window and is under way at its end. Of a client's few
-/// statements in a short step one is several percent.
+/// Rows in the statement that was sent in the window and is under way at its end. A client sends
+/// few statements in a short step, and one of them is several percent.
 fn rows_under_way(step: &WindowSummary<'_>, kind: &KindSummary<'_>, client: u32) -> f64 {
     let mut own = kind.intervals.0.iter().filter(|interval| interval.client == client);
     let last = own.find(|interval| i64::try_from(interval.to_us) == Ok(step.window.to_us));
     last.map_or(0.0, |last| last.in_flight as f64 * f64::from(kind.spec.rows_per_operation))
 }
 
-/// From the window's begin to when the client was done, which is the time that the original takes.
-/// The window may cut the last burst of a client that is a moment after the first.
+/// Time from the window's begin until the client was done, which is the time that the original
+/// takes. The window may cut the last burst of a client that ends a moment after the first.
 fn own_time(step: &WindowSummary<'_>, target: &Target, client: u32) -> Option<Span> {
     let ends = step.events.iter().filter_map(|event| match event {
         StepEvent::ConnectionEnded { at_us, client: of, kind, .. } if *of == client && *kind == target.kind => {
@@ -47,9 +47,9 @@ fn own_time(step: &WindowSummary<'_>, target: &Target, client: u32) -> Option<Sp
 /// Share of the window's whole seconds in which the background rate was kept; `None` when there is
 /// no whole second.
 ///
-/// An even pace of few large statements is quantised: 2 statements per second of 50 rows give 50,
-/// 100 or 150 rows in a second, by where its borders fall. A second is therefore kept if one more
-/// statement of each client would client headroom `share * target`.
+/// A constant rate of few large statements comes in coarse steps: 2 statements per second of 50
+/// rows give 50, 100 or 150 rows in a second, depending on where its borders fall. A second is
+/// therefore kept if one more statement from each client would reach `share * target`.
 pub(crate) fn seconds_on_target(step: &WindowSummary<'_>, target: &Target) -> Option<f64> {
     let kind = step.kind(&target.kind)?;
     let tolerance = f64::from(kind.spec.rows_per_operation) * f64::from(step.spec.clients);
@@ -67,9 +67,9 @@ mod tests {
     use crate::fixtures::{completed, in_window, interval, read_write_spec, read_write_step, summary};
     use crate::window::counters::Counters;
 
-    /// `qr100` of four clients, target 400 rows/s, over a window of 10 s. The last client writes
-    /// `done` of its 20 statements in it and has one more under way where `in_flight` says so; the
-    /// others write all.
+    /// `qr100` with four clients and a target of 400 rows/s, over a window of 10 s. The last client
+    /// writes `done` of its 20 statements in the window, and has one more under way where
+    /// `in_flight` says so. The others write all of theirs.
     fn step(done: u64, in_flight: u64) -> StepRecord {
         let mut step = read_write_step();
         step.spec.clients = 4;
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn one_slow_client_misses_the_target_of_all() {
-        // 17 of 20 statements are 85 % of the client's own part; all together wrote 385 of 400 rows
-        // a second, 96 %.
+        // 17 of 20 statements are 85 % of the client's own part. All together wrote 385 of 400 rows
+        // per second, 96 %.
         assert_eq!(judged(&step(17, 0)), 340.0);
         assert!(!keeps_target(340.0, 400.0, 0.95) && keeps_target(385.0, 400.0, 0.95));
         assert_eq!(judged(&step(19, 0)), 380.0);
@@ -108,7 +108,7 @@ mod tests {
             step.events.push(StepEvent::ConnectionEnded { at_us, client: 4, kind, operations: 20 });
             judged(&step).round()
         };
-        // 1000 rows in so many seconds, four times.
+        // Each of four clients writes 1000 rows in this many seconds.
         assert_eq!((until(10_100_000), until(12_500_000)), (396.0, 320.0));
     }
 
@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_second_short_of_one_statement_for_each_client_still_keeps_the_target() {
-        // Target 200 rows/s of 2 clients, share 0.95: least 190; tolerance 2 x 50 = 100 rows.
+        // The target is 200 rows/s for 2 clients with a share of 0.95, so that the least is 190.
+        // The tolerance is 2 x 50 = 100 rows.
         let mut spec = read_write_spec();
         spec.target.as_mut().unwrap().rows_per_second = 200.0;
         let target = spec.target.clone().unwrap();

@@ -1,4 +1,4 @@
-//! The time series of a step: what clients and device did second by second, and what happened to the
+//! A step's time series: what clients and device did second by second, and what happened to the
 //! server.
 
 use dbdyno_record::{CounterSeries, StepEvent};
@@ -11,21 +11,22 @@ const SECOND_US: f64 = 1e6;
 const US_PER_MS: f64 = 1e3;
 const KEYS: [&str; 7] = ["read_bytes", "written_bytes", "reads", "writes", "read_us", "write_us", "flush_us"];
 
-/// Counters of checkpoints, by version of PostgreSQL.
+/// Counters of checkpoints, by PostgreSQL version.
 const CHECKPOINTS: [&str; 4] = [
     "pg_stat_bgwriter.checkpoints_timed",
     "pg_stat_bgwriter.checkpoints_req",
     "pg_stat_checkpointer.num_timed",
     "pg_stat_checkpointer.num_requested",
 ];
-/// Redo that a restart would apply, of InnoDB: MariaDB's name, and that of MySQL from 8.0.30 on.
+/// InnoDB's counters of the redo that a restart would apply: MariaDB's name, and MySQL's from
+/// 8.0.30 on.
 const AGES: [&str; 2] = ["Innodb_checkpoint_age", "Innodb_redo_log_logical_size"];
-/// A fall of the age from one sample to the next by such a share of its greatest value is a
-/// checkpoint, and no trickle.
+/// A checkpoint makes the age fall by at least this share of its highest value from one sample to
+/// the next. A smaller fall is gradual flushing.
 const FALL: f64 = 0.25;
 const UPTIME: &str = "Uptime";
 
-/// Rate and greatest times of each whole second, the headline kind first, all clients together.
+/// Rate and longest times in each whole second for all clients together, the headline kind first.
 /// Seconds are counted from the window's first whole one.
 pub(crate) fn seconds(step: &WindowSummary<'_>) -> Vec<SecondPoint> {
     let mut kinds: Vec<&KindSummary<'_>> = step.kinds.iter().collect();
@@ -44,10 +45,10 @@ pub(crate) fn seconds(step: &WindowSummary<'_>) -> Vec<SecondPoint> {
     points
 }
 
-/// From sample to sample within the window.
+/// The device's load between each two samples within the window.
 pub(crate) fn device_seconds(step: &WindowSummary<'_>) -> Vec<DeviceSecond> {
     let Some(series) = step.counters.get("disk") else { return Vec::new() };
-    // Each key has a value in every sample from its first one on, which is the file's.
+    // Each key has a value in every sample, starting with the file's first.
     let columns = KEYS.map(|key| series.values(key).map(|(_, value)| value).collect::<Vec<_>>());
     let times = series.values("reads").map(|(at_us, _)| at_us);
     let samples: Vec<Sample> = times
@@ -80,7 +81,8 @@ fn device_second(from: &Sample, to: &Sample, window: Span) -> Option<DeviceSecon
     })
 }
 
-/// In the order of time. Stalls only where single seconds say something.
+/// The server's events in the order of time. Stalls are included only where single seconds say
+/// something.
 pub(crate) fn server_events(step: &WindowSummary<'_>, seconds: &[SecondPoint]) -> Vec<ServerEvent> {
     let window = step.window;
     let first = window.whole_seconds().start as f64;
@@ -104,13 +106,13 @@ pub(crate) fn server_events(step: &WindowSummary<'_>, seconds: &[SecondPoint]) -
         .chain(stalls(seconds, &step.spec.headline.kind).into_iter().filter(|_| step.has_telling_seconds()))
         .collect();
     events.sort_by(|one, other| one.at_seconds.total_cmp(&other.at_seconds));
-    // Sixty-four connections that are lost at once are one event for a reader.
+    // For a reader, sixty-four connections that are lost at the same time are one event.
     events
         .dedup_by(|later, earlier| later.what == earlier.what && later.at_seconds - earlier.at_seconds < 1.0);
     events
 }
 
-/// Samples of a counter that changed in this way since the one before.
+/// Times of the samples in which a counter changed in this way since the sample before.
 fn changes(series: &CounterSeries, key: &str, is_change: impl Fn(i64, i64) -> bool) -> Vec<i64> {
     let values: Vec<(i64, i64)> = series.values(key).collect();
     let pairs = values.windows(2).filter(|pair| is_change(pair[0].1, pair[1].1));
@@ -125,7 +127,7 @@ fn ages(series: &CounterSeries) -> Vec<i64> {
     AGES.iter().find(|key| series.values(key).next().is_some()).map(of).unwrap_or_default()
 }
 
-/// Where seconds without any answer begin.
+/// The beginnings of seconds without any answer.
 fn stalls(seconds: &[SecondPoint], kind: &str) -> Vec<ServerEvent> {
     let of_kind: Vec<&SecondPoint> = seconds.iter().filter(|point| point.kind == kind).collect();
     let begins = of_kind.windows(2).filter(|pair| pair[0].rate > 0.0 && pair[1].rate == 0.0);

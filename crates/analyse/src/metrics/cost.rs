@@ -1,5 +1,5 @@
-//! CPU, switches, fsyncs, reads and wake-ups for one unit of a step's headline, charged to who
-//! caused them.
+//! CPU, switches, fsyncs, reads and wake-ups per unit of a step's headline, charged to server,
+//! client or the rest of the host.
 
 use dbdyno_record::{StatementClass, StepEvent, Unit};
 
@@ -10,12 +10,12 @@ use crate::window::foreign_cpu::{self, CpuShares};
 use crate::window::load_threads::{self, Busiest};
 use crate::window::{Hosting, Span, WindowSummary, client_hosts, polling};
 
-/// New threads for each connection that was opened again, from which on the switches of those that
-/// ended are missed.
+/// Number of new threads per connection that was opened again, from which on some switches are
+/// missing: those of the threads that ended.
 const NEW_THREADS_SHARE: f64 = 0.01;
 
 group! {
-    /// CPU and IO charged to who used them, for one unit of the step's headline.
+    /// CPU and IO per unit of the step's headline, charged to the process that used them.
     Cost: |c: Charged<'_>| {
         server_cpu_us: "server", "µs/op", 2, Less, c.server.total_us,
             "CPU of the server process; NA when it is not visible (embedded, another host).";
@@ -23,7 +23,8 @@ group! {
         server_kernel_us: "kernel", "µs/op", 2, Less, c.server.kernel_us, "The server's CPU in the kernel.";
         client_cpu_us: "client", "µs/op", 2, Less, c.client.total_us,
             "CPU of the load client without polling; with an embedded database it includes the database.";
-        // This and the next are unknown of a client that spins: what it polled in vain is in both.
+        // This and the next figure are unknown for a client that spins, because both contain polls
+        // that found nothing.
         client_user_us: "client user", "µs/op", 2, Less, c.client.user_us, "The client's CPU in user mode.";
         client_kernel_us: "client kernel", "µs/op", 2, Less, c.client.kernel_us,
             "The client's CPU in the kernel.";
@@ -92,7 +93,7 @@ group! {
     }
 }
 
-/// CPU of one process for one unit of the headline, in microseconds.
+/// CPU time of one process per unit of the headline, in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cpu {
     pub(crate) total_us: Option<f64>,
@@ -100,19 +101,19 @@ pub(crate) struct Cpu {
     pub(crate) kernel_us: Option<f64>,
 }
 
-/// What the figures are made of.
+/// What the figures are computed from.
 struct Charged<'a> {
     step: &'a WindowSummary<'a>,
     syncs: Option<Binlog>,
     server: Cpu,
     client: Cpu,
     has_server: bool,
-    /// And none of its threads was missed.
+    /// There is a server, and the switches of none of its threads were missed.
     sees_threads: bool,
 }
 
-/// Each figure is `None` where its source was not sampled or nothing was done. `syncs` is
-/// what [`fsyncs::per_commit`] asks for.
+/// Computes the figures. Each is `None` where its source was not sampled or nothing was done.
+/// `syncs` is an argument of [`fsyncs::per_commit`].
 pub(crate) fn cost(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
@@ -122,14 +123,14 @@ pub(crate) fn cost(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Cost {
 }
 
 impl Charged<'_> {
-    /// Of the server's threads.
+    /// Counters of the server's threads, summed, per unit of the headline.
     fn of_threads(&self, keys: &[&str]) -> Option<f64> {
         self.step.per_unit("switches", keys).filter(|_| self.sees_threads)
     }
 
-    /// Host minus server minus client: the kernel's own threads and other programs. Not below 0,
-    /// since the host counts in ticks and the processes exactly. `None` for another's server: it
-    /// may or may not be on this host.
+    /// CPU time of the host minus server minus client, which is that of the kernel's own threads
+    /// and other programs. It is not below 0, although the host counts in ticks and the processes
+    /// exactly. `None` for someone else's server, which may or may not be on this host.
     fn rest(&self) -> Option<f64> {
         let known = match self.step.hosting {
             Hosting::Process => self.server.total_us? + self.client.total_us?,
@@ -141,21 +142,21 @@ impl Charged<'_> {
     }
 }
 
-/// Share of the time of all the host's CPUs in which they had something to run and were not there
-/// for it; `None` where the host was not sampled.
+/// Share of the time of all the host's CPUs that the hypervisor took while they had something to
+/// run; `None` where the host was not sampled.
 fn stolen_share(step: &WindowSummary<'_>) -> Option<f64> {
     let stolen = step.change("host", &["cpu_steal_us"])?;
     Some(stolen.value / (f64::from(step.cpus) * stolen.between.seconds() * 1e6))
 }
 
-/// CPU of the hosts that put the load on, where this one did not.
+/// CPU time of the client hosts, for a step whose load other hosts made; `None` otherwise.
 fn elsewhere(step: &WindowSummary<'_>) -> Option<Cpu> {
     let value = client_hosts::cpu_us_per_second(step.events)? * step.window.seconds();
     let total_us = step.per_headline_unit(Change { value, between: step.window });
     Some(Cpu { total_us, ..Cpu::default() })
 }
 
-/// The client's CPU for its work.
+/// CPU time of the client for its work.
 fn client(step: &WindowSummary<'_>) -> Cpu {
     let whole = process(step, "client", step.window);
     if polling::polled(step, step.window).is_none() {
@@ -165,10 +166,10 @@ fn client(step: &WindowSummary<'_>) -> Cpu {
     Cpu { total_us: work.and_then(|work| step.per_headline_unit(work)), ..Cpu::default() }
 }
 
-/// Whether connections of the load ended in the step and took their switches along: what a process
-/// or thread did between the last reading and its end is seen by no one. PostgreSQL has a process
-/// for each. Other servers keep threads for the next connection, and report how many they have made
-/// anew.
+/// Whether connections of the load ended in the step and took their switches along. No one sees
+/// what a process or thread did between its last sample and its end. PostgreSQL has one process per
+/// connection. Other servers keep threads for the next connection, and report how many new ones
+/// they have made.
 fn loses_switches(step: &WindowSummary<'_>) -> bool {
     let reopened: u64 = step.events.iter().map(reopened).sum();
     let by_process = || {
@@ -181,7 +182,7 @@ fn loses_switches(step: &WindowSummary<'_>) -> bool {
     reopened > 0 && (by_process() || by_new_thread())
 }
 
-/// Connections that an event says were opened anew.
+/// Connections that an event says were opened again.
 fn reopened(event: &StepEvent) -> u64 {
     match event {
         StepEvent::Reconnected { .. } => 1,
@@ -194,7 +195,8 @@ fn reopened(event: &StepEvent) -> u64 {
     }
 }
 
-/// At most one kind of a step brings bytes: inserts, or a whole transaction.
+/// Bytes written to the device ÷ bytes of column values inserted or set. At most one kind in a step
+/// has bytes: inserts, or a whole transaction.
 fn write_amplification(step: &WindowSummary<'_>) -> Option<f64> {
     let writer = step.kinds.iter().find(|kind| kind.spec.user_bytes_per_operation > 0.0)?;
     let written = step.per_unit_of(writer, step.change("disk", &["written_bytes"])?)?;
@@ -205,9 +207,9 @@ fn write_amplification(step: &WindowSummary<'_>) -> Option<f64> {
     Some(written / user_bytes)
 }
 
-/// What a process used between the samples nearest to `span`: its exact CPU clock, split in the
-/// proportion of its tick-based user and kernel times. The clock knows no split, and the ticks (10
-/// ms each) do not add up to the clock.
+/// CPU time that a process used between the samples nearest to `span`. It is the process's exact
+/// CPU clock, split in proportion to its user and kernel times in ticks. The clock has no split,
+/// and the ticks (10 ms each) do not add up to the clock.
 pub(crate) fn process(step: &WindowSummary<'_>, source: &str, span: Span) -> Cpu {
     let used = |key: &str| step.change_over(source, &[key], span);
     let total_us = used("cpu_us").and_then(|used| step.per_headline_unit(used));
@@ -234,8 +236,8 @@ mod tests {
     const INTERRUPTS: [&str; 4] =
         ["server_rescheduling", "server_function_call", "client_rescheduling", "client_function_call"];
 
-    /// Samples at 0 and at the window's end (2.5 s): 500 queries, 10 inserts and 10 deletes between
-    /// them.
+    /// The samples are at 0 and at the window's end (2.5 s). 500 queries, 10 inserts and 10 deletes
+    /// lie between them.
     fn counters() -> Counters {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
         let mut all = series("server", &PROCESS, &two(vec![1_000_000, 600_000, 200_000]));
@@ -298,7 +300,7 @@ mod tests {
     #[test]
     fn the_rest_is_what_neither_server_nor_client_used() {
         let mut counters = counters();
-        // 1.5e6 - 1e6 - 0.25e6 = 0.25e6 over 500 queries
+        // The rest is 1.5e6 - 1e6 - 0.25e6 = 0.25e6 over 500 queries.
         assert_eq!(cost_of(Hosting::Process, &counters).rest_cpu_us, Some(500.0));
         assert_eq!(cost_of(Hosting::External, &counters).rest_cpu_us, None);
         counters.extend(series("host", &HOST_BUSY, &[(0, vec![0; 5]), (2_500_000, vec![9, 0, 0, 0, 0])]));
@@ -322,7 +324,7 @@ mod tests {
         let insert = step.spec.kinds.iter_mut().find(|kind| kind.kind == "insert").unwrap();
         insert.user_bytes_per_operation = 2_000.0;
         let found = cost(&summary(&step), Some(Binlog::NotSynced));
-        // 400 bytes for each of 500 rows, each of which brings 2000 / 50 bytes.
+        // There are 400 bytes for each of 500 rows, and each row has 2000 / 50 bytes.
         assert_eq!(found.write_amplification, Some(10.0));
     }
 
@@ -381,8 +383,8 @@ mod tests {
 
     #[test]
     fn numerator_and_denominator_cover_the_time_between_the_same_samples() {
-        // The last sample came at 2.25 s: 450 queries by then, so 900,000 us are 2000 us each, not
-        // 1800.
+        // The last sample came at 2.25 s, after 450 queries. 900,000 us are therefore 2000 us each,
+        // not 1800.
         let samples = [(0, vec![0; 3]), (2_250_000, vec![900_000, 0, 0])];
         let cost = cost_of(Hosting::Process, &series("server", &PROCESS, &samples));
         assert_eq!(cost.server_cpu_us, Some(2_000.0));

@@ -1,5 +1,5 @@
-//! What the device of the data directory did in a step, in the figures of iostat: reads, writes,
-//! flushes, then all.
+//! Load on the data directory's device in a step, in iostat's figures: reads, writes, flushes, then
+//! all together.
 
 use super::group;
 use crate::window::WindowSummary;
@@ -9,13 +9,13 @@ const SOURCE: &str = "disk";
 const US_PER_MS: f64 = 1e3;
 const US_PER_SECOND: f64 = 1e6;
 
-/// Times are counted in whole milliseconds. So many requests without one were not timed: the kernel
-/// counts no times of some stacked devices.
+/// Number of requests without any counted time that shows that they were not timed. Times are
+/// counted in whole milliseconds, and the kernel counts none for some stacked devices.
 const UNTIMED_FROM: f64 = 1000.0;
 
 group! {
-    /// Averages over the common window, of all that used the device. `None` where the kernel does
-    /// not count, and where there was no request to take the average of.
+    /// Averages over the common window, for all that used the device. `None` where the kernel does
+    /// not count, and where there was no request to average over.
     #[derive(Copy)]
     DeviceLoad: |step: WindowSummary<'_>| {
         reads_per_second: "r/s", "1/s", 1, Neither, step.per_second(SOURCE, &["reads"]),
@@ -48,7 +48,7 @@ group! {
     }
 }
 
-/// `None` where the device was not sampled.
+/// Computes the figures; `None` where the device was not sampled.
 pub(crate) fn device(step: &WindowSummary<'_>) -> Option<DeviceLoad> {
     requests(step).map(|_| DeviceLoad::of(step))
 }
@@ -61,7 +61,7 @@ fn requests(step: &WindowSummary<'_>) -> Option<Change> {
     step.change(SOURCE, &["reads", "writes"])
 }
 
-/// `None` without a request.
+/// Mean per request; `None` without a request.
 fn mean(step: &WindowSummary<'_>, sum: &str, count: &str, unit: f64) -> Option<f64> {
     let (sum, count) = (change(step, sum)?, change(step, count)?);
     (count.value > 0.0).then(|| sum.value / count.value / unit)
@@ -76,14 +76,14 @@ fn share_of_time(step: &WindowSummary<'_>, us: Change) -> Option<f64> {
     Some(timed(us, requests(step)?)?.per_second() / US_PER_SECOND)
 }
 
-/// The time, unless it is 0 for so many requests that it was not counted.
+/// The time, unless it is 0 for so many requests that it cannot have been counted.
 fn timed(us: Change, requests: Change) -> Option<Change> {
     (us.value > 0.0 || requests.value < UNTIMED_FROM).then_some(us)
 }
 
-/// Time that all requests took, added up over them: ÷ time it is how many were under way (Little's
-/// law). What iostat reads from one figure of the kernel is the sum of these. Discards and flushes
-/// are in it where the device's own line counts them.
+/// Time that all requests took, added up. Divided by elapsed time, it is the mean number under way
+/// (Little's law). iostat reads it from one figure of the kernel, which is the sum of these.
+/// Discards and flushes are in it where the device's own line counts them.
 fn time_of_requests(step: &WindowSummary<'_>) -> Option<Change> {
     let series = step.counters.get(SOURCE)?;
     let about = &series.header.about;
@@ -111,12 +111,13 @@ mod tests {
         device(&summary(&with_counters(counters)))
     }
 
-    /// From 0 to these values in 2.5 s.
+    /// Counters that go from 0 to these values in 2.5 s.
     fn counted(keys: &[&str], values: &[i64]) -> Counters {
         series(SOURCE, keys, &[(0, vec![0; values.len()]), (2_500_000, values.to_vec())])
     }
 
-    /// 1000 reads of 16 KiB in 0.2 ms each, 500 writes of 32 KiB in 1 ms, busy for half a second.
+    /// 1000 reads of 16 KiB take 0.2 ms each, and 500 writes of 32 KiB take 1 ms each. The device
+    /// is busy for half a second.
     const VALUES: [i64; 7] = [1_000, 16_000 << 10, 200_000, 500, 16_000 << 10, 500_000, 500_000];
 
     #[test]

@@ -1,4 +1,4 @@
-//! Hardware efficiency as published for microbenchmarks: CPU and IO of the host for one statement.
+//! Hardware efficiency as published for microbenchmarks: CPU and IO of the host per statement.
 
 use dbdyno_record::Unit;
 
@@ -7,9 +7,9 @@ use crate::window::WindowSummary;
 use crate::window::counters::KIB;
 
 group! {
-    /// The published figures under their names, `/` written as `_`. The operation `o` is a
-    /// statement, those that begin and end a transaction included; a row where the step's headline
-    /// counts rows.
+    /// The published figures under their names, with `/` written as `_`. The operation `o` is a
+    /// statement, including those that begin and end a transaction. It is a row where the step's
+    /// headline counts rows.
     #[derive(Copy)]
     Efficiency: |c: Statements<'_>| {
         o_s: "o/s", "1/s", 0, More, c.step.in_window(c.step.headline_rate() * c.statements), is_last = true,
@@ -29,29 +29,29 @@ group! {
     }
 }
 
-/// What the figures are made of.
+/// What the figures are computed from.
 struct Statements<'a> {
     step: &'a WindowSummary<'a>,
     row: &'a MetricRow,
-    /// Of one unit of the headline.
+    /// Statements per unit of the headline.
     statements: f64,
 }
 
 impl Statements<'_> {
-    /// A figure for one unit of the headline as one for a statement.
+    /// Turns a figure per unit of the headline into one per statement.
     fn of(&self, of_unit: Option<f64>) -> Option<f64> {
         Some(of_unit? / self.statements)
     }
 }
 
-/// What the host used between two samples ÷ operations between the same two, as all figures for one
-/// unit. Averages of each second divided by the window's rate, as the original has them, are the
-/// same where samples lie at the window's edges.
+/// What the host used between two samples ÷ operations between the same two, as for all figures per
+/// unit. The original divides averages of each second by the window's rate. The result is the same
+/// where samples lie at the window's edges.
 pub(crate) fn efficiency(step: &WindowSummary<'_>, row: &MetricRow) -> Efficiency {
     Efficiency::of(&Statements { step, row, statements: statements(step) })
 }
 
-/// Statements of one unit of the headline.
+/// Statements per unit of the headline.
 fn statements(step: &WindowSummary<'_>) -> f64 {
     match step.headline() {
         Some(kind) if kind.unit == Unit::Operations => f64::from(kind.spec.statements_per_operation),
@@ -67,7 +67,7 @@ mod tests {
     use crate::window::Hosting;
     use crate::window::counters::{Counters, HOST_BUSY};
 
-    /// For each of 500 queries, as `cpupq` and its neighbours have it.
+    /// Figures per query for 500 queries, as `cpupq` and its neighbours have them.
     fn row() -> MetricRow {
         MetricRow {
             cpupq: Some(192_000.0),
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_published_formulas() {
-        // 200 queries a second. 0.4 % of 48 CPUs for a second are 192 ms.
+        // The rate is 200 queries per second. 0.4 % of 48 CPUs for a second is 192 ms.
         let found = of_statements(1, &row());
         assert_eq!((found.o_s, found.cpu_o, found.cs_o), (Some(200.0), Some(0.4), Some(40.0)));
         assert_eq!((found.r_o, found.rkb_o, found.wkb_o), (Some(2.0), Some(10.24), Some(5.0)));
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn the_published_example_of_cpu() {
-        // 0.000167 on 48 CPUs is published as 80 µs per operation.
+        // 0.000167 on 48 CPUs was published as 80 µs per operation.
         let found = of_statements(1, &MetricRow { cpupq: Some(80.16), ..row() });
         assert!((found.cpu_o.unwrap() - 0.000_167).abs() < 1e-12);
     }
 
     #[test]
     fn both_tables_agree_however_far_samples_lie_from_the_windows_edges() {
-        // Samples 0.2 s early and 0.3 s late: of the load's 550 queries 530.
+        // The samples are 0.2 s early and 0.3 s late, and lie around 530 of the load's 550 queries.
         let samples = |last: Vec<i64>| [(-200_000, vec![0; last.len()]), (2_800_000, last)];
         let mut counters = series("disk", &["reads", "written_bytes"], &samples(vec![1_060, 5_300 * 1024]));
         counters.extend(series("host", &HOST_BUSY, &samples(vec![5_300_000, 0, 0, 0, 0])));

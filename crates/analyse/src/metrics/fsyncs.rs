@@ -1,4 +1,4 @@
-//! How often a server synced its files: redo log and data files, and the binary log.
+//! How often a server synced its files per commit: redo log, data files and binary log.
 
 use dbdyno_record::{CellRecord, KindSpec, ServerInfo, StatementClass, StepEvent};
 
@@ -6,13 +6,14 @@ use crate::servers::servers_of;
 use crate::window::counters::{Change, Counters, change_reported_late, greatest, is_reported_late};
 use crate::window::{KindSummary, WindowSummary};
 
-/// Where servers count the fsyncs of their logs and data files: the first of these sets that a
-/// server has all of is summed.
+/// Counters in which servers count the fsyncs of their logs and data files. The first set whose
+/// counters a server all has is summed.
 ///
-/// InnoDB counts each fsync(2) and fdatasync(2) it makes, data files and redo log alike.
-/// `Innodb_os_log_fsyncs` is a part of it, so adding the two would count the log twice. MyRocks,
-/// which runs next to it, counts those of its own log. PostgreSQL 16 and 17 count the log and the
-/// data files apart, 14 and 15 the log only, from 18 on both are in one.
+/// InnoDB counts each fsync(2) and fdatasync(2) that it makes, for data files and redo log alike.
+/// `Innodb_os_log_fsyncs` is a part of it, so that adding the two would count the log twice.
+/// MyRocks, which runs next to it, counts those of its own log. PostgreSQL 16 and 17 count the log
+/// and the data files separately. 14 and 15 count only the log, and from 18 on both are in one
+/// counter.
 const FSYNCS: [&[&str]; 5] = [
     &["Innodb_data_fsyncs", "Rocksdb_wal_synced"],
     &["Innodb_data_fsyncs"],
@@ -21,34 +22,35 @@ const FSYNCS: [&[&str]; 5] = [
     &["pg_stat_io.fsyncs"],
 ];
 
-/// Groups of transactions that went to the binary log together: MariaDB, and Percona Server 5.5. Of
-/// each `sync_binlog`th group the file is synced.
+/// Counter of the transaction groups that went to the binary log together, in MariaDB and Percona
+/// Server 5.5. The file is synced for each `sync_binlog`th group.
 const GROUPS: &str = "Binlog_group_commits";
-/// What MySQL from 5.6 on did with binary logs besides reading and writing, by its performance
-/// schema. Those are the syncs, and a few operations for each file that is opened or closed.
+/// Counter of what MySQL from 5.6 on did with binary logs besides reading and writing, by its
+/// performance schema. It counts the syncs, and a few operations per file that is opened or closed.
 const FILE_OPERATIONS: &str = "binlog.COUNT_MISC";
-/// Before 5.6 each transaction was written and synced alone: those that changed tables with
-/// transactions, and others.
+/// Counters of transactions before 5.6, when each was written and synced alone. The first counts
+/// those that changed transactional tables, the second the others.
 const TRANSACTIONS: [&str; 2] = ["Binlog_cache_use", "Binlog_stmt_cache_use"];
 const GROUPS_SINCE: [u32; 2] = [5, 6];
 
 /// Engines whose fsyncs are in [`FSYNCS`].
 const COUNTED_ENGINES: [&str; 4] = ["innodb", "xtradb", "rocksdb", "myrocks"];
-/// Ways of PostgreSQL to write its log in which each write is a sync, and none is counted.
+/// PostgreSQL's ways to write its log in which each write is a sync, and none is counted.
 const SYNCED_BY_WRITING: [&str; 2] = ["open_datasync", "open_sync"];
 
-/// The binary log of a server, as far as its syncs go.
+/// How often a server syncs its binary log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Binlog {
-    /// There is none, or it is left to the operating system to write it down.
+    /// There is no binary log, or the operating system decides when to write it.
     #[default]
     NotSynced,
-    /// Synced after so many groups of transactions, or single ones where there are no groups.
+    /// The log is synced after this many groups of transactions, or after single ones where there
+    /// are no groups.
     Synced { every: u32, in_groups: bool },
 }
 
 impl Binlog {
-    /// As the cell's server was set when it was started.
+    /// The binary log as the cell's server was set when it started.
     pub(crate) fn of_cell(cell: &CellRecord) -> Self {
         servers_of(cell).next().map_or(Self::NotSynced, Self::of)
     }
@@ -68,14 +70,14 @@ impl Binlog {
         }
     }
 
-    /// How often the binary log was synced; `None` where that is not known.
+    /// Number of syncs of the binary log; `None` where it is not known.
     fn syncs(self, step: &WindowSummary<'_>) -> Option<f64> {
         let Self::Synced { every, in_groups } = self else { return Some(0.0) };
         let change = |key: &str| step.change("status", &[key]).map(|change| change.value);
         if let Some(groups) = change(GROUPS) {
             return Some(groups / f64::from(every));
         }
-        // Instruments can be switched off, which leaves a count of 0 of a log that was opened.
+        // Instruments can be switched off. The count is then 0 although the log was opened.
         if greatest(step.counters, "status", FILE_OPERATIONS).is_some_and(|count| count > 0) {
             return change(FILE_OPERATIONS);
         }
@@ -94,8 +96,8 @@ impl Binlog {
     }
 }
 
-/// What is synced in addition to the engine on the cell's server; `None` where commits are made
-/// safe in a way that it does not count.
+/// What the cell's server syncs in addition to its engine; `None` where commits are made safe in a
+/// way that the server does not count.
 pub(crate) fn syncs_of(cell: &CellRecord) -> Option<Binlog> {
     is_counted(servers_of(cell).next()).then(|| Binlog::of_cell(cell))
 }
@@ -108,11 +110,11 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
         && method.is_none_or(|method| !SYNCED_BY_WRITING.contains(&method))
 }
 
-/// fsyncs for one commit.
+/// fsyncs per commit.
 ///
-/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its
-/// sessions had not reported all of them, and for a step that is one piece of work: it has no
-/// commits to speak of.
+/// `None` where the server does not count all of its fsyncs (`syncs` is `None` then too), or its
+/// sessions had not reported all of them. `None` also for a step that is one piece of work, because
+/// commits mean nothing for it.
 pub(crate) fn per_commit(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Option<f64> {
     if !has_commits(step) {
         return None;
@@ -126,7 +128,7 @@ pub(crate) fn per_commit(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Opt
     (commits > 0.0).then(|| fsyncs / commits)
 }
 
-/// Over the window, or over the whole step where sessions report late what they did.
+/// The change over the window, or over the whole step for counters that sessions report late.
 fn change(step: &WindowSummary<'_>, keys: &[&str]) -> Option<Change> {
     if keys.iter().any(|key| is_reported_late(key)) {
         return change_reported_late(step.counters, keys);
@@ -139,9 +141,9 @@ fn has_commits(step: &WindowSummary<'_>) -> bool {
     step.spec.kinds.iter().any(KindSpec::writes) && !step.is_one_piece
 }
 
-/// Commits of an operation of `kind` that had something to make safe, on average over the window:
-/// one of a transaction, else one of each statement that has changed a row. 1 where a record does
-/// not count the operation's statements.
+/// Commits per operation of `kind` that had something to make safe, on average over the window. A
+/// transaction commits once; otherwise each statement that changed a row commits. It is 1 where the
+/// record does not count the operation's statements.
 fn commits_per_operation(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {
     let mut changed = None;
     for event in step.events {
@@ -179,7 +181,7 @@ mod tests {
         ServerInfo { version: version.to_owned(), settings: settings.collect(), ..ServerInfo::default() }
     }
 
-    /// 10 inserts and 10 deletes, between two samples of these counters.
+    /// fsyncs per commit for 10 inserts and 10 deletes, between two samples of these counters.
     fn found(binlog: Binlog, counters: &[(&str, i64)]) -> Option<f64> {
         let keys: Vec<&str> = counters.iter().map(|(key, _)| *key).collect();
         let ends: Vec<i64> = counters.iter().map(|(_, value)| *value).collect();
@@ -187,7 +189,7 @@ mod tests {
         per_commit(&summary(&with_counters(&counters)), Some(binlog))
     }
 
-    /// 20 fsyncs for 10 inserts and 10 deletes, of which the record counts these statements: kind,
+    /// 20 fsyncs for 10 inserts and 10 deletes, for which the record counts these statements: kind,
     /// name, done, empty.
     fn found_with(syncs: Option<Binlog>, statements: &[(&str, &str, u64, u64)]) -> Option<f64> {
         let counters = series("status", &[INNODB.0], &[(0, vec![0]), (2_500_000, vec![INNODB.1])]);
@@ -246,7 +248,7 @@ mod tests {
     #[test]
     fn a_statement_that_found_no_row_commits_nothing() {
         let alone = Some(Binlog::NotSynced);
-        // 10 inserts, and 10 deletes of which 9 found nothing: 11 commits.
+        // 10 inserts, and 10 deletes of which 9 found nothing, make 11 commits.
         let deletes = [("delete", "delete", 10, 9)];
         assert_eq!(found_with(alone, &deletes), Some(20.0 / 11.0));
     }
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn each_statement_outside_of_a_transaction_is_a_commit_and_a_transaction_is_one() {
         let alone = Some(Binlog::NotSynced);
-        // Each of the 10 inserts is an operation of three updates, one in ten of which found its
+        // Each of the 10 inserts is an operation with three updates. One update in ten found its
         // row changed already.
         let updates = [
             ("insert", "index-update", 20, 2),
@@ -300,7 +302,7 @@ mod tests {
     }
 
     /// 12 inserts and 12 deletes in 3 s. At the window's end (2.5 s) their sessions have reported 3
-    /// of their fsyncs, when they have ended all 24.
+    /// of their fsyncs, and after the sessions' end all 24.
     fn reported_late(left: Option<i64>) -> StepRecord {
         let mut step = read_write_step();
         let last = [31].into_iter().chain(left).collect();

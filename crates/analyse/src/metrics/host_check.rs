@@ -1,5 +1,5 @@
-//! Whether server, client and the rest explain what the host's CPUs did: CPU of the whole host
-//! compared with the sum over all processes.
+//! Check of the host's CPU time: whether server, client and the other processes add up to what the
+//! host counted.
 
 use super::cost::{Cpu, process};
 use super::group;
@@ -8,7 +8,7 @@ use crate::window::foreign_cpu::bound_share;
 use crate::window::{Hosting, WindowSummary};
 
 group! {
-    /// CPU of the host and the parts that are known, for one unit of the step's headline.
+    /// CPU time of the host and of its known parts, per unit of the step's headline.
     #[derive(Copy)]
     HostCheck: |c: Counted| {
         host_us: "host", "µs/op", 2, NotCompared, Some(c.host_us), "CPU time that the host counted.";
@@ -17,62 +17,65 @@ group! {
             "The server in the kernel.";
         client_us: "client", "µs/op", 2, NotCompared, Some(c.client_us),
             "dbdyno; with an embedded database this includes the database.";
-        // The sum of processes counts in ticks, the clocks of server and client do not.
+        // The sum of processes counts in ticks; the clocks of server and client do not.
         others_us: "others", "µs/op", 2, NotCompared,
             Some((c.processes_us - c.server.total_us? - c.client_us).max(0.0)), "All other processes.";
         kernel_threads_us: "kernel threads", "µs/op", 2, NotCompared, Some(c.kernel_threads_us),
             "The kernel's own threads: write-back, encryption, network.";
-        // Kernels without CONFIG_IRQ_TIME_ACCOUNTING charge them to whom they interrupt.
+        // Kernels without CONFIG_IRQ_TIME_ACCOUNTING charge interrupts to the process that they
+        // interrupt.
         interrupts_us: "interrupts", "µs/op", 2, NotCompared, Some(c.rest_us().clamp(0.0, c.interrupts_us)),
             "Interrupts, as far as they are in no process.";
         unexplained_us: "unexplained", "µs/op", 2, NotCompared, Some(c.rest_us() - Self::interrupts_us(c)?),
             "Host minus all parts. Below 0 the processes used more than the host counted.";
     }
-    /// Of `host_us`.
+    /// Unexplained share of `host_us`.
     unexplained_share: f64,
-    /// Greatest share, above or below 0, that is not reported.
+    /// Largest share, above or below 0, that is not reported.
     bound_share: f64
 }
 
 impl HostCheck {
-    /// Whether the parts explain the host.
+    /// Whether the parts add up to the host's time.
     pub fn holds(&self) -> bool {
         self.unexplained_share.abs() <= self.bound_share
     }
 }
 
-/// What was counted, for one unit of the headline.
+/// Counted CPU times per unit of the headline.
 struct Counted {
     host_us: f64,
     server: Cpu,
     client_us: f64,
-    /// All of them, server and client included.
+    /// All processes, including server and client.
     processes_us: f64,
     kernel_threads_us: f64,
     interrupts_us: f64,
 }
 
 impl Counted {
-    /// What is in no process.
+    /// Time that is in no process.
     fn rest_us(&self) -> f64 {
         self.host_us - self.processes_us - self.kernel_threads_us
     }
 }
 
-/// `None` where processes were not sampled, and for a server of which nothing was seen here.
+/// Makes the check; `None` where processes were not sampled, and for a server of which nothing was
+/// seen here.
 pub(crate) fn host_check(step: &WindowSummary<'_>) -> Option<HostCheck> {
-    // Processes are sampled seldom, so all is over the time between two of their samples.
+    // Processes are sampled seldom, so that all figures are over the time between two of their
+    // samples.
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
     let per_unit = |source, keys: &[&str]| step.per_headline_unit(step.change_over(source, keys, over)?);
     let server = match step.hosting {
         Hosting::Process => process(step, "server", over),
-        // Of a server out of sight: if it is on this host, it is one of the others.
+        // A server that cannot be seen is one of the others, if it is on this host.
         Hosting::Embedded | Hosting::Nothing | Hosting::External => {
             Cpu { total_us: Some(0.0), ..Cpu::default() }
         }
     };
-    // Without it the other processes are not known either.
+    // Without the server's time, that of the other processes is not known either.
     server.total_us?;
     let busy = step.change_over("host", &HOST_BUSY, over)?;
     let counted = Counted {
@@ -99,8 +102,8 @@ mod tests {
     use crate::simulations::close;
     use crate::window::counters::Counters;
 
-    /// Over the 2 s of `query_step` with 500 queries a second: the host's busy and interrupt time,
-    /// all processes, kernel threads.
+    /// Counters over the 2 s of `query_step` with 500 queries per second: the host's busy and
+    /// interrupt time, all processes, kernel threads.
     fn counters(user_us: i64, interrupts_us: i64, processes_us: i64, kernel_threads_us: i64) -> Counters {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_000_000, values)];
         let process = ["cpu_us", "cpu_user_us", "cpu_kernel_us"];
@@ -121,14 +124,14 @@ mod tests {
 
     #[test]
     fn the_parts_add_up_to_the_host() {
-        // 2 s of CPU and 0.1 s of interrupts over 1,000 queries; processes 1.8 s, kernel threads
-        // 0.1 s.
+        // 1,000 queries used 2 s of CPU and 0.1 s of interrupts. Processes have 1.8 s and kernel
+        // threads 0.1 s.
         let check = check(counters(2_000_000, 100_000, 1_800_000, 100_000)).unwrap();
         assert_eq!(
             (check.host_us, check.others_us, check.kernel_threads_us),
             (Some(2_100.0), Some(300.0), Some(100.0))
         );
-        // 0.2 s are left; half of that are interrupts.
+        // 0.2 s are left, and half of that is interrupts.
         assert_eq!((check.interrupts_us, check.unexplained_us), (Some(100.0), Some(100.0)));
         close(check.unexplained_share, 100.0 / 2_100.0, 1e-12);
         let parts = check.values().into_iter().skip(1).flatten().sum();
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn few_ticks_may_miss_more() {
-        // 210 ticks: 5 % and three times 1 ÷ √210.
+        // There are 210 ticks, so that the bound is 5 % and three times 1 ÷ √210.
         let check = check(counters(2_000_000, 100_000, 1_800_000, 100_000)).unwrap();
         close(check.bound_share, 0.05 + 3.0 / 210.0_f64.sqrt(), 1e-12);
         assert!(check.holds());

@@ -1,8 +1,9 @@
-//! The catalogue of metrics: what each figure of a step is called, its unit, formula and meaning.
+//! The catalogue of metrics: each figure's name, unit, formula and meaning.
 //!
-//! A group is a file with one entry a metric; the entry makes the field of the group's struct, so
-//! its name is the key in JSON. What is made from the entries goes over the list of groups,
-//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). `fsyncs` and `reads` are long formulas.
+//! A group is a file with one entry per metric. The entry makes the field of the group's struct, so
+//! that its name is the key in JSON. Code that uses all entries goes over the list of groups,
+//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). `fsyncs` and `reads` have long formulas of their
+//! own.
 
 pub(crate) mod cost;
 pub(crate) mod device;
@@ -22,18 +23,18 @@ pub use original::MetricRow;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// Name in JSON and CSV.
+    /// Name in JSON and CSV files.
     pub id: &'static str,
-    /// Short name, for tables.
+    /// Short name for tables.
     pub name: &'static str,
     pub unit: &'static str,
     pub meaning: &'static str,
     pub better: Better,
-    /// Of tables.
+    /// Number of decimals in tables.
     pub decimals: usize,
-    /// By which tables multiply it.
+    /// The factor by which tables multiply the value.
     pub factor: f64,
-    /// Tables and CSV have it after the others of its group.
+    /// Tables and CSV files have this metric after the others in its group.
     pub is_last: bool,
 }
 
@@ -48,36 +49,36 @@ const USUAL: Metric = Metric {
     is_last: false,
 };
 
-/// Which way a metric is better, all else equal.
+/// Which direction is better for a metric, all other things being equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     Less,
     More,
     Neither,
-    /// It is what others did, not the variant, so it has no ratio to the base.
+    /// The figure says what others did, not the variant, so that it has no ratio to the base.
     NotCompared,
 }
 
-/// A group of figures, each of which may be unknown.
+/// A group of figures, any of which may be unknown.
 pub trait Figures {
-    /// In the order of the fields.
+    /// The group's metrics in the order of the fields.
     fn metrics(&self) -> &'static [Metric];
 
-    /// In the same order.
+    /// The values in the same order.
     fn values(&self) -> Vec<Option<f64>>;
 
-    /// In the same order.
+    /// The values in the same order, to set them.
     fn values_mut(&mut self) -> Vec<&mut Option<f64>>;
 
-    /// Each metric with its value, in the order of tables and CSV.
+    /// Each metric with its value, in the order of tables and CSV files.
     fn figures(&self) -> Vec<(&'static Metric, Option<f64>)> {
         let mut figures: Vec<_> = self.metrics().iter().zip(self.values()).collect();
         figures.sort_by_key(|(metric, _)| metric.is_last);
         figures
     }
 
-    /// Of one of its metrics.
+    /// The value of one of the group's metrics.
     fn value(&self, metric: &Metric) -> Option<f64> {
         let place = self.metrics().iter().position(|known| known.id == metric.id)?;
         self.values()[place]
@@ -85,8 +86,8 @@ pub trait Figures {
 }
 
 /// Makes the struct of a group from its entries: `id: name, unit, decimals, better, formula,
-/// meaning;`. A formula is an expression of what the group's head names; a `?` that ends it early
-/// leaves the figure unknown. Fields after the entries are no metrics.
+/// meaning;`. A formula is an expression over the variable that the group's head names. A `?` that
+/// ends it early leaves the figure unknown. Fields after the entries are not metrics.
 macro_rules! group {
     (
         $(#[$about:meta])*
@@ -115,7 +116,7 @@ macro_rules! group {
                 ..super::USUAL
             }),*];
 
-            /// By the formulas; other fields have their defaults.
+            /// Computes all metrics by their formulas. Other fields have their defaults.
             fn of($from: &$source) -> Self {
                 Self { $($id: Self::$id($from),)* $($field: <$type>::default(),)* }
             }
@@ -146,7 +147,8 @@ pub(crate) use group;
 mod tests {
     use super::*;
 
-    /// Each value reaches the field of its own name, and each field has an entry.
+    /// Checks that each value reaches the field with its own name, and that each field has an
+    /// entry.
     fn check(mut group: impl Figures + Serialize, other_fields: usize) {
         for (number, value) in group.values_mut().into_iter().enumerate() {
             *value = Some(number as f64);

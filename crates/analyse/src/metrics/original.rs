@@ -1,5 +1,5 @@
-//! The original's metric row: its 21 columns, from our counters. What each is and where it differs:
-//! docs/reference/metrics.md.
+//! The original benchmark's result row: its 21 columns, computed from our counters.
+//! docs/reference/metrics.md says what each is and where it differs.
 
 use dbdyno_record::Unit;
 
@@ -11,7 +11,8 @@ use crate::window::{KindSummary, WindowSummary, amount};
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-/// Throughput percentiles of fewer seconds than this say nothing, and are not given.
+/// Smallest number of seconds for throughput percentiles. Those of fewer seconds say nothing and
+/// are not given.
 const MIN_SECONDS: usize = 10;
 
 group! {
@@ -63,8 +64,9 @@ group! {
     tag: String
 }
 
-/// Figures are not rounded here; `None` where a source was not sampled or nothing was done to
-/// divide by. Reads are charged to the headline, writes to inserts, as in the original.
+/// Computes the row without rounding. A figure is `None` where its source was not sampled, or
+/// nothing was done to divide by. Reads are charged to the headline and writes to inserts, as in
+/// the original.
 pub(crate) fn metric_row(step: &WindowSummary<'_>, tag: &str) -> MetricRow {
     MetricRow { tag: tag.to_owned(), ..MetricRow::of(step) }
 }
@@ -94,11 +96,12 @@ fn greatest_service_time_seconds(step: &WindowSummary<'_>) -> f64 {
     step.headline().map_or(0.0, |kind| kind.answered.service_max_us as f64 / 1e6)
 }
 
-/// The original's p50 and p99: throughput of client 1 in each whole second, sorted from high to
-/// low, at rank `round(percent / 100 * n)`, counted from 1. A high percentile is a *slow* second.
+/// The original's p50 and p99. Throughput of client 1 in each whole second is sorted from high to
+/// low; the figure is at rank `round(percent / 100 * n)`, counted from 1. A high percentile is a
+/// *slow* second.
 ///
-/// Of a step that ends by a count, the seconds in which all clients were at work. `None` for fewer
-/// than 10 of these seconds, for a step that is one piece of work, and for long scans.
+/// A step that ends by a count has only the seconds in which all clients were at work. `None` for
+/// fewer than 10 of these seconds, for a step that is one piece of work, and for long scans.
 fn second_rate(step: &WindowSummary<'_>, percent: f64) -> Option<f64> {
     let kind = step.headline().filter(|_| step.has_telling_seconds())?;
     let seconds = kind.intervals.by_second(Some(1), step.all_at_work());
@@ -124,8 +127,8 @@ mod tests {
     use crate::window::counters::{Change, Counters, HOST_BUSY};
     use crate::window::{Hosting, Span};
 
-    /// Samples at 0 and 2.5 s, the window of `read_write_step`: 500 queries and 500 inserted rows
-    /// between them.
+    /// The samples are at 0 and 2.5 s, the window of `read_write_step`. 500 queries and 500
+    /// inserted rows lie between them.
     fn counters() -> Counters {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
         let mut all = series(
@@ -159,8 +162,8 @@ mod tests {
         assert_eq!((row.csps, row.cspq), (Some(8_000.0), Some(40.0))); // 20000 / 2.5, 20000 / 500
         assert_eq!((row.cpups, row.cpupq), (Some(40.0), Some(8_000.0))); // 4 s of 10 CPU s, 4e6 us / 500
         assert_eq!((row.dbgb1, row.dbgb2, row.rss), (Some(1.0), Some(1.5), Some(0.5)));
-        // The window's last interval ends at 2.5 s: the 9 s after it is not its affair. Two
-        // seconds: no percentiles.
+        // The window's last interval ends at 2.5 s, so that the 9 s after it do not count. Two
+        // seconds have no percentiles.
         assert_eq!((row.maxop, row.median_second_rate, row.slow_second_rate), (Some(0.0), None, None));
         assert_eq!(row.tag, "a");
     }
@@ -202,10 +205,11 @@ mod tests {
     #[test]
     fn percentiles_of_throughput_run_from_fast_to_slow() {
         let rates = |n: u32| (1..=n).map(f64::from).collect::<Vec<_>>();
-        // n = 10: rank round(5) = 5th from the top of 10..1 is 6; rank round(9.9) = 10th is 1.
+        // For n = 10, rank round(5) = 5th from the top of 10..1 is 6, and rank round(9.9) = 10th is
+        // 1.
         assert_eq!(at_rank(rates(10), 50.0), Some(6.0));
         assert_eq!(at_rank(rates(10), 99.0), Some(1.0));
-        // n = 150: rank round(148.5) = 149th from the top of 150..1 is 2.
+        // For n = 150, rank round(148.5) = 149th from the top of 150..1 is 2.
         assert_eq!(at_rank(rates(150), 99.0), Some(2.0));
         assert_eq!(at_rank(rates(9), 50.0), None);
     }
@@ -232,7 +236,7 @@ mod tests {
         let mut intervals = Vec::new();
         for second in 0..13 {
             let (from_us, to_us) = (second * 1_000_000, (second + 1) * 1_000_000);
-            // Client 1 has its last answer in second 10, client 2 goes on alone.
+            // Client 1 has its last answer in second 10, and client 2 goes on alone.
             let done = if second < 10 { 20 + second } else { u64::from(second == 10) };
             intervals.push(interval(from_us, to_us, 1, "query", done, 0));
             intervals.push(interval(from_us, to_us, 2, "query", 15, 0));

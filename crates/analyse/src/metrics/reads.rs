@@ -1,24 +1,24 @@
-//! Reads of the data's device charged to the server by the kernel's account of its processes, and
-//! what others read.
+//! Reads from the data directory's device: those that the kernel counts for the server's processes,
+//! and those of others.
 //!
-//! Of reads only: a read is charged to the process that asks for it when it goes to the device. A
-//! write through the page cache is charged when the page becomes dirty, whatever of it reaches the
-//! device and when, so writes are not distinguished.
+//! Only reads are split. A read is charged to the process that asks for it when it goes to the
+//! device. A write through the page cache is charged when the page becomes dirty, whatever part of
+//! it reaches the device and when, so that writes cannot be split.
 
 use crate::window::WindowSummary;
 use crate::window::counters::{Change, KIB};
 
-/// What the server's processes had fetched from storage, for one unit of the headline; of an
-/// embedded database dbdyno's own process. `None` where the kernel does not report.
+/// KiB that the server's processes read from storage, per unit of the headline. For an embedded
+/// database it is dbdyno's own process. `None` where the kernel does not report reads.
 pub(crate) fn server_read_kib(step: &WindowSummary<'_>) -> Option<f64> {
     step.per_headline_unit(of_server(step)?).map(|bytes| bytes / KIB)
 }
 
-/// The device's reads less the server's, as a share of the device's; below 0 where the server read
-/// from other devices as well. `None` also where the device read nothing.
+/// The device's reads minus the server's, as a share of the device's. It is below 0 where the
+/// server read from other devices as well. `None` also where the device read nothing.
 pub(crate) fn others_share(step: &WindowSummary<'_>) -> Option<f64> {
     let server = of_server(step)?;
-    // A server of many processes may be sampled less often than the device.
+    // A server with many processes may be sampled less often than the device.
     let device = step.change_over("disk", &["read_bytes"], server.between)?.per_second();
     (device > 0.0).then(|| (device - server.per_second()) / device)
 }
@@ -52,7 +52,7 @@ mod tests {
         let mut counters = read("disk", &[(0, 0), (2_500_000, 20 * MIB)]);
         counters.extend(read("server", &[(0, 7), (2_500_000, 15 * MIB + 7)]));
         counters.extend(read("client", &[(0, 0), (2_500_000, 5 * MIB)]));
-        // 500 queries.
+        // The step has 500 queries.
         assert_eq!(figures(Hosting::Process, &counters), (Some(30.72), Some(0.25)));
         assert_eq!(figures(Hosting::Embedded, &counters), (Some(10.24), Some(0.75)));
         assert_eq!(figures(Hosting::External, &counters), (None, None));
@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn a_server_that_is_sampled_seldom_is_compared_over_its_own_time() {
-        // Reads began after a second, and the server's nearest sample to the end was then.
+        // Reads began after a second, and the server's sample nearest to the window's end is from
+        // that time.
         let mut counters = read("disk", &[(0, 0), (1_300_000, 0), (2_500_000, 20 * MIB)]);
         counters.extend(read("server", &[(0, 0), (1_300_000, 0), (3_900_000, 0)]));
         assert_eq!(figures(Hosting::Process, &counters), (Some(0.0), None));

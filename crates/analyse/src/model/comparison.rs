@@ -1,4 +1,4 @@
-//! Two variants compared step by step.
+//! Two variants compared step by step, from one run or from two.
 
 use dbdyno_record::Run;
 use serde::Serialize;
@@ -17,14 +17,14 @@ pub struct Side<'a> {
 pub struct Comparison {
     pub base: ComparedSide,
     pub new: ComparedSide,
-    /// `true` when both are of one run, so that ratios are formed within blocks.
+    /// `true` where both sides are from one run, so that ratios are formed within blocks.
     pub paired: bool,
-    /// Of steps that have none of their own.
+    /// Margin of the steps that have none of their own.
     pub margin: f64,
-    /// What a reader must know before any number.
+    /// Notes that a reader must know before any number.
     pub notes: Vec<Notice>,
     pub steps: Vec<ComparedStep>,
-    /// The ratios of all steps that have one of speed, as one group.
+    /// The ratios of all steps that have a ratio of speed, as one group.
     pub ratios: Option<Group>,
 }
 
@@ -41,32 +41,33 @@ pub struct ComparedStep {
     pub step: String,
     /// Unit of the rates: `inserts/s`, `queries/s`, `seconds`.
     pub rate_label: String,
-    /// The rates are times: a ratio below 1 is faster.
+    /// The rates are times, so that a ratio below 1 is faster.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub less_is_better: bool,
     /// Differences below this fraction count as none.
     pub margin: f64,
-    /// Median over the valid blocks; `None` for a side that has none, and for both where no block
-    /// is valid on both sides.
+    /// Median over the valid blocks; `None` for a side without one, and for both sides where no
+    /// block is valid on both.
     pub base_rate: Option<f64>,
     pub new_rate: Option<f64>,
     /// 99th percentiles of the response times of all valid blocks; `None` for fewer than 100
     /// operations.
     pub base_p99_us: Option<u64>,
     pub new_p99_us: Option<u64>,
-    /// New against base; of two runs the ratio has no blocks.
+    /// New compared with base. Between two runs the ratio has no blocks.
     #[serde(flatten)]
     pub to_base: StepComparison,
-    /// Blocks of each side that are in no comparison, and why.
+    /// The base's blocks that are in no comparison, and why; the next field has those of new.
     pub base_left_out: Vec<Exclusion>,
     pub new_left_out: Vec<Exclusion>,
-    /// Blocks that the ratio is made of: pairs, or the valid blocks of base and new.
+    /// Blocks of the base that the ratio is made of: those in pairs, or for two runs its valid
+    /// blocks.
     pub base_blocks: usize,
     pub new_blocks: usize,
     /// New did not keep the background rate that base kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub target_missed: bool,
-    /// The rate is the plan's, and base kept it: no rate shows which of the two is quicker.
+    /// The plan sets the rate, and base kept it. Rates cannot show which of the two is faster.
     #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed_rate: bool,
     /// New did not keep the schedule that base kept.
@@ -79,7 +80,7 @@ pub struct ComparedStep {
 pub struct Exclusion {
     pub block: u32,
     pub kind: ExclusionKind,
-    /// Of a failure its first line, without its log.
+    /// The reasons. For a failure it is the first line, without its log.
     pub reasons: Vec<Notice>,
 }
 
@@ -91,11 +92,11 @@ pub enum ExclusionKind {
     Failed,
     /// The cell failed before the step.
     CellFailed,
-    /// The step was stopped, or its cell before it.
+    /// The step was stopped, or its cell was stopped before it.
     Interrupted,
     /// The cell has not begun.
     DidNotRun,
-    /// Nothing ended in it: no ratio can be formed with a rate of zero.
+    /// No operation ended in the step, and no ratio can be formed with a rate of zero.
     ZeroRate,
 }
 

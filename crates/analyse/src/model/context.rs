@@ -1,14 +1,15 @@
-//! What else differs from the base where rates do: query plans, settings, stalls.
+//! What else differs from the base where the rates do: query plans, settings, stalls.
 
 use serde::Serialize;
 
 use crate::parity::SettingDifference;
 
-/// In addition to the cost breakdown of a ratio. None of it is a test; it says where to look.
+/// Differences that may explain a ratio, in addition to its cost breakdown. None of them is a test;
+/// they say where to look.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RatioContext {
     pub query_plans: Vec<PlanDifference>,
-    /// Classes of settings in which the variant is not like the base, meant or not.
+    /// Classes of settings in which the variant differs from the base, intended or not.
     pub settings: Vec<SettingDifference>,
     pub stalls: Vec<StallDifference>,
 }
@@ -19,7 +20,8 @@ impl RatioContext {
     }
 }
 
-/// A figure of steadiness that differs, medians over the valid blocks.
+/// A figure for steadiness that differs between the two. Both values are medians over the valid
+/// blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StallDifference {
     pub figure: StallFigure,
@@ -30,25 +32,27 @@ pub struct StallDifference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StallFigure {
-    /// Rate of the slowest second ÷ that of the median second.
+    /// Rate in the slowest second ÷ that in the median second.
     WorstSecondShare,
     LongestGapSeconds,
     ShareBelowHalfMedian,
 }
 
-/// The plans of one variant for one statement of a step.
+/// One variant's query plans for one of a step's statements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatementPlans {
-    /// `simple-range`
+    /// The statement's name, such as `simple-range`.
     pub statement: String,
-    /// As it was explained.
+    /// The SQL text that was explained.
     pub sql: String,
-    /// `mysql`, `postgres`, `sqlite`: plans of different forms cannot be compared.
+    /// Format of the plans: `mysql`, `postgres` or `sqlite`. Plans in different formats cannot be
+    /// compared.
     pub form: String,
-    /// Without costs, row estimates and values: one entry for each plan that occurred, with the
-    /// blocks in which it did.
+    /// One entry per plan that occurred, with the blocks in which it did. Costs, row estimates and
+    /// values are left out.
     pub plans: Vec<(String, Vec<u32>)>,
-    /// Not where the server refused to explain it in any block: the plans are not known then.
+    /// False where the server refused to explain the statement in every block, so that no plan is
+    /// known.
     #[serde(skip)]
     pub is_explained: bool,
 }
@@ -58,26 +62,27 @@ pub struct StatementPlans {
 pub struct ExecutedPlan {
     pub statement: String,
     pub block: u32,
-    /// Each before those that it reads from. Empty where the server refused or could not.
+    /// Each operator stands before those that it reads from. Empty where the server refused or
+    /// could not count.
     pub operators: Vec<Operator>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Operator {
-    /// 0 for the outermost.
+    /// 0 for the outermost operator.
     pub depth: usize,
-    /// In the server's words.
+    /// The operator's name in the server's words.
     pub name: String,
-    /// Over all loops; `None` where it never ran or the server does not count.
+    /// Rows over all loops; `None` where the operator never ran or the server does not count.
     pub rows: Option<f64>,
     pub loops: f64,
-    /// Over all loops, with the operators below it.
+    /// Time over all loops, including the operators below it.
     pub total_seconds: Option<f64>,
-    /// Without them.
+    /// Time over all loops, without the operators below it.
     pub own_seconds: Option<f64>,
 }
 
-/// A statement that the base executes otherwise.
+/// A statement that the base executes with another plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanDifference {
     pub statement: String,

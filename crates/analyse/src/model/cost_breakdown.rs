@@ -1,35 +1,35 @@
-//! What a difference of rates is made of.
+//! A difference between two rates, split into its causes: CPU time, waiting for IO, idle time.
 
 use serde::Serialize;
 
 /// Why a variant's rate differs from the base's, as factors whose product is the ratio.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostBreakdown {
-    /// CPUs that the database could use, of server or, embedded, of the client.
+    /// CPUs that the database could use: the server's, or the client's for an embedded database.
     pub cpus: u32,
     pub parts: Vec<CostPart>,
 }
 
-/// One cause. Its figures are means over the blocks of the ratio.
+/// One cause. Its figures are means over the ratio's blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostPart {
     pub cause: Cause,
-    /// µs per operation for CPU, % of the CPUs' time for the others.
+    /// µs per operation for CPU time, % of the CPUs' time for the other causes.
     pub base: f64,
     pub variant: f64,
-    /// What this cause alone does to the rate: 0.95 is 5 % less.
+    /// What this cause alone does to the rate: 0.95 means 5 % less.
     pub factor: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// CPU of the database in user mode, for one operation.
+    /// The database's CPU time per operation in user mode.
     CpuUser,
-    /// CPU of the database in the kernel, for one operation.
+    /// The database's CPU time per operation in the kernel.
     CpuKernel,
-    /// Time in which the database's CPUs had nothing to run and something waited for IO.
+    /// Time in which the database's CPUs had nothing to run while something waited for IO.
     IoWait,
-    /// The rest of their time: waits for locks, for the client and for other programs.
+    /// The rest of the CPUs' time: waits for locks, for the client and for other programs.
     Idle,
 }

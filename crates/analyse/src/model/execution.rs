@@ -1,32 +1,33 @@
-//! Work within a step whose time counts by itself.
+//! Queries whose time counts by itself within a step, and figures over all of them.
 
 use dbdyno_record::AnswerDigest;
 use serde::Serialize;
 
-/// Figures over all queries that a step executed, under names of our own.
+/// Figures over all queries in a step. Their names are our own, because they are not comparable
+/// with published TPC-H results.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Composite {
-    /// Queries without refresh functions.
+    /// Number of queries, without refresh functions.
     pub queries: usize,
-    /// Of the seconds of all executions, refresh functions too.
+    /// Geometric mean of the times of all executions, including refresh functions.
     pub geometric_mean_seconds: f64,
-    /// All queries ÷ the step's time.
+    /// Number of queries ÷ the step's time.
     pub queries_per_hour: f64,
-    /// Executions that were ended at their time limit: the mean is too low by them.
+    /// Executions that ended at their time limit. They make the mean too low.
     pub cut_off: usize,
 }
 
 /// One execution of a query or of a refresh function.
 #[derive(Debug, Clone, Serialize)]
 pub struct Execution {
-    /// `q7`, `rf1`
+    /// Name of the query or refresh function: `q7`, `rf1`.
     pub name: String,
-    /// The connection, from 1.
+    /// Number of the connection, counted from 1.
     pub client: u32,
-    /// Of its name on its connection, from 1.
+    /// How often this name has run on this connection, counted from 1.
     pub repetition: u32,
     pub seconds: f64,
-    /// It was ended at its time limit, and would have taken longer.
+    /// The execution ended at its time limit, and would have taken longer.
     pub cut_off: bool,
     pub rows: u64,
     #[serde(skip)]

@@ -1,10 +1,10 @@
-//! What failed in a cell: its own words on one line, and apart from them the lines of a log after
-//! them.
+//! Failed cells, each with its error message in one line. The lines of a server's log, which
+//! records have after the message, are kept apart from it.
 
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, StepEvent};
 use serde::Serialize;
 
-/// What leads from a failure's own words to the lines of a log.
+/// What stands between a failure's own message and the lines of a log.
 const LEADS_TO_LOG: &str = "; the end of its log";
 
 /// A cell that failed.
@@ -13,9 +13,9 @@ pub struct Failure {
     pub block: u32,
     pub variant: String,
     pub workload: String,
-    /// In one line.
+    /// The error message in one line.
     pub message: String,
-    /// The end of the server's log, as it was recorded; `None` where the failure has brought none.
+    /// The end of the server's log, as it was recorded; `None` where the failure came without one.
     pub log: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn failures(run: &Run) -> Vec<Failure> {
     failed.map(failure).collect()
 }
 
-/// That of the step that failed.
+/// The end of the log that the failed step has in its message.
 fn log_of_step(cell: &CellRecord) -> Option<String> {
     let events = cell.steps.iter().flat_map(|step| &step.events);
     let mut messages = events.filter_map(|event| match event {
@@ -45,8 +45,8 @@ fn log_of_step(cell: &CellRecord) -> Option<String> {
     messages.find_map(log)
 }
 
-/// What a message says itself: its first line, with the decisive line of a log after it and the
-/// log's path, without a full stop.
+/// The message's first line without a full stop. Where a log follows, the line goes on with the
+/// log's decisive line and the log's path.
 pub fn words(message: &str) -> String {
     let line = message.trim_start().lines().next().unwrap_or_default();
     let line = line.trim_end().trim_end_matches(['.', ':']);
@@ -59,8 +59,8 @@ pub fn words(message: &str) -> String {
 /// How servers mark errors in their logs.
 const MARKS: [&str; 4] = ["[ERROR] ", "FATAL: ", "PANIC: ", "ERROR: "];
 
-/// The first error of a log, without its time and its codes in brackets: what follows is mostly a
-/// result of it.
+/// The first error in a log, without its time and its codes in brackets. The errors after it mostly
+/// result from it.
 fn decisive(log: &str) -> Option<String> {
     let after_mark =
         |line: &str| MARKS.iter().find_map(|mark| Some(line.split_once(mark)?.1.trim().to_owned()));
@@ -71,7 +71,7 @@ fn decisive(log: &str) -> Option<String> {
     Some(line.trim_end_matches('.').to_owned())
 }
 
-/// The lines after the first, as they were logged; `None` for a message of one line.
+/// The lines after the first one, as they were logged; `None` for a message of one line.
 fn log(message: &str) -> Option<String> {
     let (_, log) = message.trim().split_once('\n')?;
     Some(log.trim_end().to_owned()).filter(|log| !log.is_empty())

@@ -1,5 +1,5 @@
-//! What a run says: the one type that reports are made from. Everything in it is computed from the
-//! records.
+//! All findings of a run, in the one type that reports are made from. Everything in it is computed
+//! from the records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,15 +23,16 @@ pub struct Findings {
     pub prose: Report,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<SectionFindings>,
-    /// A published report, figure by figure; `None` for a plan that names none.
+    /// Comparison with a published report, figure by figure; `None` for a plan that names no
+    /// report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedComparison>,
-    /// How the variants are configured, and in what they differ; `None` when the plan does not want
-    /// to know.
+    /// How the variants are configured, and where they differ; `None` where the plan turns this
+    /// off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parity: Option<Parity>,
-    /// What a reader must know before any number, worst first: failed cells, invalid steps, debug
-    /// build, damaged files.
+    /// Warnings that a reader must know before any number, worst first: failed cells, invalid
+    /// steps, debug build, damaged files.
     pub warnings: Vec<Notice>,
     /// Cells that failed, each with the end of its server's log.
     pub failures: Vec<Failure>,
@@ -65,75 +66,76 @@ pub struct RunSummary {
     pub host: HostInfo,
     pub seed: u64,
     pub base: String,
-    /// Of steps that `margins` has nothing for.
+    /// Margin of the steps that no pattern in `margins` matches.
     pub margin: f64,
     /// Margins of single steps, by pattern of the step's name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub margins: BTreeMap<String, f64>,
-    /// Name of the variant that is the base under a second name (A/A).
+    /// Name of the control, which is the base under a second name (A/A).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
-    /// Time that the run could take, and how often it was looked at, in a run with a budget.
+    /// The budget, where the plan has one: the time that the run could take, and its interim
+    /// analyses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
     pub blocks_planned: u32,
-    /// `alternate`: step by step in servers that stayed up.
+    /// `alternate` where the variants took turns step by step, in servers that stayed up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub design: Option<String>,
     /// The machines of a fleet, each with the blocks that it measured.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub machines: BTreeMap<String, BTreeSet<u32>>,
-    /// What was measured of each of them: the medians over its blocks.
+    /// The calibration of each machine, as medians over its blocks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub calibrations: BTreeMap<String, HostCalibration>,
-    /// Where the time of the run went; `None` where no cell has ended.
+    /// Where the time of the run went; `None` where no cell has begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<TimeBreakdown>,
-    /// Cells that completed, and cells that were planned.
+    /// Number of cells that completed; the next field has the number planned.
     pub cells_completed: usize,
     pub cells_planned: usize,
-    /// Steps that ended and whose files have no checksums, of a run that has such.
+    /// Number of ended steps whose files have no checksums, in a run that has checksums.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchecked_steps: Option<usize>,
-    /// Of tables of ratios.
+    /// The colours in tables of ratios.
     #[serde(skip)]
     pub colours: Colours,
     /// The order in which cells were planned, as `block variant workload`.
     pub order: Vec<String>,
 }
 
-/// How a run with a budget went on after the plan's blocks.
+/// Time limit of a run with a budget, and how the run went on after the plan's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Budget {
     pub seconds: f64,
     pub looks: u32,
-    /// Blocks that were added to those of the plan.
+    /// Number of blocks that were added to those in the plan.
     pub further_blocks: u32,
 }
 
-/// Seconds of a run by what they went into.
+/// A run's time in seconds, by what it was spent on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct TimeBreakdown {
     pub total_seconds: f64,
-    /// Common windows of steps that are measured.
+    /// The common windows of the steps that are measured.
     pub windows_seconds: f64,
     /// Warm-up within steps, and steps that only fill caches.
     pub warm_up_seconds: f64,
-    /// Steps that only make the data.
+    /// Steps that only load the data.
     pub load_seconds: f64,
-    /// Bringing servers to rest between steps.
+    /// Waiting for servers to come to rest between steps.
     pub settle_seconds: f64,
-    /// Connecting, the rest of the last operations, content checks.
+    /// Connecting, the rest of the last operations, and content checks.
     pub checks_seconds: f64,
-    /// Servers and their data: initialise, copy, start, stop, remove; questions to them.
+    /// Servers and their data: to initialise, copy, start, stop, remove and query them.
     pub servers_seconds: f64,
     pub rest_seconds: f64,
-    /// Between cells otherwise: interim analyses, preparation.
+    /// Other time between cells: interim analyses and preparation.
     pub other_seconds: f64,
 }
 
 impl TimeBreakdown {
-    /// All that belongs to a cell.
+    /// All time that belongs to a cell.
     pub(crate) fn within_cells(&self) -> f64 {
         let measured = self.windows_seconds + self.warm_up_seconds + self.load_seconds;
         measured + self.settle_seconds + self.checks_seconds + self.servers_seconds
@@ -145,34 +147,34 @@ pub struct VariantSummary {
     pub name: String,
     pub driver: String,
     pub server: String,
-    /// As the server said it; empty when it never answered.
+    /// The version as the server reported it; empty where it never answered.
     pub version_text: String,
-    /// What the server is, where it is none of the products: `PGlite, which speaks PostgreSQL's
-    /// protocol`.
+    /// What the server is, where it is not one of the known products:
+    /// `PGlite, which speaks PostgreSQL's protocol`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
     /// What such a server did not do when it was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// Storage engine of the workload's tables; the server's default where tables ask for none.
+    /// Storage engine of the workload's tables. It is the server's default where tables name none.
     pub engine: Option<String>,
-    /// Limit on the memory of its server and the page cache of the server's files, as the kernel
-    /// rounds it; `None` without one.
+    /// Limit on the memory of the variant's server and the page cache of the server's files, as the
+    /// kernel rounds it; `None` without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
     pub config: String,
-    /// Level by factor, in a plan with factors.
+    /// The variant's level per factor, in a plan with factors.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub factors: BTreeMap<String, String>,
     pub external: bool,
-    /// How its connections were encrypted; `None` where TLS was not asked for.
+    /// How the variant's connections were encrypted; `None` where the plan did not ask for TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encryption: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkloadFindings {
-    /// With its set-up, where there are several: `insert-benchmark@IO-bound`.
+    /// The workload's name, with its set-up where there are several: `insert-benchmark@IO-bound`.
     pub name: String,
     pub version: u32,
     pub follows: String,
@@ -181,24 +183,24 @@ pub struct WorkloadFindings {
     pub steps: Vec<StepFindings>,
 }
 
-/// A section of the report: some variants, set-ups and steps, compared with a base of their own.
+/// A section of the report: some variants, set-ups and steps, compared with the section's own base.
 #[derive(Debug, Clone, Serialize)]
 pub struct SectionFindings {
     pub title: String,
-    /// Markdown; empty without any.
+    /// Text in Markdown; empty where the section has none.
     pub text: String,
     pub base: String,
-    /// As those of the run, without what single executions did second by second.
+    /// The run's workloads, without the seconds of single executions.
     pub workloads: Vec<WorkloadFindings>,
 }
 
 impl WorkloadFindings {
-    /// Steps that are compared: all but warm-ups.
+    /// Steps that are compared: all but steps that only warm up.
     pub fn judged_steps(&self) -> impl Iterator<Item = &StepFindings> {
         self.steps.iter().filter(|step| !step.is_warm_up)
     }
 
-    /// The most blocks that a ratio to `base` is made of, over all steps and variants; 0 where
+    /// The largest number of blocks in any ratio to `base`, over all steps and variants; 0 where
     /// there is no ratio.
     pub fn most_ratio_blocks(&self, base: &str) -> usize {
         let variants = self.steps.iter().flat_map(|step| &step.variants);

@@ -1,37 +1,39 @@
-//! The groups of the catalogue of metrics, each with its place in findings.
+//! The groups in the catalogue of metrics, and where each group is in the findings.
 
 use serde::Serialize;
 
 use crate::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
 use crate::model::step_run::StepRun;
 
-/// Ratios to the base under the names of the figures: 1.1 in `cpupq` is a tenth more CPU a query.
+/// A variant's metrics ÷ the base's, under the metrics' names: 1.1 in `cpupq` is a tenth more CPU
+/// per query.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RelativeMetrics {
-    /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is
-    /// infinite, for which JSON has no number: it is `null` there, like one that is not known.
+    /// Metrics that are 0 for the base and not for the variant, written as `metrics.rps`. Their
+    /// ratio is infinite. JSON has no number for that, so it is `null` there, like a ratio that is
+    /// not known.
     pub infinite: Vec<String>,
     pub metrics: MetricRow,
     pub efficiency: Efficiency,
     pub cost: Cost,
 }
 
-/// To read the ratios of a group, and to set them.
+/// Two functions: one reads a group's ratios, and one lets a caller set them.
 type Ratios = (fn(&RelativeMetrics) -> &dyn Figures, fn(&mut RelativeMetrics) -> &mut dyn Figures);
 
 pub struct MetricGroup {
-    /// Its key in JSON.
+    /// The group's key in JSON.
     pub name: &'static str,
-    /// In the order of the fields.
+    /// The group's metrics in the order of the fields.
     pub metrics: &'static [Metric],
-    /// `None` where it was not sampled.
+    /// Reads the group from a run; `None` where it was not sampled.
     pub of: fn(&StepRun) -> Option<&dyn Figures>,
-    /// `None` for a group that is not compared with the base's.
+    /// `None` for a group that is not compared with the base.
     pub relative: Option<Ratios>,
 }
 
 impl MetricGroup {
-    /// In the order of a report.
+    /// All groups, in the order of a report.
     pub const ALL: &'static [Self] = &[
         Self {
             name: "metrics",
@@ -59,7 +61,7 @@ impl MetricGroup {
         },
     ];
 
-    /// The metrics in the order of tables and CSV.
+    /// The metrics in the order of tables and CSV files.
     pub fn in_tables(&self) -> impl Iterator<Item = &'static Metric> + use<> {
         let metrics = self.metrics;
         let of = move |is_last| metrics.iter().filter(move |metric| metric.is_last == is_last);
@@ -86,7 +88,7 @@ mod tests {
         }
     }
 
-    /// `DBDYNO_UPDATE=1` writes the tables anew.
+    /// With `DBDYNO_UPDATE=1` this test writes the tables again.
     #[test]
     fn the_page_on_metrics_has_the_catalogue() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");

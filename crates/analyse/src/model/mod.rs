@@ -1,4 +1,5 @@
-//! The types of findings. What is computed, and what is said of it, is in the other folders.
+//! The types that findings are made of. Other folders compute the values, and the report words
+//! them.
 
 mod comparison;
 mod context;

@@ -1,4 +1,5 @@
-//! What a reader must know before the figures, as data. The words are in the report.
+//! Types for a run's warnings and for the reasons why figures are not used. They hold data only;
+//! the report crate writes the sentences.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::difference::{Aspect, Difference};
 use crate::parity::ClassDifference;
 
-/// One warning of a run, or one reason why a run of a step is not used.
+/// One warning of a run, or one reason why a step's figures in one block are not used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notice {
     pub code: Code,
     pub severity: Severity,
-    /// Where it holds, or what it is about: `block 1 wal l.i0`, `wal`, a table. The worst or the
-    /// first comes first.
+    /// Where the warning holds, or what it is about: `block 1 wal l.i0`, `wal`, a table. The worst
+    /// or the first place comes first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -30,9 +31,9 @@ pub enum Figure {
     Text(String),
     Blocks(Vec<u32>),
     Shares(Vec<BlockShare>),
-    /// What a content check did not find as it must be.
+    /// The parts of a content check that differ from what they must be.
     Parts(Vec<CheckPart>),
-    /// A row of an answer; empty where the answer has none.
+    /// A row of an answer. It is empty where the answer has no such row.
     Row(Vec<Option<String>>),
     Reasons(Vec<Notice>),
     Restless(Vec<RestlessLevel>),
@@ -41,24 +42,24 @@ pub enum Figure {
     Setting(ClassDifference),
     Design(DesignFault),
     Differences(Vec<Difference>),
-    /// What differs, and one of its values, each where a sentence has its own place for it.
+    /// What differs, and one of its values. A sentence has a place of its own for each of the two.
     Aspect(Aspect),
     Value(Aspect, Option<String>),
     Changes(Vec<SettingChange>),
     VariantShares(Vec<VariantShare>),
-    /// Of a block that was interrupted and resumed.
+    /// The parts of a block that was interrupted and resumed.
     Sessions(Vec<SessionPart>),
 }
 
-/// The cells of a block that one run of dbdyno over the plan began.
+/// The cells of a block that were begun by one invocation of dbdyno on the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionPart {
     pub cells: usize,
-    /// When the first of them began, as recorded.
+    /// When the first of these cells began, as the record has it.
     pub from: String,
 }
 
-/// Least and greatest share over the runs of a variant.
+/// Lowest and highest share over a variant's runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantShare {
     pub variant: String,
@@ -66,7 +67,8 @@ pub struct VariantShare {
     pub greatest: f64,
 }
 
-/// A setting that two starts of a server had otherwise; `None` where a start had none of the name.
+/// A setting whose value differed between two starts of a server. `None` where the server did not
+/// have the setting at that start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SettingChange {
     pub name: String,
@@ -88,7 +90,7 @@ pub enum DesignFault {
     OneLevel {
         factor: String,
     },
-    /// The variants are not each of all combinations of levels once.
+    /// The variants do not have each combination of levels exactly once.
     Combinations {
         variants: usize,
         different: usize,
@@ -96,7 +98,7 @@ pub enum DesignFault {
     },
 }
 
-/// A level of put-off work that was not quiet in the end.
+/// A level of deferred work that was not quiet when the settling time ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RestlessLevel {
     pub level: String,
@@ -104,19 +106,19 @@ pub struct RestlessLevel {
     pub quiet_at: i64,
 }
 
-/// What a level of put-off work grew by in a step, and how much of it was left to the next.
+/// How much a level of deferred work grew in a step, so that the next step had to do it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkLeft {
     pub level: String,
     pub more: i64,
-    /// Of what was written in the step.
+    /// Share of the bytes that were written in the step.
     pub share: Option<f64>,
     pub written_bytes: Option<i64>,
     pub from: String,
     pub to: String,
 }
 
-/// A place with how many of its blocks something holds for.
+/// A place, and in how many of its blocks something holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockShare {
     pub place: String,
@@ -126,7 +128,7 @@ pub struct BlockShare {
 
 macro_rules! codes {
     ($($code:ident),*) => {
-        /// What a warning or a reason is about. Each has a row in the report's table of words.
+        /// What a warning or a reason is about. The report has the words for each code in a table.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Code {
@@ -158,7 +160,7 @@ codes! {
     AnalysedWhileGoingOn, NewAnsweredNothing, BaseAnsweredNothing, NewMissedTarget, BothPaced,
     NewMissedSchedule, OneBlockCompared,
     LeftOutGoingOn, UnlikeFirst, ChangedWithRun, TimesFollowed, DroppedToZero, TooFewRuns,
-    // Reasons, and what others quote.
+    // These are reasons, and what other warnings quote.
     Quoted, DamagedStep, NoWindow, ContentDiffers, OperationsLost, OperationsOpen, IntervalsEmpty,
     IntervalsMissing, IntervalsGap, IntervalsTwice, IntervalsShort, OperationsUnlike,
     ConnectionsUnlike, NoBarrier, TimesUnlike, StatementTimesUnlike, Paused, AnswerDiffers,
@@ -172,7 +174,7 @@ codes! {
 pub enum Severity {
     /// Figures are missing or must not be used.
     Invalid,
-    /// Figures hold; something else must be known to read them.
+    /// Figures hold, but a reader must know something else to read them.
     Caution,
 }
 
@@ -181,7 +183,7 @@ impl Notice {
         Self { code, severity: Severity::Caution, places: Vec::new(), figures: BTreeMap::new() }
     }
 
-    /// Why figures must not be used.
+    /// A reason why figures must not be used.
     pub fn reason(code: Code) -> Self {
         Self { severity: Severity::Invalid, ..Self::new(code) }
     }
@@ -191,12 +193,12 @@ impl Notice {
         Self::reason(Code::Quoted).with("text", text.trim_end().trim_end_matches('.'))
     }
 
-    /// Whether two are the same reason, with other places and figures.
+    /// Whether the two are the same reason, though places and figures may differ.
     pub fn is_like(&self, other: &Self) -> bool {
         self.code == other.code && self.words() == other.words()
     }
 
-    /// Its texts without numbers, by figure.
+    /// The texts of its figures, without numbers.
     fn words(&self) -> Vec<(&'static str, String)> {
         let words = |figure: &Figure| match figure {
             Figure::Text(text) => Some(without_numbers(text)),
@@ -208,7 +210,7 @@ impl Notice {
         self.figures.iter().filter_map(|(name, figure)| Some((*name, words(figure)?))).collect()
     }
 
-    /// As many, each like the other's in its place.
+    /// Whether both lists have the same length and each entry is like the one in its place.
     pub fn are_alike(some: &[Self], others: &[Self]) -> bool {
         some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_like(other))
     }
@@ -240,7 +242,7 @@ impl Notice {
     }
 }
 
-/// `table #: rows is #, expected #`
+/// Replaces each number by `#`, as in `table #: rows is #, expected #`.
 fn without_numbers(text: &str) -> String {
     let is_of_number = |character: char| character.is_ascii_digit() || matches!(character, '.' | ',');
     let mut rest = text;

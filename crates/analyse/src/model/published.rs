@@ -1,4 +1,4 @@
-//! Published figures next to the measured ones.
+//! Types for figures from a published report, each next to the figure that the run measured.
 
 use dbdyno_model::Quantity;
 use serde::Serialize;
@@ -18,21 +18,21 @@ pub struct PublishedComparison {
     pub findings: Vec<FindingSeen>,
 }
 
-/// A published figure and the measured one: the variant's ÷ the base's.
+/// A published figure and the measured one. Both are the variant's figure ÷ the base's.
 #[derive(Debug, Clone, Serialize)]
 pub struct PublishedRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
-    /// Their names in the published report.
+    /// Name of the base in the published report; `variant` is a name from there too.
     pub base: String,
     pub variant: String,
     /// Name of the step, or of the group of steps with its statistic: `writes: average`.
     pub subject: String,
     pub quantity: Quantity,
     pub published: f64,
-    /// `None` where the run has no such pair.
+    /// `None` where the run did not measure both variants.
     pub measured: Option<f64>,
-    /// 95 %, over the blocks; `None` for one block.
+    /// 95 % interval over the blocks; `None` for one block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     pub blocks: usize,
@@ -42,15 +42,15 @@ pub struct PublishedRow {
 /// How near a measured figure must be to a published one, as a fraction of it, to agree.
 pub const CLOSE: f64 = 0.10;
 
-/// How a published figure is to the measured one. It is no verdict between machines.
+/// How a published figure relates to the measured one. It does not judge the two machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
     /// The measured interval is within [`CLOSE`] of the published figure.
     Agrees,
-    /// The whole interval is farther from it.
+    /// The whole measured interval is farther than [`CLOSE`] from the published figure.
     Contradicts,
-    /// Neither, or there is no interval.
+    /// The interval neither agrees nor contradicts, or there is no interval.
     TooWide,
     NotMeasured,
 }
@@ -60,11 +60,12 @@ pub enum Agreement {
 pub struct FindingSeen {
     pub says: String,
     pub seen: Seen,
-    /// Steps in which it was seen, was not, and which are undecided.
+    /// Steps in which the finding was seen. The two fields below count those in which it was not
+    /// seen and those that are undecided.
     pub steps_seen: usize,
     pub steps_not_seen: usize,
     pub steps_undecided: usize,
-    /// Steps that both ran and in which no block is valid on both sides.
+    /// Steps that both variants ran and in which no block is valid for both.
     pub steps_invalid: usize,
 }
 
@@ -72,13 +73,13 @@ pub struct FindingSeen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
-    /// In more than half of its steps.
+    /// The finding shows in more than half of its steps.
     Seen,
-    /// It is shown not to be so in as many steps as it is seen in, or more.
+    /// The measurements show the opposite in at least as many steps as those that show the finding.
     NotSeen,
     Undecided,
-    /// Both variants ran its steps, and none is valid.
+    /// Both variants ran the steps, and none of the steps is valid.
     Invalid,
-    /// The run lacks the variants or the steps.
+    /// The run does not have the variants or the steps, so it cannot show the finding.
     CannotBeTried,
 }

@@ -1,4 +1,4 @@
-//! Runs of steps with where they belong: how warnings name one, and all valid ones to look through.
+//! Lists of steps' runs, each with its workload, step, variant and block, as warnings name them.
 
 use crate::model::findings::WorkloadFindings;
 use crate::model::notice::{Code, Notice};
@@ -6,11 +6,12 @@ use crate::model::step_run::{StepRun, Validity};
 use crate::model::steps::{StepFindings, VariantStep};
 use crate::statistics::describe::median;
 
-/// In a shorter window a tick of the kernel's clocks (10 ms), a single hold-up or the samples at
-/// its two ends are most of a share that is reported.
+/// Shortest window for which a share of time is judged. In a shorter one, a tick of the kernel's
+/// clocks (10 ms), a single hold-up or the samples at its two ends make up most of a share that is
+/// reported.
 pub(crate) const JUDGED_FROM_SECONDS: f64 = 2.0;
 
-/// A run of a step with where it belongs.
+/// One execution of a step, with the step and variant that it belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct RunOfStep<'a> {
     pub(crate) step: &'a StepFindings,
@@ -19,30 +20,30 @@ pub(crate) struct RunOfStep<'a> {
 }
 
 impl RunOfStep<'_> {
-    /// `block 2 mysql-8.0 l.i1`
+    /// The run's name in warnings, such as `block 2 mysql-8.0 l.i1`.
     pub(crate) fn place(&self) -> String {
         format!("block {} {} {}", self.run.block, self.variant.variant, self.step.name)
     }
 }
 
-/// In the order of workloads, steps, variants and blocks.
+/// All valid runs, in the order of workloads, steps, variants and blocks.
 pub(crate) fn valid_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item = RunOfStep<'_>> {
     let steps = workloads.iter().flat_map(|workload| &workload.steps);
     steps.flat_map(all_runs).filter(|found| found.run.validity == Validity::Valid)
 }
 
-/// Those of them whose window is long enough for a share of time.
+/// The valid runs whose window is long enough for a share of time.
 pub(crate) fn judged_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item = RunOfStep<'_>> {
     valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS)
 }
 
-/// In the order of variants and blocks, those too that must not be used.
+/// All runs of a step in the order of variants and blocks, including those that must not be used.
 pub(crate) fn all_runs(step: &StepFindings) -> impl Iterator<Item = RunOfStep<'_>> {
     let variants = step.variants.iter().map(move |variant| (step, variant));
     variants.flat_map(|(step, variant)| variant.runs.iter().map(move |run| RunOfStep { step, variant, run }))
 }
 
-/// The run in which a share is greatest, and how many runs have more of it than is reported.
+/// The run in which a share is highest, and how many runs have more of it than is reported.
 pub(crate) struct Worst {
     pub(crate) share: f64,
     pub(crate) place: String,
@@ -51,8 +52,8 @@ pub(crate) struct Worst {
     pub(crate) all: usize,
 }
 
-/// Of the valid runs whose window is long enough for a share of time, by `share_of`, from
-/// `reported_share` on; `None` where no run has so much.
+/// Finds the run in which the share by `share_of` is highest, among valid runs whose window is long
+/// enough for a share of time. `None` where no run has more than `reported_share`.
 pub(crate) fn worst(
     workloads: &[WorkloadFindings],
     reported_share: f64,
@@ -66,7 +67,7 @@ pub(crate) fn worst(
 }
 
 impl Worst {
-    /// With the share from which a run is counted.
+    /// Makes a warning of it. `reported_share` is the share from which a run is counted.
     pub(crate) fn notice(self, code: Code, reported_share: f64) -> Notice {
         let notice = Notice::new(code).at(self.place).with("share", self.share);
         notice.with("limit", reported_share).with("runs", self.reported).with("all", self.all)
@@ -78,7 +79,7 @@ pub(crate) fn valid(runs: &[StepRun]) -> impl Iterator<Item = &StepRun> {
     runs.iter().filter(|run| run.validity == Validity::Valid)
 }
 
-/// The valid runs that have a valid one in the same block of the base, each with that one.
+/// The valid runs whose block is valid for the base too, each with the base's run.
 pub fn pairs<'a>(
     runs: &'a [StepRun],
     base: &'a [StepRun],
@@ -91,7 +92,7 @@ impl VariantStep {
         valid(&self.runs)
     }
 
-    /// Over the valid runs; `None` where none has the figure.
+    /// Median over the valid runs; `None` where none has the figure.
     pub fn median(&self, figure: impl Fn(&StepRun) -> Option<f64>) -> Option<f64> {
         median(&self.valid_runs().filter_map(figure).collect::<Vec<_>>())
     }

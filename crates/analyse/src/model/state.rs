@@ -1,60 +1,61 @@
-//! What a server and its host were like in one execution of a step.
+//! State of a server and its host during one execution of a step: deferred work, memory,
+//! steadiness.
 
 use serde::Serialize;
 
-/// The put-off work of a server around one step.
+/// A server's deferred work before and after one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeferredWork {
     pub levels: Vec<DeferredLevel>,
-    /// Bytes written to the data directory's device between its first and last sample of the step;
-    /// `None` where it is not seen. Not the kernel's `write_bytes` of the server's process, which
-    /// counts whole folios of the page cache for each small write to one: ten times what was
-    /// written was seen.
+    /// Bytes written to the data directory's device between its first and last sample in the step;
+    /// `None` where the device cannot be seen. It is not taken from the kernel's `write_bytes` of
+    /// the server's process. That counter counts whole folios of the page cache for each small
+    /// write, and has shown ten times what was written.
     pub written_bytes: Option<i64>,
 }
 
-/// One kind of put-off work; its unit is its name's last word.
+/// One kind of deferred work. The last word of its name is its unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeferredLevel {
-    /// As recorded: `dirty_bytes`, `history_list_length`, `dead_rows`, ...
+    /// The name as recorded: `dirty_bytes`, `history_list_length`, `dead_rows`, ...
     pub name: String,
     pub before: i64,
     pub after: i64,
 }
 
-/// What the server's control group held: the kernel counts a page to the group that was first to
-/// touch it.
+/// Memory of the server's control group. The kernel charges a page to the group that touched it
+/// first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct GroupMemory {
-    /// The most in any sample of the step: own memory, page cache and what the kernel holds for the
-    /// group.
+    /// Highest value in any sample of the step: own memory, page cache, and what the kernel holds
+    /// for the group.
     pub greatest_bytes: Option<i64>,
-    /// At the end of the window: heaps and buffer pools. PostgreSQL's buffers are shared memory,
+    /// Heaps and buffer pools at the end of the window. PostgreSQL's buffers are shared memory,
     /// which counts as page cache.
     pub own_bytes: Option<i64>,
-    /// At the end of the window: page cache of files, and shared memory.
+    /// Page cache of files, and shared memory, at the end of the window.
     pub page_cache_bytes: Option<i64>,
-    /// Of the page cache, what is not on the disk yet.
+    /// The part of the page cache that is not on the disk yet.
     pub dirty_bytes: Option<i64>,
-    /// How often in a second a page was wanted and the limit was reached, so that others had to be
-    /// taken back first.
+    /// How often per second a page was needed while the limit was reached, so that the kernel had
+    /// to reclaim others first.
     pub limit_hits_per_second: Option<f64>,
 }
 
-/// What was asked under one name in the whole step, by all clients together.
+/// Statements that were sent under one name in the whole step, by all clients together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lookups {
     /// `min_id` and `max_id` are look-ups; `insert` is the INSERT of `l.x` before the indexes.
     pub name: String,
     pub count: u64,
-    /// The sum of all times.
+    /// The sum of all durations.
     pub seconds: f64,
     pub mean_seconds: f64,
     pub max_seconds: f64,
 }
 
 impl Lookups {
-    /// The figures of statements that took so long.
+    /// Makes the figures from the statements' durations in microseconds.
     pub fn of(name: &str, durations_us: &[u64]) -> Self {
         let seconds = durations_us.iter().sum::<u64>() as f64 / 1e6;
         Self {
@@ -67,8 +68,9 @@ impl Lookups {
     }
 }
 
-/// Whole seconds of the common window, headline kind, all clients together. Of a step that ends by
-/// a count, those in which all clients were at work.
+/// How steady the rate was over the window's whole seconds. It counts the headline kind of all
+/// clients together. A step that ends by a count has only the seconds in which all clients were at
+/// work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Steadiness {
     pub seconds: usize,
@@ -76,8 +78,8 @@ pub struct Steadiness {
     pub worst_rate: f64,
     /// The slowest second's rate ÷ the median second's; `None` when the median is 0.
     pub worst_share: Option<f64>,
-    /// Longest run of whole seconds in which nothing was done; or the longest time in which all
-    /// connections were lost, where that is longer, without its part of a second.
+    /// Longest run of whole seconds in which nothing was done. If all connections were lost for
+    /// longer, it is that time, rounded down to whole seconds.
     pub longest_gap_seconds: usize,
     pub share_below_half_median: f64,
     /// Seconds before the steady state (MSER-5); `None` for fewer than 40 seconds, and when it was

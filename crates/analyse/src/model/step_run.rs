@@ -12,20 +12,21 @@ use crate::model::state::{DeferredWork, GroupMemory, Lookups, Steadiness};
 pub struct StepRun {
     pub block: u32,
     pub validity: Validity,
-    /// Of the common window.
+    /// Length of the common window, in seconds.
     pub window_seconds: f64,
-    /// The headline: a rate over the common window, or seconds, where the step's is a time.
+    /// The headline figure: a rate over the common window, or seconds for a step whose figure is a
+    /// time.
     pub rate: f64,
-    /// A time that is only a bound: what took it was ended at its time limit.
+    /// The time is only a lower bound, because what was timed ended at its time limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
-    /// Work whose time counts by itself, in its order.
+    /// Pieces of work whose time counts by itself, in the order in which they ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executions: Vec<Execution>,
     /// `None` for a step of one query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composite: Option<Composite>,
-    /// Set where the rate rests on so few operations that it decides nothing.
+    /// Set where the rate rests on too few operations to decide anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few: Option<TooFewOperations>,
     pub kinds: Vec<KindResult>,
@@ -43,32 +44,34 @@ pub struct StepRun {
     pub client_headroom: Option<ClientHeadroom>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
     pub seconds_on_target: Option<f64>,
-    /// What is judged against the target: rows a second of the client whose background writer did
-    /// least, times the clients. `None` for a step without a target.
+    /// The rate that is judged against the target, in rows per second. It is the rate of the
+    /// background writer that did least, times the number of clients. `None` for a step without a
+    /// target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_background_rate: Option<f64>,
-    /// What was asked outside the operations, by name.
+    /// Statements that were sent outside the operations, by name.
     pub lookups: Vec<Lookups>,
-    /// Rate by second of the headline kind and the others, whole seconds of the window only.
+    /// Rate per second of the headline kind and of the other kinds, for whole seconds of the window
+    /// only.
     pub seconds: Vec<SecondPoint>,
-    /// Whether single seconds of the headline kind say something: not of one piece of work, nor of
-    /// long scans.
+    /// Whether single seconds of the headline kind say something. They do not where the step is one
+    /// piece of work, or has long scans.
     pub has_telling_seconds: bool,
-    /// The second, counted as those of `seconds`, from which on clients had done their share, in a
-    /// step that ends by a count: the rate counts the rest, figures by second do not.
+    /// In a step that ends by a count, the second from which on some clients had done their share.
+    /// It is counted like those of `seconds`. The rate includes what came after it; figures per
+    /// second do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail_from_second: Option<u64>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of
     /// work.
     pub steadiness: Option<Steadiness>,
-    /// The device of the data directory, second by second of the window; empty where it was not
-    /// sampled.
+    /// The data directory's device, second by second of the window; empty where it was not sampled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device_seconds: Vec<DeviceSecond>,
-    /// What happened to the server in the window, in order.
+    /// Events of the server in the window, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub server_events: Vec<ServerEvent>,
-    /// What the server had put off before and after; `None` where that was not recorded.
+    /// The server's deferred work before and after the step; `None` where it was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred_work: Option<DeferredWork>,
     /// `None` where the server's memory was not limited.
@@ -76,14 +79,14 @@ pub struct StepRun {
     pub group_memory: Option<GroupMemory>,
 }
 
-/// Fewer operations in a window than a verdict needs.
+/// What is reported when a window has fewer operations than a verdict needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TooFewOperations {
-    /// Of the headline kind, those that the window cuts by their share in it.
+    /// Operations of the headline kind. One that the window cuts counts by its share in the window.
     pub operations: f64,
-    /// Operations that would be enough.
+    /// The smallest number of operations that would be enough.
     pub least: f64,
-    /// The length of window that would hold so many.
+    /// The length of a window that would hold so many, in seconds.
     pub enough_seconds: f64,
 }
 
@@ -92,13 +95,13 @@ impl StepRun {
         self.kinds.iter().find(|kind| kind.kind == name)
     }
 
-    /// KiB that were read from the device for one operation, and not by the server.
+    /// KiB per operation that were read from the device by others than the server.
     pub fn others_read_kib(&self) -> Option<f64> {
         let all = self.per_operation(self.device.as_ref()?.read_kib_per_second?)?;
         Some((all - self.cost.server_read_kib.unwrap_or(0.0)).max(0.0))
     }
 
-    /// KiB that were written to the device for one operation.
+    /// KiB per operation that were written to the device.
     pub fn written_kib(&self) -> Option<f64> {
         self.per_operation(self.device.as_ref()?.written_kib_per_second?)
     }
@@ -108,22 +111,22 @@ impl StepRun {
     }
 }
 
-/// Statements a second of all kinds together compared with what the client could reach, by its
-/// calibration for this host.
+/// Statements per second of all kinds together, and how many the client could reach by its
+/// calibration on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClientHeadroom {
     pub statements_per_second: f64,
     pub connections: u32,
     pub could_per_second: f64,
-    /// The calibrated number of connections at which it could.
+    /// The calibrated number of connections at which the client reached `could_per_second`.
     pub could_connections: u32,
-    /// The client was not the limit of the calibration there, but the server that answered, or the
-    /// round trip: it could do more.
+    /// The limit of that calibration was not the client, but the server that answered or the round
+    /// trip. The client could do more.
     pub at_least: bool,
 }
 
 impl ClientHeadroom {
-    /// What it reached ÷ what it could.
+    /// Statements per second that the client reached ÷ those that it could reach.
     pub fn share(&self) -> f64 {
         self.statements_per_second / self.could_per_second
     }
@@ -141,24 +144,26 @@ pub struct KindResult {
     pub errors: ErrorCounts,
     pub operations_per_second: f64,
     pub rows_per_second: f64,
-    /// Statements of the operations answered; those of attempts that were repeated are not in it.
+    /// Statements in answered operations. Statements of attempts that were repeated are not
+    /// counted.
     pub statements_per_second: f64,
     pub service: Latency,
     pub response: Latency,
     /// `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// Its statements by kind, in their order, where the record distinguishes them.
+    /// The operation's statements by kind, in their order, where the record distinguishes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<StatementResult>,
-    /// The original's response-time buckets, over service time (what the original measures).
+    /// Response-time buckets of the original benchmark, filled with service times because the
+    /// original measures those.
     pub buckets: Vec<Bucket>,
 }
 
-/// Statements of one kind that were answered, those of attempts that were repeated or failed included.
+/// Answered statements of one kind. Those in attempts that were repeated or failed are counted too.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatementResult {
-    /// `simple-range`
+    /// The statement's name, such as `simple-range`.
     pub statement: String,
     pub count: u64,
     /// Statements that neither fetched nor changed a row.
@@ -166,32 +171,34 @@ pub struct StatementResult {
     /// Rows fetched or changed.
     pub rows: u64,
     pub per_second: f64,
-    /// From sending to answered; of an operation that is one statement, the operation's.
+    /// Time from sending to answer. Where an operation is one statement, it is the operation's
+    /// service time.
     pub service: Latency,
 }
 
-/// What an open loop was asked for, and how it was kept. What it reached is in the [`KindResult`].
+/// The arrivals that an open loop was asked for, and how well it kept to them. What it reached is
+/// in the [`KindResult`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Schedule {
-    /// `constant` or `poisson`.
+    /// How arrivals are spaced: `constant` or `poisson`.
     pub process: String,
-    /// Operations a second of all connections together.
+    /// Operations per second, of all connections together.
     pub asked_per_second: f64,
     /// Operations that came due in the window.
     pub due: u64,
-    /// Greatest number of operations that were due and not sent, at the end of any second of the
+    /// Highest number of operations that were due and not sent, at the end of any second of the
     /// window.
     pub backlog_max: u64,
-    /// Operations that waited or were on their way at the window's end, less those at its
+    /// Operations that waited or were under way at the end of the window, minus those at its
     /// beginning.
     pub queue_growth: i64,
-    /// From due to sent, of operations for which a connection was free: how late the client itself
-    /// was.
+    /// Time from due to sent, for operations that had a free connection. It shows how late the
+    /// client itself was.
     pub lag: Latency,
 }
 
-/// Percentiles of a latency histogram, in microseconds; all `None`-free: an empty histogram has
-/// `count` 0.
+/// Percentiles of a latency histogram, in microseconds. An empty histogram has `count` 0, so that
+/// no field needs a `None`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Latency {
     pub count: u64,
@@ -202,17 +209,18 @@ pub struct Latency {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
-    /// Pairs of percentile and microseconds, as far as there are enough operations, for a curve;
-    /// only of all blocks together.
+    /// Pairs of percentile and microseconds for a curve, as far as there are enough operations.
+    /// Only the histogram of all blocks together has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<(f64, u64)>,
 }
 
 impl Latency {
-    /// Of fewer operations the 99th percentile is their longest, which says little of others.
+    /// With fewer operations the 99th percentile is the longest of them, which says little about
+    /// the others.
     const LEAST_OPERATIONS: u64 = 100;
 
-    /// The 99th percentile in microseconds; `None` of too few operations.
+    /// The 99th percentile in microseconds; `None` where there are too few operations.
     pub fn known_p99_us(&self) -> Option<u64> {
         (self.count >= Self::LEAST_OPERATIONS).then_some(self.p99_us)
     }
@@ -220,7 +228,7 @@ impl Latency {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Bucket {
-    /// `256us`, `1ms`, ..., `gt`
+    /// Upper end of the bucket: `256us`, `1ms`, ..., and `gt` for all above.
     pub label: String,
     pub count: u64,
     pub percent: f64,
@@ -228,13 +236,13 @@ pub struct Bucket {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct SecondPoint {
-    /// From 0, the first whole second of the window: what the clients did before it, such as a
-    /// warm-up, is not counted.
+    /// Number of the second. 0 is the first whole second of the window, so that what clients did
+    /// before it, such as a warm-up, is not counted.
     pub second: u64,
     pub kind: String,
-    /// Rows for writers, operations for queries.
+    /// Rows per second for writers, operations per second for queries.
     pub rate: f64,
-    /// Greatest times of the operations answered in it; `None` where none was.
+    /// Longest service time of the operations answered in this second; `None` where none was.
     pub service_max_us: Option<u64>,
     pub response_max_us: Option<u64>,
 }
@@ -242,20 +250,22 @@ pub struct SecondPoint {
 /// The device of the data directory between two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DeviceSecond {
-    /// Counted as those of `seconds`: the one in which most of the time between the samples lies.
+    /// Number of the second, counted like those of `seconds`. Of the time between the two samples,
+    /// most lies in it.
     pub second: u64,
     pub read_kib_per_second: f64,
     pub written_kib_per_second: f64,
-    /// Mean time of a read or write; `None` without one, and where the kernel counts no times.
+    /// Mean time of a read or write; `None` where there was none, and where the kernel counts no
+    /// times.
     pub await_ms: Option<f64>,
-    /// Requests under way, on average.
+    /// Mean number of requests under way.
     pub queue_depth: Option<f64>,
 }
 
 /// Something that happened to the server while it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ServerEvent {
-    /// From the beginning of the first whole second of the window.
+    /// Seconds since the beginning of the window's first whole second.
     pub at_seconds: f64,
     pub what: ServerEventKind,
 }
@@ -263,12 +273,13 @@ pub struct ServerEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerEventKind {
-    /// Its log was cut: PostgreSQL counts checkpoints, of InnoDB the checkpoint's age fell at once.
+    /// The server made a checkpoint. PostgreSQL counts checkpoints; InnoDB's checkpoint age falls
+    /// at once.
     Checkpoint,
-    /// It counts its time anew.
+    /// The server started again: its uptime begins at 0.
     Restart,
     Lost,
-    /// The first second without an answer of the headline's kind.
+    /// The first second without an answer to an operation of the headline kind.
     Stall,
 }
 
@@ -276,7 +287,7 @@ pub enum ServerEventKind {
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum Validity {
     Valid,
-    /// Ran to its end, but its numbers must not be used.
+    /// The step ran to its end, but its figures must not be used.
     Invalid {
         reasons: Vec<Notice>,
     },

@@ -1,4 +1,4 @@
-//! One step over all blocks, variant by variant.
+//! Findings for one step: each variant's figures over all blocks, and its comparison with the base.
 
 use std::collections::BTreeMap;
 
@@ -20,29 +20,30 @@ pub struct StepFindings {
     pub headline_kind: String,
     #[serde(skip)]
     pub headline_class: OperationClass,
-    /// `inserts/s`, `queries/s`, `seconds`, ...
+    /// Unit of the headline: `inserts/s`, `queries/s`, `seconds`, ...
     pub rate_label: String,
-    /// The headline is a time: ratios below 1 are faster.
+    /// The headline is a time, so that ratios below 1 are faster.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub less_is_better: bool,
-    /// Of all clients together.
+    /// Connections of all clients together.
     pub connections: u32,
     /// Differences below this fraction count as none.
     pub margin: f64,
-    /// The groups over which published reports sum steps up: name of the grouping to name of the
-    /// group.
+    /// The groups over which published reports add steps up: each grouping's name, and the step's
+    /// group in it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, String>,
-    /// It only prepares the next step: it is in no summary and gets no verdict.
+    /// The step only prepares the next one. It is in no summary and gets no verdict.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_warm_up: bool,
     /// Statement shapes by kind.
     pub statements: Vec<(String, String)>,
-    /// Target of the background writers in rows per second over all clients, and the share that
-    /// counts as kept.
+    /// Target rate of the background writers in rows per second over all clients, and the share of
+    /// it that counts as kept.
     pub target: Option<(f64, f64)>,
     pub variants: Vec<VariantStep>,
-    /// Of a full factorial design: what each factor, and each two together, do to the rate.
+    /// Effects in a full factorial design: what each factor does to the rate, and each two factors
+    /// together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
 }
@@ -52,9 +53,9 @@ impl StepFindings {
         self.variants.iter().find(|variant| variant.variant == name)
     }
 
-    /// The test of a step that has its number of connections in its name, as steps of a sweep have:
-    /// of `read-only.c16` it is `read-only`, of `read-only.c16.r500` it is `read-only.r500`. `None`
-    /// for another step.
+    /// Name of the test, for a step that has its number of connections in its name, as a sweep's
+    /// steps have. It is `read-only` for `read-only.c16`, and `read-only.r500` for
+    /// `read-only.c16.r500`. `None` for another step.
     pub fn test_of_sweep(&self) -> Option<String> {
         let number = format!("c{}", self.connections);
         let mut parts: Vec<&str> = self.name.split('.').collect();
@@ -63,21 +64,23 @@ impl StepFindings {
         Some(parts.join("."))
     }
 
-    /// The step's number of connections, where its test ran with several (`point-query.c16`).
+    /// The step's number of connections, where its test ran with several numbers
+    /// (`point-query.c16`).
     pub fn sweep_connections(&self) -> Option<u32> {
         self.test_of_sweep().map(|_| self.connections)
     }
 
-    /// Whether the ratio of this variant, as it is held `against` a base, is counted among those of
-    /// other steps: one that leaves out rates of zero would make the mean better than the variant,
-    /// and one of rates that the plan gives is none.
+    /// Whether this variant's ratio, as it is held `against` a base, is counted among those of
+    /// other steps. A ratio that leaves out rates of zero is not counted, because it would make the
+    /// mean better than the variant. Nor is a ratio of rates that the plan sets, because it says
+    /// nothing.
     pub(crate) fn is_counted(&self, variant: &str, against: &StepComparison) -> bool {
         let has_pace = self.variant(variant).is_some_and(|found| self.pace(found).is_some());
         let is_fixed_rate = has_pace && matches!(against.verdict, Some(Verdict::Paced | Verdict::Missed));
         against.zero_rates.is_empty() && !is_fixed_rate
     }
 
-    /// What a variant of this name did, block by block; nothing where it is none of the step's.
+    /// The variant's runs, block by block; empty where the step does not have the variant.
     pub fn runs_of(&self, name: &str) -> &[StepRun] {
         self.variant(name).map_or(&[], |variant| &variant.runs)
     }
@@ -86,27 +89,27 @@ impl StepFindings {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct VariantStep {
     pub variant: String,
-    /// Median over the valid blocks.
+    /// Median rate over the valid blocks.
     pub rate: Option<f64>,
-    /// The median is that of times that were cut off.
+    /// The times behind the median were cut off, so that it is only a bound.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
     pub rate_min: Option<f64>,
     pub rate_max: Option<f64>,
-    /// Response times of the headline operations of all valid blocks together; `None` where none
+    /// Response times of the headline operations, over all valid blocks together; `None` where none
     /// was timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// It against the base; of the base itself a ratio of 1 and nothing else.
+    /// Comparison with the base. For the base itself it holds a ratio of 1 and nothing else.
     #[serde(flatten)]
     pub to_base: StepComparison,
-    /// What else is not like the base's; nothing for the base itself.
+    /// What else differs from the base; empty for the base itself.
     #[serde(skip_serializing_if = "RatioContext::is_empty")]
     pub context: RatioContext,
-    /// How the server executed the step's statements; empty where it was not asked.
+    /// How the server executed the step's statements; empty where the server was not asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub query_plans: Vec<StatementPlans>,
-    /// Of executions of their own, by block; empty unless the plan asks for them.
+    /// Plans of separate executions, by block; empty unless the plan asks for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executed_plans: Vec<ExecutedPlan>,
     /// Whether the rate rises or falls from block to block; `None` for fewer than three valid
@@ -114,72 +117,73 @@ pub struct VariantStep {
     pub drift: Option<Trend>,
     /// Median background rate over valid blocks, for steps with a target.
     pub background_rate: Option<f64>,
-    /// Median over valid blocks of what is judged against the target.
+    /// Median over the valid blocks of the rate that is judged against the target.
     pub judged_background_rate: Option<f64>,
-    /// Valid blocks in which the target was missed, whatever the median says.
+    /// Valid blocks in which the target was missed, even where the median meets it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_missed_blocks: Vec<u32>,
     pub runs: Vec<StepRun>,
 }
 
-/// What is said of a variant in a step against a base.
+/// The comparison of a variant with a base in one step.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StepComparison {
-    /// Variant ÷ base: paired by block, or of two runs that of the geometric means.
+    /// Variant ÷ base. It is paired by block within one run; between two runs it is the ratio of
+    /// the geometric means.
     pub ratio: Option<Ratio>,
-    /// The ratio on each machine of a fleet; `None` where fewer than two have one.
+    /// The ratio on each machine of a fleet; `None` where fewer than two machines have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_machine: Option<ByMachine>,
-    /// The 99th percentile against the base's; `None` without a block in which both had 100
-    /// operations.
+    /// The 99th percentile ÷ the base's; `None` without a block in which both had 100 operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<PercentileRatio>,
-    /// What the ratio is made of; `None` where CPU was not sampled.
+    /// The causes that the ratio is made of; `None` where CPU was not sampled.
     pub cost_breakdown: Option<CostBreakdown>,
-    /// All metrics against the base; `None` without a block in which both are valid.
+    /// All metrics ÷ the base's; `None` without a block in which both are valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative: Option<RelativeMetrics>,
-    /// Blocks that are in no ratio because one of the two answered nothing in them.
+    /// Blocks that are in no ratio, because one of the two answered nothing in them.
     #[serde(skip_serializing_if = "ZeroRates::is_empty")]
     pub zero_rates: ZeroRates,
-    /// `None` where what other programs took changes no verdict.
+    /// CPU time that other programs took; `None` where it changes no verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_load: Option<ForeignLoad>,
     /// `None` for one block unless it says enough, and for a step that one of the two did not run.
     pub verdict: Option<Verdict>,
-    /// Why it is undecided, where more blocks would not decide it.
+    /// Why the comparison is undecided, where more blocks would not decide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided: Option<Undecided>,
-    /// At which look the verdict was reached; `None` for a run without a budget and for what is
-    /// undecided.
+    /// The interim analysis at which the verdict was reached; `None` for a run without a budget and
+    /// for an undecided comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided: Option<Decided>,
 }
 
 impl StepComparison {
-    /// The ratio alone.
+    /// The ratio's value alone.
     pub fn value(&self) -> Option<f64> {
         Some(self.ratio.as_ref()?.value)
     }
 
-    /// What the blocks say of the ratio beyond its value.
+    /// What the blocks say about the ratio beyond its value.
     pub fn inference(&self) -> Option<&Inference> {
         self.ratio.as_ref()?.inference.as_ref()
     }
 }
 
-/// A ratio by the machines that have measured its blocks.
+/// A ratio on each of the machines that measured its blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ByMachine {
-    /// In the order of their names.
+    /// One entry per machine, in the order of the machines' names.
     pub machines: Vec<MachineRatio>,
-    /// Probability of means so far apart if the ratio were one on all machines (F test of machine ×
-    /// variant); `None` where fewer than two machines have two blocks.
+    /// Probability of means so far apart if the ratio were the same on all machines (F test of
+    /// machine × variant); `None` where fewer than two machines have two blocks.
     pub p_interaction: Option<f64>,
-    /// The same, adjusted (Benjamini and Hochberg) over all steps and variants of the run.
+    /// The same probability, adjusted (Benjamini and Hochberg) over all steps and variants of the
+    /// run.
     pub q_interaction: Option<f64>,
-    /// The machine that lies farthest from the others; `None` of two, which lie equally far from
-    /// each other.
+    /// The machine that lies farthest from the others; `None` for two machines, which lie equally
+    /// far from each other.
     pub farthest: Option<FarthestMachine>,
 }
 
@@ -194,12 +198,12 @@ pub struct MachineRatio {
 pub struct FarthestMachine {
     pub machine: String,
     pub ratio: f64,
-    /// Geometric mean over the blocks of the others.
+    /// Geometric mean over the other machines' blocks.
     pub others: f64,
-    /// Probability that any machine lies so far from the others if the ratio were one on all
+    /// Probability that any machine lies so far from the others if the ratio were the same on all
     /// (Bonferroni).
     pub p: f64,
-    /// The same, adjusted over all steps and variants of the run.
+    /// The same probability, adjusted over all steps and variants of the run.
     pub q: f64,
 }
 
@@ -209,7 +213,7 @@ impl FarthestMachine {
     }
 }
 
-/// A percentile of the response times ÷ the base's, paired by block: below 1 is better.
+/// A percentile of the response times ÷ the base's, paired by block. A value below 1 is better.
 #[derive(Debug, Clone, Serialize)]
 pub struct PercentileRatio {
     pub ratio: Ratio,
@@ -217,10 +221,10 @@ pub struct PercentileRatio {
     pub verdict: Option<Verdict>,
 }
 
-/// Valid blocks with a rate of zero, of a variant and of the base that it is compared with.
+/// Valid blocks with a rate of zero, for a variant and for the base that it is compared with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ZeroRates {
-    /// Blocks in which the variant answered nothing, and the base did.
+    /// Blocks in which the variant answered nothing, while the base did.
     pub stalled: Vec<u32>,
     pub base_stalled: Vec<u32>,
     /// Blocks in which both are valid.

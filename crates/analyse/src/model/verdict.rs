@@ -1,41 +1,45 @@
-//! What a comparison says: the ratio of two rates or times, what several blocks say of it, and the
-//! verdict.
+//! What a comparison says: the ratio of two rates or times, what several blocks say about it, and
+//! the verdict.
 
 use serde::Serialize;
 
 use crate::statistics::Interval;
 
-/// Confidence of the intervals of ratios.
+/// Confidence of a ratio's intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// False discovery rate: of reported differences, and of reported equivalences.
+/// False discovery rate that is allowed among reported differences, and among reported
+/// equivalences.
 pub const LEVEL: f64 = 0.05;
 
-/// What a comparison of a variant with the base says of one step.
+/// What a comparison of a variant with the base says about one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The rates differ, and the ratio is above 1 + margin; of times, below 1 ÷ (1 + margin).
+    /// The rates differ, and the ratio is above 1 + margin. For times it is below 1 ÷ (1 + margin).
     Faster,
-    /// The rates differ, and the ratio is below 1 ÷ (1 + margin); of times, above 1 + margin.
+    /// The rates differ, and the ratio is below 1 ÷ (1 + margin). For times it is above 1 + margin.
     Slower,
-    /// The ratio was shown to be within the margin.
+    /// The blocks show that the ratio is within the margin.
     Same,
-    /// It did not keep the background rate that the base kept: its rate, which is not slower, has
-    /// fewer concurrent writes. Or it did not keep the schedule of an open loop that the base kept.
+    /// The variant did not keep the background rate that the base kept. Its rate is not slower, but
+    /// it had fewer concurrent writes. The verdict is also given where the variant did not keep the
+    /// schedule of an open loop that the base kept.
     Missed,
-    /// The rate is the plan's, and both kept it: response times can tell what rates cannot.
+    /// The plan sets the rate, and both kept it. Response times can show a difference; rates
+    /// cannot.
     Paced,
-    /// It answered nothing in a block in which the base did, whatever the ratio of the others.
+    /// The variant answered nothing in a block in which the base did, whatever the ratios of other
+    /// blocks.
     Stalled,
-    /// Neither was shown: more blocks may tell.
+    /// The blocks show neither a difference nor equivalence. More blocks may decide it.
     Undecided,
     /// There is no block in which both are valid.
     Invalid,
 }
 
 impl Verdict {
-    /// The word of the glossary.
+    /// The verdict's name, as the glossary has it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -51,7 +55,7 @@ impl Verdict {
 }
 
 impl Verdict {
-    /// The word for a time, from that for a rate: more is worse.
+    /// Turns the verdict on a rate into the verdict on a time, of which more is worse.
     pub(crate) fn of_time(self) -> Self {
         match self {
             Self::Faster => Self::Slower,
@@ -61,84 +65,86 @@ impl Verdict {
     }
 }
 
-/// Other programs that took CPU time from server and client, enough to explain a difference beyond
-/// the margin: of the CPU time that these could have had, the part of others.
+/// CPU time that other programs took from server and client, where it could explain a difference
+/// beyond the margin. Each share is the others' part of the CPU time that server and client could
+/// have had.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ForeignLoad {
     pub base_share: f64,
     pub new_share: f64,
 }
 
-/// On which side of a ratio the true one lies, where one of the two times was cut off.
+/// On which side of the measured ratio the true one lies, where one of the two times was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// The variant was cut off: the ratio is greater.
+    /// The variant was cut off, so the true ratio is greater.
     MoreThan,
-    /// The base was cut off: the ratio is less.
+    /// The base was cut off, so the true ratio is less.
     LessThan,
-    /// The variant was cut off in some blocks and the base in others: nothing is known of the side.
+    /// The variant was cut off in some blocks and the base in others, so the side is not known.
     Both,
 }
 
 impl Bound {
-    /// Of a mean of ratios of which some have these bounds; `None` where none has.
+    /// Bound of a mean of ratios, of which some have these bounds; `None` where none has one.
     pub fn of_all(bounds: impl IntoIterator<Item = Self>) -> Option<Self> {
         bounds.into_iter().reduce(|all, next| if all == next { all } else { Self::Both })
     }
 }
 
-/// What several blocks say of a ratio beyond its value. All intervals are of ratios.
+/// What several blocks say about a ratio beyond its value. All intervals are intervals of ratios.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inference {
-    /// 95 %, by Student's t on log ratios (paired) or log rates (Welch, for two runs).
+    /// 95 % interval by Student's t, on log ratios (paired) or on log rates (Welch, for two runs).
     pub interval: Interval,
-    /// Probability of such a difference if there were none.
+    /// Probability of such a difference if there were none (p value).
     pub p_difference: f64,
-    /// The same, adjusted (Benjamini and Hochberg) over all comparisons that are made at once.
+    /// The same probability, adjusted (Benjamini and Hochberg) over all comparisons that are made
+    /// at once.
     pub q_difference: f64,
-    /// Probability of so small a difference if it were as great as the margin (two one-sided
-    /// tests).
+    /// Probability of so small a difference if the true one were as large as the margin (two
+    /// one-sided tests).
     pub p_same: f64,
     pub q_same: f64,
-    /// The ratio lies inside the margin, so no difference is reported whatever its p.
+    /// The ratio lies within the margin, so that no difference is reported whatever its p value.
     #[serde(skip)]
     pub is_within_margin: bool,
-    /// `None` for two runs, which have no pairs.
+    /// `None` for two runs, whose blocks are not paired.
     pub paired: Option<Paired>,
 }
 
-/// What only blocks in pairs can tell.
+/// What only paired blocks can show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Paired {
     /// Standard deviation of the blocks' log ratios; 0.01 is about 1 %.
     pub deviation: f64,
-    /// 95 %, by the BCa bootstrap; too narrow for few blocks.
+    /// 95 % interval by the BCa bootstrap. It is too narrow where there are few blocks.
     pub bootstrap: Interval,
     /// Hodges–Lehmann estimate of the ratio, its interval and the interval's exact confidence.
     pub robust_value: f64,
     pub robust_interval: Interval,
     pub robust_confidence: f64,
-    /// A ratio so far above 1 gets its verdict from as many blocks as these in 80 % of studies.
+    /// Smallest ratio above 1 that gets its verdict from this number of blocks in 80 % of studies.
     pub detectable_ratio: f64,
-    /// Blocks that tell a difference of twice the margin in 80 % of studies; `None` for more than
-    /// 1,000. Of one as great as the margin itself half of all estimates lie within it, however
-    /// many blocks there are.
+    /// Number of blocks that show a difference of twice the margin in 80 % of studies; `None` for
+    /// more than 1,000. It is not given for a difference as large as the margin: half of all
+    /// estimates would lie within the margin, however many blocks there are.
     pub blocks_for_twice_margin: Option<u32>,
 }
 
-/// Ratio to the base: geometric mean of the per-block ratios of blocks in which both are valid and
-/// answered something.
+/// Ratio to the base. It is the geometric mean of the ratios per block, over blocks in which both
+/// are valid and answered something.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
     pub value: f64,
-    /// One per block, as (block, ratio).
+    /// One entry per block, as (block, ratio).
     pub blocks: Vec<(u32, f64)>,
-    /// Some of the blocks' ratios are only bounds, on this side, and so is the value.
+    /// Side of the bound, where some blocks' ratios are only bounds. The value is then a bound too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// What the blocks say beyond the value; `None` for one block, for a bound, and for the base
-    /// itself.
+    /// What the blocks say about the ratio beyond its value; `None` for one block, for a bound, and
+    /// for the base itself.
     pub inference: Option<Inference>,
 }
 
@@ -149,32 +155,32 @@ impl Ratio {
     }
 }
 
-/// The look at which a verdict was reached. It holds from then on.
+/// The interim analysis at which a verdict was reached. The verdict holds from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Decided {
-    /// Counted from 1.
+    /// Number of the interim analysis, counted from 1.
     pub look: u32,
-    /// Looks in all.
+    /// Number of interim analyses in all.
     pub of: u32,
-    /// Blocks that were over at this look.
+    /// Number of blocks that were over at this analysis.
     pub blocks: u32,
 }
 
-/// What one factor, or two together, do to the rate of a step.
+/// What one factor does to a step's rate, or two factors together.
 #[derive(Debug, Clone, Serialize)]
 pub struct Effect {
-    /// `binlog: on against off`, `binlog on × doublewrite off`
+    /// Name of the effect: `binlog: on against off`, `binlog on × doublewrite off`.
     pub name: String,
-    /// Main effect: the rate at a level ÷ the rate at the base's level, over all combinations of
-    /// the other factors. Interaction: by what the ratio of the one factor changes when the other
-    /// changes too; 1 = they do not meet.
+    /// A main effect is the rate at a level ÷ the rate at the base's level, over all combinations
+    /// of the other factors. An interaction is the factor by which one factor's ratio changes when
+    /// the other changes too; 1 means that they do not interact.
     pub ratio: Ratio,
-    /// Blocks in which all of its variants are valid and one answered nothing: they have no ratio,
-    /// and the verdict is at best undecided.
+    /// Blocks in which all of the effect's variants are valid and one answered nothing. They have
+    /// no ratio, and the verdict is at best undecided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<u32>,
-    /// Its variants that did not keep the step's background rate, where others of them did: their
-    /// rates have fewer concurrent writes, and the verdict is at best undecided.
+    /// The effect's variants that did not keep the step's background rate, where others of them
+    /// did. Their rates had fewer concurrent writes, and the verdict is at best undecided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<String>,
     pub verdict: Option<Verdict>,

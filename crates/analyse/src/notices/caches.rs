@@ -1,5 +1,5 @@
-//! Caches that answer for the engine: times and rates are then theirs, also where all variants have
-//! them.
+//! Warnings about caches that answer queries in place of the engine. Times and rates are then the
+//! cache's, even where all variants have one.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::model::{Code, Execution, Notice, WorkloadFindings};
 use crate::parity::keeps_answers;
 use crate::statistics::describe::median;
 
-/// A repeated query that is so many times faster than its first execution was not executed: warm
-/// pages save reads, not the work on the rows.
+/// A repeated query that is this many times faster than its first execution was not executed: warm
+/// pages save reads, but not the work on the rows.
 const TIMES_FASTER: f64 = 100.0;
 
-/// Of the variants for which `is_asked`.
+/// Warnings for the variants for which `is_asked` holds.
 pub(crate) fn notices(
     run: &Run,
     workloads: &[WorkloadFindings],
@@ -26,7 +26,7 @@ pub(crate) fn notices(
     cached.into_iter().chain(repeated(workloads, is_asked)).collect()
 }
 
-/// One for all queries whose repetitions were not executed, which names the plainest.
+/// One warning for all queries whose repetitions were not executed. It names the clearest case.
 fn repeated(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> bool) -> Option<Notice> {
     let runs = valid_runs(workloads).filter(|found| is_asked(&found.variant.variant));
     let all: Vec<(f64, String)> =
@@ -36,8 +36,8 @@ fn repeated(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> bool) -> 
     Some(Notice::new(Code::AnsweredByCache).at(place).with("times", *times).with_some("more", more))
 }
 
-/// By how much the repetitions of one of the queries were faster than its first execution; `None`
-/// where all were executed.
+/// How many times faster a query's repetitions were than its first execution, for the query with
+/// the largest factor; `None` where all were executed.
 fn times_faster(executions: &[Execution]) -> Option<f64> {
     let mut by_query: BTreeMap<(u32, &str), Vec<&Execution>> = BTreeMap::new();
     for execution in executions.iter().filter(|execution| !execution.cut_off) {
@@ -47,7 +47,7 @@ fn times_faster(executions: &[Execution]) -> Option<f64> {
         all.sort_by_key(|execution| execution.repetition);
         let [first, others @ ..] = all.as_slice() else { return None };
         let others: Vec<f64> = others.iter().map(|execution| execution.seconds).collect();
-        // The record has whole microseconds.
+        // The record's times are whole microseconds.
         let times = first.seconds / median(&others)?.max(1e-6);
         (times >= TIMES_FASTER).then_some(times)
     };
@@ -66,7 +66,7 @@ mod tests {
         texts(&analyse(run)).into_iter().filter(about).collect()
     }
 
-    /// The first execution of a query, and three more.
+    /// A run with the first execution of a query and three more.
     fn run_of(first: f64, others: f64) -> Run {
         let seconds = [(first, false), (others, false), (others, false), (others, false)];
         let cells = ["a", "b"].map(|name| cell(1, name, vec![query_seconds_step("q1", &seconds)]));

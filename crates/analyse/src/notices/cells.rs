@@ -1,5 +1,4 @@
-//! What a reader must know of a run's cells: those that failed, did not end, did not run or were
-//! repeated.
+//! Warnings about a run's cells: those that failed, did not end, did not run or were repeated.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +39,8 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     all
 }
 
-/// Cells that the run says have completed and whose records are not all there: a directory that was
-/// copied in part. Steps that load are left out of a cell whose data came from a snapshot.
+/// Cells that the run's events call completed and whose records are incomplete, because a directory
+/// was copied in part. A cell whose data came from a snapshot does not have the steps that load.
 fn lost_records(run: &Run) -> Vec<Notice> {
     let lost = |id: &CellId| {
         let Some(cell) = run.cells.iter().find(|cell| cell.id == *id) else {
@@ -64,7 +63,7 @@ fn lost_records(run: &Run) -> Vec<Notice> {
     completed(run).into_iter().filter_map(lost).collect()
 }
 
-/// Cells whose last end was a good one, by the events of the run.
+/// Cells whose last attempt completed, by the run's events.
 fn completed(run: &Run) -> Vec<&CellId> {
     let mut completed: Vec<&CellId> = Vec::new();
     for event in &run.events {
@@ -77,7 +76,7 @@ fn completed(run: &Run) -> Vec<&CellId> {
     completed
 }
 
-/// How far a run is that is being written.
+/// A warning for a run that is still being written. It says how far the run is.
 fn going_on(run: &Run) -> Notice {
     let ended = run.cells.iter().filter(|cell| cell.outcome().is_some()).count();
     let under_way = run.cells.iter().find(|cell| cell.outcome().is_none());
@@ -87,8 +86,8 @@ fn going_on(run: &Run) -> Notice {
         .with_some("under_way", under_way.map(|cell| cell.id.to_string()))
 }
 
-/// Cells that failed and were run again in their place of the order: what is reported of them is
-/// the later attempt.
+/// Cells that failed and were run again in their place in the order. Reports have the later
+/// attempt.
 fn repeated(run: &Run) -> Vec<Notice> {
     let mut failures: BTreeMap<String, &str> = BTreeMap::new();
     let mut all = Vec::new();
@@ -111,7 +110,7 @@ fn repeated(run: &Run) -> Vec<Notice> {
     all
 }
 
-/// What a message says first: the records of the failure hold the rest.
+/// The beginning of a message. The records of the failure hold the rest.
 fn beginning(message: &str) -> String {
     const CHARACTERS: usize = 200;
     let line = words(message);

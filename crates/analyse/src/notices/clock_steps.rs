@@ -1,8 +1,10 @@
-//! Cells in which, or before which, the machine's time of day was set, or the machine slept.
+//! Warning about cells in which, or before which, the machine's time of day was set or the machine
+//! slept.
 //!
-//! dbdyno measures by a clock that no one sets, so figures hold. Times of records, of logs and of
-//! the server itself do not, and a machine that slept has cold caches. The kernel bends both clocks
-//! alike when it follows a time server, so what lies between them is a step.
+//! dbdyno measures by a clock that no one sets, so that figures hold. Times in records, in logs and
+//! in the server itself do not, and a machine that slept has cold caches. When the kernel follows a
+//! time server, it adjusts both clocks in the same way. A change in the difference between them is
+//! therefore a step.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +12,14 @@ use dbdyno_record::{CellId, Run, RunEvent};
 
 use crate::model::{Code, Notice};
 
-/// Smaller ones are not reported: time servers correct less than 128 ms without a step, and both
+/// Smallest reported step, in seconds. Time servers correct less than 128 ms without a step, and both
 /// clocks are read within a millisecond.
 const LIMIT_SECONDS: f64 = 0.1;
 
 /// The time of day and the run's own clock, in seconds.
 type Clocks = (f64, f64);
 
-/// The greatest step, and how many cells it or another one belongs to.
+/// A warning with the largest step, and with how many cells that step or another one belongs to.
 pub(crate) fn notice(run: &Run) -> Option<Notice> {
     let mut before: Option<Clocks> = None;
     let mut steps: Vec<(f64, &CellId)> = Vec::new();
@@ -25,7 +27,7 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
         let (at, cell, elapsed_us) = match event {
             RunEvent::CellStarted { at, cell, elapsed_us } => (at, cell, elapsed_us),
             RunEvent::CellEnded { at, cell, elapsed_us, .. } => (at, cell, elapsed_us),
-            // The run's clock stood still until it went on, and each machine has its own.
+            // The run's clock stood still until the run went on, and each machine has its own.
             RunEvent::Started { .. } | RunEvent::BlockMeasured { .. } => {
                 before = None;
                 continue;
@@ -57,7 +59,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{cell_id, run, shown};
 
-    /// A cell of ten minutes; the time of day is so much off at its start and at its end.
+    /// A cell of ten minutes. `off_ms` is the error of the time of day at its start and at its end.
     fn cell(block: u32, off_ms: [i64; 2]) -> [RunEvent; 2] {
         let start: jiff::Timestamp = "2026-11-22T03:00:00Z".parse().unwrap();
         let cell = cell_id(block, "a");
@@ -78,7 +80,7 @@ mod tests {
         notice(&run).as_ref().map(shown)
     }
 
-    /// By how much the time of day is off at each start and end.
+    /// The warning for these errors of the time of day at each start and end.
     fn reported(off_ms: &[[i64; 2]]) -> Option<String> {
         reported_of((1..).zip(off_ms).flat_map(|(block, off)| cell(block, *off)).collect())
     }

@@ -1,5 +1,5 @@
-//! Steps that were to begin with empty caches and read nothing from storage: something had filled
-//! them again.
+//! Warnings about steps that should begin with empty caches and read nothing from storage:
+//! something had filled the caches again.
 
 use dbdyno_record::{OperationClass, Run};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::model::runs::valid;
 use crate::model::{Code, Notice, WorkloadFindings};
 
-/// One for each variant and step, with its blocks.
+/// One warning per variant and step, with its blocks.
 pub(crate) fn notices(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let mut found = Vec::new();
     for workload in workloads {
@@ -31,7 +31,8 @@ pub(crate) fn notices(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Notice> 
     found
 }
 
-/// `cold` of the workload's options: all measured steps, or those of these names.
+/// Whether the workload's option `cold` includes the step. It stands for all measured steps, or for
+/// those that it names.
 fn holds(cold: &Value, step: &str) -> bool {
     match cold {
         Value::Bool(all) => *all,
@@ -48,8 +49,8 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, query_seconds_step, run, series, texts};
 
-    /// What a server's process had read at the beginning and the end of a cold query of two
-    /// seconds.
+    /// The warnings for a cold query of two seconds. `read_bytes` is what the server's process had
+    /// read at its beginning and its end.
     fn reported(read_bytes: [i64; 2], cold: serde_json::Value) -> String {
         let mut step = query_seconds_step("q6", &[(2.0, false)]);
         step.intervals.push(crate::fixtures::interval(0, 1_000_000, 1, "query", 0, 0));

@@ -1,8 +1,9 @@
-//! The base against itself: a run in which it differs from itself.
+//! Warning where the control (the base against itself) shows a difference.
 
 use crate::model::{Code, Notice, StepFindings, Verdict};
 
-/// A notice for a run whose base differs from itself: its other differences may be as false.
+/// A warning for a run whose base differs from itself. The run's other differences may be just as
+/// false.
 pub(crate) fn notice<'a>(
     steps: impl Iterator<Item = &'a StepFindings>,
     again: Option<&str>,

@@ -1,5 +1,5 @@
-//! Writes that changed no row: deletes of rows that are gone, updates to values that are there. They
-//! cost less, and a server that wrote faster before has more of them.
+//! Warnings about writes that changed no row: deletes of rows that are gone, updates to values that
+//! are already there. They cost less, and a server that wrote faster before has more of them.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::model::{Code, Notice, VariantShare, WorkloadFindings};
 /// Share of a step's writes from which they are reported.
 const REPORTED_SHARE: f64 = 0.05;
 
-/// By variant.
+/// Lowest and highest share by variant.
 type Shares<'a> = BTreeMap<&'a str, VariantShare>;
 
-/// A notice for each step that writes, of whose writes too many changed no row in any of its runs.
+/// One warning per step in which too many writes changed no row in any of its runs.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let mut steps: Vec<(&str, Shares<'_>)> = Vec::new();
     for found in valid_runs(workloads) {
@@ -38,7 +38,7 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     steps.into_iter().map(notice).collect()
 }
 
-/// Of all writes of a step's operations.
+/// Share among all writes in a step's operations.
 fn share(found: &RunOfStep<'_>) -> Option<f64> {
     let kind = found.run.kind(&found.step.headline_kind)?;
     let writes = kind.statements.iter().filter(|statement| is_write(&statement.statement));
@@ -46,7 +46,8 @@ fn share(found: &RunOfStep<'_>) -> Option<f64> {
     (count > 0).then(|| empty as f64 / count as f64)
 }
 
-/// Scripts count by what a statement did, not by what it is.
+/// Whether a statement counts as a write. Scripts count statements by what they did, not by what
+/// they are.
 fn is_write(statement: &str) -> bool {
     const OF_SCRIPTS: [&str; 2] = ["write", "unchanged"];
     let class = StatementClass::of(statement);

@@ -1,4 +1,4 @@
-//! How the connections of each variant were encrypted, and whether that was the same for all.
+//! Warning where the connections of the variants were not encrypted in the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,9 +29,10 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
     }
 }
 
-/// Encryption that is not the same for all variants is a part of every difference between them.
+/// A warning, because encryption that differs between variants is a part of every difference
+/// between them.
 pub(crate) fn notice(run: &Run) -> Option<Notice> {
-    // What no one ever reached was not encrypted in any way.
+    // A variant that never had a connection was not encrypted in any way.
     let compared = run.manifest.variants.iter().filter(|variant| {
         matches!(Hosting::of(variant), Hosting::Process | Hosting::External)
             && servers(run, &variant.name).next().is_some()

@@ -1,4 +1,4 @@
-//! Binary logs whose syncs are not counted.
+//! Warning about binary logs whose syncs are not counted.
 
 use dbdyno_record::{CellRecord, Run};
 
@@ -6,7 +6,8 @@ use crate::metrics::fsyncs::Binlog;
 use crate::model::{Code, Notice};
 use crate::window::counters::{Counters, greatest};
 
-/// Variants whose binary log is synced without being counted, so that there is no figure of fsyncs.
+/// The variants whose binary log is synced without being counted, so that there is no figure of
+/// fsyncs.
 pub(crate) fn notice(run: &Run) -> Option<Notice> {
     let is_uncounted = |cell: &CellRecord| {
         let binlog = Binlog::of_cell(cell);

@@ -1,10 +1,11 @@
-//! Steps in which server, client and the rest do not explain what the host's CPUs did.
+//! Warning about steps in which the CPU time of server, client and the rest does not add up to the
+//! host's.
 
 use crate::metrics::HostCheck;
 use crate::model::runs::judged_runs;
 use crate::model::{Code, Notice, WorkloadFindings};
 
-/// The worst of the steps in which the parts do not explain the host, and how many there are.
+/// A warning with the worst of these steps, and how many there are.
 pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let broken: Vec<(HostCheck, String)> = judged_runs(workloads)
         .filter_map(|found| Some((found.run.host_check.filter(|check| !check.holds())?, found.place())))
@@ -23,7 +24,7 @@ mod tests {
     use crate::fixtures::{cell, query_step, run, series, texts};
     use crate::window::counters::HOST_BUSY;
 
-    /// A step of 2 s: CPU that the host counted, and that of all processes.
+    /// A step of 2 s, with the CPU time that the host counted and that of all processes.
     fn reported(host_us: i64, processes_us: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         let mut count = |source, keys: &[&str], values: Vec<i64>| {

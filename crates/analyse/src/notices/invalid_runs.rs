@@ -1,14 +1,14 @@
-//! Runs of steps that are not used, summed up by why: a reason that a hundred runs share is
-//! reported once.
+//! Warnings about steps' runs that are not used, grouped by reason. A reason that a hundred runs
+//! share is reported once.
 
 use std::collections::HashSet;
 
 use crate::model::runs::all_runs;
 use crate::model::{Code, Notice, Validity, WorkloadFindings};
 
-/// One reason, or several that are like it.
+/// One reason, or several that are like it, with the runs that have it.
 struct Shared<'a> {
-    /// Of the first run, in the order of steps.
+    /// The reasons as the first run has them, in the order of steps.
     reasons: Vec<&'a Notice>,
     place: String,
     runs: usize,
@@ -16,7 +16,7 @@ struct Shared<'a> {
     variants: HashSet<&'a str>,
 }
 
-/// One warning for each reason, in the order in which they first occur.
+/// One warning per reason, in the order in which the reasons first occur.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let mut shared: Vec<Shared<'_>> = Vec::new();
     let mut all = 0;
@@ -43,7 +43,8 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     shared.iter().map(|reason| reason.notice(all)).collect()
 }
 
-/// The reasons of one run by likeness: one for each table, or for each client, are one.
+/// The reasons of one run, grouped by likeness. Reasons that differ only in their table or client
+/// are one.
 fn alike(reasons: &[Notice]) -> Vec<Vec<&Notice>> {
     let mut alike: Vec<Vec<&Notice>> = Vec::new();
     for reason in reasons {

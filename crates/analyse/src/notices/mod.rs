@@ -1,4 +1,5 @@
-//! What a reader must know before any number, worst first.
+//! All warnings that a reader needs before any number, worst first. Each rule is a function; most
+//! are in files here.
 
 pub(crate) mod caches;
 mod cells;
@@ -28,7 +29,7 @@ use crate::model::{Code, DesignFault, Notice, Severity, StepFindings, WorkloadFi
 use crate::parity::Parity;
 use crate::validity::{client_pauses, throttled};
 
-/// Own cost of sampling above which it disturbs what it measures, as a share of one core.
+/// Cost of dbdyno's own sampling, as a share of one core, above which it disturbs what it measures.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
 
 pub(crate) struct Facts<'a> {
@@ -46,7 +47,8 @@ impl Facts<'_> {
     }
 }
 
-/// A rule: what its notices do to the figures, and how they are found; none where all is well.
+/// A rule: what its warnings do to the figures, and the function that finds them. It finds none
+/// where all is well.
 type Rule = (Severity, fn(&Facts<'_>) -> Vec<Notice>);
 
 /// Every rule, in the order of a report.
@@ -95,7 +97,7 @@ const RULES: &[Rule] = &[
     }),
 ];
 
-/// The warnings of a run: those that make figures invalid first.
+/// The warnings of a run. Those that make figures invalid come first.
 pub(crate) fn notices(facts: &Facts<'_>) -> Vec<Notice> {
     let of_rule = |(severity, find): &Rule| {
         let severity = *severity;
@@ -130,7 +132,8 @@ fn configuration(facts: &Facts<'_>) -> Vec<Notice> {
     (!classes.is_empty()).then(notice).into_iter().collect()
 }
 
-/// Planned so, or measured so far: what one block shows may be chance.
+/// A warning where only one block was planned, or measured so far, because what one block shows may
+/// be chance.
 fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<Notice> {
     if run.manifest.plan.blocks < 2 {
         return Some(Notice::new(Code::OneBlock));
@@ -143,8 +146,8 @@ fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
     run.cells.iter().flat_map(|cell| cell.steps.iter().map(move |step| (cell, step)))
 }
 
-/// Operations of any kind that ended with an error, in the whole step: background writes that fail
-/// make the queries next to them faster, deletes that fail let a table grow.
+/// Operations of any kind that ended with an error, in the whole step. Background writes that fail
+/// make the queries next to them faster, and deletes that fail let a table grow.
 fn failed_operations(run: &Run) -> Vec<Notice> {
     let of_kind = |cell: &CellRecord, step: &StepRecord, kind: &str| {
         let intervals = step.intervals.iter().filter(|interval| interval.kind == kind);
@@ -164,8 +167,8 @@ fn failed_operations(run: &Run) -> Vec<Notice> {
     steps(run).flat_map(of_step).collect()
 }
 
-/// Warnings that were recorded while the run went on; one that recurs is reported once, with how
-/// often and where first.
+/// Warnings that were recorded while the run went on. One that recurs is reported once, with how
+/// often it did and where first.
 fn recorded(run: &Run) -> Vec<Notice> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut reported: Vec<(&str, String)> = Vec::new();
@@ -208,8 +211,8 @@ fn recorded(run: &Run) -> Vec<Notice> {
     reported.into_iter().map(notice).collect()
 }
 
-/// Whether a resume said that it would not run the load of a cell again, and a later one had to:
-/// the load is in the cell then.
+/// Whether a warning no longer holds, which says that a resumed run would not repeat the load of a
+/// cell. A later session had to repeat it, and the load is in the cell then.
 fn is_over(run: &Run, text: &str) -> bool {
     run.cells.iter().find(|cell| is_load_kept(text, &cell.id)).is_some_and(|cell| {
         let workload = run.manifest.workloads.iter().find(|workload| workload.name == cell.id.workload);
@@ -218,7 +221,8 @@ fn is_over(run: &Run, text: &str) -> bool {
     })
 }
 
-/// The dearest step of those in which sampling cost more than it may.
+/// A warning with the step in which sampling cost most, among those in which it cost more than it
+/// may.
 fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let over = judged_runs(workloads).filter_map(|found| {
         let share = found.run.cost.sampler_core_share.filter(|share| *share > SAMPLER_CORE_SHARE_LIMIT)?;

@@ -1,8 +1,8 @@
-//! Runs that were stopped and gone on with: how often, where, and which blocks hold cells of more
-//! than one time.
+//! Warnings about runs that were stopped and resumed: how often, where, and which blocks have cells
+//! from more than one session.
 //!
-//! A ratio is formed within a block so that what changes from hour to hour hits both of its sides.
-//! In a block that was cut off it does not.
+//! A ratio is formed within a block, so that what changes from hour to hour affects both of its
+//! sides. In a block that was cut off it does not.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use dbdyno_record::{CellId, Run, RunEvent};
 
 use crate::model::{Code, Notice, SessionPart};
 
-/// A run of dbdyno over the plan: the first one, then one for each time that it was resumed.
+/// One invocation of dbdyno on the plan: the first one, then one for each time that the run was
+/// resumed.
 type Session = usize;
 
 pub(crate) fn notices(run: &Run) -> Vec<Notice> {
@@ -36,7 +37,7 @@ fn part(begun: Vec<&str>) -> Option<SessionPart> {
     Some(SessionPart { cells: begun.len(), from: (*from).to_owned() })
 }
 
-/// Session and time of the beginning of each cell whose records are in the run.
+/// For each cell whose records are in the run, the session and time in which it began.
 fn begun(run: &Run) -> BTreeMap<&CellId, (Session, &str)> {
     let mut session = 0;
     let mut begun = BTreeMap::new();
@@ -52,7 +53,7 @@ fn begun(run: &Run) -> BTreeMap<&CellId, (Session, &str)> {
     begun
 }
 
-/// Where it went on each time.
+/// The place where the run went on, for each time that it was resumed.
 fn whereabouts(run: &Run) -> Vec<String> {
     let mut blocks: Vec<u32> = Vec::new();
     let mut is_next = false;

@@ -1,4 +1,4 @@
-//! Servers that did not come to rest before they were measured.
+//! Warnings about servers that did not come to rest before they were measured.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::model::{Code, Notice, RestlessLevel};
 
-/// Why the server was not quiet when the time for it was over, from the `details` of a cell's
-/// `work` event; `None` when it was, and for work that does not wait for it.
+/// Why the server was not quiet when its time to settle was over, from the `details` of a cell's
+/// `work` event. `None` when it was quiet, and for work that does not wait for it.
 pub fn restless(details: &Map<String, Value>) -> Option<Notice> {
     let settling = settling(details).filter(|settling| !settling.quiet)?;
     let last = settling.samples.last();
@@ -26,7 +26,7 @@ fn settling(details: &Map<String, Value>) -> Option<Settling> {
     Settling::deserialize(details.get(SETTLING)?).ok()
 }
 
-/// One a variant: the first cell that did not settle, and how many.
+/// One warning per variant: the first cell that did not settle, and how many there are.
 pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, Notice)>> = BTreeMap::new();
     for cell in &run.cells {

@@ -1,29 +1,30 @@
-//! What others took of a step's time or device, as a share: the step in which it was most, and how
-//! many there are.
+//! Warnings about the share of a step's time or device that others took: the step with the highest
+//! share, and how many steps there are.
 
 use crate::model::runs::worst;
 use crate::model::{Code, Notice, StepRun, WorkloadFindings};
 
-/// Below this, what others read holds up no device. MiB a second.
+/// Smallest rate of others' reads that is reported, in MiB per second. A lower one does not hold up
+/// any device.
 const READS_FROM_MIB_PER_SECOND: f64 = 1.0;
 
-/// What is looked at, and the share from which a step is named.
+/// The warning's code, the share from which a step is reported, and the function that reads it.
 type Share = (Code, f64, fn(&StepRun) -> Option<f64>);
 
 const SHARES: [Share; 4] = [
-    // Of the device's reads, those that the server did not cause.
+    // This is the share of the device's reads that the server did not cause.
     (Code::OtherReads, 0.10, |run| {
         let share = run.cost.others_read_share?;
         let is_noticed = share * run.metrics.rmbps? >= READS_FROM_MIB_PER_SECOND;
         Some(if is_noticed { share } else { 0.0 })
     }),
-    // Of all CPUs' time, what a hypervisor gave to others: half of the margin within which rates
-    // count as the same by default.
+    // This is the share of all CPUs' time that a hypervisor gave to others. The limit is half of
+    // the margin within which rates count as the same by default.
     (Code::Steal, 0.01, |run| run.cost.host_steal_share),
-    // Of the window, what load threads waited for a CPU: answers waited with them, and the server
-    // seems slower than it is.
+    // This is the share of the window for which load threads waited for a CPU. Answers waited with
+    // them, and the server seems slower than it is.
     (Code::ClientWait, 0.02, |run| run.cost.load_thread_wait_share),
-    // Of the CPU time that server or client could have had, what others took: as for steal.
+    // This is the share of the CPU time that server or client could have had and that others took.
     (Code::ForeignCpu, 0.02, |run| run.cost.foreign_cpu_share),
 ];
 
@@ -40,12 +41,12 @@ mod tests {
 
     const MIB: i64 = 1 << 20;
 
-    /// So many MiB in 2 s.
+    /// Counters of a source that read `mib` MiB in 2 s.
     fn read(source: &str, mib: i64) -> Counters {
         series(source, &["read_bytes"], &[(0, vec![0]), (2_000_000, vec![mib * MIB])])
     }
 
-    /// A step of 2 s on a host with 4 CPUs, of whose time this much was stolen.
+    /// A step of 2 s on a host with 4 CPUs, of whose time `stolen_us` was stolen.
     fn stolen(stolen_us: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         step.counters.extend(series(
@@ -65,7 +66,7 @@ mod tests {
         insta::assert_snapshot!(text, @"steal [block 1 a qr100] all: 1, limit: 0.01, runs: 1, share: 0.05");
     }
 
-    /// A step of 2 s whose only load thread waited so long.
+    /// A step of 2 s whose only load thread waited for `waited_us`.
     fn waited(waited_us: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         let keys = ["load-0.cpu_us", "load-0.run_delay_us"];
@@ -86,7 +87,7 @@ mod tests {
         insta::assert_snapshot!(text, @"client-wait [block 1 a qr100] all: 1, limit: 0.02, runs: 1, share: 0.05");
     }
 
-    /// A step of 2 s in which the device and the server read so many MiB.
+    /// A step of 2 s in which the device and the server read this many MiB.
     fn read_by_others(device_mib: i64, server_mib: i64) -> Option<String> {
         let mut step = query_step(500, 200);
         step.counters.extend(read("disk", device_mib));

@@ -1,10 +1,10 @@
-//! Steps that were too short for a verdict: few operations in the window, or connections without an
-//! answer.
+//! Warnings about steps that were too short for a verdict: few operations in the window, or
+//! connections without an answer.
 
 use crate::model::runs::{RunOfStep, valid_runs};
 use crate::model::{Code, Notice, TooFewOperations, WorkloadFindings};
 
-/// One notice for all such runs, which names the worst.
+/// One warning for all such runs. It names the worst.
 pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short: Vec<_> = runs.filter_map(|found| Some((found.run.too_few?, found))).collect();

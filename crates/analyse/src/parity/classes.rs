@@ -1,4 +1,5 @@
-//! The catalogue of semantic classes, and what each comes to for a variant.
+//! The catalogue of semantic classes (what settings mean, whatever their names), and each class's
+//! value for a variant.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -10,8 +11,8 @@ use super::entries;
 
 static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| entries(include_str!("classes.toml")));
 
-/// One class: something that settings mean, whatever they are called. The data file says what the
-/// fields are.
+/// One class: something that settings mean, whatever they are called. The data file `classes.toml`
+/// says what the fields are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
@@ -22,9 +23,9 @@ pub struct Class {
     pub weight: Weight,
     pub meaning: String,
     pub effect: String,
-    /// By family of products.
+    /// The setting or function that gives the value, by product family.
     pub(super) from: BTreeMap<String, String>,
-    /// By family too.
+    /// The value where the setting is absent, by product family.
     #[serde(default)]
     pub(super) absent: BTreeMap<String, String>,
     #[serde(default)]
@@ -32,7 +33,7 @@ pub struct Class {
     pub write: String,
 }
 
-/// What a setting that is a class by itself is read as.
+/// How the value of a single setting is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -42,7 +43,7 @@ pub(super) enum Kind {
     Words,
 }
 
-/// Between which variants a class is compared.
+/// The variants between which a class is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Across {
@@ -53,7 +54,7 @@ pub enum Across {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// It makes a comparison one of settings.
+    /// A difference makes a comparison one of settings.
     Result,
     Detail,
 }
@@ -71,13 +72,14 @@ pub(super) struct ClassValue {
 }
 
 impl Class {
-    /// `None` where the variant's product has nothing of the kind, or nothing is known.
+    /// The class's value; `None` where the variant's product has nothing of the kind, or nothing is
+    /// known.
     pub(super) fn of(&self, subject: &Subject) -> Option<ClassValue> {
         let is_known = subject.knowledge.is_of_settings() || self.id == "tls";
         is_known.then(|| self.of_what_is_there(subject)).flatten()
     }
 
-    /// The same of settings that may not be all there are.
+    /// The same from a subject whose settings may not be complete.
     pub(super) fn of_what_is_there(&self, subject: &Subject) -> Option<ClassValue> {
         let family = subject.family.name;
         let absent = self.absent.get(family).map(String::as_str);
@@ -96,8 +98,8 @@ impl Class {
     }
 }
 
-/// What a setting, or `NAME()` of the product's functions, comes to; `plain` reads the setting. An
-/// empty source is none.
+/// The value of a setting, or of `NAME()` among the product's functions. `plain` reads the setting.
+/// An empty source stands for no setting.
 pub(super) fn read(
     subject: &Subject,
     source: &str,
@@ -133,7 +135,7 @@ mod tests {
         class.of(subject).map(|found| found.value.to_string()).unwrap_or_default()
     }
 
-    /// Read by who has two products before them: the option of one is no remedy for the other.
+    /// A reader of this text has two products, and an option of one product does not fix the other.
     #[test]
     fn what_makes_products_equal_is_no_option_of_one_of_them() {
         let options =

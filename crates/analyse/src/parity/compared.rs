@@ -1,4 +1,4 @@
-//! Variants side by side: a row for each class, and the remarks that a reader must see.
+//! Variants side by side: one row per class, and the remarks that a reader must see.
 
 use dbdyno_products::{Knowledge, Subject};
 
@@ -144,7 +144,7 @@ mod tests {
     use crate::parity::testing::{configured, server, variant};
     use crate::parity::{Planned, effective};
 
-    /// `Difference binlog: on* (a), off (b)`; a default has a star.
+    /// The remark as text, such as `Difference binlog: on* (a), off (b)`. A default has a star.
     fn shown(remark: &Remark) -> String {
         let value = |SharedValue { value, variants }: &SharedValue| {
             format!("{}{} ({})", value.text, if value.is_default { "*" } else { "" }, variants.join(", "))
@@ -242,7 +242,8 @@ mod tests {
         assert_eq!(parity.remarks[1].variants, ["off"]);
     }
 
-    /// Its settings have the product's names and values that would be a difference and a pitfall there.
+    /// The server's settings have the names and values that would be a difference and a pitfall for
+    /// the product itself.
     #[test]
     fn of_a_server_of_another_kind_no_class_is_known_and_no_pitfall_is_met() {
         let settings = [("innodb_flush_log_at_trx_commit", "0"), ("innodb_doublewrite", "OFF")];
@@ -255,7 +256,7 @@ mod tests {
         assert!(!parity.classes.is_empty());
         assert!(parity.classes.iter().all(|row| row.cells[1].text.is_empty()));
         insta::assert_snapshot!(shown_all(&parity), @r#"Unknown unknown: ForeignServer(Foreign { name: "TiDB", speaks: "MySQL" })"#);
-        // The same settings of the product itself.
+        // These are the same settings for the product itself.
         (read_back.product, read_back.speaks) = ("MySQL".to_owned(), None);
         let parity = compared(&[base, of(&read_back)], &[], Circumstances::default());
         let kinds =

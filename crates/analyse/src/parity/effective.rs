@@ -1,29 +1,29 @@
-//! What became of each line of a variant's configuration: not read, given again, not taken, changed
-//! by the server.
+//! Lines in a variant's configuration that did not take effect as written: not read, repeated, not
+//! taken, or changed by the server.
 
 use dbdyno_products::{
     ConfiguredLine, FamilyFacts, KNOWN, Subject, Value, number, says_the_same, size, switch,
 };
 use serde::Serialize;
 
-/// A line of a configuration that did not mean what it says.
+/// A configuration line that did not take effect as written.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FatedLine {
-    /// It is in a group that the server does not read.
+    /// The line is in a group that the server does not read.
     Unread { line: usize, setting: String, group: String },
-    /// A later line says something else for the same setting.
+    /// A later line has another value for the same setting.
     Twice { line: usize, setting: String, value: String, later_line: usize, later_value: String },
-    /// Marked `loose`, and the server has no such setting.
+    /// The line is marked `loose`, and the server has no such setting.
     NotTaken { line: usize, setting: String },
-    /// The server has another value than configured.
+    /// The server has a value other than the configured one.
     Changed { line: usize, setting: String, configured: String, effective: Value },
 }
 
-/// The lines to which one of these happened.
+/// Finds the lines to which one of these happened.
 pub(super) type Fate = fn(&Subject) -> Vec<FatedLine>;
 
-/// Each with the word for it in the rows of pitfalls.
+/// Each function, with its name in the rows of `pitfalls.toml`.
 pub(super) const FATES: [(&str, Fate); 4] =
     [("unread", unread), ("twice", twice), ("not-taken", not_taken), ("changed", changed)];
 
@@ -63,7 +63,7 @@ fn twice(subject: &Subject) -> Vec<FatedLine> {
 }
 
 fn not_taken(subject: &Subject) -> Vec<FatedLine> {
-    // Of a server without settings on record it is not known.
+    // Where no settings are on record, it is not known.
     if subject.settings.is_empty() {
         return Vec::new();
     }
@@ -76,7 +76,8 @@ fn not_taken(subject: &Subject) -> Vec<FatedLine> {
 
 fn changed(subject: &Subject) -> Vec<FatedLine> {
     let changed = |(setting, (configured, line)): (String, (String, &ConfiguredLine))| {
-        // What the server was configured with, not what a connection makes of it.
+        // The comparison takes what the server was configured with, not what a connection makes of
+        // it.
         let is = subject.settings.get(&setting)?;
         is_changed(subject.family, &setting, &configured, is).then(|| FatedLine::Changed {
             line: line.line,
@@ -88,7 +89,8 @@ fn changed(subject: &Subject) -> Vec<FatedLine> {
     subject.configured_settings().into_iter().filter_map(changed).collect()
 }
 
-/// Only what can be compared: switches, numbers, words; not what the server expands.
+/// Whether the two values differ. Only switches, numbers and words can be compared, not values that
+/// the server expands.
 fn is_changed(family: &FamilyFacts, name: &str, configured: &str, is: &str) -> bool {
     let lower = |text: &str| text.to_ascii_lowercase();
     let is_number_for_word = number(configured).is_some() && number(is).is_none() && switch(is).is_none();
@@ -103,7 +105,8 @@ fn is_changed(family: &FamilyFacts, name: &str, configured: &str, is: &str) -> b
     is_comparable && !says_the_same(configured, is) && !lower(is).starts_with(&lower(configured))
 }
 
-/// Servers write sizes as plain numbers; small numbers may be anything.
+/// Reads a size, or words. Servers write sizes as plain numbers, but a small number may be
+/// anything.
 fn size_or_words(value: &str) -> Value {
     const LEAST: u64 = 1 << 20;
     match size(value) {

@@ -1,11 +1,12 @@
-//! Parity: were the variants configured equally, did the servers take it, and in what do they
-//! differ all the same?
+//! Parity: whether the variants were configured equally, whether the servers took it, and where
+//! they still differ.
 //!
-//! Lines of option files and what a build answered become settings, or settings come from the record
-//! (`predicted`), settings become semantic classes (`classes`), and classes and pitfalls become remarks
-//! (`compared`, `pitfalls`). How a product's option file reads and what its settings mean is in its
-//! folder of `dbdyno-products`. The same code judges a run that was recorded and predicts one that was
-//! not. docs/reference/parity.md is written from the data files, `classes.toml` and `pitfalls.toml`.
+//! Lines of option files and what a build reported become settings, or the settings come from the
+//! record (`predicted`). Settings become semantic classes (`classes`), and classes and pitfalls
+//! become remarks (`compared`, `pitfalls`). Each product's folder in `dbdyno-products` says how its
+//! option file is read and what its settings mean. The same code judges a run that was recorded and
+//! predicts one that was not. docs/reference/parity.md is written from the data files,
+//! `classes.toml` and `pitfalls.toml`.
 
 mod classes;
 mod compared;
@@ -40,15 +41,15 @@ pub use remarks::{
     Standing, VariantKnowledge, What,
 };
 
-/// The tables of a data file, which all have one name.
+/// Reads the tables in a data file. All tables in it have the same name.
 fn entries<T: DeserializeOwned>(text: &str) -> Vec<T> {
     let tables: BTreeMap<String, Vec<T>> =
         toml::from_str(text).expect("the data files are parts of the program and are tested");
     tables.into_values().flatten().collect()
 }
 
-/// How a run's variants were configured and what came of it; `None` when the plan does not want to
-/// know, and when no server was ever read back.
+/// How a run's variants were configured and what the servers made of it; `None` where the plan
+/// turns this off, and where no server was ever read back.
 pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     let plan = &run.manifest.plan;
     if plan.parity == dbdyno_model::Parity::Off {
@@ -62,12 +63,12 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     Some(compared(&subjects, &plan.differs, circumstances_of(&run.manifest)))
 }
 
-/// A query plan of this form, a text a node, without what differs from run to run.
+/// A query plan of this form, with one text per node and without what differs from run to run.
 pub(crate) fn plan_nodes(form: &str, rows: &[Vec<Option<String>>]) -> Vec<String> {
     (FamilyFacts::named(form).plan_nodes)(rows)
 }
 
-/// Size of the cache of pages that a variant's tables are in, and whether it was configured; `None`
+/// Size of the page cache that holds a variant's tables, and whether it was configured; `None`
 /// where it is not known.
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     let found = classes().iter().find(|class| class.id == "buffer-pool")?.of_what_is_there(subject)?;
@@ -84,7 +85,8 @@ pub(crate) fn keeps_answers(run: &Run, name: &str) -> bool {
     found.is_some_and(|found| found.value == Value::words("on"))
 }
 
-/// The classes that decide results in which two variants, of one run or of two, are not set alike.
+/// The classes that decide results and that are set differently for two variants, from one run or
+/// from two.
 pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDifference> {
     let [base_subject, new_subject] = [base, new].map(|(run, name)| subject_of(run, name));
     let (Some(base_subject), Some(new_subject)) = (base_subject, new_subject) else {
@@ -103,7 +105,7 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<ClassDiffere
     parity.remarks.into_iter().filter_map(difference).collect()
 }
 
-/// One variant of a run as its server was read back; `None` when it never ran.
+/// One variant of a run, as its server was read back; `None` when it never ran.
 pub(crate) fn subject_of(run: &Run, name: &str) -> Option<Subject> {
     let variant = run.manifest.variants.iter().find(|variant| variant.name == name)?;
     let server = servers(run, name).next()?;
@@ -112,7 +114,7 @@ pub(crate) fn subject_of(run: &Run, name: &str) -> Option<Subject> {
     Some(effective(variant, server, &planned))
 }
 
-/// Whether no step that the variant ran has prepared statements.
+/// Whether no step that the variant ran used prepared statements.
 fn sends_text_only(run: &Run, variant: &str) -> bool {
     const TEXT: [&str; 2] = ["text", "simple"];
     let cells = run.cells.iter().filter(|cell| cell.id.variant == variant);
@@ -125,8 +127,8 @@ fn circumstances_of(manifest: &Manifest) -> Circumstances {
     circumstances(&manifest.workloads, manifest.host.server_cpus.as_deref())
 }
 
-/// What the workloads of a run need, as far as pitfalls look at it: the largest of each; and the CPUs
-/// of its servers, as `0-3,8`.
+/// What pitfalls need to know about a run's workloads, as the largest value of each, and about its
+/// servers' CPUs, written as `0-3,8`.
 pub fn circumstances(workloads: &[WorkloadInfo], server_cpus: Option<&str>) -> Circumstances {
     Circumstances {
         data_bytes: workloads.iter().filter_map(|workload| workload.data_bytes).max(),

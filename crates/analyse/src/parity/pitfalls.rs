@@ -1,4 +1,5 @@
-//! The catalogue of pitfalls, and which of them a set of variants has met.
+//! The catalogue of pitfalls (settings that mislead a comparison), and which of them a run's
+//! variants have met.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,18 +14,18 @@ use super::remarks::{Remark, RemarkKind, What};
 
 static PITFALLS: LazyLock<Vec<Pitfall>> = LazyLock::new(|| entries(include_str!("pitfalls.toml")));
 
-/// What a run does, as far as pitfalls look at it.
+/// What pitfalls need to know about a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Circumstances {
-    /// About what the tables take on the disk.
+    /// Approximate size of the tables on the disk, in bytes.
     pub data_bytes: Option<u64>,
-    /// Most at once.
+    /// Largest number of connections at one time.
     pub connections: Option<u64>,
-    /// CPUs that the server is bound to.
+    /// Number of CPUs that the server is bound to.
     pub server_cpus: Option<u64>,
 }
 
-/// One pitfall. The data file says what the fields are.
+/// One pitfall. The data file `pitfalls.toml` says what the fields are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pitfall {
@@ -50,7 +51,7 @@ pub(super) struct Pitfall {
     write: String,
 }
 
-/// What a value is held against.
+/// The quantity that a setting's value is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Figure {
@@ -78,7 +79,7 @@ impl Circumstances {
 }
 
 impl Pitfall {
-    /// `None` when no variant has met it.
+    /// The remark for the variants that have met the pitfall; `None` where none has.
     pub(super) fn met(&self, subjects: &[Subject], run: Circumstances) -> Option<Remark> {
         let (mut variants, mut lines, mut is_free) = (Vec::new(), Vec::new(), false);
         for subject in subjects.iter().filter(|subject| self.is_about(subject)) {
@@ -110,7 +111,7 @@ impl Pitfall {
             && Release::parse(below).is_none_or(|below| subject.version < below)
     }
 
-    /// Whether the value misleads; `None` where there is none.
+    /// Whether the value misleads; `None` where there is no value.
     fn misleads(&self, subject: &Subject, run: Circumstances) -> Option<bool> {
         let found = match &self.setting {
             Some(setting) => read(subject, setting, |text| text.map(Value::words))?,
@@ -147,7 +148,8 @@ mod tests {
     const RUN: Circumstances =
         Circumstances { data_bytes: Some(10 << 30), connections: Some(120), server_cpus: Some(1) };
 
-    /// Pitfalls that these have met together: product, version, option file.
+    /// Ids of the pitfalls that these variants have met together. Each variant is a product, a
+    /// version and an option file.
     fn met(variants: &[(&str, &str, &str)]) -> Vec<&'static str> {
         let subject = |(product, version, config): &(&str, &str, &str)| {
             let head = if matches!(*product, "MySQL" | "MariaDB") { "[mysqld]\n" } else { "" };
@@ -158,7 +160,8 @@ mod tests {
         pitfalls().iter().filter(is_met).map(|pitfall| pitfall.id.as_str()).collect()
     }
 
-    /// Of a server that is set so, and without it those of its defaults.
+    /// Pitfalls of a server with this option file, without those that its defaults have met
+    /// already.
     fn met_by(product: &str, version: &str, config: &str) -> String {
         let defaults = met(&[(product, version, "")]);
         let own = met(&[(product, version, config)]);

@@ -1,5 +1,5 @@
-//! How the settings of a variant come to be known: read back from its server, or predicted from what
-//! its build answered when it was got and what was configured.
+//! A variant's settings before and after it runs: read back from its server, or predicted from what
+//! its build reported and what was configured.
 
 use dbdyno_products::{
     ConfiguredLine, FamilyFacts, Foreign, KNOWN, Knowledge, Planned, Product, Release, Settings, Subject,
@@ -7,20 +7,21 @@ use dbdyno_products::{
 };
 use dbdyno_record::{ServerInfo, VariantInfo};
 
-/// What is known of a server before it runs.
+/// What is known about a server before it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Build {
     /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`; empty where it is not known.
     pub product: String,
-    /// `10.11.19`
+    /// The version, such as `10.11.19`.
     pub version: String,
-    /// As it answered when it was started without an option file; empty where it was not asked.
+    /// The settings that it reported when it was started without an option file; empty where it was
+    /// not asked.
     pub settings: Settings,
-    /// The command that asks it.
+    /// The command that asks it for its settings.
     pub ask: String,
 }
 
-/// A variant whose server was read back.
+/// A variant whose settings were read back from its server.
 pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) -> Subject {
     let mut subject = bare(variant, &server.product, &server.version, planned);
     let of_product = |speaks: &String| Foreign { name: server.product.clone(), speaks: speaks.clone() };
@@ -35,11 +36,11 @@ pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) 
     subject
 }
 
-/// A variant that has not run: its settings are those that its build answered with, and over them
-/// those of its configuration. `config` of `variant` is the text of its configuration; an option
-/// file rendered from intents will do.
+/// A variant that has not run. Its settings are those that its build reported, and over them those
+/// in its configuration. `config` of `variant` is the text of its configuration; an option file
+/// rendered from intents will do.
 ///
-/// Of a build that was not asked only what is configured is there, which is enough for
+/// A build that was not asked has only what is configured. That is enough for
 /// [`super::buffer_pool_bytes`] and for no comparison.
 pub fn predicted(variant: &VariantInfo, build: Option<&Build>, planned: &Planned) -> Subject {
     let Some(build) = build else { return bare(variant, "", "", planned) };
@@ -78,7 +79,7 @@ fn bare(variant: &VariantInfo, product: &str, version: &str, planned: &Planned) 
     }
 }
 
-/// Settings in the words of the product's configuration.
+/// Settings under the names that the product's configuration uses.
 fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
     if let Some(word) = family.word {
         settings.iter_mut().for_each(|(name, value)| *value = word(name, value));
@@ -86,8 +87,9 @@ fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
     settings
 }
 
-/// Lays what was configured over the settings that a server answered with, as it would show it. What
-/// follows a configured setting in a way that differs from build to build is taken out.
+/// Lays what was configured over the settings that a server reported, in the form in which it would
+/// report them. Settings that follow a configured one in a way that differs from build to build are
+/// removed.
 fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &FamilyFacts) {
     let asked = settings.clone();
     let mut names = Vec::new();
@@ -106,7 +108,8 @@ fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &Fami
     (family.follow)(settings, &asked);
 }
 
-/// Written as the server writes the value that it has now: switches as `ON`, sizes in bytes.
+/// The wanted value in the form in which the server writes its current one: switches as `ON`, sizes
+/// in bytes.
 fn as_shown(now: &str, wanted: &str) -> String {
     let is_switch = switch(now).is_some() && now.parse::<f64>().is_err();
     if let (true, Some(is_on)) = (is_switch, switch(wanted)) {

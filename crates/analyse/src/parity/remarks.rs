@@ -1,4 +1,5 @@
-//! What parity says: the table of classes and the remarks. The words are in the report.
+//! Types for what parity finds: the table of setting classes and the remarks. The report crate
+//! writes the sentences.
 
 use dbdyno_products::{Foreign, Knowledge};
 use serde::Serialize;
@@ -6,13 +7,13 @@ use serde::Serialize;
 use super::classes::Weight;
 use super::effective::FatedLine;
 
-/// How the variants were configured, and what came of it.
+/// How the variants were configured, and what the servers made of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parity {
     pub variants: Vec<VariantKnowledge>,
-    /// One row a class that at least one variant has.
+    /// One row per class that at least one variant has.
     pub classes: Vec<ClassRow>,
-    /// What a reader must know, worst first.
+    /// Remarks that a reader must know, worst first.
     pub remarks: Vec<Remark>,
 }
 
@@ -29,16 +30,17 @@ pub struct ClassRow {
     pub meaning: String,
     pub weight: Weight,
     pub standing: Standing,
-    /// In the order of the variants.
+    /// One entry per variant, in the order of the variants.
     pub cells: Vec<ClassCell>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCell {
-    /// `128 MiB`, `off`; empty where there is nothing of the kind, or nothing is known.
+    /// The value as text: `128 MiB`, `off`. It is empty where the product has nothing of the kind,
+    /// or nothing is known.
     pub text: String,
-    /// Not configured: the server's own choice. Never so for a server that others run, whose option
-    /// file is not known.
+    /// The value is the server's own choice, because nothing was configured. It is never set for a
+    /// server that others run, whose option file is not known.
     pub is_default: bool,
 }
 
@@ -48,23 +50,23 @@ pub struct ClassCell {
 pub enum Standing {
     Same,
     Differs,
-    /// They differ, as the plan says.
+    /// The variants differ, as the plan says they do.
     Declared,
-    /// One variant has it, or each is of another family of products.
+    /// Only one variant has the class, or the variants are from different product families.
     NotCompared,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Remark {
     pub kind: RemarkKind,
-    /// Of the class or pitfall.
+    /// Id of the class or pitfall.
     pub id: String,
     pub variants: Vec<String>,
     #[serde(rename = "text")]
     pub what: What,
-    /// What it does to a result.
+    /// How it affects a result.
     pub effect: String,
-    /// What to write to be rid of it; empty for a difference that is meant.
+    /// What to write in order to remove it; empty for a difference that is intended.
     pub write: String,
 }
 
@@ -72,30 +74,30 @@ pub struct Remark {
 #[serde(untagged)]
 pub enum What {
     Class(ClassDifference),
-    /// They have met a pitfall: its title, and the lines of their configurations that it is about,
+    /// The variants have met a pitfall. It has the title, and the configuration lines concerned,
     /// each with its variant.
     Pitfall {
         title: String,
         lines: Vec<(String, FatedLine)>,
     },
-    /// Its build was not asked for its settings; this command asks it.
+    /// The variant's build was not asked for its settings. This command asks it.
     NotAsked {
         ask: String,
     },
-    /// It is none of the products, so that no rule says what its settings mean.
+    /// The server is not one of the known products, so that no rule says what its settings mean.
     ForeignServer(Foreign),
-    /// Others run the server, and it was not yet asked for its settings.
+    /// Others run the server, and it was not asked for its settings yet.
     ExternalServer,
     UnknownSettings,
-    /// In words, which only a report adds, for readers of its JSON.
+    /// The remark as a sentence. Only a report adds it, for readers of its JSON.
     Words(String),
 }
 
-/// A class with its values, and which variants have each.
+/// A class in which variants differ, and the variants that have each value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassDifference {
     pub title: String,
-    /// In the order of the variants.
+    /// The values in the order of the variants.
     pub values: Vec<SharedValue>,
 }
 
@@ -105,10 +107,10 @@ pub struct SharedValue {
     pub variants: Vec<String>,
 }
 
-/// A class with what two variants are.
+/// A class with the values of two variants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SettingDifference {
-    /// `durability`
+    /// Id of the class, such as `durability`.
     pub class: String,
     pub base: String,
     pub variant: String,
@@ -118,14 +120,14 @@ pub struct SettingDifference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemarkKind {
-    /// A class differs that decides results.
+    /// A class that decides results differs.
     Difference,
     Pitfall,
-    /// A class differs that matters less.
+    /// A class that matters less differs.
     Detail,
-    /// A class differs, as the plan says.
+    /// A class differs, as the plan says it does.
     Declared,
-    /// Something that could not be known.
+    /// Something could not be known.
     Unknown,
 }
 
@@ -134,7 +136,7 @@ impl Parity {
         self.remarks.iter().filter(move |remark| remark.kind == kind)
     }
 
-    /// Classes in which `variant` is not like `base`: those that the plan names too.
+    /// Classes in which `variant` differs from `base`, including those that the plan declares.
     pub fn differences(&self, base: &str, variant: &str) -> Vec<SettingDifference> {
         let place = |name: &str| self.variants.iter().position(|known| known.name == name);
         let (Some(base), Some(variant)) = (place(base), place(variant)) else { return Vec::new() };
@@ -147,7 +149,7 @@ impl Parity {
         self.classes.iter().filter(differing).filter_map(difference).collect()
     }
 
-    /// The classes that differ and decide results, by id.
+    /// Ids of the classes that differ and decide results.
     pub fn unlike(&self) -> Vec<&str> {
         self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect()
     }

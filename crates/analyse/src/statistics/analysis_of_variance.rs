@@ -1,15 +1,16 @@
-//! Whether several groups have one mean: the F test of a one-way analysis of variance.
+//! The F test for whether several groups have the same mean (one-way analysis of variance).
 //!
 //! Source: R. A. Fisher, "Statistical Methods for Research Workers" (1925), chapter VII. The
-//! incomplete beta function after the distribution of F is that of the crate `statrs`.
+//! incomplete beta function, by which the distribution of F is computed, is that of the crate
+//! `statrs`.
 
 use statrs::function::beta::beta_reg;
 
 use super::describe::mean;
 
-/// Probability of means at least this far apart if all values were of one normal distribution. With
-/// two groups it is Student's t test with the pooled variance, so one of them may have a single
-/// value. `None` for fewer than two groups, for an empty one, and where each has one value.
+/// Probability of means at least this far apart if all values came from one normal distribution.
+/// With two groups it is Student's t test with the pooled variance, so that one of them may have a
+/// single value. `None` for fewer than two groups, for an empty one, and where each has one value.
 pub fn p_of_one_mean(groups: &[&[f64]]) -> Option<f64> {
     let all = groups.concat();
     let between_degrees = groups.len().checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
@@ -22,7 +23,7 @@ pub fn p_of_one_mean(groups: &[&[f64]]) -> Option<f64> {
         within += group.iter().map(|value| (value - own).powi(2)).sum::<f64>();
     }
     if within == 0.0 {
-        // Groups without any spread: what they say is certain.
+        // Groups without any spread leave no doubt.
         return Some(if between > 0.0 { 0.0 } else { 1.0 });
     }
     let f = (between / between_degrees) / (within / within_degrees);
@@ -36,8 +37,8 @@ mod tests {
     use crate::simulations::close;
     use crate::statistics::student::Estimate;
 
-    /// Shell lengths of mussels from five places: the example of SciPy's `f_oneway`, from McDonald,
-    /// Seed, Koehn (1991).
+    /// Shell lengths of mussels from five places. It is the example in SciPy's `f_oneway`, from
+    /// McDonald, Seed, Koehn (1991).
     const MUSSELS: [&[f64]; 5] = [
         &[0.0571, 0.0813, 0.0831, 0.0976, 0.0817, 0.0859, 0.0735, 0.0659, 0.0923, 0.0836],
         &[0.0873, 0.0662, 0.0672, 0.0819, 0.0749, 0.0649, 0.0835, 0.0725],
@@ -53,11 +54,12 @@ mod tests {
 
     #[test]
     fn of_two_groups_it_is_students_t_with_the_pooled_variance() {
-        // With groups of one size and one variance, Welch's test is the same.
+        // For groups of the same size and variance, Welch's test gives the same result.
         let (base, new) = ([1.0, 2.0, 4.0], [3.0, 4.0, 6.0]);
         let expected = Estimate::of_difference(&base, &new).unwrap().p_of_difference();
         close(p_of_one_mean(&[&base, &new]).unwrap(), expected, 1e-12);
-        // A single value against three: t = (4 − 2) ÷ (1 × √(1 + 1 ÷ 3)) with 2 degrees of freedom.
+        // A single value is tested against three: t = (4 − 2) ÷ (1 × √(1 + 1 ÷ 3)) with 2 degrees
+        // of freedom.
         let single = Estimate { value: 2.0, standard_error: (4.0_f64 / 3.0).sqrt(), degrees: 2.0 };
         close(p_of_one_mean(&[&[4.0], &[1.0, 2.0, 3.0]]).unwrap(), single.p_of_difference(), 1e-12);
     }

@@ -1,13 +1,13 @@
-//! The BCa bootstrap interval of a mean: no normal distribution assumed.
+//! The BCa bootstrap interval of a mean, which does not assume a normal distribution.
 //!
 //! Source: B. Efron, "Better Bootstrap Confidence Intervals", J. Amer. Statist. Assoc. 82 (1987).
-//! Up to [`ENUMERATED`] values all resamples are used; above, [`RESAMPLES`] that are drawn by
-//! address from a seed.
+//! Up to [`ENUMERATED`] values, all resamples are used. Above that, [`RESAMPLES`] resamples are
+//! drawn from a seed, each by its position, so that the result never depends on an order.
 //!
-//! Known weakness: with few values a bootstrap cannot see further than they lie, and the interval
-//! is too narrow. For normally distributed values and a nominal 95 % it holds the truth in about 69
-//! % of studies of 3, 84 % of 5 and 90 % of 10. It is evidence in addition to the interval by t,
-//! never the ground of a verdict.
+//! The bootstrap has a known weakness: with few values it cannot see further than they lie, and the
+//! interval is too narrow. For normally distributed values and a nominal 95 % it holds the truth in
+//! about 69 % of studies of 3, 84 % of 5 and 90 % of 10. It is shown in addition to the interval by
+//! t, and is never the reason for a verdict.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -15,9 +15,9 @@ use super::Interval;
 use super::describe::mean;
 use super::draw;
 
-/// Numbers of values up to which every resample is looked at: 5⁵ = 3,125.
+/// Largest number of values for which every resample is used: 5⁵ = 3,125.
 pub const ENUMERATED: usize = 5;
-/// Resamples of more values.
+/// Number of resamples for more values than that.
 pub const RESAMPLES: usize = 4_000;
 
 /// The interval of the mean of `values` with this confidence (0.95); `None` for fewer than two
@@ -33,7 +33,7 @@ pub fn bca(values: &[f64], confidence: f64, seed: u64) -> Option<Interval> {
     let mut means = if values.len() <= ENUMERATED { all_means(values) } else { drawn_means(values, seed) };
     means.sort_by(f64::total_cmp);
     let normal = Normal::standard();
-    // Sums in another order differ in their last bits; what is equal must count as equal.
+    // Sums in another order differ in their last bits, and equal means must count as equal.
     let equal = 1e-12 * values.iter().map(|value| (value - estimate).abs()).fold(0.0, f64::max);
     let below = means.partition_point(|mean| *mean < estimate - equal);
     let not_above = means.partition_point(|mean| *mean <= estimate + equal);
@@ -48,7 +48,7 @@ pub fn bca(values: &[f64], confidence: f64, seed: u64) -> Option<Interval> {
     Some(Interval { low: bound(tail), high: bound(1.0 - tail) })
 }
 
-/// Means of all n to the n resamples.
+/// The means of all n to the power n resamples.
 fn all_means(values: &[f64]) -> Vec<f64> {
     let count = values.len();
     let mean_of = |mut number: usize| {
@@ -70,15 +70,15 @@ fn drawn_means(values: &[f64], seed: u64) -> Vec<f64> {
     (0..RESAMPLES).map(mean_of).collect()
 }
 
-/// A sixth of the skewness of the jackknife values; for a mean these are mirrored by the values
-/// themselves.
+/// A sixth of the skewness of the jackknife's influence values. For a mean these are in proportion
+/// to the values' distances from it, so that the values themselves are used.
 fn acceleration(values: &[f64], estimate: f64) -> f64 {
     let sum = |power: i32| values.iter().map(|value| (value - estimate).powi(power)).sum::<f64>();
     sum(3) / (6.0 * sum(2).powf(1.5))
 }
 
-/// The value below which this share of the sorted values lies, between two neighbours in
-/// proportion.
+/// The value below which this share of the sorted values lies. Between two neighbours it is
+/// interpolated.
 fn at_share(sorted: &[f64], share: f64) -> f64 {
     let place = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let (lower, upper) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn all_resamples_of_five_values_give_the_interval_computed_elsewhere() {
-        // NumPy over all 3,125 resamples, with SciPy's formulas of bias and acceleration.
+        // The expected interval is from NumPy over all 3,125 resamples, with SciPy's formulas for
+        // bias and acceleration.
         let interval = bca(&FIVE, 0.95, 1).unwrap();
         close(interval.low, 0.005_6, 1e-9);
         close(interval.high, 0.041_6, 1e-9);
@@ -104,7 +105,8 @@ mod tests {
 
     #[test]
     fn drawn_resamples_come_close_to_very_many_of_another_generator() {
-        // scipy.stats.bootstrap with 200,000 resamples; NumPy with 2,000,000 gives the same.
+        // The expected interval is from scipy.stats.bootstrap with 200,000 resamples. NumPy with
+        // 2,000,000 gives the same.
         let interval = bca(&TWELVE, 0.95, 1).unwrap();
         close(interval.low, 0.005_667, 8e-4);
         close(interval.high, 0.027, 8e-4);

@@ -1,62 +1,63 @@
-//! Where a series changes its level, and how surprising that would be in noise.
+//! Where a series changes its level, and how likely noise alone is to do so.
 //!
-//! The statistic is the greatest between-groups sum of squares over all splits (the same split as
-//! the greatest t and the greatest scaled CUSUM). Its p is the share of shuffled series whose
-//! *greatest* is as great: a t-test after choosing the split looks up a table for a split that was
-//! not chosen, and finds something in most series of noise.
+//! The statistic is the largest between-groups sum of squares over all splits. It is the split that
+//! also has the largest t and the largest scaled CUSUM. Its p is the share of shuffled series whose
+//! *largest* value is as large. A t-test after choosing the split would use a table for a split
+//! that was not chosen, and would find something in most series of noise.
 //!
 //! Sources: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied
 //! Statistics 28 (1979), for the question; M. Hušková, A. Slabý, "Permutation tests for multiple
-//! changes", Kybernetika 37 (2001), for the permutations. The count ends early where p is great (J.
-//! Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991)), so that many
-//! series can have as many permutations as a small p among many needs: [`permutations_for`].
+//! changes", Kybernetika 37 (2001), for the permutations. The count ends early where p is large (J.
+//! Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991)). Many series can
+//! then have as many permutations as a small p among many needs: [`permutations_for`].
 //!
-//! The values of one run's seconds depend on each other and are not for this test; those of runs or
-//! blocks are.
+//! The test is for values from runs or blocks. The seconds within one run depend on each other, so
+//! that it must not be used on them.
 
 use serde::Serialize;
 
 use super::describe::mean;
 use super::draw;
 
-/// Shuffled series that the measured one is compared with at most, if it is the only one.
+/// Largest number of shuffled series for the measured one, if it is the only series.
 pub const PERMUTATIONS: u64 = 999;
-/// Shuffled series with so great a change that end the count: p is then great, and known well
-/// enough.
+/// After this many shuffled series with such a large change, the count ends: p is large then, and
+/// known well enough.
 const ENOUGH: u64 = 100;
-/// Values on either side of a split at least.
+/// Smallest number of values on either side of a split.
 const LEAST_SIDE: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ChangePoint {
     /// Position of the first value of the new level.
     pub at: usize,
-    /// Mean level before and after, up to the neighbouring change or end of the series.
+    /// Mean level before and after the change, up to the neighbouring change or the end of the
+    /// series.
     pub before: f64,
     pub after: f64,
-    /// Share of shuffled series with at least such a change.
+    /// Share of shuffled series with at least as large a change.
     pub p: f64,
 }
 
-/// Permutations with which one series among `series` can be found at the level of 5 %: the least p,
-/// 1 ÷ (permutations + 1), lies under 5 % ÷ `series` twice over.
+/// Number of permutations with which one series among `series` can be found at the level of 5 %.
+/// The smallest possible p, 1 ÷ (permutations + 1), is then at most half of 5 % ÷ `series`.
 pub fn permutations_for(series: usize) -> u64 {
     (40 * series as u64).max(PERMUTATIONS)
 }
 
-/// The least p that `newer` of `values` at another level can have, however far apart the levels
-/// are: of all orders, those count that have the newer ones together at the end or at the
-/// beginning. 1 where a side has fewer than two.
+/// The smallest p that a series of `values` can have when its `newer` last values are at another
+/// level, however far apart the levels are. It counts the orders that have the newer values
+/// together at the end or at the beginning. It is 1 where a side has fewer than two values.
 pub fn least_p(values: usize, newer: usize) -> f64 {
     if newer < LEAST_SIDE || newer + LEAST_SIDE > values {
         return 1.0;
     }
-    // 2 divided by the number of ways to choose `newer` of `values`.
+    // This is 2 divided by the number of ways to choose `newer` of `values`.
     2.0 * (1..=newer).map(|k| k as f64 / (values - newer + k) as f64).product::<f64>()
 }
 
-/// Values from which on a change of one series among `series` can be found at `level`, at best:
-/// with half of them at either level.
+/// Smallest number of values with which a change in one series among `series` can be found at
+/// `level`. It is the best case, with half of the values at either level.
 pub fn least_values(series: usize, level: f64) -> usize {
     let mut values = 2 * LEAST_SIDE;
     while least_p(values, values / 2) * series as f64 > level {
@@ -65,20 +66,20 @@ pub fn least_values(series: usize, level: f64) -> usize {
     values
 }
 
-/// The fewest of `values`, the newest ones, whose other level can be found at `level` in one series
-/// among `series`.
+/// Smallest number of newest values at another level that can be found at `level`, in one series of
+/// `values` values among `series`.
 pub fn least_newer(values: usize, series: usize, level: f64) -> Option<usize> {
     (LEAST_SIDE..values).find(|newer| least_p(values, *newer) * series as f64 <= level)
 }
 
-/// The greatest change of `values`, whatever its p; `None` for fewer than four values and for equal
+/// The largest change in `values`, whatever its p; `None` for fewer than four values and for equal
 /// ones.
 pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<ChangePoint> {
     let (at, statistic) = greatest_split(values)?;
     if statistic <= 0.0 {
         return None;
     }
-    // Shuffling changes the order of additions: what is equal must count as at least as great.
+    // Shuffling changes the order of additions, so that equal sums must count as at least as large.
     let least = statistic * (1.0 - 1e-9);
     let mut shuffled = values.to_vec();
     let (mut as_great, mut counted) = (0, 0);
@@ -95,7 +96,8 @@ pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<C
     Some(ChangePoint { at, before: mean(&values[..at])?, after: mean(&values[at..])?, p })
 }
 
-/// Split and its between-groups sum of squares: k (n − k) ÷ n × (difference of means)².
+/// The split with the largest between-groups sum of squares, k (n − k) ÷ n × (difference of
+/// means)², and that sum.
 fn greatest_split(values: &[f64]) -> Option<(usize, f64)> {
     let count = values.len();
     let total: f64 = values.iter().sum();
@@ -132,13 +134,13 @@ mod tests {
 
     #[test]
     fn the_p_value_is_that_of_all_orders() {
-        // Counted over all 720 orders of these six values by a program written for it.
+        // A program written for it counted this over all 720 orders of the six values.
         let found = greatest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3, PERMUTATIONS).unwrap();
         assert_eq!(found.at, 4);
         close(found.p, 0.2, 0.04);
     }
 
-    /// Share of all orders of `values` with a split as great as that of the order given.
+    /// Share of all orders of `values` whose largest split is at least that of the given order.
     fn exact_p(values: &[f64]) -> f64 {
         fn visit(values: &mut Vec<f64>, from: usize, see: &mut impl FnMut(&[f64])) {
             if from == values.len() {

@@ -1,8 +1,9 @@
-//! All changes of level of many series, so that noise seldom has one in any of them.
+//! All changes of level in many series, found so that noise seldom counts as a change in any of
+//! them.
 //!
-//! First the greatest change of each whole series is tested. Where there is one, the parts before
-//! and after it are tested in the same way, then the parts of those. All tests of such a round are
-//! one family, adjusted together by Benjamini and Hochberg: of series that have no further change,
+//! First the largest change in each whole series is tested. Where there is one, the parts before
+//! and after it are tested in the same way, then the parts of those. All tests in such a round are
+//! one family, adjusted together by Benjamini and Hochberg. Of series that have no further change,
 //! however many, one more is reported in at most 5 % of all histories.
 
 use dbdyno_record::parallel;
@@ -12,28 +13,28 @@ use super::describe::mean;
 use super::draw;
 use super::false_discovery::benjamini_hochberg;
 
-/// Fewer values have no two on either side of a change, and no p.
+/// With fewer values a change does not have two on either side, so that there is no p.
 const LEAST_VALUES: usize = 4;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
-    /// Of the greatest change of the whole series; `None` for fewer than four values.
+    /// p of the largest change in the whole series; `None` for fewer than four values.
     pub p: Option<f64>,
-    /// The same, adjusted over all series.
+    /// The same p, adjusted over all series.
     pub adjusted_p: Option<f64>,
-    /// In their order.
+    /// The changes found, in their order.
     pub found: Vec<ReportedChange>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReportedChange {
-    /// With the levels up to the neighbouring changes.
+    /// The change, with levels up to the neighbouring changes.
     pub change: ChangePoint,
-    /// Its p, adjusted over all that was tested with it.
+    /// Its p, adjusted over all changes that were tested in the same round.
     pub adjusted_p: f64,
 }
 
-/// Values `start` to `end` of a series.
+/// A series' values from `start` to `end`.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     series: usize,
@@ -46,19 +47,19 @@ impl Segment {
         self.end - self.start
     }
 
-    /// Before and after the value at `at`.
+    /// The parts before and after the value at `at`.
     fn cut(self, at: usize) -> [Self; 2] {
         [Self { end: at, ..self }, Self { start: at, ..self }]
     }
 }
 
-/// Changes of each of `series` with an adjusted p of at most `level`.
+/// The changes in each of `series` that have an adjusted p of at most `level`.
 pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes> {
     let mut all = vec![Changes::default(); series.len()];
     let wholes =
         series.iter().enumerate().map(|(at, values)| Segment { series: at, start: 0, end: values.len() });
     let mut segments: Vec<Segment> = wholes.filter(|segment| segment.length() >= LEAST_VALUES).collect();
-    // A shorter part cannot have a p of `level`, whatever is in it.
+    // A shorter part cannot have a p as small as `level`, whatever its values are.
     let least = least_values(1, level);
     let mut is_first = true;
     while !segments.is_empty() {
@@ -92,7 +93,7 @@ pub fn changes_of_all(series: &[Vec<f64>], level: f64, seed: u64) -> Vec<Changes
     all
 }
 
-/// Puts changes into their order, each with the levels up to its neighbours.
+/// Puts changes into their order, and gives each the levels up to its neighbours.
 fn order(found: &mut [ReportedChange], values: &[f64]) {
     found.sort_by_key(|found| found.change.at);
     let ends: Vec<usize> = found.iter().map(|found| found.change.at).chain([values.len()]).collect();
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
     use crate::simulations::close;
 
-    /// Ten values a level.
+    /// A series with ten values per level.
     fn levels(levels: &[f64]) -> Vec<f64> {
         let value = |n: usize| levels[n / 10] + [0.1, -0.1, 0.05, -0.05][n % 4];
         (0..10 * levels.len()).map(value).collect()
@@ -133,8 +134,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_all_series_are_one_family() {
-        // The part after the first change has its own: of 20 values the last 2, which 2 of 190
-        // orders have at an end.
+        // The part after the first change has a change of its own: the last 2 of its 20 values. Of
+        // the 190 orders, 2 have these at one end.
         let mut last = levels(&[5.0, 20.0, 20.0]);
         last[28..].copy_from_slice(&[22.0, 22.1]);
         let alone = changes_of_all(std::slice::from_ref(&last), 0.05, 1);

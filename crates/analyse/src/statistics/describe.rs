@@ -1,8 +1,8 @@
-//! Summaries of a group of values: average, median, extremes, standard deviation, geometric mean.
+//! Summaries for a group of values: average, median, extremes, standard deviation, geometric mean.
 
 use serde::Serialize;
 
-/// What published tables say of a group of rates or ratios.
+/// The figures that published tables give for a group of rates or ratios.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Group {
     pub count: usize,
@@ -10,17 +10,17 @@ pub struct Group {
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// With n − 1 in the divisor; `None` for a single value.
+    /// Standard deviation with n − 1 in the divisor; `None` for a single value.
     pub deviation: Option<f64>,
-    /// `None` when a value is not above 0.
+    /// Geometric mean; `None` when a value is not above 0.
     pub geometric_mean: Option<f64>,
 }
 
-/// Picks a figure; `None` where the group has too few values.
+/// A function that picks one figure; `None` where the group has too few values.
 pub type Figure = fn(&Group) -> Option<f64>;
 
 impl Group {
-    /// The figures of published tables of groups, in their order.
+    /// The figures in published tables of groups, in their order.
     pub const PUBLISHED: [(&'static str, Figure); 5] = [
         ("average", |group| Some(group.average)),
         ("median", |group| Some(group.median)),
@@ -43,12 +43,12 @@ pub fn group(values: &[f64]) -> Option<Group> {
     })
 }
 
-/// Sum ÷ number; `None` for no values.
+/// Sum of the values ÷ their number; `None` for no values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Middle of the values, mean of the two middle ones for an even number; `None` for none.
+/// The middle value, or the mean of the two middle ones for an even number; `None` for no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -64,7 +64,7 @@ pub fn deviation(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// exp of the mean logarithm; `None` for no values and when one is not above 0.
+/// exp of the mean logarithm; `None` for no values, and when one is not above 0.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.iter().any(|value| *value <= 0.0) {
         return None;
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_group_is_summarised_as_published_tables_do() {
-        // Squares of the distances from 5: 9 + 1 + 1 + 1 + 0 + 0 + 4 + 16 = 32, over 7. Product
-        // 2 * 4^3 * 5^2 * 7 * 9 = 201600.
+        // The squared distances from 5 are 9 + 1 + 1 + 1 + 0 + 0 + 4 + 16 = 32, divided by 7. The
+        // product is 2 * 4^3 * 5^2 * 7 * 9 = 201600.
         let found = group(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((found.count, found.average, found.median, found.min, found.max), (8, 5.0, 4.5, 2.0, 9.0));
         assert!((found.deviation.unwrap() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);

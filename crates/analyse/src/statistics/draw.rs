@@ -1,12 +1,13 @@
-//! Numbers drawn by address: a pure function of seed and position, so that a result never depends
-//! on an order of work.
+//! Random numbers as a pure function of seed and position, so that a result never depends on the
+//! order in which work is done.
 //!
-//! SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
-//! Written out, so that no update of a dependency changes a report.
+//! The generator is SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
+//! Generators", OOPSLA 2014). It is written out here, so that no update of a dependency changes a
+//! report.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The number at `position` of the sequence of `seed`: 64 bits, all equally likely.
+/// The number at `position` in the sequence of `seed`. All 64-bit numbers are equally likely.
 pub(crate) fn number(seed: u64, position: u64) -> u64 {
     let mut z = seed.wrapping_add(position.wrapping_add(1).wrapping_mul(GOLDEN));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,13 +15,13 @@ pub(crate) fn number(seed: u64, position: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A whole number below `limit` (multiply and shift; the bias is below `limit` ÷ 2⁶⁴).
+/// A whole number below `limit`, by multiplying and shifting. The bias is below `limit` ÷ 2⁶⁴.
 pub(crate) fn below(seed: u64, position: u64, limit: usize) -> usize {
     ((u128::from(number(seed, position)) * limit as u128) >> 64) as usize
 }
 
-/// `values` in an order that is chosen evenly among all: Fisher and Yates, from the last place to
-/// the second.
+/// Puts `values` into a random order, where all orders are equally likely (Fisher and Yates, from
+/// the last place to the second).
 pub(crate) fn shuffle(values: &mut [f64], seed: u64) {
     for last in (1..values.len()).rev() {
         values.swap(last, below(seed, last as u64, last + 1));
@@ -33,7 +34,7 @@ mod tests {
 
     #[test]
     fn the_sequence_is_the_published_one() {
-        // First outputs of the reference implementation for the seed 1234567.
+        // These are the reference implementation's first outputs for the seed 1234567.
         let first: Vec<u64> = (0..3).map(|position| number(1_234_567, position)).collect();
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }

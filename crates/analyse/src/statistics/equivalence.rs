@@ -1,4 +1,4 @@
-//! Equal for practical purposes: two one-sided tests against a margin.
+//! The test for "equal for practical purposes": two one-sided tests (TOST) against a margin.
 //!
 //! Source: D. J. Schuirmann, "A comparison of the two one-sided tests procedure and the power
 //! approach for assessing the equivalence of average bioavailability", J. Pharmacokinetics and
@@ -7,17 +7,17 @@
 use super::Interval;
 use super::student::Estimate;
 
-/// Differences that count as none, as log ratios: from −ln(1 + margin) to ln(1 + margin).
+/// The range of log ratios that count as no difference, from −ln(1 + margin) to ln(1 + margin).
 ///
-/// Symmetric on the log scale, so that a against b and b against a get the same answer; 2 % is a
-/// ratio from 0.9804 to 1.02.
+/// It is symmetric on the log scale, so that a against b and b against a get the same answer. 2 %
+/// is a ratio from 0.9804 to 1.02.
 pub fn bounds(margin: f64) -> Interval {
     let log = margin.max(0.0).ln_1p();
     Interval { low: -log, high: log }
 }
 
-/// The greater p of the two tests "not below the lower bound" and "not above the upper bound". At
-/// most 0.05 exactly when the 90 % interval of the estimate lies within the bounds.
+/// The larger p of the two tests "not below the lower bound" and "not above the upper bound". It is
+/// at most 0.05 exactly when the 90 % interval of the estimate lies within the bounds.
 pub fn p_of_equivalence(estimate: Estimate, bounds: Interval) -> f64 {
     estimate.p_above(bounds.low).max(estimate.p_below(bounds.high))
 }
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn the_greater_of_two_one_sided_tests_counts() {
-        // SciPy 1.17's ttest_1samp against either bound.
+        // The expected values are from SciPy 1.17's ttest_1samp against either bound.
         let values = [0.004, -0.006, 0.009, 0.001, -0.002];
         let estimate = Estimate::of_mean(&values).unwrap();
         close(p_of_equivalence(estimate, bounds(0.02)), 0.000_948_749_970_977_949_3, 1e-12);

@@ -1,15 +1,16 @@
-//! Many tests at once: p-values adjusted so that of all findings at most a given share is false.
+//! Adjusts the p-values of many tests, so that at most a given share of the findings is false.
 //!
 //! Sources: Y. Benjamini, Y. Hochberg, "Controlling the False Discovery Rate", J. R. Statist. Soc.
 //! B 57 (1995); Y. Benjamini, D. Yekutieli, "The control of the false discovery rate in multiple
 //! testing under dependency", Annals of Statistics 29 (2001).
 
-/// Adjusted p-values in the order of `p`: those at most 0.05 form a set of which on average at most
-/// 5 % are false.
+/// Adjusted p-values in the order of `p`. Those that are at most 0.05 form a set of which on
+/// average at most 5 % are false.
 ///
-/// Benjamini and Hochberg's: the minimum over ranks ≥ own of p × m ÷ rank, at most 1. It holds for
-/// tests that are independent and, by the proof of Benjamini and Yekutieli, for those that depend
-/// on each other positively, as comparisons with one base do.
+/// This is Benjamini and Hochberg's procedure: the minimum of p × m ÷ rank over ranks from the
+/// value's own on, at most 1. It holds for tests that are independent. By the proof of Benjamini
+/// and Yekutieli it also holds for tests that depend on each other positively, as comparisons with
+/// one base do.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*b].total_cmp(&p[*a]));
@@ -28,13 +29,13 @@ mod tests {
     use super::*;
     use crate::simulations::close;
 
-    /// The 15 p-values of Benjamini and Hochberg's own example (1995, section 3).
+    /// The 15 p-values in Benjamini and Hochberg's own example (1995, section 3).
     const PUBLISHED: [f64; 15] = [
         0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
         0.6528, 0.7590, 1.0,
     ];
 
-    /// SciPy 1.17's false_discovery_control of [`PUBLISHED`].
+    /// The result of SciPy 1.17's false_discovery_control for [`PUBLISHED`].
     const HOCHBERG: [f64; 15] = [
         0.001_5,
         0.003,

@@ -1,26 +1,27 @@
-//! Drift over blocks: whether values rise or fall in the order in which they were measured.
+//! The test for drift over blocks: whether values rise or fall in the order in which they were
+//! measured.
 //!
 //! Sources: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); M. G. Kendall,
-//! "Rank Correlation Methods" (1948). Exact without ties up to [`EXACT`] values, otherwise by the
-//! normal approximation with ties and continuity taken into account.
+//! "Rank Correlation Methods" (1948). The p is exact for up to [`EXACT`] values without ties.
+//! Otherwise it is by the normal approximation, corrected for ties and continuity.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Up to so many values the exact distribution is used.
+/// Largest number of values for which the exact distribution is used.
 pub const EXACT: usize = 60;
 
-/// A trend: −1 for values that fall at every step, 1 for values that rise.
+/// A trend. Its τ is −1 for values that fall at every step, and 1 for values that rise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Trend {
     /// Kendall's τ-a: (rising pairs − falling pairs) ÷ all pairs.
     pub tau: f64,
-    /// Two-sided probability of at least such a trend in values without any.
+    /// Two-sided probability of at least such a trend in values that have none.
     pub p: f64,
 }
 
-/// The trend of `values` in their order; `None` for fewer than three. At least 5 are needed for a p
-/// below 0.05.
+/// The trend of `values` in their order; `None` for fewer than three. A p below 0.05 needs at least
+/// 5.
 pub fn trend(values: &[f64]) -> Option<Trend> {
     if values.len() < 3 {
         return None;
@@ -42,20 +43,20 @@ fn sign(difference: f64) -> i64 {
     i64::from(difference > 0.0) - i64::from(difference < 0.0)
 }
 
-/// Sizes of groups of equal values, without groups of one.
+/// Sizes of the groups of equal values, without groups of one.
 fn ties(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.chunk_by(|a, b| a == b).map(|group| group.len() as f64).filter(|size| *size > 1.0).collect()
 }
 
-/// From the number of orders of `count` values with k inversions, k = 0, 1, …
+/// Exact p, from the number of orders of `count` values that have k inversions, k = 0, 1, …
 fn exact_p(count: usize, score: i64) -> f64 {
     let pairs = count * (count - 1) / 2;
     let mut probabilities = vec![0.0; pairs + 1];
     probabilities[0] = 1.0;
     for size in 2..=count {
-        // A new greatest value has 0 to size − 1 values after it, each number equally likely.
+        // A new largest value has 0 to size − 1 values after it, and each number is equally likely.
         let before = probabilities.clone();
         for (inversions, probability) in probabilities.iter_mut().enumerate() {
             let from = inversions.saturating_sub(size - 1);
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
     use crate::simulations::close;
 
-    /// Values, τ and exact p; computed with SciPy 1.17's kendalltau.
+    /// Values, τ and exact p, computed with SciPy 1.17's kendalltau.
     const TRENDS: [(&[f64], f64, f64); 3] = [
         (&[3.1, 2.9, 3.0, 2.5, 2.7, 2.2, 2.4], -0.714_285_714_285_714_3, 0.030_158_730_158_730_16),
         (
@@ -111,7 +112,8 @@ mod tests {
     #[test]
     fn ties_are_no_trend() {
         assert_eq!(trend(&[2.0; 6]), Some(Trend { tau: 0.0, p: 1.0 }));
-        // S = 8, variance (6*5*17 − 2*1*9)/18 = 27.33: z = 7/5.228 = 1.3389, p = 0.1806.
+        // S = 8 and the variance is (6*5*17 − 2*1*9)/18 = 27.33, so that z = 7/5.228 = 1.3389 and p
+        // = 0.1806.
         let found = trend(&[1.0, 2.0, 2.0, 4.0, 3.0, 2.5]).unwrap();
         close(found.p, 0.180_6, 5e-5);
     }

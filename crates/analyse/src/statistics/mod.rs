@@ -1,8 +1,8 @@
-//! Statistics of repeated measurements: pure functions, one file a method, each with its source.
+//! Statistics for repeated measurements: pure functions, one file per method, each with its source.
 //!
 //! Values are log ratios or log rates unless a function says otherwise. Nothing here is random:
-//! what resamples draws its numbers from a seed. The reader's explanation of all of it is
-//! docs/concepts/statistics.md.
+//! methods that resample draw their numbers from a seed. docs/concepts/statistics-methods.md
+//! explains all of it to readers.
 
 pub mod analysis_of_variance;
 pub mod bootstrap;
@@ -23,7 +23,7 @@ pub mod warm_up;
 
 use serde::Serialize;
 
-/// From `low` to `high`, both included.
+/// A range from `low` to `high`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     pub low: f64,
@@ -31,7 +31,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval of the logarithms turned into one of ratios.
+    /// Turns an interval of logarithms into one of ratios.
     pub fn exp(self) -> Self {
         Self { low: self.low.exp(), high: self.high.exp() }
     }

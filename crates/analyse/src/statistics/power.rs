@@ -1,14 +1,17 @@
-//! What so many blocks can show: power, smallest difference that is reported, blocks for a wanted
-//! one.
+//! How much a given number of blocks can show: the power, the smallest difference that is reported,
+//! and the number of blocks for a wanted difference.
 //!
 //! A difference is reported when the two-sided t-test of the mean of paired log ratios finds it and
-//! the estimate lies beyond the margin. Given the sample deviation s the estimate must exceed the
-//! larger of c s and the margin, all in standard errors, which is a normal tail; the power is the
-//! mean of these tails over the distribution of the sample deviation: E[Φ(δ − max(c s, m)) + Φ(−δ −
-//! max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation × √blocks and m in the same way
-//! of the margin. With no margin that is the noncentral t's. Source: J. Cohen, "Statistical Power
-//! Analysis for the Behavioral Sciences" (1988), chapter 2; the integral: D. B. Owen, "A Survey of
-//! Properties and Applications of the Noncentral t-Distribution", Technometrics 10 (1968).
+//! the estimate lies beyond the margin. Given the sample deviation s, the estimate must exceed the
+//! larger of c s and the margin, all in standard errors. The probability of that is a normal tail.
+//! The power is the mean of these tails over the distribution of the sample deviation: E[Φ(δ −
+//! max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation ×
+//! √blocks, and m made from the margin in the same way. With no margin it is the noncentral t's
+//! power.
+//!
+//! Sources: J. Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988), chapter 2;
+//! for the integral D. B. Owen, "A Survey of Properties and Applications of the Noncentral
+//! t-Distribution", Technometrics 10 (1968).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,18 +21,18 @@ use statrs::function::gamma::ln_gamma;
 
 use super::student::quantile;
 
-/// The power that is usually asked for: four of five studies detect a difference that is there.
+/// The usual power: four out of five studies detect a difference that exists.
 pub const USUAL_POWER: f64 = 0.8;
-/// More blocks than this are not looked for: no plan has them.
+/// Largest number of blocks that is tried, because no plan has more.
 pub const MOST_BLOCKS: u32 = 1_000;
 
-/// Panels of Simpson's rule; even.
+/// Number of panels in Simpson's rule, which must be even.
 const PANELS: u32 = 400;
 
-/// Probability that a study of `blocks` detects a true `difference` at `level` (0.05), when log
-/// ratios scatter from block to block with `deviation` and estimates within ± `margin` are not
-/// reported. Difference and margin are log ratios; with a margin of 0 it is the power of the t-test
-/// alone. 0 for fewer than two blocks.
+/// Probability that a study of `blocks` detects a true `difference` at `level` (0.05). Log ratios
+/// scatter from block to block with `deviation`, and estimates within ± `margin` are not reported.
+/// Difference and margin are log ratios; with a margin of 0 it is the power of the t-test alone. It
+/// is 0 for fewer than two blocks.
 pub fn power(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f64) -> f64 {
     if blocks < 2 {
         return 0.0;
@@ -41,9 +44,9 @@ pub fn power(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f
     power_at(difference.abs() / error, margin / error, blocks, level)
 }
 
-/// The least true difference (log ratio, positive) that a study of `blocks` detects with `wanted`
-/// power: always more than the margin, since half of all estimates of a difference of just the
-/// margin lie within it. `None` for fewer than two blocks.
+/// The smallest true difference (log ratio, positive) that a study of `blocks` detects with
+/// `wanted` power. It is always more than the margin, because half of all estimates lie within the
+/// margin when the difference is just as large. `None` for fewer than two blocks.
 pub fn detectable(margin: f64, deviation: f64, blocks: u32, level: f64, wanted: f64) -> Option<f64> {
     if blocks < 2 {
         return None;
@@ -55,8 +58,9 @@ pub fn detectable(margin: f64, deviation: f64, blocks: u32, level: f64, wanted: 
     Some(error * detectable_shift(margin / error, blocks, level, wanted))
 }
 
-/// The noncentrality that is reported with `wanted` power: regula falsi in its Illinois form, since
-/// every comparison of a run asks for one, and each step takes an integral.
+/// The noncentrality that is reported with `wanted` power. It is found by regula falsi in its
+/// Illinois form, which needs few steps: every comparison in a run asks for one, and each step
+/// takes an integral.
 fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
     let beyond = |shift: f64| power_at(shift, margin, blocks, level) - wanted;
     let (mut low, mut high) = (0.0, margin + 4.0);
@@ -81,14 +85,14 @@ fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
     high
 }
 
-/// The least number of blocks that detect a true `difference` (log ratio) with `wanted` power;
-/// `None` when even [`MOST_BLOCKS`] do not, as for every difference that is no greater than the
+/// The smallest number of blocks that detect a true `difference` (log ratio) with `wanted` power.
+/// `None` when even [`MOST_BLOCKS`] do not, as for every difference that is no larger than the
 /// margin.
 pub fn blocks_needed(difference: f64, margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
     least_blocks(MOST_BLOCKS, |blocks| power(difference, margin, deviation, blocks, level) >= wanted)
 }
 
-/// The least number from 2 to `most` that is `enough`, of which more are enough too.
+/// The smallest number from 2 to `most` that is `enough`, where all larger numbers are enough too.
 pub(super) fn least_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u32> {
     if !enough(most) {
         return None;
@@ -101,7 +105,7 @@ pub(super) fn least_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u3
     Some(blocks)
 }
 
-/// Power by the noncentrality δ and the margin in standard errors.
+/// Power for the noncentrality δ and the margin, both in standard errors.
 fn power_at(shift: f64, margin: f64, blocks: u32, level: f64) -> f64 {
     let degrees = f64::from(blocks - 1);
     let critical = critical(degrees, level);
@@ -111,7 +115,7 @@ fn power_at(shift: f64, margin: f64, blocks: u32, level: f64) -> f64 {
     })
 }
 
-/// The two-sided critical value of t. Kept, as [`nodes`] are.
+/// The two-sided critical value of t. It is cached, like [`nodes`].
 fn critical(degrees: f64, level: f64) -> f64 {
     static KNOWN: Mutex<BTreeMap<[u64; 2], f64>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,38 +123,39 @@ fn critical(degrees: f64, level: f64) -> f64 {
     *known.entry(asked).or_insert_with(|| quantile(1.0 - level / 2.0, degrees))
 }
 
-/// Φ. Beyond nine deviations, where most of the integral lies for few blocks, it is 0 or 1 to the
-/// last digit of a sum.
+/// Φ, the normal distribution. Beyond nine deviations, where most of the integral lies for few
+/// blocks, it is 0 or 1 to the last digit of a sum.
 fn normal_below(x: f64) -> f64 {
     if x.abs() < 9.0 { Normal::standard().cdf(x) } else { f64::from(u8::from(x > 0.0)) }
 }
 
-/// Mean of `of` over the distribution of a sample's deviation ÷ the true one, which is that of √(χ²
-/// ÷ `degrees`).
+/// Mean of `of` over the distribution of a sample's deviation ÷ the true one, which is the
+/// distribution of √(χ² ÷ `degrees`).
 pub(super) fn mean_over_deviation(degrees: f64, of: impl Fn(f64) -> f64) -> f64 {
     nodes(degrees).iter().map(|(s, weight)| weight * of(*s)).sum::<f64>().clamp(0.0, 1.0)
 }
 
-/// Deviations with their weights in the mean.
+/// Sample deviations, each with its weight in the mean.
 type Nodes = Arc<[(f64, f64)]>;
 
-/// Kept: a run asks hundreds of times for the same few.
+/// The nodes for `degrees`. They are cached, because a run asks hundreds of times for the same few.
 fn nodes(degrees: f64) -> Nodes {
     static KNOWN: Mutex<BTreeMap<u64, Nodes>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(known.entry(degrees.to_bits()).or_insert_with(|| weighted(degrees)))
 }
 
-/// Simpson's rule for the density of √(χ² ÷ `degrees`).
+/// The nodes by Simpson's rule, for the density of √(χ² ÷ `degrees`).
 fn weighted(degrees: f64) -> Nodes {
     let log_scale = std::f64::consts::LN_2 + degrees / 2.0 * (degrees / 2.0).ln() - ln_gamma(degrees / 2.0);
     let density = |s: f64| {
-        // At 0 only one degree of freedom has any weight, and 0 × ln 0 would be no number.
+        // At 0 the density is above 0 for one degree of freedom only, and 0 × ln 0 would not be a
+        // number.
         let power_of_s = if degrees > 1.0 { (degrees - 1.0) * s.max(f64::MIN_POSITIVE).ln() } else { 0.0 };
         (log_scale + power_of_s - degrees * s * s / 2.0).exp()
     };
-    // s lies around 1 with a deviation of about 1 ÷ √(2 degrees); beyond nine of them there is
-    // nothing.
+    // s lies around 1 with a deviation of about 1 ÷ √(2 degrees). Beyond nine of these the density
+    // adds nothing.
     let reach = 9.0 / (2.0 * degrees).sqrt();
     let (from, to) = ((1.0 - reach).max(0.0), 1.0 + reach);
     let width = (to - from) / f64::from(PANELS);
@@ -172,7 +177,7 @@ mod tests {
     use crate::simulations::{close, normal};
     use crate::statistics::student::Estimate;
 
-    /// Difference in deviations, blocks, power at 5 %; computed with SciPy 1.17's nct.
+    /// Difference in deviations, blocks, and power at 5 %, computed with SciPy 1.17's nct.
     const POWERS: [(f64, u32, f64); 9] = [
         (1.0, 2, 0.092_809_155_056),
         (1.0, 3, 0.179_255_393_777),
@@ -194,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_difference_of_half_a_deviation_needs_34_blocks() {
-        // Cohen's table 2.4.1 and G*Power: d = 0.5, two-sided 5 %, power 80 %: 34 pairs.
+        // Cohen's table 2.4.1 and G*Power give 34 pairs for d = 0.5, two-sided 5 % and a power of
+        // 80 %.
         assert_eq!(blocks_needed(0.5, 0.0, 1.0, 0.05, 0.8), Some(34));
         assert_eq!(blocks_needed(-0.5, 0.0, 1.0, 0.05, 0.8), Some(34));
     }
@@ -210,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Noise, difference, margin, blocks.
+    /// The studies' noise, difference, margin and blocks.
     const STUDIES: [(f64, f64, f64, u32); 4] =
         [(0.01, 0.02, 0.02, 5), (0.01, 0.03, 0.02, 5), (0.02, 0.04, 0.02, 10), (0.005, 0.008, 0.02, 5)];
 

@@ -1,11 +1,13 @@
-//! What so many blocks can show to be the same: power of the two one-sided tests, the margin they
-//! reach, blocks for a margin.
+//! How well a given number of blocks can show that two variants are the same: power of the two
+//! one-sided tests, the margin that they reach, and the number of blocks for a margin.
 //!
-//! Both tests succeed when |estimate| < margin − t × s ÷ √n. Given the sample deviation, that is a
-//! difference of normal probabilities; the power is its mean over the distribution of the sample
-//! deviation, which is Owen's Q in another form: D. B. Owen, "A Special Case of a Bivariate
-//! Non-Central t-Distribution", Biometrika 52 (1965); K. F. Phillips, "Power of the Two One-Sided
-//! Tests Procedure in Bioequivalence", J. Pharmacokinetics and Biopharmaceutics 18 (1990).
+//! Both tests succeed when |estimate| < margin − t × s ÷ √n. Given the sample deviation, the
+//! probability of that is a difference of normal probabilities. The power is its mean over the
+//! distribution of the sample deviation, which is Owen's Q in another form.
+//!
+//! Sources: D. B. Owen, "A Special Case of a Bivariate Non-Central t-Distribution", Biometrika 52
+//! (1965); K. F. Phillips, "Power of the Two One-Sided Tests Procedure in Bioequivalence", J.
+//! Pharmacokinetics and Biopharmaceutics 18 (1990).
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -13,8 +15,8 @@ use super::power::{MOST_BLOCKS, least_blocks, mean_over_deviation};
 use super::student::quantile;
 
 /// Probability that a study of `blocks` shows two variants that differ by `difference` to be within
-/// ± `margin` (both log ratios) at `level` (0.05), when log ratios scatter with `deviation`. 0 for
-/// fewer than two blocks.
+/// ± `margin` (both log ratios) at `level` (0.05), when log ratios scatter with `deviation`. It is
+/// 0 for fewer than two blocks.
 pub fn power_same(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f64) -> f64 {
     if blocks < 2 {
         return 0.0;
@@ -26,8 +28,8 @@ pub fn power_same(difference: f64, margin: f64, deviation: f64, blocks: u32, lev
     power_at(difference / error, margin / error, f64::from(blocks - 1), level)
 }
 
-/// The least margin (log ratio) within which two equal variants are shown to be with `wanted`
-/// power; `None` for fewer than two blocks.
+/// The smallest margin (log ratio) within which a study of `blocks` shows two equal variants to be
+/// with `wanted` power; `None` for fewer than two blocks.
 pub fn margin_for_same(deviation: f64, blocks: u32, level: f64, wanted: f64) -> Option<f64> {
     if blocks < 2 {
         return None;
@@ -44,13 +46,13 @@ pub fn margin_for_same(deviation: f64, blocks: u32, level: f64, wanted: f64) -> 
     Some(high * deviation / f64::from(blocks).sqrt())
 }
 
-/// The least number of blocks that show two equal variants to be within `margin` (log ratio) with
-/// `wanted` power; `None` when even [`MOST_BLOCKS`] do not.
+/// The smallest number of blocks that show two equal variants to be within `margin` (log ratio)
+/// with `wanted` power; `None` when even [`MOST_BLOCKS`] do not.
 pub fn blocks_for_same(margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
     least_blocks(MOST_BLOCKS, |blocks| power_same(0.0, margin, deviation, blocks, level) >= wanted)
 }
 
-/// Difference and margin in standard errors.
+/// Power for the difference and the margin, both in standard errors.
 fn power_at(shift: f64, margin: f64, degrees: f64, level: f64) -> f64 {
     let critical = quantile(1.0 - level, degrees);
     let normal = Normal::standard();
@@ -67,8 +69,8 @@ mod tests {
     use crate::statistics::student::Estimate;
 
     /// Published powers of 2×2 crossover studies of bioequivalence: coefficient of variation,
-    /// subjects, power for a true ratio of 0.95 and limits of 0.8 and 1.25. From the manual of the
-    /// R package PowerTOST (D. Labes, H. Schütz, B. Lang), exact method.
+    /// subjects, and the power for a true ratio of 0.95 and limits of 0.8 and 1.25. They are from
+    /// the manual of the R package PowerTOST (D. Labes, H. Schütz, B. Lang), exact method.
     const PUBLISHED: [(f64, f64, f64); 3] =
         [(0.20, 20.0, 0.834_680), (0.25, 28.0, 0.807_439), (0.30, 40.0, 0.815_845)];
 

@@ -1,20 +1,20 @@
-//! A t-test after every further block: how small its p must be, so that all of them together err no
-//! more often than one.
+//! A t-test after every further block (interim analyses): how small its p must be, so that all of
+//! the tests together err no more often than one.
 //!
-//! After n blocks 1 − 2 ÷ n of the error may have been spent (a third at 3, half at 4, 0.8 at 10);
-//! a look that is known to be the last spends the rest. Early looks get much, because a difference
-//! that needs only three or four blocks is one of many deviations, and there t's quantiles are what
-//! costs. No number of blocks has to be planned. Spending: K. K. G. Lan, D. L. DeMets, "Discrete
-//! Sequential Boundaries for Clinical Trials", Biometrika 70 (1983).
+//! After n blocks, 1 − 2 ÷ n of the allowed error may have been spent: a third at 3, half at 4, 0.8
+//! at 10. A test that is known to be the last spends the rest. Early tests get much, because a
+//! difference that needs only three or four blocks is many deviations large, and t's quantiles are
+//! the costly part there. No number of blocks has to be planned. Source for the spending: K. K. G.
+//! Lan, D. L. DeMets, "Discrete Sequential Boundaries for Clinical Trials", Biometrika 70 (1983).
 //!
-//! The limits that spend exactly that are computed by recursion over the blocks: P. Armitage, C. K.
-//! McPherson, B. C. Rowe, "Repeated Significance Tests on Accumulating Data", J. R. Statist. Soc. A
-//! 132 (1969); for Student's t: C. Jennison, B. W. Turnbull, "Exact Calculations for Repeated t, χ²
-//! and F Tests", Biometrika 78 (1991). With U = Σx ÷ √Σx² of n equal normal values, U of n + 1
-//! values is (U + W) ÷ √(1 + W²), where √n × W has Student's t distribution with n degrees of
-//! freedom and does not depend on what U was before (D. Basu, Sankhyā 15 (1955)): one number is all
-//! that must be followed. What is spent after [`EXACT_BLOCKS`] blocks is added up instead, which is
-//! a bound.
+//! The limits that spend exactly that are computed by recursion over the blocks. Sources: P.
+//! Armitage, C. K. McPherson, B. C. Rowe, "Repeated Significance Tests on Accumulating Data", J. R.
+//! Statist. Soc. A 132 (1969); for Student's t C. Jennison, B. W. Turnbull, "Exact Calculations for
+//! Repeated t, χ² and F Tests", Biometrika 78 (1991). Let U = Σx ÷ √Σx² of n equal normal values. U
+//! of n + 1 values is (U + W) ÷ √(1 + W²), where √n × W has Student's t distribution with n degrees
+//! of freedom and does not depend on what U was before (D. Basu, Sankhyā 15 (1955)). The recursion
+//! therefore follows one number only. After [`EXACT_BLOCKS`] blocks, what is spent is added up
+//! instead, which is a bound.
 
 use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, PI};
@@ -23,34 +23,36 @@ use std::sync::{Mutex, PoisonError};
 use super::Interval;
 use super::student::{Estimate, cdf, quantile};
 
-/// Blocks up to which limits are exact.
+/// Largest number of blocks for which limits are exact.
 const EXACT_BLOCKS: u32 = 40;
-/// Levels for which limits are kept, one-sided: from 0.25 down, each half of the one before.
+/// Number of one-sided levels for which limits are kept. They go from 0.25 down, each half of the
+/// one before.
 const LEVELS: usize = 26;
-/// Cells between the least and the greatest t that are distinguished, in normal deviations.
+/// Number of cells between the lowest and the highest t that are told apart, in normal deviations.
 const CELLS: usize = 130;
 const LOWEST: f64 = -3.0;
 const HIGHEST: f64 = 7.4;
 
-/// A look at a comparison.
+/// One interim analysis (a look) at a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
-    /// Blocks that the comparison had at its first look of three or more.
+    /// Number of blocks that the comparison had at its first look at three or more blocks.
     pub first: u32,
-    /// Blocks that it has now.
+    /// Number of blocks that it has now.
     pub blocks: u32,
-    /// No other look follows, whatever this one finds.
+    /// No other look follows this one, whatever it finds.
     pub is_last: bool,
 }
 
-/// Share of the error that may have been spent after so many blocks.
+/// Share of the error that may have been spent after this many blocks.
 fn spent_after(blocks: u32) -> f64 {
     1.0 - 2.0 / f64::from(blocks.max(2))
 }
 
-/// One-sided: what the looks up to this one may spend so that a `t` as great as this is a finding;
-/// 1 when it is none at a level of 0.25. The least of these values over the looks is a p-value,
-/// however many there were and why ever they ended.
+/// The smallest one-sided level, for all looks together, at which a `t` as large as this is a
+/// finding at this look. Where limits come from the recursion, it is 1 when `t` is not a finding at
+/// a level of 0.25. The smallest of these values over the looks is a p-value, however many looks
+/// there were and for whatever reason they ended.
 pub fn p_above(at: At, t: f64) -> f64 {
     let alone = || cdf(-t, f64::from(at.blocks.max(2) - 1));
     match newly_spent(at) {
@@ -60,8 +62,8 @@ pub fn p_above(at: At, t: f64) -> f64 {
     }
 }
 
-/// The t that this look must reach for a finding at a one-sided `level`: the half width of
-/// intervals that hold at all looks.
+/// The t that this look must reach for a finding at a one-sided `level`. It is the half width of
+/// intervals that hold at all looks, in standard errors.
 pub fn critical(at: At, level: f64) -> f64 {
     let alone = |level: f64| quantile(1.0 - level, f64::from(at.blocks.max(2) - 1));
     match newly_spent(at) {
@@ -71,20 +73,21 @@ pub fn critical(at: At, level: f64) -> f64 {
     }
 }
 
-/// As [`p_above`], two-sided, of a difference from 0.
+/// Two-sided form of [`p_above`], for a difference from 0.
 pub fn p_of_difference(at: At, estimate: Estimate) -> f64 {
     (2.0 * p_above(at, t(estimate.value.abs(), estimate))).min(1.0)
 }
 
-/// As [`p_above`], of a difference within `bounds`: the greater of the two one-sided ones.
+/// Form of [`p_above`] for a difference within `bounds`: the larger of the two one-sided values.
 pub fn p_of_equivalence(at: At, estimate: Estimate, bounds: Interval) -> f64 {
     let above = p_above(at, t(estimate.value - bounds.low, estimate));
     above.max(p_above(at, t(bounds.high - estimate.value, estimate)))
 }
 
-/// The interval of a look. The intervals of all looks together hold the truth with this
-/// `confidence`, so that the last one does whatever ended the run: C. Jennison, B. W. Turnbull,
-/// "Interim Analyses: The Repeated Confidence Interval Approach", J. R. Statist. Soc. B 51 (1989).
+/// The interval at this look. The intervals at all looks together hold the truth with this
+/// `confidence`. The last one therefore holds it too, for whatever reason the run ended. Source: C.
+/// Jennison, B. W. Turnbull, "Interim Analyses: The Repeated Confidence Interval Approach", J. R.
+/// Statist. Soc. B 51 (1989).
 pub fn interval(at: At, estimate: Estimate, confidence: f64) -> Interval {
     let error = estimate.standard_error;
     let half = if error > 0.0 { critical(at, (1.0 - confidence) / 2.0) * error } else { 0.0 };
@@ -101,22 +104,22 @@ fn t(distance: f64, estimate: Estimate) -> f64 {
     }
 }
 
-/// Share of the error that is this look's own.
+/// Share of the error that this look alone may spend.
 fn newly_spent(at: At) -> f64 {
     let until_now = if at.is_last { 1.0 } else { spent_after(at.blocks) };
     let before = if at.blocks > at.first { spent_after(at.blocks - 1) } else { 0.0 };
     until_now - before
 }
 
-/// One level of the error after the other: the deviation at which it is reached.
+/// For each level of the error, the deviation at which it is reached.
 type Limits = [f64];
 
 fn level_at(index: usize) -> f64 {
     0.25 * 0.5_f64.powi(index as i32)
 }
 
-/// Between two levels the logarithm of the error goes with the square of the deviation, as normal
-/// tails do.
+/// The level of the error at a deviation. Between two levels, the error's logarithm changes with
+/// the square of the deviation, as normal tails do.
 fn level_of(limits: &Limits, deviation: f64) -> f64 {
     if deviation < limits[0] {
         return 1.0;
@@ -137,8 +140,8 @@ fn limit_of(limits: &Limits, level: f64) -> f64 {
     (low * low + (place - below as f64) * (high * high - low * low)).max(0.0).sqrt()
 }
 
-/// t in about normal deviations, by a form that can be turned round (D. L. Wallace, Ann. Math.
-/// Statist. 30 (1959)). It only chooses the cells, so that it need not be exact.
+/// t as an approximate normal deviation, by a formula that can be inverted (D. L. Wallace, Ann.
+/// Math. Statist. 30 (1959)). It only chooses the cells, so that it need not be exact.
 fn deviation(t: f64, blocks: u32) -> f64 {
     let degrees = f64::from(blocks - 1);
     let size = (8.0 * degrees + 1.0) / (8.0 * degrees + 3.0) * (degrees * (t * t / degrees).ln_1p()).sqrt();
@@ -151,7 +154,7 @@ fn t_of(deviation: f64, blocks: u32) -> f64 {
     (degrees * (size * size / degrees).exp_m1()).sqrt().copysign(deviation)
 }
 
-/// Σx ÷ √Σx² of so many values with this t.
+/// Σx ÷ √Σx² of `blocks` values that have this t.
 fn direction(t: f64, blocks: u32) -> f64 {
     let count = f64::from(blocks);
     if t.is_infinite() { count.sqrt().copysign(t) } else { count.sqrt() * t / (count - 1.0 + t * t).sqrt() }
@@ -161,23 +164,24 @@ fn edge(index: usize) -> f64 {
     LOWEST + (HIGHEST - LOWEST) * index as f64 / CELLS as f64
 }
 
-/// Studies of equal variants that have found nothing yet, of one level of the error.
+/// Studies of equal variants that have found nothing yet, at one level of the error.
 struct Undecided {
-    /// Their share in each cell; those below the lowest cell are in it.
+    /// Share of the studies in each cell. Studies below the lowest cell are counted in it.
     cells: Vec<f64>,
-    /// Centre of the share in the cell that the last limit cuts.
+    /// Index of the cell that the last limit cuts, and the centre of the part below the limit.
     cut: (usize, f64),
 }
 
-/// What is known of studies whose first look was after so many blocks.
+/// Studies whose first look was after the same number of blocks.
 struct Followed {
     blocks: u32,
     undecided: Vec<Undecided>,
-    /// By blocks: the limits, and those of a last look.
+    /// Limits by number of blocks, and the limits for a last look.
     limits: BTreeMap<u32, (Vec<f64>, Vec<f64>)>,
 }
 
-/// Kept: a report asks hundreds of times for the same few.
+/// Cache of the studies by the blocks at their first look. A report asks hundreds of times for the
+/// same few.
 static KNOWN: Mutex<BTreeMap<u32, Followed>> = Mutex::new(BTreeMap::new());
 
 fn with_limits<T>(at: At, of: impl FnOnce(&Limits) -> T) -> T {
@@ -200,7 +204,7 @@ impl Followed {
         new
     }
 
-    /// One more block, and a look after it.
+    /// Adds one block and a look after it.
     fn go_on(&mut self) {
         let from = self.blocks;
         let steps: Vec<Vec<f64>> =
@@ -212,7 +216,8 @@ impl Followed {
         self.look(&beyond, |level| level * newly, |level| level * (1.0 - spent_after(from)));
     }
 
-    /// `beyond`: of each level the share of studies beyond each edge.
+    /// Computes this look's limits. `beyond` has the share of studies beyond each edge, for each
+    /// level.
     fn look(&mut self, beyond: &[Vec<f64>], usual: impl Fn(f64) -> f64, last: impl Fn(f64) -> f64) {
         let limits = |of: &dyn Fn(f64) -> f64| -> Vec<f64> {
             beyond.iter().enumerate().map(|(index, beyond)| limit(beyond, of(level_at(index)))).collect()
@@ -226,7 +231,7 @@ impl Followed {
 }
 
 impl Undecided {
-    /// What is left of them when those beyond the limit are found.
+    /// The studies that are left when those beyond the limit have been found.
     fn below(&self, beyond: &[f64], limit: f64) -> Self {
         let place = (limit - LOWEST) / (HIGHEST - LOWEST) * CELLS as f64;
         let cut = (place.max(0.0) as usize).min(CELLS - 1);
@@ -238,7 +243,7 @@ impl Undecided {
         Self { cells, cut: (cut, f64::midpoint(edge(cut), limit)) }
     }
 
-    /// Share beyond each edge after one more block.
+    /// Share of the studies beyond each edge after one more block.
     fn after(&self, steps: &[Vec<f64>], blocks: u32) -> Vec<f64> {
         let mut beyond = vec![0.0; CELLS + 1];
         let mut add = |share: f64, steps: &[f64]| {
@@ -253,8 +258,8 @@ impl Undecided {
     }
 }
 
-/// The deviation beyond which `share` lies: between edges its logarithm is taken as a straight
-/// line.
+/// The deviation beyond which `share` lies. Between edges the share's logarithm is interpolated
+/// linearly.
 fn limit(beyond: &[f64], share: f64) -> f64 {
     let at = beyond.partition_point(|beyond| *beyond > share);
     if at == 0 || at > CELLS {
@@ -271,7 +276,7 @@ fn at_deviation(beyond: &[f64], limit: f64) -> f64 {
     (more + (place - at as f64) * (less - more)).exp()
 }
 
-/// Probability of each edge to be passed by one more block, from a deviation after `blocks`.
+/// Probability that one more block passes each edge, from a deviation after `blocks`.
 fn steps(from: f64, blocks: u32) -> Vec<f64> {
     let from = direction(t_of(from, blocks), blocks);
     let (length, turn) = ((1.0 + from * from).sqrt(), from.atan());
@@ -280,7 +285,7 @@ fn steps(from: f64, blocks: u32) -> Vec<f64> {
         if to >= length {
             return 0.0;
         }
-        // (U + tan a) ÷ √(1 + tan² a) is √(1 + U²) × sin(a + atan U).
+        // (U + tan a) ÷ √(1 + tan² a) equals √(1 + U²) × sin(a + atan U).
         let angle = (to / length).max(-1.0).asin();
         let within = |angle: f64| (angle - turn).clamp(-FRAC_PI_2, FRAC_PI_2);
         (angle_cdf(within(PI - angle), blocks) - angle_cdf(within(angle), blocks)).max(0.0)
@@ -288,8 +293,8 @@ fn steps(from: f64, blocks: u32) -> Vec<f64> {
     (0..=CELLS).map(passed).collect()
 }
 
-/// P(atan(T ÷ √degrees) ≤ `angle`) for Student's T with a whole number of degrees: M. Abramowitz,
-/// I. A. Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
+/// P(atan(T ÷ √degrees) ≤ `angle`) for Student's T with a whole number of degrees. Source: M.
+/// Abramowitz, I. A. Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
 fn angle_cdf(angle: f64, degrees: u32) -> f64 {
     let (sine, cosine) = angle.sin_cos();
     let is_odd = degrees % 2 == 1;
@@ -313,9 +318,9 @@ mod tests {
     use super::*;
     use crate::simulations::{chance, close, normal, share};
 
-    /// One-sided p of a single t-test at the limit of each look after the third block on, computed
-    /// with SciPy 1.17 by the same recursion over 2,400 cells up to the seventh block and 1,200
-    /// after: level, limits.
+    /// Levels, each with the one-sided p of a single t-test at the limit of each look from the
+    /// third block on. They were computed with SciPy 1.17 by the same recursion, over 2,400 cells
+    /// up to the seventh block and 1,200 after.
     const PUBLISHED: [(f64, [f64; 10]); 3] = [
         (
             0.025,
@@ -393,7 +398,7 @@ mod tests {
         assert_eq!(p_of_difference(look(3, 4), Estimate { value: 0.0, ..estimate }), 1.0);
     }
 
-    /// The least p over looks after block `first` to `most` of equal variants.
+    /// The smallest p over the looks from block `first` to `most`, for equal variants.
     fn least_p(study: u64, (first, most): (u32, u32), value: impl Fn(u64, u64) -> f64) -> f64 {
         let values: Vec<f64> = (0..u64::from(most)).map(|block| value(study, block)).collect();
         let p = |blocks: u32| {
@@ -421,8 +426,8 @@ mod tests {
             let squares: f64 = (1..4).map(|number| part(number) * part(number)).sum();
             part(0) / (squares / 3.0).sqrt()
         };
-        // The machine slows from cell to cell by as much as a rate scatters; which side is first is
-        // drawn.
+        // The machine slows from cell to cell by as much as a rate scatters. Which side is first is
+        // random.
         let drifting = |study: u64, block: u64| {
             let side = if normal(study ^ 0x5eed, block) > 0.0 { 1.0 } else { -1.0 };
             2.0_f64.sqrt() * normal(study, block) + side

@@ -1,23 +1,23 @@
-//! Figures of one series of seconds: worst, gaps, slow share, repetition, two modes. Within-run
-//! figures, never repetitions.
+//! Figures for one series of seconds: worst second, gaps, share of slow seconds, period, two modes.
+//! They describe one run; its seconds never count as repetitions.
 
 use super::describe::{deviation, mean, median};
 
-/// Values in each mode at least, as a share of all.
+/// Smallest share of all values that each mode must have.
 const LEAST_MODE_SHARE: f64 = 0.1;
-/// Two groups explain this much of the variance at least. A normal distribution cut in two at its
-/// middle gives 0.64 and an even one 0.75, so that more than this is neither.
+/// Smallest share of the variance that two groups must explain. A normal distribution cut in two at
+/// its middle gives 0.64 and an even one 0.75, so that a series with more than this is neither.
 const LEAST_EXPLAINED: f64 = 0.85;
-/// The modes' difference, as a share of the greater, below which it does not matter.
+/// Smallest difference between the modes that matters, as a share of the higher mode.
 const LEAST_MODE_DIFFERENCE: f64 = 0.1;
-/// Fewer distinct values are steps of a coarse counter, not modes.
+/// With fewer distinct values, the levels are steps of a coarse counter and not modes.
 const LEAST_DISTINCT: usize = 8;
-/// Correlation of a series with itself, one period later, from which it is called a period.
+/// Smallest correlation of a series with itself, one period later, for which it is called a period.
 const LEAST_CORRELATION: f64 = 0.3;
-/// Periods that a series must hold to be believed.
+/// Number of periods that a series must hold for one to be believed.
 const LEAST_PERIODS: usize = 3;
 
-/// Length of the longest run of values that are 0.
+/// Length of the longest run of zeros.
 pub fn longest_gap(values: &[f64]) -> usize {
     values.split(|value| *value > 0.0).map(<[f64]>::len).max().unwrap_or(0)
 }
@@ -28,9 +28,9 @@ pub fn share_below_half_median(values: &[f64]) -> Option<f64> {
     Some(values.iter().filter(|value| **value < half).count() as f64 / values.len() as f64)
 }
 
-/// Correlation of the series with itself `lag` values later, by the usual (biased) estimate:
-/// divided by the variance over all values (G. E. P. Box, G. M. Jenkins, "Time Series Analysis",
-/// section 2.1.5). `None` for a series without variance.
+/// Correlation of the series with itself `lag` values later. It is the usual (biased) estimate,
+/// which divides by the variance over all values (G. E. P. Box, G. M. Jenkins, "Time Series
+/// Analysis", section 2.1.5). `None` for a series without variance.
 pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     let mean = mean(values)?;
     let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -39,9 +39,9 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     (variance > 0.0).then(|| product / variance)
 }
 
-/// The lag at which the series repeats itself best, with its correlation: the highest local peak
-/// after the autocorrelation first fell below 0, of at least 0.3 and twice the 1.96 ÷ √n of pure
-/// noise. `None` when there is no such peak.
+/// The lag at which the series repeats itself best, with its correlation. It is the highest local
+/// peak after the autocorrelation first fell below 0. The peak must be at least 0.3, and twice the
+/// 1.96 ÷ √n of pure noise. `None` when there is no such peak.
 pub fn period(values: &[f64]) -> Option<(usize, f64)> {
     let longest = values.len() / LEAST_PERIODS;
     let correlations: Vec<f64> =
@@ -63,10 +63,11 @@ pub struct Modes {
     pub low_share: f64,
 }
 
-/// The two modes of values that have two: the split that explains most of the variance (N. Otsu, "A
-/// Threshold Selection Method from Gray-Level Histograms", IEEE Trans. SMC 9 (1979)) explains at
-/// least 85 % of it, neither side has less than a tenth of the values, and the levels differ by a
-/// tenth. Simpler than Hartigan's dip and without a p: a flag to look at the chart, not a test.
+/// The two modes of values that have two. The split that explains most of the variance (N. Otsu, "A
+/// Threshold Selection Method from Gray-Level Histograms", IEEE Trans. SMC 9 (1979)) must explain
+/// at least 85 % of it, neither side may have less than a tenth of the values, and the levels must
+/// differ by a tenth. It is simpler than Hartigan's dip and has no p: it is a hint to look at the
+/// chart, not a test.
 pub fn modes(values: &[f64]) -> Option<Modes> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -119,8 +120,8 @@ mod tests {
 
     #[test]
     fn autocorrelation_is_the_textbooks() {
-        // By hand: mean 3, deviations −2 −1 0 1 2, variance sum 10; lag 1: 2 + 0 + 0 + 2 = 4; lag
-        // 2: 0 − 1 + 0 = −1.
+        // By hand, the mean is 3, the deviations are −2 −1 0 1 2, and their squares sum to 10. Lag
+        // 1 gives 2 + 0 + 0 + 2 = 4, and lag 2 gives 0 − 1 + 0 = −1.
         let values = [1.0, 2.0, 3.0, 4.0, 5.0];
         close(autocorrelation(&values, 1).unwrap(), 0.4, 1e-12);
         close(autocorrelation(&values, 2).unwrap(), -0.1, 1e-12);

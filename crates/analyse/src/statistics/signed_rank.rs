@@ -1,35 +1,36 @@
-//! The Hodges–Lehmann estimate: a centre that one wild block cannot move far, with its interval.
+//! The Hodges–Lehmann estimate with its interval: a centre that one outlying block cannot move far.
 //!
 //! Sources: J. L. Hodges, E. L. Lehmann, "Estimates of Location Based on Rank Tests", Ann. Math.
-//! Statist. 34 (1963); the interval: J. W. Tukey; see M. Hollander, D. A. Wolfe, "Nonparametric
-//! Statistical Methods", section 3.3. It assumes a symmetric distribution and nothing else.
+//! Statist. 34 (1963). The interval is by J. W. Tukey; see M. Hollander, D. A. Wolfe,
+//! "Nonparametric Statistical Methods", section 3.3. The method assumes a symmetric distribution
+//! and nothing else.
 
 use serde::Serialize;
 
 use super::Interval;
 use super::describe::median;
 
-/// A robust centre with an interval of exactly known confidence.
+/// A robust centre, with an interval whose confidence is known exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HodgesLehmann {
     pub value: f64,
     pub interval: Interval,
-    /// Confidence of the interval: at least what was asked for, where so few values can give it.
-    /// All that 5 values can give is 0.9375.
+    /// Confidence of the interval. It is at least what was asked for, where so few values can give
+    /// that: 5 values can give no more than 0.9375.
     pub confidence: f64,
 }
 
-/// Median of all pairwise means (Walsh averages), and the interval between two of them by the exact
-/// distribution of Wilcoxon's signed-rank statistic. `None` for no values.
+/// The estimate is the median of all pairwise means (Walsh averages). The interval lies between two
+/// of them, by the exact distribution of Wilcoxon's signed-rank statistic. `None` for no values.
 pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Option<HodgesLehmann> {
     let averages = walsh_averages(values);
     let value = median(&averages)?;
     let tails = lower_tails(values.len());
-    // As many averages are cut off at each end as leave P(W < cut) within half of what may be
+    // As many averages are cut off at each end as keep P(W < cut) within half of what may be
     // missed.
     let cut = tails.iter().take_while(|tail| **tail <= (1.0 - confidence) / 2.0).count();
-    // Cutting off `cut` averages misses with P(W ≤ cut − 1); with too few values not even the
-    // outermost may be cut.
+    // Cutting off `cut` averages misses the truth with P(W ≤ cut − 1). With too few values not even
+    // the outermost may be cut off.
     let missed = tails[cut.max(1) - 1];
     let outermost = cut.max(1) - 1;
     Some(HodgesLehmann {
@@ -39,7 +40,7 @@ pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Option<HodgesLehmann> 
     })
 }
 
-/// Means of all pairs, each value with itself too, sorted.
+/// Means of all pairs in ascending order. A value is paired with itself too.
 fn walsh_averages(values: &[f64]) -> Vec<f64> {
     let pairs =
         values.iter().enumerate().flat_map(|(at, a)| values[at..].iter().map(move |b| f64::midpoint(*a, *b)));
@@ -48,7 +49,8 @@ fn walsh_averages(values: &[f64]) -> Vec<f64> {
     averages
 }
 
-/// P(W ≤ w) for w = 0, 1, …: each rank 1 to `count` is in the sum with probability a half.
+/// P(W ≤ w) for w = 0, 1, …. Each rank from 1 to `count` is in the sum with a probability of one
+/// half.
 fn lower_tails(count: usize) -> Vec<f64> {
     let greatest = count * (count + 1) / 2;
     let mut probabilities = vec![0.0; greatest + 1];
@@ -71,8 +73,7 @@ mod tests {
     use super::*;
     use crate::simulations::close;
 
-    /// Hamilton's depression scale before and after, from Hollander and Wolfe's table 3.1: after
-    /// minus before.
+    /// Hamilton's depression scale, after minus before, from Hollander and Wolfe's table 3.1.
     const HAMILTON: [f64; 9] = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];
 
     #[test]
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn tails_are_counts_of_subsets() {
-        // Of the 16 subsets of {1, 2, 3, 4}: sums 0, 1, 2 once, 3 and 4 twice, ...
+        // The 16 subsets of {1, 2, 3, 4} have the sums 0, 1 and 2 once, 3 and 4 twice, ...
         let tails = lower_tails(4);
         assert_eq!(tails[..5], [1.0 / 16.0, 2.0 / 16.0, 3.0 / 16.0, 5.0 / 16.0, 7.0 / 16.0]);
         assert_eq!(tails[10], 1.0);

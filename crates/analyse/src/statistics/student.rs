@@ -1,17 +1,18 @@
-//! Means and their intervals by Student's t: of paired differences, and of two independent groups
+//! Means and their intervals by Student's t, for paired differences and for two independent groups
 //! (Welch).
 //!
 //! Sources: Student, "The Probable Error of a Mean", Biometrika 6 (1908); B. L. Welch, "The
 //! Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
-//! Biometrika 34 (1947). The incomplete beta function after both is that of the crate `statrs`.
+//! Biometrika 34 (1947). The incomplete beta function, by which t's distribution is computed, is
+//! that of the crate `statrs`.
 
 use statrs::function::beta::beta_reg;
 
 use super::Interval;
 use super::describe::{deviation, mean};
 
-/// An estimate with its standard error and degrees of freedom: all that intervals and tests by t
-/// need.
+/// An estimate with its standard error and degrees of freedom, which is all that intervals and
+/// tests by t need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub value: f64,
@@ -20,8 +21,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Mean of one group, for instance of the log ratios of paired blocks. `None` for fewer than
-    /// two values.
+    /// Mean of one group, for instance the log ratios of paired blocks. `None` for fewer than two
+    /// values.
     pub fn of_mean(values: &[f64]) -> Option<Self> {
         let count = values.len() as f64;
         Some(Self {
@@ -31,14 +32,15 @@ impl Estimate {
         })
     }
 
-    /// Mean of `new` minus mean of `base`, which were measured apart: Welch's standard error,
-    /// degrees of freedom by Welch and Satterthwaite. `None` when either has fewer than two values.
+    /// Mean of `new` minus mean of `base`, which were measured independently. The standard error is
+    /// Welch's, and the degrees of freedom are by Welch and Satterthwaite. `None` when either has
+    /// fewer than two values.
     pub fn of_difference(base: &[f64], new: &[f64]) -> Option<Self> {
         let part =
             |values: &[f64]| Some((deviation(values)?.powi(2) / values.len() as f64, values.len() as f64));
         let ((a, a_count), (b, b_count)) = (part(base)?, part(new)?);
         let spread = a * a / (a_count - 1.0) + b * b / (b_count - 1.0);
-        // Two groups without any spread: the fraction below would be 0 ÷ 0.
+        // For two groups without any spread, the fraction below would be 0 ÷ 0.
         let degrees = if spread > 0.0 { (a + b).powi(2) / spread } else { a_count + b_count - 2.0 };
         Some(Self { value: mean(new)? - mean(base)?, standard_error: (a + b).sqrt(), degrees })
     }
@@ -50,19 +52,19 @@ impl Estimate {
         Interval { low: self.value - half, high: self.value + half }
     }
 
-    /// Two-sided probability of a value at least this far from 0 if the truth were 0.
+    /// Two-sided probability of an estimate at least this far from 0 if the true value were 0.
     pub fn p_of_difference(self) -> f64 {
         (2.0 * self.p_above(0.0).min(self.p_below(0.0))).min(1.0)
     }
 
-    /// Probability of an estimate at least this great if the truth were `bound`: small speaks for
-    /// more than `bound`.
+    /// Probability of an estimate at least this large if the true value were `bound`. A small one
+    /// suggests that the true value is above `bound`.
     pub fn p_above(self, bound: f64) -> f64 {
         self.p_below_zero(bound - self.value)
     }
 
-    /// Probability of an estimate at most this great if the truth were `bound`: small speaks for
-    /// less than `bound`.
+    /// Probability of an estimate at most this large if the true value were `bound`. A small one
+    /// suggests that the true value is below `bound`.
     pub fn p_below(self, bound: f64) -> f64 {
         self.p_below_zero(self.value - bound)
     }
@@ -70,7 +72,7 @@ impl Estimate {
     fn p_below_zero(self, distance: f64) -> f64 {
         match (distance.total_cmp(&0.0), self.standard_error > 0.0) {
             (_, true) => cdf(distance / self.standard_error, self.degrees),
-            // Values without any spread: what they say is certain.
+            // Values without any spread leave no doubt.
             _ if distance == 0.0 => 1.0,
             (std::cmp::Ordering::Less, false) => 0.0,
             (_, false) => 1.0,
@@ -87,8 +89,8 @@ pub fn cdf(t: f64, degrees: f64) -> f64 {
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The t with P(T ≤ t) = `probability`: [`cdf`] turned round by halving until no number lies
-/// between, which is slow, simple and exact to 1e-12.
+/// The t with P(T ≤ t) = `probability`. It inverts [`cdf`] by halving until no number lies between,
+/// which is slow, simple and exact to 1e-12.
 pub fn quantile(probability: f64, degrees: f64) -> f64 {
     if probability < 0.5 {
         return -quantile(1.0 - probability, degrees);
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
     use crate::simulations::close;
 
-    /// Probability, degrees of freedom, quantile; computed with SciPy 1.17.
+    /// Probability, degrees of freedom and quantile, computed with SciPy 1.17.
     const QUANTILES: [(f64, f64, f64); 8] = [
         (0.975, 1.0, 12.706_204_736_174_7),
         (0.975, 2.0, 4.302_652_729_749_46),
@@ -137,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_mean_of_paired_differences_has_students_interval() {
-        // Student's own data of 1908: hours of sleep gained by one drug over another; published
-        // t = -4.0621, p = 0.00283.
+        // These are Student's own data of 1908: the hours of sleep that one drug gained over
+        // another. He published t = -4.0621, p = 0.00283.
         let gained = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
         let estimate = Estimate::of_mean(&gained).unwrap();
         close(estimate.value / estimate.standard_error, 4.062_127_683_382_037, 1e-12);
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn two_groups_are_compared_as_by_welch() {
-        // SciPy 1.17's ttest_ind without equal variances.
+        // The expected values are from SciPy 1.17's ttest_ind without equal variances.
         let base = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
         let new = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 30.0, 23.9];
         let estimate = Estimate::of_difference(&base, &new).unwrap();

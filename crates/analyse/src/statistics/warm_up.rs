@@ -1,34 +1,35 @@
-//! How much of a series is warm-up: MSER-5.
+//! How much of a series' beginning is warm-up, by the method MSER-5.
 //!
-//! Source: K. P. White Jr., "An effective truncation heuristic for bias reduction in simulation
+//! Sources: K. P. White Jr., "An effective truncation heuristic for bias reduction in simulation
 //! output", Simulation 69 (1997); K. P. White Jr., M. J. Cobb, S. C. Spratt, "A comparison of five
-//! steady-state truncation heuristics for simulation", Winter Simulation Conference 2000. The start
-//! is cut where the rest's mean is known best. Unlike a test, it may be asked of seconds that
-//! depend on each other.
+//! steady-state truncation heuristics for simulation", Winter Simulation Conference 2000. The
+//! beginning is cut where the mean of the rest is known best. Unlike a test, the method may be used
+//! on seconds that depend on each other.
 
-/// Values in one batch.
+/// Number of values in one batch.
 pub const BATCH: usize = 5;
-/// Series of fewer batches are too short to judge warm-up from noise.
+/// Smallest number of batches. A shorter series cannot tell warm-up from noise.
 const LEAST_BATCHES: usize = 8;
 
-/// What the beginning of a series is.
+/// How a series begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarmUp {
-    /// So many values, a multiple of [`BATCH`], before the steady state; 0 for none.
+    /// Number of values before the steady state, a multiple of [`BATCH`]; 0 for none.
     EndsAfter(usize),
-    /// The best cut would lose more than half of the series: it never became steady.
+    /// The best cut would lose more than half of the series, which never became steady.
     NeverSteady,
 }
 
-/// `None` for fewer than 40 values. Values after the last whole batch are left out.
+/// Finds the warm-up; `None` for fewer than 40 values. Values after the last whole batch are left
+/// out.
 pub fn warm_up(values: &[f64]) -> Option<WarmUp> {
     let batches: Vec<f64> =
         values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();
     if batches.len() < LEAST_BATCHES {
         return None;
     }
-    // Variance of the mean of what is left: sum of squares ÷ count². The last few batches may be
-    // alike by chance.
+    // The variance of the mean of what is left is its sum of squares ÷ count². The last few batches
+    // may be alike by chance.
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     let shift = batches[batches.len() - 1];

@@ -1,4 +1,4 @@
-//! Small steps and runs whose every figure can be worked out by hand, for the tests.
+//! Test fixtures: small steps and runs whose every figure can be worked out by hand.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::window::{Hosting, WindowSummary};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
-/// One counter file: a line for each sample, its values in the order of `keys`.
+/// One counter file with one line per sample, and the line's values in the order of `keys`.
 pub(crate) fn series(source: &str, keys: &[&str], samples: &[(i64, Vec<i64>)]) -> Counters {
     let header = CounterHeader { source: source.to_owned(), about: Map::new() };
     let line = |(at_us, values): &(i64, Vec<i64>)| CounterLine {
@@ -33,7 +33,7 @@ pub(crate) fn series(source: &str, keys: &[&str], samples: &[(i64, Vec<i64>)]) -
 }
 
 pub(crate) fn interval(from_us: u64, to_us: u64, client: u32, kind: &str, done: u64, rows: u64) -> Interval {
-    // One connection that is always at work.
+    // One connection is always at work.
     let (kind, cycle_sum_us) = (kind.to_owned(), to_us - from_us);
     Interval { from_us, to_us, client, kind, due: done, done, rows, cycle_sum_us, ..Interval::default() }
 }
@@ -52,7 +52,7 @@ fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
     }
 }
 
-/// `qr100` of two clients: queries in a closed loop, 100 inserts and 100 deletes per second and
+/// `qr100` of two clients: queries in a closed loop, and 100 inserts and 100 deletes per second and
 /// client.
 pub(crate) fn read_write_spec() -> StepSpec {
     StepSpec {
@@ -76,7 +76,7 @@ pub(crate) fn read_write_spec() -> StepSpec {
     }
 }
 
-/// `l.x` of one client: one index build.
+/// `l.x` of one client, which is one index build.
 pub(crate) fn index_spec() -> StepSpec {
     StepSpec {
         name: "l.x".to_owned(),
@@ -91,7 +91,7 @@ pub(crate) fn index_spec() -> StepSpec {
     }
 }
 
-/// `l.i0` of one client: inserts only.
+/// `l.i0` of one client, which has inserts only.
 pub(crate) fn load_spec() -> StepSpec {
     StepSpec {
         name: "l.i0".to_owned(),
@@ -106,10 +106,10 @@ pub(crate) fn load_spec() -> StepSpec {
     }
 }
 
-/// Connections, each a client of its own, that scan a table over and over from the barrier to the
-/// window's end, in records cut as the engine cuts them; each scan that is then on its way is
-/// answered after it. Of each connection: how long a scan takes, in microseconds, and the rows of
-/// its table.
+/// Connections that scan a table again and again from the barrier to the window's end. Each is a
+/// client of its own. The records are cut as the engine cuts them, and each scan that is then under
+/// way is answered after the end. Each connection has the duration of a scan in microseconds, and
+/// the number of rows in its table.
 pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepRecord {
     let mut spec = load_spec();
     spec.name = "scan".to_owned();
@@ -125,7 +125,7 @@ pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepR
     let mut intervals = Vec::new();
     for edge in edges.windows(2) {
         for (client, (scan_us, rows)) in (1..).zip(connections) {
-            // Answers that came after the first edge, up to the second.
+            // These answers came after the first edge, up to the second.
             let answers = |at_us: u64| at_us.min(ends_us(*scan_us)) / scan_us;
             let done = answers(edge[1]) - answers(edge[0]);
             let counted = interval(edge[0], edge[1], client, "scan", done, done * rows);
@@ -143,15 +143,15 @@ pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepR
     completed(spec, intervals, window, BTreeMap::new())
 }
 
-/// What the window changes, in microseconds, in the cycles of operations that followed each other
-/// from one moment to another and ended in an interval that ends at `end_us`.
+/// What the window changes in the cycles of operations, in microseconds. The operations followed
+/// each other from one moment to another, and ended in an interval that ends at `end_us`.
 fn cut(cycle_sum_us: u64, (from_us, to_us): (u64, u64), end_us: u64, window: (u64, u64)) -> f64 {
     let inside_us = to_us.min(window.1).saturating_sub(from_us.max(window.0));
     let counted_us = if window.0 < end_us && end_us <= window.1 { cycle_sum_us } else { 0 };
     inside_us as f64 - counted_us as f64
 }
 
-/// A query that was executed so often, with the seconds of each and whether it was cut off.
+/// A query with one execution per entry, given as its seconds and whether it was cut off.
 pub(crate) fn query_seconds_step(name: &str, seconds: &[(f64, bool)]) -> StepRecord {
     let mut spec = index_spec();
     spec.name = name.to_owned();
@@ -197,7 +197,7 @@ pub(crate) fn with_counters(counters: &Counters) -> StepRecord {
     StepRecord { counters: counters.clone(), ..read_write_step() }
 }
 
-/// Another common window of a step.
+/// The step with another common window.
 pub(crate) fn in_window(mut step: StepRecord, (from_us, to_us): (u64, u64)) -> StepRecord {
     step.events.retain(|event| !matches!(event, StepEvent::Window { .. }));
     step.events.push(StepEvent::Window { from_us, to_us });
@@ -217,8 +217,8 @@ pub(crate) fn load_step(rows_per_second: u64) -> StepRecord {
     completed(load_spec(), vec![second(0), second(1)], (0, 2_000_000), BTreeMap::new())
 }
 
-/// `l.i0` as an open loop of 1,000 operations a second for two seconds, of which `reached` a second
-/// were answered, with a p99 of response times; the rest was dropped, or lost with its connection.
+/// `l.i0` as an open loop of 1,000 operations per second for two seconds. `reached` per second were
+/// answered, with this p99 of response times. The rest was dropped, or lost with its connection.
 pub(crate) fn open_loop(reached: u64, dropped: bool, p99_us: u64) -> StepRecord {
     let mut step = load_step(reached * 100);
     for interval in &mut step.intervals {
@@ -270,7 +270,7 @@ pub(crate) fn completed(
     }
 }
 
-/// `step` as it would be if it had ended otherwise.
+/// `step` as it would be with another end.
 pub(crate) fn ended(mut step: StepRecord, outcome: Outcome, message: &str) -> StepRecord {
     step.events.pop();
     step.events.push(StepEvent::Ended {
@@ -282,7 +282,7 @@ pub(crate) fn ended(mut step: StepRecord, outcome: Outcome, message: &str) -> St
     step
 }
 
-/// A client that reached one rate on MySQL's protocol, with that number of connections.
+/// A client that reached one rate on MySQL's protocol, with this number of connections.
 pub(crate) fn calibration(connections: u32, statements_per_second: f64) -> ClientCalibration {
     let rate = ClientRate {
         driver: "mysql".to_owned(),
@@ -301,7 +301,7 @@ pub(crate) fn calibration(connections: u32, statements_per_second: f64) -> Clien
     }
 }
 
-/// That used 1 s of CPU in 2 s.
+/// A client host that used 1 s of CPU in 2 s.
 pub(crate) fn client_host() -> ClientHost {
     ClientHost {
         host: "c1".to_owned(),
@@ -322,7 +322,7 @@ pub(crate) fn client_host() -> ClientHost {
     }
 }
 
-/// The same, with all connections of closed loops at work all the time.
+/// The step with all connections of closed loops at work all the time.
 fn at_work(mut step: StepRecord) -> StepRecord {
     if step.intervals.iter().all(|interval| interval.cut.is_empty()) {
         for kind in &step.spec.kinds {
@@ -384,7 +384,7 @@ pub(crate) fn variant(name: &str) -> VariantInfo {
     }
 }
 
-/// A run of MySQL variants over the given cells, its steps `l.i0` and `qr100`.
+/// A run of MySQL variants with these cells, whose steps are `l.i0` and `qr100`.
 pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run {
     let order =
         (1..=blocks).flat_map(|block| variants.iter().map(move |name| cell_id(block, name))).collect();
@@ -434,13 +434,13 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
     }
 }
 
-/// A block that a machine of a fleet has measured.
+/// The event for a block that a machine of a fleet has measured.
 pub(crate) fn measured(block: u32, machine: &str, calibration: Option<HostCalibration>) -> RunEvent {
     let host = Box::new(HostInfo { calibration, ..HostInfo::default() });
     RunEvent::BlockMeasured { at: AT.to_owned(), block, machine: machine.to_owned(), host }
 }
 
-/// A valid execution of a step of which only the rate is known.
+/// A valid execution of a step for which only the rate is known.
 pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
     StepRun {
         cut_off: false,
@@ -472,7 +472,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
     }
 }
 
-/// A run of `a` and `b` in `l.i0`, a pair of rates a block.
+/// A run of `a` and `b` in `l.i0`, with one pair of rates per block.
 pub(crate) fn run_of_pairs(id: &str, blocks: &[(u64, u64)]) -> Run {
     let cells = blocks.iter().zip(1..).flat_map(|((a, b), block)| {
         [cell(block, "a", vec![load_step(*a)]), cell(block, "b", vec![load_step(*b)])]
@@ -482,7 +482,7 @@ pub(crate) fn run_of_pairs(id: &str, blocks: &[(u64, u64)]) -> Run {
     run
 }
 
-/// What a run of one block says of this step of its only variant.
+/// The validity that a run of one block gives for this step of its only variant.
 pub(crate) fn validity_of(step: StepRecord) -> Validity {
     let name = step.name.clone();
     let findings = crate::analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])]));
@@ -490,7 +490,7 @@ pub(crate) fn validity_of(step: StepRecord) -> Validity {
     found.variants[0].runs[0].validity.clone()
 }
 
-/// The warnings of a run: each its code, places and figures.
+/// The warnings of a run as text: each with its code, places and figures.
 pub(crate) fn texts(findings: &Findings) -> Vec<String> {
     findings.warnings.iter().map(shown).collect()
 }
@@ -499,7 +499,7 @@ pub(crate) fn shown_all(notices: &[Notice]) -> String {
     notices.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// Why a run of a step is invalid.
+/// The codes of the reasons why a run of a step is invalid.
 pub(crate) fn codes(run: &StepRun) -> Vec<Code> {
     match &run.validity {
         Validity::Invalid { reasons } => reasons.iter().map(|reason| reason.code).collect(),
@@ -507,7 +507,7 @@ pub(crate) fn codes(run: &StepRun) -> Vec<Code> {
     }
 }
 
-/// `StartedMemory of a none and 2 GiB`, a line each.
+/// The differences as text, one per line, such as `StartedMemory of a none and 2 GiB`.
 pub(crate) fn shown_differences(differences: &[Difference]) -> String {
     let shown = |Difference { aspect, variant, base, new }: &Difference| {
         let of = variant.as_ref().map_or_else(String::new, |variant| format!(" of {variant}"));
@@ -517,7 +517,7 @@ pub(crate) fn shown_differences(differences: &[Difference]) -> String {
     differences.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// `target-missed [a qr100] rate: 150, target: 200`
+/// The warning as text, such as `target-missed [a qr100] rate: 150, target: 200`.
 pub(crate) fn shown(notice: &Notice) -> String {
     let plain = |value: serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut text = plain(serde_json::json!(notice.code));
@@ -535,14 +535,14 @@ pub(crate) fn shown(notice: &Notice) -> String {
     if figures.is_empty() { text } else { format!("{text} {}", figures.join(", ")) }
 }
 
-/// The plan of a run of these fixtures, which says `text` too.
+/// The plan for a run with these fixtures, with `text` added.
 pub(crate) fn plan(text: &str) -> Plan {
     let variants = if text.contains("[[variant]]") { "" } else { "variant = []\n" };
     let text = format!("name = 'small'\nseed = 7\nbase = 'a'\nworkload = {{}}\n{variants}{text}");
     toml::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Makes `a~again` the base under its second name.
+/// Adds the control `a~again`, which is the base under its second name.
 pub(crate) fn set_again(run: &mut Run) {
     run.manifest.plan.aa = true;
     run.manifest.plan.variants.push(Variant { name: "a~again".to_owned(), ..Variant::default() });

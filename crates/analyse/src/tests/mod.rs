@@ -1,4 +1,4 @@
-//! Findings of small runs; what other tests share is in the modules.
+//! Tests for the findings of small runs. The modules have what other tests share.
 
 pub(crate) mod fixtures;
 pub(crate) mod simulations;

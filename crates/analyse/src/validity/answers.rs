@@ -1,13 +1,13 @@
-//! Answers of queries that are not those of the base: which of the two is wrong is not known, and
-//! neither time may be used as if they were the same query.
+//! Check that queries get the same answers as for the base. If they do not, it is not known which
+//! is wrong, and the two times must not be compared as if they were for the same query.
 
 use crate::model::{Code, Execution, Notice, StepRun};
 
-/// What is wrong with the answers of a run, by the answers of the base's runs; a reason for each
+/// What is wrong with a run's answers, compared with those of the base's runs; one reason per
 /// query.
 ///
-/// Streams that run at the same time as refresh functions see rows come and go, and have no common
-/// answer.
+/// Streams that run at the same time as refresh functions see rows come and go, so that they have
+/// no common answer.
 pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<Notice> {
     let has_streams = run.executions.iter().any(|execution| execution.client > 1);
     let known = |name: &str| {

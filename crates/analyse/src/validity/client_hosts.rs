@@ -1,4 +1,4 @@
-//! Whether one of several client hosts was the limit, or began too late.
+//! Check whether one of several client hosts was the limit, or began too late.
 
 use dbdyno_record::{ClientHost, StepEvent};
 
@@ -7,10 +7,11 @@ use crate::validity::headroom::{BUSY_FROM_SECONDS, LIMIT};
 use crate::validity::throttled;
 use crate::window::client_hosts::all;
 
-/// A host that begins later than this has put less load on than the others, in seconds that count.
+/// Latest accepted begin after the others, in microseconds. A host that begins later has put on
+/// less load than the others, in seconds that count.
 const LATE_US: u64 = 1_000;
 
-/// Hosts that began too late, by what they say or by what may be wrong about their clocks.
+/// Hosts that began too late, by what they report or by the possible error of their clocks.
 pub(crate) fn late(events: &[StepEvent]) -> Vec<Notice> {
     let is_late = |host: &&ClientHost| host.late_us + host.clock_error_us > LATE_US;
     let fault = |host: &ClientHost| {

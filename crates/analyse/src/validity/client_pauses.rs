@@ -1,7 +1,7 @@
-//! Whether the client itself stood still in a step: stopped (Ctrl-Z, SIGSTOP), frozen with its
-//! control group, or its machine was. What the server did not answer meanwhile it was not asked.
+//! Check whether the client itself stood still in a step: it was stopped (Ctrl-Z, SIGSTOP), frozen
+//! with its control group, or its machine was. In that time it sent the server nothing to answer.
 //!
-//! The load engine writes down each pause, without the time in which it waited for a CPU
+//! The load engine records each pause, without the time in which it waited for a CPU
 //! ([`StepEvent::Paused`]).
 
 use dbdyno_record::{CellRecord, StepEvent, StepRecord};
@@ -9,9 +9,9 @@ use dbdyno_record::{CellRecord, StepEvent, StepRecord};
 use crate::model::{Code, Notice};
 use crate::window::Span;
 
-/// Share of the common window from which a step is invalid: as for a CPU quota.
+/// Share of the common window from which a step is invalid. It is the same as for a CPU quota.
 const LIMIT: f64 = 0.02;
-/// From here on it is reported.
+/// Share from which a pause is reported.
 const REPORTED: f64 = 0.005;
 
 /// How long the client stood still within the common window, in seconds and as a share of it.
@@ -35,7 +35,7 @@ pub(crate) fn fault(step: &StepRecord) -> Option<Notice> {
     Some(Notice::reason(Code::Paused).with("seconds", seconds).with("share", share).with("limit", LIMIT))
 }
 
-/// Less than that, and yet enough to be seen.
+/// A warning for a shorter pause that is still long enough to be reported.
 pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let (seconds, share) = stood_still(step)?;
     let place = format!("block {} {} {}", cell.id.block, cell.id.variant, step.name);
@@ -50,7 +50,8 @@ mod tests {
     use crate::model::Validity;
     use crate::validity::validity;
 
-    /// A step of 2 s in which the client stood still before these times for so long, in ms.
+    /// A step of 2 s. The client stood still before each of these times, for the time after it, in
+    /// ms.
     fn step(pauses: &[(u64, u64)]) -> StepRecord {
         let mut step = load_step(1_000);
         let paused =
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_step_in_which_the_client_stood_still_is_invalid() {
-        // Stopped for 4 s, of which half a second lies within the window.
+        // The client was stopped for 4 s, of which half a second lies within the window.
         let step = step(&[(5_500, 4_000)]);
         let Validity::Invalid { reasons } = validity(&step) else { panic!("valid") };
         insta::assert_snapshot!(shown_all(&reasons), @"paused limit: 0.02, seconds: 0.5, share: 0.25");

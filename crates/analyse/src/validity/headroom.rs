@@ -1,4 +1,4 @@
-//! Whether the load client was at its own limit, or held up by what else ran on its CPUs.
+//! Check whether the load client was at its own limit, or held up by other programs on its CPUs.
 //!
 //! Where a load thread ran or waited for a CPU nearly all the time, the figures are the client's
 //! and not the server's.
@@ -6,13 +6,13 @@
 use crate::model::{Code, Notice};
 use crate::window::load_threads::Busiest;
 
-/// A shorter time is not judged: its samples lie some milliseconds before and after it, and what a
-/// thread did there would be taken for work in it.
+/// Shortest window that is judged, in seconds. The samples lie some milliseconds before and after a
+/// window, and what a thread did there would be taken for work in a shorter one.
 pub(super) const BUSY_FROM_SECONDS: f64 = 0.2;
-/// Share of the time in which a load thread has work from which on it is called the limit.
+/// Share of the time with work from which on a load thread counts as the limit.
 pub(super) const LIMIT: f64 = 0.90;
 /// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its
-/// own: what others do on them holds up answers, and a closed loop sends less by up to as much.
+/// own. Other programs on them hold up answers, and a closed loop then sends up to as much less.
 const WAITING_LIMIT: f64 = 0.10;
 
 /// Why a step of `window_seconds` says more about the client than about the server; `None` when it
@@ -27,8 +27,8 @@ pub(crate) fn fault(busiest: Busiest, window_seconds: f64) -> Option<Notice> {
     })
 }
 
-/// Why a step was held up by what else ran on the client's own CPUs, by the longest wait of a
-/// load thread; `None` when it was not.
+/// Why a step was held up by other programs on the client's own CPUs, judged by the longest wait of
+/// a load thread; `None` when it was not.
 pub(crate) fn wait_fault(longest_wait: f64) -> Option<Notice> {
     let fault =
         || Notice::reason(Code::ClientWaited).with("share", longest_wait).with("limit", WAITING_LIMIT);

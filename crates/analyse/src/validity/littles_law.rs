@@ -1,21 +1,22 @@
-//! Little's law: connections = rate × mean time of an operation.
+//! Check by Little's law: connections = rate × mean time of an operation.
 //!
 //! Each connection of a closed loop is always in the cycle of one operation: it thinks, prepares,
-//! sends or waits for the answer. A rate and a mean time that do not give the number of connections
-//! together have lost operations or time.
+//! sends or waits for the answer. If rate times mean time does not give the number of connections,
+//! operations or time were lost.
 
 use dbdyno_record::StepEvent;
 
 use crate::model::{Code, Notice};
 use crate::window::{KindSummary, Span, WindowSummary};
 
-/// By how much the connections that a rate and a mean time give may differ from those that ran.
+/// Largest accepted difference between the connections that follow from rate and mean time and
+/// those that ran.
 const MOST: f64 = 0.03;
-/// A connection's end is written down a moment after its last answer, and later where its thread
-/// waits for a CPU: so much of each connection's time is not asked for.
+/// Seconds of each connection's time that the check leaves out. A connection's end is recorded a
+/// moment after its last answer, and later where its thread waits for a CPU.
 const END_SECONDS: f64 = 0.01;
 
-/// Why the rate of this kind cannot be right; `None` where it agrees with its times, where nothing
+/// Why the rate of this kind cannot be right. `None` where it agrees with its times, where nothing
 /// was answered, and for operations that come by a schedule.
 pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> Option<Notice> {
     let (done, window) = (kind.done, step.window);
@@ -38,7 +39,7 @@ pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> Option<
     })
 }
 
-/// How many connections of this kind had not ended in the window, on average.
+/// Mean number of connections of this kind that had not ended in the window.
 fn open_connections(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> f64 {
     let after_end = step.events.iter().filter_map(|event| match event {
         StepEvent::ConnectionEnded { at_us, kind: of, .. } if *of == kind.spec.kind => {
@@ -77,13 +78,13 @@ mod tests {
         for interval in &mut step.intervals {
             interval.cut = dbdyno_record::WindowCut::default();
         }
-        // 24 operations of 1.45 s in 5 s.
+        // 24 operations of 1.45 s ended in 5 s.
         insta::assert_snapshot!(found(&step).unwrap(), @"littles-law cycle_ms: 1450.0, expected: 8.0, found: 6.96, kind: scan, most: 0.03, rate: 4.8");
     }
 
     #[test]
     fn the_moment_between_a_last_answer_and_the_end_of_a_short_step_is_no_fault() {
-        // An index built in 0.678 ms, of a window of 0.7 ms.
+        // An index was built in 0.678 ms, in a window of 0.7 ms.
         let mut step = scan_step(&[(678, 1)], (0, 678));
         step.events[1] = StepEvent::Window { from_us: 0, to_us: 700 };
         assert_eq!(found(&step), None);

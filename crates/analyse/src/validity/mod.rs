@@ -1,4 +1,4 @@
-//! Whether the figures of a step may be used, and why not.
+//! Whether a step's figures may be used, and why not.
 
 pub(crate) mod answers;
 pub(crate) mod client_hosts;
@@ -20,12 +20,12 @@ use crate::validity::record_integrity::of_client;
 /// Judges one step from its records alone.
 ///
 /// A step that did not end is interrupted, unless it is damaged. One that ran to its end is valid
-/// unless a record says otherwise: damage, an `invalid` event, a failed content check, no common
-/// window, records that are not whole, operations that do not add up, a time in which dbdyno itself
-/// stalled, or a CPU quota.
+/// unless a record says otherwise. Such records are damage, an `invalid` event, a failed content
+/// check, no common window, incomplete records, operations that do not add up, a time in which
+/// dbdyno itself stalled, and a CPU quota.
 pub(crate) fn validity(step: &StepRecord) -> Validity {
     match (step.outcome(), &step.damaged) {
-        // A crash damages nothing, and the true end may be among what cannot be read.
+        // A crash damages nothing, and the true end may be in the part that cannot be read.
         (None | Some(Outcome::Interrupted), Some(damage)) => {
             return Validity::Invalid { reasons: vec![damaged(damage)] };
         }
@@ -43,7 +43,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
     }
     match &step.damaged {
         Some(damage) => reasons.push(damaged(damage)),
-        // With lines missing, sums are bound to disagree and would only repeat the damage.
+        // Where lines are missing, sums must disagree and would only repeat the damage.
         None => reasons.extend(account_faults(step)),
     }
     reasons.extend(client_pauses::fault(step));
@@ -63,14 +63,14 @@ fn end_message(step: &StepRecord) -> Option<&str> {
     })
 }
 
-/// What is wrong with the operations: of files that are not whole, nothing more than that.
+/// What is wrong with the operations. Where files are incomplete, only that is reported.
 fn account_faults(step: &StepRecord) -> Vec<Notice> {
     let missing = record_integrity::faults(step);
     if missing.is_empty() { accounting_faults(&step.intervals) } else { missing }
 }
 
-/// What the record calls invalid, and content checks that failed. Directly before such a check the
-/// record has a text that says the same.
+/// The reasons that the record calls invalid, and content checks that failed. Directly before such
+/// a check the record has a text that says the same.
 fn recorded(events: &[StepEvent]) -> Vec<Notice> {
     let mut reasons = Vec::new();
     for (at, event) in events.iter().enumerate() {
@@ -84,13 +84,13 @@ fn recorded(events: &[StepEvent]) -> Vec<Notice> {
     reasons
 }
 
-/// What a content check did not find as it must be.
+/// The reason for a content check that failed.
 pub fn failed_check(check: &Check) -> Notice {
     let wrong = check.parts.iter().filter(|part| part.expected != part.actual);
     Notice::reason(Code::ContentDiffers).at(&check.table).with("parts", wrong.cloned().collect::<Vec<_>>())
 }
 
-/// Running sums of one client and kind.
+/// Running sums for one client and kind.
 #[derive(Debug, Default)]
 struct RunningSums {
     due: u64,
@@ -99,11 +99,11 @@ struct RunningSums {
 }
 
 /// The first moment, for each client and kind, at which
-/// `due = done + failed + dropped + backlog + in flight` does not hold for all that was counted up
-/// to then, or at which the step's end leaves operations open.
+/// `due = done + failed + dropped + backlog + in flight` does not hold for all that was
+/// counted up to then, or at which the step's end leaves operations open.
 ///
-/// An operation lost here is one whose time is in no figure, which is how a load generator flatters
-/// a server.
+/// An operation lost here has a time that is in no figure. In this way a load generator would
+/// flatter a server.
 pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<Notice> {
     let mut sorted: Vec<&Interval> = intervals.iter().collect();
     sorted.sort_by_key(|interval| interval.to_us);

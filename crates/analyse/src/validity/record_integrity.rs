@@ -1,9 +1,9 @@
-//! Whether a step's files hold all of what was done: intervals without gap and overlap up to the
+//! Check that a step's files hold all that was done: intervals without gap and overlap up to the
 //! window's end, as many operations as the connections say that they sent, and a time for each
-//! operation that was answered.
+//! answered operation.
 //!
-//! A line that is lost or doubled breaks no other rule: in a closed loop what is due in an interval
-//! is done in it.
+//! No other check would find a line that is lost or doubled: in a closed loop, what is due in an
+//! interval is done in it.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) fn of_client(code: Code, (client, kind): Key<'_>) -> Notice {
     Notice::reason(code).at(format!("client {client} {kind}"))
 }
 
-/// What is missing, doubled or at odds, each with its file.
+/// What is missing, doubled or inconsistent, each with its file.
 pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
     let mut by_key: BTreeMap<Key<'_>, Vec<&Interval>> = BTreeMap::new();
     for interval in &step.intervals {
@@ -49,7 +49,8 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
     faults
 }
 
-/// Operations that all connections of a client and kind sent, as each said when it was done.
+/// Operations that all connections of a client and kind sent, as each connection reported at its
+/// end.
 fn sent(step: &StepRecord) -> BTreeMap<Key<'_>, u64> {
     let mut sent = BTreeMap::new();
     for event in &step.events {
@@ -60,7 +61,7 @@ fn sent(step: &StepRecord) -> BTreeMap<Key<'_>, u64> {
     sent
 }
 
-/// Each connection that was open at the barrier says once when it is done.
+/// Checks that each connection that was open at the barrier reports its end once.
 fn connections_fault(step: &StepRecord) -> Option<Notice> {
     let ends = step.events.iter().filter(|event| matches!(event, StepEvent::ConnectionEnded { .. })).count();
     let open = step.events.iter().find_map(|event| match event {
@@ -75,11 +76,11 @@ fn connections_fault(step: &StepRecord) -> Option<Notice> {
     }
 }
 
-/// The first place where the intervals of one client and kind leave something out, or hold it
-/// twice, from when to when, in microseconds.
+/// The first place where the intervals of one client and kind leave something out or hold it twice,
+/// with its begin and end in microseconds.
 ///
-/// Their order in the file says nothing: seconds that a blocked thread has held up may be written
-/// after later ones.
+/// The intervals' order in the file says nothing: a blocked thread may write seconds after later
+/// ones.
 fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<(Code, [u64; 2])> {
     intervals.sort_by_key(|interval| (interval.from_us, interval.to_us));
     let mut reached_us = 0;
@@ -95,9 +96,9 @@ fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<(Code, [u64;
     (reached_us < end_us).then_some((Code::IntervalsShort, [reached_us, end_us]))
 }
 
-/// What is wrong when the histograms of `kind` hold so many operations of the window, by clock: of
-/// the first clock that is at odds. `None` for a record that was not made by connections: it has no
-/// times.
+/// What is wrong when the histograms of `kind` do not have as many operations as the window. It
+/// names the first clock that differs. `None` for a record that was not made by connections, which
+/// has no times.
 pub(crate) fn times_fault(
     step: &WindowSummary<'_>,
     kind: &KindSummary<'_>,
@@ -106,8 +107,8 @@ pub(crate) fn times_fault(
     if !step.events.iter().any(|event| matches!(event, StepEvent::ConnectionEnded { .. })) {
         return None;
     }
-    // The same rule for both, so that an interval that straddles the window's edge is on the same
-    // side of it.
+    // The rule is the same for both, so that an interval that straddles the window's edge is on the
+    // same side.
     let intervals = kind.intervals.0.iter();
     let inside = intervals.filter(|interval| counts_in(step.window, interval.from_us, interval.to_us));
     let done: u64 = inside.map(|interval| interval.done).sum();
@@ -126,8 +127,8 @@ mod tests {
     use crate::model::Validity;
     use crate::validity::validity;
 
-    /// Three seconds of two clients' connections, 10 operations a second each, as the load engine
-    /// records them.
+    /// Three seconds of two clients' connections with 10 operations per second each, as the load
+    /// engine records them.
     fn step() -> StepRecord {
         let mut step = load_step(1_000);
         step.spec.clients = 2;

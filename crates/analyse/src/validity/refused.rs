@@ -1,16 +1,16 @@
-//! Operations of the headline that failed: a rate and percentiles of those that a server did answer
-//! flatter it.
+//! Check for failed operations of the headline kind. A rate and percentiles over only those that a
+//! server did answer make it look better.
 
 use dbdyno_record::{ErrorClass, StepEvent};
 
 use crate::model::{Code, KindResult, Notice};
 
-/// Share of its operations of which a step may fail: its p99 is still that of nearly all of them.
+/// Share of a step's operations that may fail. Its p99 is then still that of nearly all of them.
 const MOST_FAILED_SHARE: f64 = 0.01;
 
 /// Why the step's figures must not be used, if the server refused too many operations of `kind`.
-/// Those that were lost with their connection do not count: a plan that opens connections again
-/// asks for the outage, and its length is reported.
+/// Operations that were lost with their connection do not count: a plan that opens connections
+/// again asks for the outage, and its length is reported.
 pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<Notice> {
     let failed = kind.failed.saturating_sub(kind.errors.lost);
     let ended = kind.operations + failed;
@@ -26,7 +26,7 @@ pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<Notice> {
     })
 }
 
-/// `canceling statement due to statement timeout (57014)`
+/// The first error as text, such as `canceling statement due to statement timeout (57014)`.
 fn first_error(kind: &str, events: &[StepEvent]) -> Option<String> {
     events.iter().find_map(|event| match event {
         StepEvent::Error {

@@ -1,9 +1,9 @@
-//! Whether a CPU quota (`cpu.max`, `cfs_quota_us`, a container's limit) kept the client or the
-//! server off the CPUs: what was measured is the quota then.
+//! Check whether a CPU quota (`cpu.max`, `cfs_quota_us`, a container's limit) kept the client or
+//! the server off the CPUs. What was measured is then the quota.
 //!
-//! The kernel counts for each control group for how long it was throttled, added up over CPUs, and
-//! in how many periods of the quota. A group is throttled in no greater share of the time than of
-//! the periods, so the lesser of both shares is taken.
+//! For each control group, the kernel counts how long it was throttled, added up over CPUs, and in
+//! how many periods of the quota. The share of the time cannot be higher than the share of the
+//! periods, so the lower of the two is taken.
 
 use dbdyno_record::{CellRecord, ClientHost, StepRecord, Throttled};
 use serde_json::Value;
@@ -13,16 +13,16 @@ use crate::window::Span;
 use crate::window::client_hosts::all;
 use crate::window::counters::change;
 
-/// Share of the common window from which a step is invalid: half the margin of the smallest
+/// Share of the common window from which a step is invalid. It is half the margin of the smallest
 /// differences that are usually looked for.
 const LIMIT: f64 = 0.02;
-/// From here on it is reported.
+/// Share from which throttling is reported.
 const REPORTED: f64 = 0.005;
 
-/// A control group, by its header and counters.
+/// A control group, given by its header and counters.
 struct Group<'a> {
     about: &'a Value,
-    /// Of the window.
+    /// Share of the window for which it was throttled.
     share: f64,
 }
 
@@ -43,7 +43,7 @@ impl Group<'_> {
     }
 }
 
-/// The groups of the step, the one that was throttled most first.
+/// The step's groups, the one that was throttled most first.
 fn groups(step: &StepRecord) -> Vec<Group<'_>> {
     let window = step.window().map(|(from_us, to_us)| Span::new(from_us, to_us));
     let (Some(window), Some(series)) = (window, step.counters.get("throttling")) else { return Vec::new() };
@@ -60,7 +60,7 @@ fn groups(step: &StepRecord) -> Vec<Group<'_>> {
     found
 }
 
-/// By the time, and by the periods that were throttled and all.
+/// The lower of two shares: that by time, and that by throttled and all periods.
 fn share(of_time: f64, [throttled, periods]: [f64; 2]) -> f64 {
     if periods > 0.0 { of_time.min(throttled / periods) } else { of_time.min(1.0) }
 }
@@ -78,20 +78,20 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
     own.into_iter().chain(hosts.map(of_host)).collect()
 }
 
-/// Less than that, and yet enough to be seen.
+/// A warning for less throttling that is still enough to be reported.
 pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
     let worst = groups(step).into_iter().next()?;
     let place = format!("block {} {} {}", cell.id.block, cell.id.variant, step.name);
     (worst.share > REPORTED && worst.share <= LIMIT).then(|| worst.notice(Code::ThrottledLittle).at(place))
 }
 
-/// Whether the client was throttled so much that the step is invalid for it: it waited for no other
-/// program.
+/// Whether the client was throttled so much that the step is invalid. If so, it did not wait for
+/// another program.
 pub(crate) fn is_client(step: &StepRecord) -> bool {
     groups(step).iter().any(|group| group.share > LIMIT && group.is_of("client"))
 }
 
-/// The same of one of several client hosts.
+/// Whether one of several client hosts was throttled so much.
 pub(crate) fn is_host(host: &ClientHost) -> bool {
     host_share(host) > LIMIT
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{cell, client_host, load_step, shown, shown_all};
 
-    /// A step of 2 s with two groups: throttled time, periods, throttled periods of each.
+    /// A step of 2 s with two groups. Each has its throttled time, periods and throttled periods.
     fn step(inner: [i64; 3], outer: [i64; 3]) -> StepRecord {
         let groups = json!([
             {"name": "/bench/in", "client": true, "server": false, "quota_cpus": null},
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn time_that_is_added_up_over_many_cpus_counts_no_more_than_its_periods() {
-        // 64 CPUs were throttled for 5 ms at the end of one period of 20.
+        // 64 CPUs were throttled for 5 ms at the end of one period, out of 20.
         let found = faults(&step([0, 20, 0], [320_000, 20, 1]));
         assert_eq!(found[0].figures["share"], 0.05.into());
         assert!(faults(&step([0, 20, 0], [320_000, 200, 1])).is_empty());

@@ -1,19 +1,20 @@
-//! Open loops that begin their window with operations that the warm-up has left waiting: their
-//! response times are those of that queue, and not of the load that was asked for.
+//! Check for open loops that begin their window with operations left waiting by the warm-up. Their
+//! response times are then those of that queue, and not of the load that was asked for.
 
 use crate::model::{Code, KindResult, Notice};
 use crate::window::{Span, WindowSummary};
 
-/// So much of the schedule may wait when the window begins, in seconds.
+/// Largest part of the schedule that may wait when the window begins, in seconds.
 const MOST_SECONDS: f64 = 0.010;
-/// Or so many service times: a server that keeps up at a high load has a queue at any moment.
+/// Alternatively this many service times may wait, because a server that keeps up at a high load
+/// has a queue at any moment.
 const MOST_SERVICE_TIMES: f64 = 10.0;
-/// A queue that grows in the window by more than this share of the operations due is that of a
-/// schedule that is not kept, which is reported by itself.
+/// If the queue grows in the window by more than this share of the operations due, the schedule is
+/// not kept. That is reported separately.
 const MOST_GROWTH: f64 = 0.01;
 
-/// Why the response times of `kind` say nothing of its schedule; `None` where no more waited than
-/// may.
+/// Why the response times of `kind` say nothing about its schedule; `None` where no more waited
+/// than may.
 pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindResult) -> Option<Notice> {
     let schedule = kind.schedule.as_ref().filter(|schedule| schedule.asked_per_second > 0.0)?;
     let intervals = step.kind(&kind.kind)?.intervals.0.iter();
@@ -38,7 +39,7 @@ mod tests {
     use crate::fixtures::{read_write_step, shown_all, validity_of};
     use crate::model::Validity;
 
-    /// A step whose queries are asked for at 250 a second, of which `waiting` wait when its first
+    /// A step whose queries are asked for at 250 per second. `waiting` queries wait when its first
     /// second ends, which is warm-up, and `at_end` when its window ends.
     fn step(waiting: u64, at_end: u64) -> StepRecord {
         let mut step = read_write_step();
@@ -52,7 +53,7 @@ mod tests {
             operations_per_second: 250.0,
             connections: 2,
         });
-        // The books of one client; they balance.
+        // The counters are one client's, and they balance.
         let mut left = 0;
         for interval in step.intervals.iter_mut().filter(|i| i.kind == "query" && i.client == 1) {
             interval.backlog = match interval.to_us {

@@ -1,8 +1,8 @@
-//! Several client hosts: what each measured of itself.
+//! CPU time of the client hosts, for steps with several hosts. Each host has measured its own.
 
 use dbdyno_record::{ClientHost, StepEvent};
 
-/// The client hosts of a step, where there are several.
+/// The client hosts of a step, where it has several.
 pub(crate) fn all(events: &[StepEvent]) -> impl Iterator<Item = &ClientHost> {
     events.iter().filter_map(|event| match event {
         StepEvent::ClientHost(host) => Some(host),
@@ -16,7 +16,7 @@ pub(crate) fn cpu_us_per_second(events: &[StepEvent]) -> Option<f64> {
     all.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
 }
 
-/// Of those that are this machine.
+/// CPU per second, in microseconds, of those client hosts that are this machine.
 pub(crate) fn here_cpu_us_per_second(events: &[StepEvent]) -> f64 {
     all(events).filter(|host| host.is_here).filter_map(per_second).sum()
 }

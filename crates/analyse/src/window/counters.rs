@@ -1,4 +1,5 @@
-//! How far a counter went between the two samples that lie nearest to a window's edges.
+//! How much a counter rose in a window. The two samples that lie nearest to the window's edges tell
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +7,32 @@ use dbdyno_record::CounterSeries;
 
 use crate::window::Span;
 
-/// Counter files of one step by source.
+/// The counter files of one step, by the source that was sampled.
 pub(crate) type Counters = BTreeMap<String, CounterSeries>;
 
 /// The source of a server's own counters.
 pub(crate) const STATUS: &str = "status";
-/// What a host's CPUs did other than nothing, waiting for IO, or work for another machine.
+/// Names of the host's counters for CPU time that was not idle, not waiting for IO, and not taken
+/// by another virtual machine.
 pub(crate) const HOST_BUSY: [&str; 5] =
     ["cpu_user_us", "cpu_nice_us", "cpu_system_us", "cpu_irq_us", "cpu_softirq_us"];
 
-/// Sources that look at one process by its number, and have no samples after its end.
+/// Sources that look at one process by its process id, and have no samples after its end.
 const PROCESS: [&str; 2] = ["server", "switches"];
-/// How long before the window's end the last sample of a process lies at least that ended in it.
+/// A process ended in the window if its last sample lies at least this long before the window's
+/// end.
 const ENDED_US: i64 = 500_000;
-/// A server's own time since its start.
+/// The counter for the time since a server's start.
 const UPTIME: &str = "Uptime";
 
-/// Bytes.
+/// Bytes per KiB.
 pub(crate) const KIB: f64 = 1024.0;
 
-/// The increase of one counter, or of a sum of counters, between two samples.
+/// The increase in one counter, or in a sum of counters, between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
     pub(crate) value: f64,
-    /// From the one sample to the other: the only time that `value` may be divided by.
+    /// Time from the one sample to the other. `value` may be divided by no other time.
     pub(crate) between: Span,
 }
 
@@ -39,12 +42,14 @@ impl Change {
     }
 }
 
-/// The increase of the sum of `keys` of `source` over `window`.
+/// The increase in the sum of `keys` of `source` over `window`.
 ///
-/// `None` when the source or one of the keys was not sampled, when both edges have the same nearest
-/// sample, when the server's process ended in the window, or when a counter went back (its server
-/// was restarted): a server's own at any sample between, for it may have passed its old value
-/// again. The kernel's may: its time of waiting for IO goes back a little now and then.
+/// It is `None` when the source or one of the keys was not sampled, when both edges have the same
+/// nearest sample, or when the server's process ended in the window. It is `None` too when a
+/// counter went back, because its server was restarted. For a server's own counters every sample in
+/// between is checked, because the counter may have passed its old value again. The kernel's
+/// counters are checked at the edges only: its time of waiting for IO goes back a little now and
+/// then.
 pub(crate) fn change(counters: &Counters, source: &str, keys: &[&str], window: Span) -> Option<Change> {
     let series = counters.get(source)?;
     let is_restarted = source == STATUS && falls(series, UPTIME, window.from_us, window.to_us);
@@ -64,7 +69,7 @@ pub(crate) fn change(counters: &Counters, source: &str, keys: &[&str], window: S
     Some(Change { value: value as f64, between: between? })
 }
 
-/// Whether there is no sample at the end of the window, as there is of a process that lives: one is
+/// Whether the window has no sample at its end. A process that lives has one, because a sample is
 /// taken when the window ends.
 fn ends_before(series: &CounterSeries, key: &str, end_us: i64) -> bool {
     series.values(key).last().is_some_and(|(last_us, _)| last_us < end_us - ENDED_US)
@@ -80,29 +85,29 @@ pub(crate) fn at_end(counters: &Counters, source: &str, key: &str, window: Span)
     counters.get(source)?.nearest(key, window.to_us).map(|(_, value)| value)
 }
 
-/// The greatest value that `key` had in any sample of the step.
+/// The highest value that `key` had in any sample of the step.
 pub(crate) fn greatest(counters: &Counters, source: &str, key: &str) -> Option<i64> {
     counters.get(source)?.values(key).map(|(_, value)| value).max()
 }
 
-/// Sessions of the load that had not ended at the last sample. That sample alone has it, and only
-/// of servers whose sessions report late.
+/// Counter of the load's sessions that had not ended at the last sample. Only that sample has it,
+/// and only for servers whose sessions report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
-/// What the names of all counters begin with that are reported late: PostgreSQL's.
+/// Prefix of the names of all counters that are reported late. They are PostgreSQL's.
 const PREFIX: &str = "pg_stat_";
 
-/// Whether sessions report `key` late: at most once a second, and when they end.
+/// Whether sessions report `key` late. They do so at most once per second, and when they end.
 pub(crate) fn is_reported_late(key: &str) -> bool {
     key.starts_with(PREFIX)
 }
 
-/// The increase of the sum of `keys` from the first sample, before the load, to the last, when its
-/// sessions have ended.
+/// The increase in the sum of `keys` from the first sample, which is before the load, to the last,
+/// when the load's sessions have ended.
 ///
-/// Nothing between the two can be trusted: at the window's end sessions may owe a second of what
-/// they did, which is all that a step of a second has. `None` where sessions were left at the last
-/// sample, or no one looked.
+/// No sample between the two can be trusted: at the window's end, sessions may not have reported
+/// the last second of their work, which is all that a step of one second has. `None` where sessions
+/// were left at the last sample, or where no one counted them.
 pub(crate) fn change_reported_late(counters: &Counters, keys: &[&str]) -> Option<Change> {
     let series = counters.get(STATUS)?;
     let (to_us, left) = series.values(LOAD_SESSIONS).last()?;

@@ -1,40 +1,41 @@
-//! CPU time that programs other than server and client took on the CPUs that these may use.
+//! CPU time that other programs took on the CPUs that server and client may use.
 
 use crate::window::counters::{Counters, HOST_BUSY};
 use crate::window::{Hosting, Span, WindowSummary, client_hosts};
 
-/// Share of the host's CPU below which an unexplained rest is not reported: what published tables
-/// do not colour either. Above it, a figure of the whole host (`cpups`, `cpupq`) may differ between
-/// variants by something that is neither server nor client.
+/// Share of the host's CPU below which an unexplained rest is not reported. Published tables do not
+/// colour such a difference either. Above it, a figure of the whole host (`cpups`, `cpupq`) may
+/// differ between variants because of something that is neither server nor client.
 const BOUND: f64 = 0.05;
-/// A second source of error: the host counts busy ticks, so of n ticks about √n may be chance.
-/// Three of these are certain.
+/// The host counts busy ticks, which is a second source of error: of n ticks, about √n may be
+/// chance. A rest of three standard errors is taken as certain.
 const STANDARD_ERRORS: f64 = 3.0;
-/// Users see ticks of 10 ms (USER_HZ); the kernel's own are as long or shorter.
+/// Length of the ticks that users see, 10 ms (USER_HZ). The kernel's own are as long or shorter.
 const TICK_US: f64 = 10_000.0;
-/// Processes are counted in ticks of 10 ms, some of them at once: less than these is not seen.
+/// CPU time of processes that is not reported. Processes are counted in ticks of 10 ms, and some of
+/// these come at once.
 const UNSEEN_US: f64 = 30_000.0;
 
 /// CPU time within one stretch of a step, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CpuShares {
     pub(crate) foreign_us: f64,
-    /// Server and client.
+    /// CPU time of server and client.
     pub(crate) own_us: f64,
-    /// What the CPUs of server or client could have given, whichever has fewer.
+    /// What the CPUs of server or client could have given, whichever of the two has fewer CPUs.
     pub(crate) capacity_us: f64,
 }
 
 impl CpuShares {
-    /// Of the CPU time that server or client could have had, the part that others took: at most all
-    /// of it. Where the two have CPUs of their own, others may have been on those of one.
+    /// Share of the CPU time that server or client could have had and that others took, at most 1.
+    /// Where the two have CPUs of their own, others may have been on those of one of them.
     pub(crate) fn foreign_share(self) -> f64 {
         if self.capacity_us > 0.0 { (self.foreign_us / self.capacity_us).min(1.0) } else { 0.0 }
     }
 }
 
-/// `None` where it was not sampled, and for another's server out of sight: if it is on this host,
-/// its CPU time is not foreign.
+/// `None` where it was not sampled. `None` also for someone else's server that cannot be seen: if
+/// it is on this host, its CPU time is not foreign.
 pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     let processes = step.change("processes", &["cpu_us"])?;
     let over = processes.between;
@@ -60,39 +61,41 @@ pub(crate) fn cpu_shares(step: &WindowSummary<'_>) -> Option<CpuShares> {
     Some(CpuShares { foreign_us, own_us, capacity_us })
 }
 
-/// Greatest share of `busy_us`, as the host counts it, that may be in no process without a reason.
+/// Highest share of `busy_us` that may belong to no process without a reason, given how the host
+/// counts.
 pub(crate) fn bound_share(busy_us: f64) -> f64 {
     BOUND + STANDARD_ERRORS / (busy_us / TICK_US).max(1.0).sqrt()
 }
 
-/// What belongs to no process that is known, where that is more than it may be.
+/// Time that belongs to no known process, where it is more than measuring errors explain; otherwise
+/// 0.
 fn unexplained(rest_us: f64, busy_us: f64) -> f64 {
     if rest_us > bound_share(busy_us) * busy_us { rest_us } else { 0.0 }
 }
 
-/// Server and client may use all CPUs of the host.
+/// Whether server and client may use all CPUs of the host.
 fn has_all_cpus(counters: &Counters) -> bool {
     let about = counters.get("host").map(|series| &series.header.about);
     about.is_none_or(|about| about.get("our_cpus") == about.get("cpus_online"))
 }
 
-/// Of server or client, whichever may use fewer.
+/// Number of CPUs that server or client may use, whichever is fewer.
 fn fewest_cpus(step: &WindowSummary<'_>) -> u32 {
     let about = step.counters.get("host").and_then(|series| series.header.about.get("fewest_cpus")?.as_u64());
     about.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(step.cpus)
 }
 
-/// What ran on the CPUs of server and client: programs, and interrupts.
+/// What ran on the CPUs of server and client: programs first, then interrupts.
 fn ours(step: &WindowSummary<'_>, over: Span) -> Option<[f64; 2]> {
     let value = |key| Some(step.change_over("host", &[key], over)?.value);
     Some([value("our_cpus_programs_us")?, value("our_cpus_interrupts_us")?])
 }
 
-/// What all CPUs of the host did.
+/// CPU time on all CPUs of the host.
 struct Host {
     busy_us: f64,
     interrupts_us: f64,
-    /// Server and client included.
+    /// All processes, including server and client.
     processes_us: f64,
     kernel_threads_us: f64,
 }
@@ -102,19 +105,21 @@ impl Host {
         self.busy_us - self.processes_us - self.kernel_threads_us
     }
 
-    /// Of interrupts, what is in no process: some kernels charge them to whom they interrupt.
+    /// Interrupts that are counted in no process. Some kernels charge interrupts to the process
+    /// that they interrupt.
     fn lone_interrupts_us(&self) -> f64 {
         self.rest_us().clamp(0.0, self.interrupts_us)
     }
 
-    /// On all CPUs: other processes, and what belongs to none that is seen.
+    /// Foreign CPU time where all CPUs are ours: other processes, and what belongs to none that is
+    /// seen.
     fn foreign_us(&self, own_us: f64) -> f64 {
         let others_us = self.processes_us - own_us - UNSEEN_US;
         others_us.max(0.0) + unexplained(self.rest_us() - self.lone_interrupts_us(), self.busy_us)
     }
 
-    /// On some CPUs, where it is not known which process ran: all of it but server, client, the
-    /// kernel's own threads and interrupts.
+    /// Foreign CPU time where only some CPUs are ours. It is not known which process ran on these,
+    /// so it is all time but that of server, client, kernel threads and interrupts.
     fn foreign_us_on(&self, [programs_us, interrupts_us]: [f64; 2], own_us: f64) -> f64 {
         let lone_share =
             if self.interrupts_us > 0.0 { self.lone_interrupts_us() / self.interrupts_us } else { 0.0 };
@@ -131,8 +136,8 @@ mod tests {
     use crate::fixtures::{client_host, series, with_counters};
     use crate::simulations::close;
 
-    /// 2.5 s on a host of four CPUs: 2 s of the server, 1 s of the client, `others_us` of other
-    /// processes, 0.1 s of kernel threads, 0.2 s of interrupts, and `unseen_us` of no process.
+    /// 2.5 s on a host with four CPUs: 2 s are the server's, 1 s the client's, `others_us` other
+    /// processes', 0.1 s kernel threads', 0.2 s interrupts, and `unseen_us` belong to no process.
     fn counters(others_us: i64, unseen_us: i64) -> Counters {
         let two = |values: &[i64]| [(0, vec![0; values.len()]), (2_500_000, values.to_vec())];
         let mut all = series("server", &["cpu_us"], &two(&[2_000_000]));
@@ -142,7 +147,7 @@ mod tests {
         all.extend(series("processes", &keys, &two(&[processes_us, 100_000])));
         let programs_us = processes_us + 100_000 + unseen_us;
         let keys = [&HOST_BUSY[..], &["our_cpus_programs_us", "our_cpus_interrupts_us"]].concat();
-        // Two CPUs are ours, and others ran only on these.
+        // Two CPUs are ours, and others ran on these only.
         let values = [programs_us, 0, 0, 0, 200_000, programs_us, 100_000];
         all.extend(series("host", &keys, &two(&values)));
         all
@@ -167,7 +172,7 @@ mod tests {
     #[test]
     fn their_share_is_of_what_the_cpus_could_give_and_not_of_what_was_used() {
         let found = shares(&counters(1_030_000, 0), Hosting::Process, &[]).unwrap();
-        // 1 s of four CPUs for 2.5 s, of which server and client used 3 s.
+        // Four CPUs could give 10 s in 2.5 s. Others took 1 s of it; server and client used 3 s.
         close(found.foreign_share(), 0.1, 1e-12);
         let taken = CpuShares { foreign_us: 9e6, ..found };
         close(taken.foreign_share(), 0.9, 1e-12);
@@ -192,7 +197,7 @@ mod tests {
     fn a_client_host_on_this_machine_is_not_foreign() {
         let host = |is_here| StepEvent::ClientHost(ClientHost { is_here, ..client_host() });
         let found = |is_here| shares(&counters(1_280_000, 0), Hosting::Process, &[host(is_here)]).unwrap();
-        // Half a CPU for 2.5 s.
+        // Others used half a CPU for 2.5 s.
         assert_eq!((found(false).foreign_us, found(true).foreign_us), (1_250_000.0, 0.0));
     }
 
@@ -208,10 +213,10 @@ mod tests {
             values: host.keys().map(|key| (key.to_owned(), host.value(key, sample).unwrap())).collect(),
         });
         counters.insert("host".to_owned(), CounterSeries::new(header, &lines));
-        // The interrupts are in no process, and no program's.
+        // The interrupts are in no process, and are not any program's.
         let found = shares(&counters, Hosting::Process, &[]).unwrap();
         assert_eq!(found.foreign_us, 2_000_000.0);
-        // All of it may have been on the one CPU of the client.
+        // All of it may have been on the client's one CPU.
         close(found.foreign_share(), 0.8, 1e-12);
     }
 }

@@ -1,4 +1,4 @@
-//! What one kind of operation did in the common window.
+//! Operations, rows and times of one kind of operation in the common window.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use dbdyno_record::{ErrorCounts, Interval, KindSpec, OperationClass, StepRecord,
 
 use super::span::{SECOND_US, Span};
 
-/// Scans that take longer come in too few per second for their count to be a rate.
+/// Scans that take longer than this are too few per second for their count to be a rate.
 const LONG_SCAN_US: f64 = 100_000.0;
 
 /// The sums of one kind of operation, made once from its intervals.
@@ -14,21 +14,23 @@ pub(crate) struct KindSummary<'a> {
     pub(crate) spec: &'a KindSpec,
     /// Whether the kind's figures count rows (writers) or operations (queries).
     pub(crate) unit: Unit,
-    /// The connections of all clients.
+    /// Number of connections of all clients together.
     pub(crate) connections: u32,
     pub(crate) intervals: Intervals<'a>,
     /// The operations that were answered in the window.
     pub(crate) answered: Tally,
-    /// The same, with each operation counted by the share of its cycle that lies in the window.
+    /// The operations done in the window, each counted by the share of its cycle that lies in the
+    /// window.
     ///
-    /// A count of answers is a whole number: of operations of 1.45 s and of 1.65 s a window of 5 s
-    /// holds three each, and a connection that is a tenth slower would have the same rate.
+    /// A count of answers is a whole number, which is too coarse. A window of 5 s holds three
+    /// operations of 1.45 s, and three of 1.65 s. By answers, a connection that is a tenth slower
+    /// would have the same rate.
     pub(crate) done: Tally,
-    /// One entry for each whole second of the window, also where nothing was done, with the second's
-    /// number since the step's barrier.
+    /// One entry per whole second of the window, including seconds in which nothing was done. The
+    /// number is the second's, counted from the step's barrier.
     pub(crate) seconds: Vec<(u64, Second)>,
-    /// The kind scans tables over and over until a time is over, and the scans of one of its clients
-    /// are so long that a second's count of them says nothing.
+    /// The kind scans tables again and again until a time is over, and one of its clients has scans
+    /// so long that their count per second says nothing.
     pub(crate) has_long_scans: bool,
     window: Span,
 }
@@ -63,24 +65,24 @@ impl<'a> KindSummary<'a> {
         }
     }
 
-    /// What failed or was dropped in the window. Of a step that did not come to a window it is all
-    /// that went wrong, because that is what the step's reader looks for.
+    /// Operations that failed or were dropped in the window. For a step that did not come to a
+    /// window it is all that went wrong, because a reader of that step looks for it.
     pub(crate) fn wrong(&self) -> Tally {
         if self.window.seconds() > 0.0 { self.answered } else { self.intervals.sum(Span::ALWAYS) }
     }
 
-    /// Units (rows or operations) done in the window, per second.
+    /// Units (rows or operations) done per second in the window.
     pub(crate) fn rate(&self) -> f64 {
         self.window.rate_of(self.amount(&self.done))
     }
 
-    /// The one of the two counts that the kind's figures are about.
+    /// The tally's operations or rows, whichever the kind's figures count.
     pub(crate) fn amount(&self, tally: &Tally) -> f64 {
         amount(self.unit, (tally.operations, tally.rows))
     }
 }
 
-/// The one of the two counts that a figure in `unit` is about.
+/// Operations or rows, whichever a figure in `unit` counts.
 pub(crate) fn amount(unit: Unit, (operations, rows): (f64, f64)) -> f64 {
     match unit {
         Unit::Operations | Unit::Seconds | Unit::Elapsed => operations,
@@ -104,7 +106,7 @@ impl<'a> Intervals<'a> {
         sum
     }
 
-    /// The same for each client by its number, also for one that did nothing in `span`.
+    /// The sum for each client by its number, including one that did nothing in `span`.
     pub(crate) fn by_client(&self, span: Span) -> BTreeMap<u32, Tally> {
         let mut sums: BTreeMap<u32, Tally> = BTreeMap::new();
         for interval in &self.0 {
@@ -113,9 +115,9 @@ impl<'a> Intervals<'a> {
         sums
     }
 
-    /// One entry for each whole second of `window`, also where nothing was done. `client` picks one
-    /// client; `None` sums all. An interval longer than a second is spread over the seconds it
-    /// covers.
+    /// One entry per whole second of `window`, including seconds in which nothing was done.
+    /// `client` picks one client; `None` sums over all. An interval longer than a second is spread
+    /// over the seconds it covers.
     pub(crate) fn by_second(&self, client: Option<u32>, window: Span) -> Vec<(u64, Second)> {
         let whole = window.whole_seconds();
         let mut seconds: Vec<_> = whole.clone().map(|second| (second, Second::default())).collect();
@@ -138,8 +140,8 @@ impl<'a> Intervals<'a> {
         seconds
     }
 
-    /// The engine waits for the scans that are under way when the window ends, so what comes after
-    /// it counts.
+    /// Whether one client's scans are too long for a rate. The sum goes past the window's end,
+    /// because the engine waits for the scans that are under way then.
     fn have_long_scans(&self, window: Span) -> bool {
         let clients = self.by_client(Span { to_us: i64::MAX, ..window });
         let mut clients = clients.values();
@@ -150,22 +152,23 @@ impl<'a> Intervals<'a> {
 /// What the operations of one kind did in a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tally {
-    /// Done, prorated where an interval straddles the span's edge.
+    /// Operations done, prorated where an interval straddles the span's edge.
     pub(crate) operations: f64,
     /// Operations that came due, prorated in the same way.
     pub(crate) due: f64,
     /// Rows of the operations done, prorated in the same way.
     pub(crate) rows: f64,
-    /// Whole counts of every interval that touches the span: a failure is never rounded away.
+    /// Failed operations. The count of every interval that touches the span is whole, so that a
+    /// failure is never rounded away.
     pub(crate) failed: u64,
     pub(crate) dropped: u64,
     pub(crate) errors: ErrorCounts,
     pub(crate) service_max_us: u64,
     /// Sum of service times, prorated like `operations`.
     pub(crate) service_sum_us: f64,
-    /// As the record has it, prorated.
+    /// Sum of cycle times as the record has it, prorated.
     pub(crate) cycle_sum_us: f64,
-    /// How long connections were lost, the sum over all of them; prorated.
+    /// How long connections were lost, summed over all of them and prorated.
     pub(crate) down_us: f64,
 }
 
@@ -193,7 +196,8 @@ impl Tally {
 pub(crate) struct Second {
     pub(crate) operations: f64,
     pub(crate) rows: f64,
-    /// Greatest times of the operations answered; `None` where none was, which is not a time of 0.
+    /// Longest service time of the operations answered; `None` where none was, which differs from a
+    /// time of 0.
     pub(crate) service_max_us: Option<u64>,
     pub(crate) response_max_us: Option<u64>,
 }
@@ -215,7 +219,8 @@ mod tests {
 
     #[test]
     fn an_interval_that_straddles_the_windows_end_is_prorated_by_time() {
-        // 1 s of 40 operations, of which the window has the first 0.25 s: 10 operations, 500 rows.
+        // One second has 40 operations, and the window has its first 0.25 s: 10 operations, 500
+        // rows.
         let intervals = [interval(0, 1_000_000, 1, 20), interval(1_000_000, 2_000_000, 1, 40)];
         let sum = sum_of(&intervals, Span::new(0, 1_250_000));
         assert_eq!((sum.operations, sum.rows), (20.0 + 10.0, 1000.0 + 500.0));

@@ -1,52 +1,51 @@
-//! How long the load client's threads ran or waited for a CPU.
+//! How long the load client's threads ran, or waited for a CPU.
 //!
-//! A load thread serves its connections one after the other. While it is on a CPU, or would be if
-//! one were free, an answer that arrives waits for it and not for the server.
+//! A load thread serves its connections one after the other. While it is on a CPU, or waits for
+//! one, an answer that arrives waits for the thread and not for the server.
 
 use crate::window::counters::Counters;
 use crate::window::{Hosting, Span, WindowSummary};
 
-/// The busiest load thread over the common window.
+/// The load thread that was busiest in the common window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Busiest {
-    /// Part of the window that it was on a CPU and did not poll in vain.
+    /// Share of the window in which it was on a CPU, without polls that found nothing.
     pub(crate) on_cpu: f64,
-    /// Part of the window that it waited for one.
+    /// Share of the window in which it waited for a CPU.
     pub(crate) waiting: f64,
 }
 
 impl Busiest {
-    /// Part of the window in which it had work to do.
+    /// Share of the window in which it had work to do.
     pub(crate) fn wanted(self) -> f64 {
         self.on_cpu + self.waiting
     }
 }
 
-/// `None` where load threads were not sampled, or where the database works in them, so that they
-/// are the server.
+/// `None` where load threads were not sampled. `None` also where the database works in these
+/// threads, because they are the server then.
 pub(crate) fn busiest(step: &WindowSummary<'_>) -> Option<Busiest> {
     of_threads(step).into_iter().max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
 }
 
-/// Part of the window in which the load thread that waited longest for a CPU did so. `None` as for
-/// [`busiest`].
+/// Share of the window for which a load thread waited for a CPU, for the thread that waited
+/// longest. `None` as for [`busiest`].
 pub(crate) fn longest_wait(step: &WindowSummary<'_>) -> Option<f64> {
     of_threads(step).into_iter().map(|thread| thread.waiting).max_by(f64::total_cmp)
 }
 
-/// Every load thread that was seen at work.
+/// Every load thread whose CPU time was seen to rise.
 fn of_threads(step: &WindowSummary<'_>) -> Vec<Busiest> {
     if matches!(step.hosting, Hosting::Embedded | Hosting::Nothing) {
         return Vec::new();
     }
     let of_thread = |thread: &str| {
         let cpu = format!("{thread}.cpu_us");
-        // Load threads end with the window; a sample after that shows what they were last seen
-        // with.
+        // Load threads end with the window. A sample after that repeats their last values.
         let seen_us = last_change_us(step.counters, &cpu)?;
         let window = Span { to_us: step.window.to_us.min(seen_us), ..step.window };
         let share = |key: &str| Some(step.change_over("load", &[key], window)?.per_second() / 1e6);
-        // A thread that spins is always on its CPU. Polls that found nothing are no work.
+        // A thread that spins is always on its CPU. Polls that found nothing are not work.
         let polled = share(&format!("{thread}.polled_us")).unwrap_or(0.0);
         let on_cpu = (share(&cpu)? - polled).max(0.0);
         Some(Busiest { on_cpu, waiting: share(&format!("{thread}.run_delay_us"))? })
@@ -54,7 +53,7 @@ fn of_threads(step: &WindowSummary<'_>) -> Vec<Busiest> {
     threads(step.counters).iter().filter_map(|thread| of_thread(thread)).collect()
 }
 
-/// When a counter of `load` was last seen to have risen; `None` when it never was.
+/// When a counter of the source `load` was last seen to have risen; `None` when it never was.
 fn last_change_us(counters: &Counters, key: &str) -> Option<i64> {
     let values: Vec<(i64, i64)> = counters.get("load")?.values(key).collect();
     values.windows(2).filter(|pair| pair[1].1 != pair[0].1).map(|pair| pair[1].0).next_back()
@@ -130,7 +129,7 @@ mod tests {
         let of =
             |samples: &[(i64, Vec<i64>)]| busiest(&summary(&with_counters(&series("load", keys, samples))));
         assert_eq!(of(&samples), Some(Busiest { on_cpu: 0.8, waiting: 0.15 }));
-        // A thread that was never seen at work says nothing.
+        // A thread that was never seen at work gives no figure.
         assert_eq!(of(&[(0, vec![0; 2]), (2_500_000, vec![0; 2])]), None);
     }
 

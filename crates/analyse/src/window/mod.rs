@@ -1,5 +1,5 @@
-//! What a step did in its common window. [`WindowSummary`] reads the records once; all figures of
-//! the step are formulas over its values.
+//! What a step did in its common window: operations, counters, CPU. [`WindowSummary`] reads the
+//! records once, and all figures of the step are formulas over its values.
 
 pub(crate) mod client_hosts;
 pub(crate) mod counters;
@@ -18,33 +18,34 @@ pub(crate) use self::kind::{KindSummary, amount};
 pub(crate) use self::span::{SECOND_US, Span, covered_us};
 use crate::model::TooFewOperations;
 
-/// Fewer operations than these are a piece of work, or a few: an index build, one scan per
-/// connection.
+/// A step with fewer operations than this is one piece of work, or a few: an index build, or one
+/// scan per connection.
 const MIN_OPERATIONS: f64 = 10.0;
-/// Where fewer are answered in a second on average, whole seconds are counts of single answers.
+/// Where fewer are answered per second on average, a whole second's count is single answers.
 const MIN_PER_SECOND: f64 = 10.0;
 
-/// Fewer operations than these in a window decide nothing. The rate of n operations of random length
-/// has a standard error of up to 1 / √n, 22 % of 20, and below that so skewed a distribution that
-/// the intervals over a few blocks do not hold.
+/// A window with fewer operations than this decides nothing. The rate of n operations of random
+/// length has a standard error of up to 1 / √n, which is 22 % for 20. With fewer, the distribution
+/// is so skewed that intervals over a few blocks do not hold.
 const MIN_FOR_VERDICT: f64 = 20.0;
 
-/// Where the database works, and so whose CPU and memory are the server's.
+/// Where the database works. It decides whose CPU and memory count as the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hosting {
-    /// A server process on this host, sampled by its process id.
+    /// The database is a server process on this host, sampled by its process id.
     Process,
-    /// Inside dbdyno: what the client used is client and database together.
+    /// The database works inside dbdyno, so the client's figures are those of client and database
+    /// together.
     Embedded,
-    /// Someone else's server out of sight: its CPU, memory and disk are unknown.
+    /// The server is someone else's and cannot be seen. Its CPU, memory and disk are unknown.
     External,
-    /// No database at all: dbdyno measures itself.
+    /// There is no database: dbdyno measures itself.
     Nothing,
 }
 
 impl Hosting {
-    /// Of a variant in one step. A server that others run is a process like any other where it was
-    /// sampled.
+    /// The hosting of a variant in one step. A server that others run counts as a process like any
+    /// other where it was sampled.
     pub(crate) fn in_step(variant: &VariantInfo, counters: &Counters) -> Self {
         match Self::of(variant) {
             Self::External if counters.contains_key("server") => Self::Process,
@@ -76,20 +77,20 @@ pub(crate) struct WindowSummary<'a> {
     pub(crate) spec: &'a StepSpec,
     pub(crate) events: &'a [StepEvent],
     pub(crate) counters: &'a Counters,
-    /// Of length zero for a step that did not come to a common window.
+    /// The common window. Its length is zero for a step that did not come to one.
     pub(crate) window: Span,
     pub(crate) hosting: Hosting,
-    /// CPUs of the host.
+    /// Number of the host's CPUs.
     pub(crate) cpus: u32,
-    /// In the order of the specification.
+    /// The kinds of operations in the order of the specification.
     pub(crate) kinds: Vec<KindSummary<'a>>,
-    /// The step is one piece of work, or a few, so it has no commits to speak of.
+    /// The step is one piece of work, or a few, so that commits per second mean nothing for it.
     pub(crate) is_one_piece: bool,
-    /// The step's answers are so few that single seconds say nothing, and that a counter's samples
-    /// and the answers between them need not cover the same work.
+    /// The step has so few answers that single seconds say nothing. A counter's samples and the
+    /// answers between them need not cover the same work either.
     pub(crate) is_too_sparse: bool,
     /// The whole second in which the first client had done its share; `None` where all clients were
-    /// at work in all whole seconds of the window.
+    /// at work in all the window's whole seconds.
     pub(crate) tail_from: Option<u64>,
 }
 
@@ -99,8 +100,8 @@ impl<'a> WindowSummary<'a> {
         let kinds: Vec<KindSummary<'_>> =
             step.spec.kinds.iter().map(|spec| KindSummary::of(step, spec, window)).collect();
         let headline = kinds.iter().find(|kind| kind.spec.kind == step.spec.headline.kind);
-        // A window that ends with the first connection is as long as it is, and until then all are
-        // at work. One that ends by a count may be short, and has a tail.
+        // A window that ends with the first connection has all clients at work until then. A window
+        // that ends by a count may be short, and has a tail.
         let ends_by_a_count = step.spec.window == WindowRule::LastEnded;
         let operations = headline.map_or(0.0, |kind| kind.answered.operations);
         let enough = (MIN_PER_SECOND * window.seconds()).max(MIN_OPERATIONS);
@@ -122,8 +123,8 @@ impl<'a> WindowSummary<'a> {
         self.kinds.iter().find(|kind| kind.spec.kind == name)
     }
 
-    /// The kind that the step's figure counts. Every record that dbdyno writes describes it; without
-    /// it a step has no rate.
+    /// The kind that the step's figure counts. Every record that dbdyno writes describes it;
+    /// without it a step has no rate.
     pub(crate) fn headline(&self) -> Option<&KindSummary<'a>> {
         self.kind(&self.spec.headline.kind)
     }
@@ -132,8 +133,8 @@ impl<'a> WindowSummary<'a> {
         self.headline().map_or(0.0, KindSummary::rate)
     }
 
-    /// The kind whose rows are inserts: the headline where that counts rows that come in or are
-    /// indexed, otherwise the background inserts, if any. A scan's rows are neither.
+    /// The kind whose rows are inserts. It is the headline where that counts rows that come in or
+    /// are indexed, and otherwise the background inserts, if any. A scan's rows are neither.
     pub(crate) fn insert_kind(&self) -> Option<&KindSummary<'a>> {
         let headline = self.headline()?;
         if headline.unit == Unit::Rows && headline.spec.class != OperationClass::Scan {
@@ -142,13 +143,14 @@ impl<'a> WindowSummary<'a> {
         self.kinds.iter().find(|kind| kind.spec.class == OperationClass::Insert)
     }
 
-    /// `figure`, unless the step did not come to a common window: then it is not known, and not 0.
+    /// `figure`, unless the step did not come to a common window. The figure is unknown then, and
+    /// not 0.
     pub(crate) fn in_window(&self, figure: f64) -> Option<f64> {
         (self.window.seconds() > 0.0).then_some(figure)
     }
 
-    /// Single seconds of the headline kind say something: the step is not one piece of work, and it
-    /// has no long scans.
+    /// Whether single seconds of the headline kind say something. They do where the step is not one
+    /// piece of work and has no long scans.
     pub(crate) fn has_telling_seconds(&self) -> bool {
         !self.is_too_sparse && !self.headline().is_some_and(|kind| kind.has_long_scans)
     }
@@ -161,9 +163,9 @@ impl<'a> WindowSummary<'a> {
         }
     }
 
-    /// Why a rate that a window cut off decides nothing. `None` for steps that end by a count, whose
-    /// time is the figure however few operations they have, and where nothing was answered, which is
-    /// no rate.
+    /// Why a rate that a window cut off decides nothing. `None` for steps that end by a count:
+    /// their figure is the time, however few operations they have. `None` also where nothing was
+    /// answered, because there is no rate then.
     pub(crate) fn too_few(&self) -> Option<TooFewOperations> {
         let kind = self.headline()?;
         let is_rate = matches!(kind.unit, Unit::Operations | Unit::Rows);
@@ -184,17 +186,17 @@ impl<'a> WindowSummary<'a> {
         self.change_over(source, keys, self.window)
     }
 
-    /// The increase of a sum of counters between the samples nearest to the ends of `span`.
+    /// The increase in a sum of counters between the samples nearest to the ends of `span`.
     pub(crate) fn change_over(&self, source: &str, keys: &[&str], span: Span) -> Option<Change> {
         change(self.counters, source, keys, span)
     }
 
-    /// The increase of a sum of counters, per second between its samples.
+    /// The increase in a sum of counters, per second between its samples.
     pub(crate) fn per_second(&self, source: &str, keys: &[&str]) -> Option<f64> {
         Some(self.change(source, keys)?.per_second())
     }
 
-    /// The same, per unit of the headline done between them.
+    /// The increase in a sum of counters, per unit of the headline done between its samples.
     pub(crate) fn per_unit(&self, source: &str, keys: &[&str]) -> Option<f64> {
         self.per_headline_unit(self.change(source, keys)?)
     }
@@ -204,8 +206,8 @@ impl<'a> WindowSummary<'a> {
         self.per_unit_of(self.headline()?, change)
     }
 
-    /// A counter's increase per unit of `kind` done between the same two samples, so that a cost and
-    /// the work it paid for cover the same time; `None` when there was none.
+    /// A counter's increase per unit of `kind` done between the same two samples, so that a cost
+    /// and the work it paid for cover the same time; `None` when no work was done.
     pub(crate) fn per_unit_of(&self, kind: &KindSummary<'_>, change: Change) -> Option<f64> {
         let work = self.work(kind, change.between);
         (work > 0.0).then(|| change.value / work)
@@ -213,8 +215,8 @@ impl<'a> WindowSummary<'a> {
 
     /// Units that `kind` did between two counter samples.
     ///
-    /// Where answers are few, those that came between the samples are not the work that was done
-    /// there: the window's rate is taken instead, for the warm-up too.
+    /// Where answers are few, the work between the samples differs from the answers that came
+    /// between them. The window's rate stands for it then, in the warm-up too.
     fn work(&self, kind: &KindSummary<'_>, between: Span) -> f64 {
         if self.is_too_sparse || kind.has_long_scans {
             let at_work = Span { from_us: 0, ..self.window };
@@ -225,9 +227,10 @@ impl<'a> WindowSummary<'a> {
 }
 
 /// The second in which the first client was done. Each connection has its share of the operations,
-/// or of the rows to load. One whose answers came
-/// later than the others' goes on alone, and seconds of one connection of many are no stalls of the
-/// server. A client that is stuck is at work: its last answer is yet to come. Of more than 64
+/// or of the rows to load. A connection whose answers come later than the others' goes on alone,
+/// and seconds with one busy connection out of many are no stalls of the server. A client that is
+/// stuck is at work, because its last answer is yet to come. Of more than 64 connections, the
+/// record counts some as one client, which ends with the last of them.
 /// connections some are one client in the record, which ends with the last of them.
 fn tail_from(headline: &KindSummary<'_>, window: Span) -> Option<u64> {
     let mut last_answers: BTreeMap<u32, u64> = BTreeMap::new();
@@ -265,10 +268,11 @@ mod tests {
 
     #[test]
     fn the_headline_rate_is_what_was_done_in_the_window_for_a_second_of_it() {
-        // Window 2.5 s. Queries: client 1 does 100 + 110 + 40, client 2 90 + 100 + 60 = 500 in all.
+        // The window is 2.5 s. Client 1 does 100 + 110 + 40 queries and client 2 does 90 + 100 +
+        // 60: 500 in all.
         let step = read_write_step();
         assert_eq!(rate(&step, "query"), 500.0 / 2.5);
-        // Inserts: 2 clients x (2 + 2 + 1) statements x 50 rows = 500 rows.
+        // Inserts are 2 clients x (2 + 2 + 1) statements x 50 rows = 500 rows.
         assert_eq!(rate(&step, "insert"), 500.0 / 2.5);
     }
 
@@ -279,7 +283,8 @@ mod tests {
 
     #[test]
     fn work_between_samples_covers_the_samples_time_not_the_windows() {
-        // Sample at 2.25 s: half of the last half second, 50 of 100 queries: 190 + 210 + 50.
+        // The sample at 2.25 s has half of the last half second, or 50 of 100 queries: 190 + 210 +
+        // 50.
         let step = read_write_step();
         let between = Span { from_us: -1_000, to_us: 2_250_000 };
         assert_eq!(work(&step, "query", between), 450.0);
@@ -287,8 +292,8 @@ mod tests {
 
     #[test]
     fn one_piece_of_work_is_spread_over_its_window() {
-        // 1000 rows indexed by the one answer at 4 s; a sample at 3 s has seen three quarters of
-        // the work.
+        // The one answer at 4 s indexes 1000 rows. A sample at 3 s has seen three quarters of the
+        // work.
         let intervals =
             [interval(0, 1_000_000, 1, "index", 0, 0), interval(3_000_000, 4_000_000, 1, "index", 1, 1000)];
         let between = Span { from_us: -5_000, to_us: 3_000_000 };
@@ -298,16 +303,16 @@ mod tests {
     const SECOND: u64 = 1_000_000;
     const ROWS: u64 = 1_000_000;
 
-    /// Rows per second that this many connections are said to scan in a window, each scan of so many
-    /// microseconds.
+    /// Rows per second that so many connections seem to scan in a window, where each scan takes
+    /// `scan_us` microseconds.
     fn rows_per_second(connections: usize, scan_us: u64, window: (u64, u64)) -> f64 {
         rate(&scan_step(&vec![(scan_us, ROWS); connections], window), "scan")
     }
 
     #[test]
     fn servers_that_differ_by_a_hundredth_differ_so_on_both_sides_of_a_whole_number_of_scans() {
-        // 600 s hold 15.9 scans of 37.8 s and 15.7 of 38.18 s: 15 answers each. Of 37.4 s they hold
-        // 16.04: 16 answers.
+        // 600 s hold 15.9 scans of 37.8 s and 15.7 of 38.18 s, which are 15 answers each. They hold
+        // 16.04 scans of 37.4 s, which are 16 answers.
         for (scan_us, slower_us) in
             [(37_400_000, 37_774_000), (37_800_000, 38_178_000), (299_000_000, 301_990_000)]
         {
@@ -324,8 +329,8 @@ mod tests {
 
     #[test]
     fn the_rate_of_scans_is_that_of_their_length_on_any_number_of_connections() {
-        // Scans of 37.8 s, in most seconds of which nothing is answered; of 0.6 s and 90 ms; and of
-        // 70 s, of which the window has no answer at all.
+        // The scans take 37.8 s, so that most seconds have no answer; then 0.6 s and 90 ms; and 70
+        // s, so that the window has no answer at all.
         for scan_us in [37_800_000, 600_000, 90_000, 70_000_000] {
             for connections in [1, 2, 4] {
                 let truth = connections as f64 * 1e12 / scan_us as f64;
@@ -349,8 +354,8 @@ mod tests {
 
     #[test]
     fn cost_and_rows_between_two_samples_fit_together() {
-        // A sample at 599.2 s instead of 600: the rows of 599.2 s, not those of the answers that
-        // came in them.
+        // The sample is at 599.2 s instead of 600 s. It counts the rows of 599.2 s, not the rows of
+        // the answers that came by then.
         let window = (0, 600 * SECOND);
         let step = scan_step(&[(37_800_000, ROWS)], window);
         let between = Span { from_us: -1_000, to_us: 599_200_000 };
@@ -360,8 +365,8 @@ mod tests {
 
     #[test]
     fn samples_that_hold_the_warm_up_hold_its_scans() {
-        // Window of 10 s after a warm-up of 5 s, samples at the step's beginning and a little after
-        // the window's end.
+        // The window is 10 s after a warm-up of 5 s. The samples are at the step's beginning and a
+        // little after the window's end.
         let window = (5 * SECOND, 15 * SECOND);
         let step = scan_step(&[(3 * SECOND, ROWS)], window);
         let between = Span { from_us: -50_000, to_us: 15_040_000 };
@@ -383,8 +388,8 @@ mod tests {
             let step = scan_step(connections, window);
             summary(&step).kinds[0].done.rows / 1e6
         };
-        // Of the large table no scan ends in the window, or one: 0.6 of 100 million rows, 1.5 times
-        // 10 million.
+        // No scan of the large table ends in the window, or one does: 0.6 of 100 million rows, or
+        // 1.5 times 10 million.
         for (large, rows) in [((100 * SECOND, 100 * ROWS), 60.0), ((40 * SECOND, 10 * ROWS), 15.0)] {
             let found = of(&[large, (SECOND, ROWS)]);
             assert!((found - (rows + 60.0)).abs() < 1e-6, "{large:?}: {found} million rows");
@@ -397,7 +402,7 @@ mod tests {
         assert!(summary(&step).kinds[0].has_long_scans);
     }
 
-    /// Updates that end by a count: operations of each second of each client.
+    /// A step of updates that ends by a count. The numbers are each client's operations per second.
     fn counted(clients: &[&[u64]], to_us: u64) -> StepRecord {
         let mut spec = load_spec();
         spec.window = WindowRule::LastEnded;
@@ -413,8 +418,8 @@ mod tests {
 
     #[test]
     fn seconds_in_which_a_client_had_done_its_share_are_the_tail() {
-        // Client 1 ended somewhere in second 2. Second 4 of the window had no one at work, but for
-        // what the step waits for.
+        // Client 1 ended somewhere in second 2. In the window's second 4 no one was at work, except
+        // for what the step waits for.
         let mut step = counted(&[&[20, 20, 20, 0, 0], &[15, 15, 15, 15, 0]], 5_000_000);
         let found = summary(&step);
         assert_eq!((found.tail_from, found.all_at_work()), (Some(2), Span::new(0, 2_000_000)));

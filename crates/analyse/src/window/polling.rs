@@ -1,28 +1,28 @@
-//! CPU time that a client that spins spent on asking for answers when there were none: it is no
-//! work, and kept apart from it.
+//! CPU time that a busy-polling client spent on polls that found no answer. It is not work, so
+//! figures for client CPU leave it out.
 
 use crate::window::counters::{Change, HOST_BUSY};
 use crate::window::{Span, WindowSummary};
 
-/// What the load threads polled in vain between the samples nearest to `span`. `None` of a client
-/// that sleeps.
+/// CPU time of the load threads' polls that found nothing, between the samples nearest to `span`.
+/// `None` for a client that sleeps.
 pub(crate) fn polled(step: &WindowSummary<'_>, span: Span) -> Option<Change> {
     step.change_over("load", &["polled_us"], span)
 }
 
-/// CPU time of the client, or of the host, without what was polled in vain meanwhile.
+/// CPU time of the client or the host, without the polls in that time that found nothing.
 pub(crate) fn without(step: &WindowSummary<'_>, busy: Change) -> Change {
     let polled_us =
         polled(step, busy.between).map_or(0.0, |polled| polled.per_second() * busy.between.seconds());
     Change { value: (busy.value - polled_us).max(0.0), ..busy }
 }
 
-/// CPU time that the host was busy and not with polls in vain.
+/// CPU time that the host was busy, without polls that found nothing.
 pub(crate) fn host_busy(step: &WindowSummary<'_>) -> Option<Change> {
     Some(without(step, step.change("host", &HOST_BUSY)?))
 }
 
-/// Part of the load threads' CPU time.
+/// Share of the load threads' CPU time that was spent on such polls.
 pub(crate) fn share(step: &WindowSummary<'_>) -> Option<f64> {
     let polled = polled(step, step.window)?;
     let cpu = step.change("load", &["cpu_us"]).filter(|cpu| cpu.value > 0.0)?;
@@ -37,7 +37,8 @@ mod tests {
     use crate::window::WindowSummary;
     use crate::window::counters::{Counters, HOST_BUSY};
 
-    /// Of 500 queries in 2.5 s: 2 s of a load thread, of which it polled so long in vain.
+    /// A step of 500 queries in 2.5 s. A load thread used 2 s of CPU time, of which `polled_us`
+    /// were polls that found nothing.
     fn of(polled_us: Option<i64>, check: impl Fn(&WindowSummary<'_>)) {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
         let mut counters: Counters = match polled_us {

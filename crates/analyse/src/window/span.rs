@@ -1,11 +1,11 @@
-//! A stretch of a step's time.
+//! A stretch of a step's time, from one moment to another.
 
 use std::ops::Range;
 
 pub(crate) const SECOND_US: u64 = 1_000_000;
 
-/// From one moment to another, in microseconds since the step's barrier. Counter samples may lie
-/// before the barrier.
+/// Both ends are in microseconds since the step's barrier. Counter samples may lie before the
+/// barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from_us: i64,
@@ -13,7 +13,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// All of a step, whether it came to a window or not.
+    /// All of a step's time, whether it came to a window or not.
     pub(crate) const ALWAYS: Self = Self { from_us: 0, to_us: i64::MAX };
 
     pub(crate) fn new(from_us: u64, to_us: u64) -> Self {
@@ -29,16 +29,16 @@ impl Span {
         if self.seconds() > 0.0 { amount / self.seconds() } else { 0.0 }
     }
 
-    /// What two spans have in common; of length zero when they do not meet.
+    /// The time that two spans have in common; of length zero when they do not meet.
     pub(crate) fn overlap(self, other: Self) -> Self {
         let from_us = self.from_us.max(other.from_us);
         Self { from_us, to_us: self.to_us.min(other.to_us).max(from_us) }
     }
 
-    /// Fraction of `[from_us, to_us)` that lies in this span: 1 for one wholly inside, 0 for one
-    /// outside.
+    /// Fraction of `[from_us, to_us)` that lies in this span: 1 for an interval wholly inside, 0
+    /// for one outside.
     ///
-    /// An interval that straddles an edge is thereby prorated, as if its work were spread evenly
+    /// An interval that straddles an edge is prorated by this, as if its work were spread evenly
     /// over it.
     pub(crate) fn share_of(self, from_us: u64, to_us: u64) -> f64 {
         let part = Self::new(from_us, to_us);
@@ -49,7 +49,7 @@ impl Span {
         self.overlap(part).seconds() / part.seconds()
     }
 
-    /// Numbers of the whole seconds that lie inside: second 3 is `[3 s, 4 s)`.
+    /// Numbers of the whole seconds that lie inside the span. Second 3 is `[3 s, 4 s)`.
     pub(crate) fn whole_seconds(self) -> Range<u64> {
         let from = u64::try_from(self.from_us).unwrap_or(0).div_ceil(SECOND_US);
         let to = u64::try_from(self.to_us).unwrap_or(0) / SECOND_US;
@@ -62,7 +62,7 @@ fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
 
-/// Length of what spans of this begin and end cover together.
+/// Total length of the time that lies in any of the spans, each given by its begin and end.
 pub(crate) fn covered_us(mut spans: Vec<(u64, u64)>) -> u64 {
     spans.sort_unstable();
     let (mut covered, mut end) = (0, 0);

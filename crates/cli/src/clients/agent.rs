@@ -1,5 +1,5 @@
-//! `dbdyno agent`: runs this host's part of each step for the one conductor that started it, and
-//! ends with it.
+//! `dbdyno agent` runs this host's part of each step. It serves the one conductor (the dbdyno that
+//! conducts the run) that started it, and ends with it.
 
 use std::io::{BufRead, Read};
 use std::net::SocketAddr;
@@ -27,18 +27,19 @@ use crate::load::LoadClient;
 use crate::manifest::tool;
 use crate::{host, limits, load, login, terminal};
 
-/// An agent that no conductor has come to ends after this time, and one handshake takes no longer
-/// than a part of it.
+/// An agent ends after this time when no conductor has come. One handshake may take only a part of
+/// it.
 const PATIENCE: Duration = Duration::from_secs(60);
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// So many at once.
+/// Highest number of handshakes at the same time.
 const MOST_HANDSHAKES: usize = 128;
-/// A conductor says something every few seconds.
+/// Time without a message after which the conductor counts as gone. It sends one at least every 10
+/// s.
 const SILENCE: Duration = Duration::from_secs(60);
-/// So often an agent says something.
+/// Time after which an agent sends a sign of life when it has nothing else to send.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// Listens, takes one conductor, and does what it says until it is gone.
+/// Listens, accepts one conductor, and does what it says until it is gone.
 pub(crate) fn agent(listen: &str) -> Result<(), ExitError> {
     const MOST_BYTES: u64 = 1 << 20;
     let runtime = host::event_loop()?;
@@ -56,14 +57,14 @@ pub(crate) fn agent(listen: &str) -> Result<(), ExitError> {
         terminal::out(&format!("listening on {}", listener.local_addr().map_err(cannot)?))?;
         let came = timeout(PATIENCE, conductor(&listener, &acceptor)).await;
         let stream = came.map_err(|_| ExitError::machine("no conductor has come"))?;
-        // There is no second one.
+        // No second conductor may come.
         drop(listener);
         serve(stream).await;
         Ok(())
     })
 }
 
-/// The first who connects and has the certificate; several are asked for it at once.
+/// Returns the first connection that has the certificate. Several handshakes run at the same time.
 async fn conductor(listener: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpStream> {
     let mut handshakes = JoinSet::new();
     loop {
@@ -98,7 +99,7 @@ async fn handshake(
     None
 }
 
-/// Does what the conductor says until the connection ends; so does the step that runs.
+/// Does what the conductor says until the connection ends. The running step then ends too.
 async fn serve(stream: impl AsyncRead + AsyncWrite) {
     let (say, sayings) = unbounded_channel();
     let mut agent = Agent { zero: Instant::now(), say, running: None };
@@ -108,7 +109,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite) {
 }
 
 struct Agent {
-    /// From which its times are counted.
+    /// Moment from which the agent counts its times.
     zero: Instant,
     say: UnboundedSender<FromAgent>,
     running: Option<Running>,
@@ -170,7 +171,7 @@ impl Running {
                     lock(&usage)[0] = Some(Usage::now());
                 });
             }
-            // Its load threads are still there.
+            // The usage is read while the load threads still exist.
             StepCommand::End { .. } => lock(&self.usage)[1] = Some(Usage::now()),
             StepCommand::Stop(_) | StepCommand::Close => {}
         }

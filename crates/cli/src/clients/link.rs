@@ -1,4 +1,4 @@
-//! The connection to one agent, with a thread that attends to it.
+//! The connection to one agent, with a thread that serves it.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -19,14 +19,14 @@ use super::wire::{Credentials, FromAgent, ToAgent, converse};
 use crate::exit::ExitError;
 use crate::host;
 
-/// An agent answers a handshake in this time.
+/// Longest time that an agent takes for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// An agent says something each second.
+/// Time without a message after which an agent counts as lost. It sends one each second.
 const SILENCE: Duration = Duration::from_secs(20);
-/// So often a conductor says something.
+/// Time after which a conductor sends a sign of life when it has nothing else to send.
 const PULSE: Duration = Duration::from_secs(10);
 
-/// What an agent says that is no message of a load thread.
+/// Messages of an agent that do not come from a load thread.
 pub(super) enum Answer {
     Hello {
         tool: ToolInfo,
@@ -36,34 +36,34 @@ pub(super) enum Answer {
     },
     Pong(Clock),
     Done(Used),
-    /// Why there will be nothing more of the step, or of the agent.
+    /// Nothing more will come of the step or of the agent, for this reason.
     Lost(String),
 }
 
-/// How an agent's clock compares with this process's, by one round trip.
+/// How an agent's clock differs from this process's clock, by one round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// The agent's less this one's, in nanoseconds.
+    /// The agent's clock minus this process's, in nanoseconds.
     pub(super) ahead_ns: i64,
-    /// Half of the round trip.
+    /// Half of the round trip, in microseconds.
     pub(super) error_us: u64,
-    /// The same of the times of day.
+    /// The agent's time of day minus this host's, in microseconds.
     pub(super) offset_us: i64,
 }
 
 pub(super) struct Link {
-    /// Its number, and how it is called in messages.
+    /// The agent's number.
     pub(super) host: usize,
     pub(super) name: String,
     pub(super) messages: Sender<(usize, FromHost)>,
     pub(super) answers: Sender<(usize, Answer)>,
-    /// From which times of this process are counted.
+    /// Moment from which this process counts its times.
     pub(super) zero: Instant,
 }
 
 impl Link {
     /// Connects to the agent that listens at `port` of its host, and sends it what comes through
-    /// `orders`, until there is no one to send more.
+    /// `orders`. It ends when no sender is left.
     pub(super) fn attend(
         self,
         port: u16,
@@ -131,7 +131,7 @@ fn difference(one: u64, other: u64) -> i64 {
     i64::try_from(i128::from(one) - i128::from(other)).unwrap_or(i64::MAX)
 }
 
-/// A connection in which both sides have proved themselves.
+/// Opens a connection in which both sides have proved their identity.
 pub(super) async fn connect(
     name: &str,
     port: u16,

@@ -1,5 +1,5 @@
-//! Several client hosts on one server: an agent on each runs its part of the connections of a step,
-//! as the conductor says.
+//! Puts the load on one server from several client hosts. An agent on each host runs its part of a
+//! step's connections, as the conductor says.
 
 mod agent;
 mod link;
@@ -33,23 +33,23 @@ use wire::ToAgent;
 
 /// Folder of the agents' logs in the run directory.
 const FOLDER: &str = "clients";
-/// An agent that listens has said what it is after this time, and at the end of a step what it
-/// used.
+/// Longest time in which a listening agent says what it is, and at the end of a step what it used.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Round trips by which clocks are compared: the quickest one counts.
+/// Round trips that compare two clocks. Only the fastest one counts.
 const ROUND_TRIPS: usize = 50;
 const ROUND_TRIP: Duration = Duration::from_secs(2);
 
-/// The client hosts of a run. Agents end with it.
+/// The client hosts of a run. Their agents end with it.
 pub(crate) struct ClientHosts {
     hosts: Vec<Host>,
-    /// What load threads say.
+    /// Messages of load threads.
     messages: Receiver<(usize, FromHost)>,
-    /// What else agents say.
+    /// Other messages of agents.
     answers: Receiver<(usize, Answer)>,
-    /// From which times are counted.
+    /// Moment from which times are counted.
     zero: Instant,
-    /// After the hosts: they are free when their agents have ended.
+    /// The hosts' reservation. It is dropped after the hosts, whose agents must have ended before
+    /// they are free.
     _reservation: Option<Process>,
 }
 
@@ -57,20 +57,21 @@ struct Host {
     name: String,
     cpus: u32,
     clock_source: String,
-    /// It is this machine.
+    /// Whether the host is this machine.
     is_here: bool,
-    /// Before the process: it ends when no one can send more.
+    /// Sender of the agent's orders. It is dropped before the process, which ends when no sender is
+    /// left.
     orders: UnboundedSender<ToAgent>,
     _process: Process,
 }
 
 impl ClientHosts {
-    /// Starts an agent on each host and connects to it; logs go to the directory of the run.
+    /// Starts an agent on each host and connects to it. The logs go to the run directory.
     pub(crate) fn start(clients: &Clients, run: &Path) -> Result<Self, ExitError> {
         let log = |number: usize, name: &str| run.join(FOLDER).join(format!("{number}-{name}.log"));
         let (places, _reservation) = places(clients, &run.join(FOLDER).join("hosts.log"))?;
         let launched = (1..).zip(&places).map(|(number, place)| launch(place, log(number, &place.address)));
-        // All of them start at the same time.
+        // All agents start at the same time.
         let launched = launched.collect::<Result<Vec<_>, _>>()?;
         let ((message, messages), (answer, answers)) = (mpsc::channel(), mpsc::channel());
         let mut all = Self { hosts: Vec::new(), messages, answers, zero: Instant::now(), _reservation };
@@ -121,8 +122,7 @@ impl ClientHosts {
         Ok(())
     }
 
-    /// Runs a step, its tasks of these `specs`, on all hosts. The part that `task` names is not
-    /// looked at.
+    /// Runs a step with the tasks `specs` on all hosts. It ignores the part that `task` names.
     pub(crate) fn run(
         &self,
         task: &Task,
@@ -144,8 +144,8 @@ impl ClientHosts {
         let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         for (number, host) in (0..).zip(&self.hosts) {
             let task = Task { part: HostShare { host: number, hosts }, ..task.clone() };
-            // One that takes no orders has been lost since the clocks were compared, and that has
-            // been reported.
+            // A host that takes no orders has been lost since the clocks were compared, which is
+            // reported already.
             let _ = host.orders.send(ToAgent::Step(Box::new(task)));
         }
         let messages = (self.hosts.len(), &self.messages);
@@ -161,7 +161,8 @@ impl ClientHosts {
         Ok(end)
     }
 
-    /// Sends the commands of the step's control to all hosts, with times of each one's clock.
+    /// Returns a function that sends commands to a running step on all hosts, with times by each
+    /// host's clock.
     fn follower(&self, clocks: &[Clock]) -> Follower {
         let zero = self.zero;
         let orders = self.hosts.iter().map(|host| host.orders.clone());
@@ -172,13 +173,13 @@ impl ClientHosts {
                     let ns = u64::try_from(at.saturating_duration_since(zero).as_nanos()).unwrap_or(u64::MAX);
                     ns.saturating_add_signed(clock.ahead_ns)
                 };
-                // The link of a lost host reports that.
+                // The link reports a lost host.
                 let _ = orders.send(ToAgent::Word(command.clone().at(its_time)));
             }
         })
     }
 
-    /// Compares all clocks with this one. The error is which host does not answer.
+    /// Compares all clocks with this one. The error names the host that does not answer.
     fn clocks(&self) -> Result<Vec<Clock>, String> {
         while self.answers.try_recv().is_ok() {}
         self.hosts.iter().enumerate().map(|(index, host)| self.clock(index, host)).collect()
@@ -202,7 +203,7 @@ impl ClientHosts {
         best.ok_or_else(|| format!("client host {} does not answer", host.name))
     }
 
-    /// What each agent says that it used; nothing of one that is lost.
+    /// Returns what each agent says that it used. A lost agent counts as nothing.
     fn used(&self) -> Vec<Used> {
         let mut all = vec![None; self.hosts.len()];
         while all.iter().any(Option::is_none) {

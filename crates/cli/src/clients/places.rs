@@ -1,5 +1,5 @@
-//! Where agents are started: on hosts that the plan names, or on those that Slurm or Ray gives, all
-//! at once and each alone on its host.
+//! Finds where agents are started: on hosts that the plan names, or on hosts that Slurm or Ray
+//! reserves, all at once and each for itself.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,14 +11,15 @@ use super::process::{HostAccess, Process};
 use crate::engines::{Gang, gang, shared_program};
 use crate::exit::ExitError;
 
-/// Variables that the plan's command gets next to those that all programs get: where ssh finds its
-/// agent, and (they begin so) what `srun` knows of its allocation. No password is among them.
+/// Variables that the plan's command gets in addition to those that all programs get. They tell
+/// where ssh finds its agent, and (all with this beginning) what `srun` knows of its allocation. No
+/// password is among them.
 const HANDED_ON: [&str; 2] = ["SSH_AUTH_SOCK", "SLURM_"];
-/// An engine gives hosts in this time, or says that it cannot.
+/// Longest time in which an engine provides hosts or says that it cannot.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The client hosts of a plan, and what keeps those of an engine: they are free when it is dropped,
-/// or this process ends. What an engine says goes to `log`.
+/// Returns the client hosts of a plan, and the process that reserves those of an engine. They are
+/// free when it is dropped, or when this process ends. The engine's messages go to `log`.
 pub(super) fn places(clients: &Clients, log: &Path) -> Result<(Vec<HostAccess>, Option<Process>), ExitError> {
     match (&clients.hosts, &clients.on) {
         (ClientNames::Number(hosts), Some(on)) => {
@@ -55,7 +56,7 @@ fn reserved(on: &On, hosts: u32, log: &Path) -> Result<(Vec<HostAccess>, Process
         let left = deadline.saturating_duration_since(Instant::now());
         let line = process.lines.recv_timeout(left).map_err(|_| cannot(process.log_end()))?;
         let Some(place) = of_line(&line, &gang, &program) else { continue };
-        // A node of two partitions is listed twice.
+        // A node that is in two partitions is listed twice.
         if places.iter().all(|other| other.address != place.address) {
             places.push(place);
         }

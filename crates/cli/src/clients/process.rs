@@ -1,6 +1,6 @@
-//! Programs that this host starts for agents: the agent, what runs it on another host (ssh, srun),
-//! or what reserves the hosts. Agents are started by the plan's command, each with certificates of
-//! its own.
+//! Starts programs for agents on this host: the agent, the program that runs it on another host
+//! (ssh, srun), or the one that reserves the hosts. The plan's command starts agents, each with
+//! certificates of its own.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,14 +17,14 @@ use dbdyno_db::server::{Certificates, calling};
 use super::wire::Credentials;
 use crate::exit::ExitError;
 
-/// An agent listens after this time.
+/// Longest time until an agent listens.
 const START: Duration = Duration::from_secs(60);
 
-/// It ends in this time when its connection or its input does.
+/// Longest time until it ends after its connection or its input has ended.
 const END: Duration = Duration::from_secs(2);
 
-/// An agent, the program here that runs it on another host, or the one that reserves hosts. It ends
-/// with this value.
+/// An agent, the program here that runs it on another host, or the one that reserves hosts. The
+/// process ends when this value is dropped.
 pub(super) struct Process {
     child: Child,
     input: Option<ChildStdin>,
@@ -33,8 +33,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program with its arguments; what it says on standard error goes to a new file
-    /// `log`.
+    /// Starts a program with its arguments. Its standard error goes to a new file `log`.
     pub(super) fn start(
         words: &[String],
         variables: &[(OsString, OsString)],
@@ -44,7 +43,7 @@ impl Process {
         let program = words.first().map_or("", String::as_str);
         let mut command = calling(program);
         command.args(words.iter().skip(1)).envs(variables.iter().cloned());
-        // Ctrl-C is for dbdyno, which ends its programs.
+        // Ctrl-C must reach only dbdyno, which ends its programs.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
         let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
         let (said, lines) = mpsc::channel();
@@ -56,7 +55,7 @@ impl Process {
         Ok(Self { input: child.stdin.take(), child, lines, log })
     }
 
-    /// The end of what it has said in its log.
+    /// Returns the end of its log.
     pub(super) fn log_end(&self) -> String {
         let words = std::fs::read_to_string(&self.log).unwrap_or_default();
         words.lines().rfind(|line| !line.is_empty()).unwrap_or("it says nothing").to_owned()
@@ -82,7 +81,7 @@ fn log_file(path: &Path) -> std::io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    // A run that goes on starts its agents anew.
+    // A resumed run starts its agents again, with new logs.
     let _ = std::fs::remove_file(path);
     File::create_new(path)
 }
@@ -90,19 +89,19 @@ fn log_file(path: &Path) -> std::io::Result<File> {
 /// A host, and how a program is started there.
 pub(super) struct HostAccess {
     pub(super) address: String,
-    /// Words before those of the program's arguments.
+    /// Words in front of the program and its arguments.
     pub(super) start: Vec<String>,
     pub(super) variables: Vec<(OsString, OsString)>,
 }
 
 pub(super) struct Launched {
     pub(super) process: Process,
-    /// The conductor's side.
+    /// The conductor's certificate and key.
     pub(super) credentials: Credentials,
     pub(super) name: String,
 }
 
-/// Starts the agent at a place; what it says on standard error goes to `log`.
+/// Starts the agent on a host. Its standard error goes to `log`.
 pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, ExitError> {
     let name = &place.address;
     let ended =
@@ -114,14 +113,14 @@ pub(super) fn launch(place: &HostAccess, log: PathBuf) -> Result<Launched, ExitE
     let words = [&place.start[..], &["agent", "--listen", name].map(str::to_owned)].concat();
     let mut process = Process::start(&words, &place.variables, log).map_err(ended)?;
     if let Some(mut input) = process.input.take() {
-        // One that ends before it reads says why in its log.
+        // An agent that ends before it reads says why in its log.
         let _ = writeln!(input, "{secret}");
     }
     Ok(Launched { process, credentials: certificates.for_client().into(), name: name.clone() })
 }
 
 impl Launched {
-    /// Waits until the agent listens; on which port.
+    /// Waits until the agent listens, and returns its port.
     pub(super) fn port(&self) -> Result<u16, ExitError> {
         let line = self.process.lines.recv_timeout(START).unwrap_or_default();
         let port = line.trim_end().rsplit_once(':').and_then(|(_, port)| port.parse().ok());

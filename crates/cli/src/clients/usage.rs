@@ -1,4 +1,5 @@
-//! What an agent used while a step ran: CPU of the process and of its load threads.
+//! Measures what an agent used while a step ran: the CPU time of the process and of its load
+//! threads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,15 +16,15 @@ use crate::time::to_us;
 
 const LOAD_THREAD: &str = "load-";
 
-/// Between two readings.
+/// Usage between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Used {
     pub(super) measured_us: u64,
     pub(super) cpu_us: u64,
-    /// Of the load thread that had most to do.
+    /// CPU time of the load thread that had most to do.
     pub(super) busiest_cpu_us: u64,
     pub(super) busiest_run_delay_us: u64,
-    /// Of the control group that was throttled longest.
+    /// Throttling of the control group that was throttled longest.
     pub(super) throttled: Throttled,
 }
 
@@ -31,9 +32,9 @@ pub(super) struct Used {
 pub(super) struct Usage {
     at: Instant,
     cpu: Duration,
-    /// Nanoseconds that each load thread was on a CPU, and waited for one.
+    /// Nanoseconds that each load thread was on a CPU, and that it waited for one.
     threads: BTreeMap<String, [u64; 2]>,
-    /// Each control group, the innermost first.
+    /// Throttling of each control group, the innermost first.
     throttled: Vec<Throttled>,
 }
 
@@ -53,7 +54,7 @@ impl Usage {
         Self { at: Instant::now(), cpu, threads: tasks.filter_map(thread).collect(), throttled }
     }
 
-    /// What was used since the reading `before`.
+    /// Returns what was used since the reading `before`.
     pub(super) fn since(&self, before: &Self) -> Used {
         let change = |(thread, now): (&String, &[u64; 2])| {
             let then = before.threads.get(thread)?;
@@ -81,13 +82,13 @@ impl Usage {
     }
 }
 
-/// What distinguishes this machine, and each of its starts, from any other; containers on it have it
-/// in common.
+/// Returns an identifier of this machine's boot. It differs between machines and between boots, and
+/// containers on one machine share it.
 pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// What keeps this host's time of day, as far as it can be seen.
+/// Returns what sets this host's time of day, as far as it can be seen.
 pub(super) fn clock_source() -> String {
     let tracking = ask(calling("chronyc").args(["-n", "tracking"])).ok();
     let tracking = tracking.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

@@ -1,5 +1,5 @@
-//! What goes between the conductor of a run and an agent: frames of JSON over TLS, in which each
-//! side proves itself by a certificate that was made for this connection.
+//! The protocol between the conductor of a run and an agent: frames of JSON over TLS. Each side
+//! proves its identity by a certificate that was made for this connection.
 
 use std::io;
 use std::sync::Arc;
@@ -25,17 +25,18 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::usage::Used;
 use crate::exit::Fault;
 
-/// No message is near it: a second of a step is some tens of kilobytes.
+/// Longest frame in bytes. No message comes near it, because one second of a step takes some tens
+/// of kilobytes.
 const LONGEST_FRAME: u32 = 64 << 20;
 
 #[derive(Serialize, Deserialize)]
 pub(super) enum ToAgent {
-    /// To be answered at once.
+    /// The agent answers this at once.
     Ping {
         sent_ns: u64,
     },
     Step(Box<Task>),
-    /// Times are of the agent's own clock.
+    /// A command to the running step, with times by the agent's own clock.
     Word(StepCommand<u64>),
     Alive,
 }
@@ -47,7 +48,7 @@ pub(crate) struct Task {
     pub(crate) variant: String,
     pub(crate) workload: String,
     pub(crate) step: usize,
-    /// [`dbdyno_workloads::Steps::tasks_state`]
+    /// State of the step's tasks, see [`dbdyno_workloads::Steps::tasks_state`].
     pub(crate) state: Value,
     pub(crate) warmup: Duration,
     pub(crate) user: String,
@@ -55,7 +56,7 @@ pub(crate) struct Task {
     pub(crate) sets_autocommit: bool,
     /// What the server lacks, by the names that [`dbdyno_db::Capabilities::do_without`] knows.
     pub(crate) missing: Vec<String>,
-    /// Seed of what the step draws.
+    /// Seed of the step's random numbers.
     pub(crate) draws: u64,
     pub(crate) part: HostShare,
 }
@@ -68,21 +69,21 @@ pub(super) enum FromAgent {
         clock_source: String,
         boot_id: String,
     },
-    /// `agent_ns` is of its own clock.
+    /// Answer to a ping. `agent_ns` is by the agent's own clock.
     Pong {
         sent_ns: u64,
         agent_ns: u64,
         unix_us: i64,
     },
     Said(HostMessage),
-    /// Its part of the step is over.
+    /// The agent's part of the step is over.
     Done(Used),
-    /// Its part of the step is over, or never was: why.
+    /// The agent's part of the step is over, or never began, for this reason.
     Failed(String),
     Alive,
 }
 
-/// What one side shows and whom it trusts, in PEM: an agent reads it from its standard input.
+/// What one side shows and whom it trusts, in PEM. An agent reads it from its standard input.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Credentials {
     authorities: String,
@@ -98,7 +99,7 @@ impl From<TlsPem> for Credentials {
 }
 
 impl Credentials {
-    /// The agent's side.
+    /// Makes the agent's side of TLS.
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor, Fault> {
         let provider = Arc::new(ring::default_provider());
         let roots = Arc::new(self.roots()?);
@@ -110,7 +111,7 @@ impl Credentials {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// The conductor's side.
+    /// Makes the conductor's side of TLS.
     pub(super) fn connector(&self) -> Result<TlsConnector, Fault> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13])?
@@ -134,9 +135,9 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).collect()
 }
 
-/// Sends what comes through `orders` as `message` makes it, which it also makes of nothing after
-/// each `pulse`, and gives to `take` what the other side says, at least once in a `silence`. Why it
-/// ended.
+/// Talks to the other side until the connection ends, and returns why it ended. `message` makes the
+/// messages from what comes through `orders`, and from nothing after each `pulse`. `take` gets what
+/// the other side says, which must come at least once per `silence`.
 pub(super) async fn converse<Received: DeserializeOwned, Sent: Serialize>(
     stream: impl AsyncRead + AsyncWrite,
     (silence, pulse): (Duration, Duration),

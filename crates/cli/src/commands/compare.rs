@@ -1,5 +1,5 @@
-//! `dbdyno compare`: two variants of one run or of two, a short table, and an exit status for a CI
-//! job.
+//! `dbdyno compare` compares two variants of one run or of two. It prints a short table, and its
+//! exit status is for a CI job.
 
 use std::path::Path;
 
@@ -40,8 +40,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), ExitError> {
     status(&comparison, args.fail_on, &args.gate)
 }
 
-/// Run directory and variant of `RUN:VARIANT`, `RUN` or `:VARIANT`. A directory whose name holds a
-/// colon is a directory.
+/// Splits `RUN:VARIANT`, `RUN` or `:VARIANT` into the run directory and the variant. The name of an
+/// existing directory may hold a colon.
 fn place(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((run, variant)) if !Path::new(text).is_dir() => (run, Some(variant)),
@@ -64,7 +64,7 @@ fn side<'a>(run: &'a Run, variant: Option<&'a str>, text: &str) -> Result<Side<'
     }
 }
 
-/// Why the first block that was left out was: `block 1 of my57 l.i0: its cell failed: ...`
+/// Says why the first excluded block was left out: `block 1 of my57 l.i0: its cell failed: ...`
 fn first_left_out(comparison: &Comparison) -> Option<String> {
     let (base, new) = (&comparison.base.variant, &comparison.new.variant);
     let mut all = comparison.steps.iter().flat_map(|step| {
@@ -75,8 +75,8 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
     Some(format!("block {} of {variant} {}: {}", one.block, step.step, exclusion_text(one)))
 }
 
-/// Steps in which new broke and base did not, or did less: of the first one why, of the others how
-/// many.
+/// Names the steps in which new failed and base did not, or failed less often. It gives the reason
+/// for the first step, and the number of the others.
 fn broken(comparison: &Comparison) -> Option<String> {
     let all = comparison.broken();
     let (step, one) = all.first()?;
@@ -120,14 +120,15 @@ fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(),
 
 fn is_failure(step: &ComparedStep, fail_on: FailOn, gate: &[Gate]) -> bool {
     let by_rate = gate.contains(&Gate::Rate) && fails(step, fail_on);
-    // Steps without a percentile, as an index build, have nothing to fail by.
+    // Steps without a percentile, such as an index build, cannot fail by p99.
     by_rate
         || gate.contains(&Gate::P99)
             && step.to_base.p99.as_ref().is_some_and(|p99| is_bad(p99.verdict, fail_on))
 }
 
-/// A background rate or a schedule that base kept and new did not is a regression, whatever the
-/// concurrent queries gained; so is a block in which new answered nothing.
+/// Whether a step fails by its rate. A background rate or a schedule that base kept and new missed
+/// is a regression, whatever the concurrent queries gained. So is a block in which new answered
+/// nothing.
 fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
     is_bad(step.to_base.verdict, fail_on) || step.target_missed && fail_on != FailOn::Never
 }

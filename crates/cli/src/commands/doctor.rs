@@ -1,4 +1,4 @@
-//! `dbdyno doctor`: the fitness of this machine, and the calibration of the load client.
+//! `dbdyno doctor` checks the fitness of this machine, and calibrates the load client.
 
 use std::path::Path;
 

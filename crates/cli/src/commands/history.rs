@@ -1,4 +1,4 @@
-//! `dbdyno history`: many runs of one plan in order, and where a rate changed its level.
+//! `dbdyno history` shows many runs of one plan in order, and where a rate changed its level.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::commands::report::{directory, of_ending};
 use crate::exit::{ExitError, SLOWER};
 use crate::terminal;
 
-/// Of files, and the format that each asks for.
+/// File endings, and the format that each asks for.
 const ENDINGS: [(&str, HistoryFormat); 4] = [
     ("txt", HistoryFormat::Terminal),
     ("md", HistoryFormat::Md),
@@ -32,8 +32,8 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
         let folders = runs_in(&directory(place)?)?;
         for (folder, run) in folders.iter().zip(parallel::map(&folders, |folder| Run::outline(folder))) {
             let Some(run) = read(args, folder, run, &mut left_out)? else { continue };
-            // A run in a folder that is named too, a link to one, a copy of one: twice the same
-            // value would pass for a trend.
+            // The same run may come twice, as a link to it, as a copy, or in a folder that is named
+            // too. The same value twice would look like a trend.
             match runs.iter().find(|known| known.manifest == run.manifest) {
                 Some(known) => terminal::note(&format!(
                     "note: {} is the run of {}, and counts once",
@@ -50,7 +50,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
         None if !args.anyway => of_one_plan(&runs)?,
         None => {}
     }
-    // What was measured later is later, however the shell has sorted the names.
+    // The order follows the measurements' times, however the shell has sorted the names.
     runs.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
     let mut measured: Vec<RunValues> = Vec::new();
     let values = |run: &Run| Run::open(&run.dir).map(|run| RunValues::of(&run));
@@ -85,7 +85,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), ExitError> {
     }
 }
 
-/// One that was named must be read; of a folder the others are.
+/// Fails for a named run that cannot be read. Such a run in a folder is only left out.
 fn read<T>(
     args: &HistoryArgs,
     folder: &PathBuf,
@@ -158,7 +158,7 @@ fn of_one_plan(runs: &[Run]) -> Result<(), ExitError> {
     Err(ExitError::usage(format!("these runs are of several plans: {}; choose one with --plan", plans(runs))))
 }
 
-/// The plans of runs, each with their number.
+/// Lists the plans of runs, each with its number of runs.
 fn plans(runs: &[Run]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for run in runs {
@@ -168,13 +168,13 @@ fn plans(runs: &[Run]) -> String {
     plans.collect::<Vec<_>>().join(", ")
 }
 
-/// The run directory itself, or all runs that lie in the folder.
+/// Returns the run directory itself, or all runs that lie in the folder.
 fn runs_in(place: &Path) -> Result<Vec<PathBuf>, ExitError> {
     if is_run(place) {
         return Ok(vec![place.to_owned()]);
     }
     let unreadable = |error| ExitError::usage(format!("cannot read {}: {error}", place.display()));
-    // For its error: `run_dirs` passes over what cannot be read.
+    // This read gives the error, because `run_dirs` passes over what cannot be read.
     std::fs::read_dir(place).map_err(unreadable)?;
     let found = run_dirs(place);
     if found.is_empty() {

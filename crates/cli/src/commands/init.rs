@@ -1,4 +1,4 @@
-//! `dbdyno init`: a plan with comments, from flags or from a few questions.
+//! `dbdyno init` writes a plan with comments, from flags or from a few questions.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::exit::ExitError;
 use crate::plan_source::{self, options, resolved, save, table};
 use crate::{sizes, terminal};
 
-/// What is to be shortened by a word.
+/// A plan that takes longer than this gets a hint how to shorten it.
 const LONG: Duration = Duration::from_secs(1800);
 
 pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
@@ -49,7 +49,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
     Ok(())
 }
 
-/// What a person answers; an empty answer is the default.
+/// Asks the user. An empty answer takes the default.
 fn asked(blocks: u32) -> Result<Table, ExitError> {
     let ask = |what: &str, default: &str| -> Result<String, ExitError> {
         let answer = terminal::ask(&format!("{what} [{default}]:"));
@@ -96,12 +96,12 @@ fn words(text: &str) -> Vec<String> {
     text.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// A value without quotes.
+/// Writes a value without quotes.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The answer as a value of the default's kind; what is none is for the plan's check to refuse.
+/// Turns an answer into a value of the default's kind. The plan's check refuses what does not fit.
 fn like(default: &Value, answer: &str) -> Value {
     let number = |word: &str| word.parse::<i64>().map_or_else(|_| word.into(), Value::Integer);
     match default {
@@ -112,7 +112,7 @@ fn like(default: &Value, answer: &str) -> Value {
     }
 }
 
-/// The plan with what a reader is to know of it.
+/// Writes the plan with comments on what a reader needs to know.
 fn text(file: &Path, plan: &Table) -> Result<String, ExitError> {
     let resolved = resolved(plan)?;
     let file = file.display();

@@ -1,4 +1,4 @@
-//! `dbdyno known-answer`: a server whose answers, delays and faults are programmed.
+//! `dbdyno known-answer` runs a server whose responses, delays and faults are programmed.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -16,7 +16,8 @@ pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), ExitError> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
     }
-    // Before the server's threads are there, so that they leave the signals to this one.
+    // The signals are blocked before the server's threads start, so that only this thread takes
+    // them.
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
     signals
         .thread_block()
@@ -34,7 +35,7 @@ pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), ExitError> {
     let threads = Threads { cpus, count: args.threads.map(usize::from) };
     let handle = Server::start(listen, protocol, behaviour(args), threads).map_err(ended)?;
     terminal::out(&format!("listening on {}", handle.address()))?;
-    // Any end of the wait is one: nothing but these signals can come.
+    // Any result ends the wait, because only these signals can come.
     let _ = signals.wait();
     print_report(handle, protocol, args.stats.as_deref())
 }
@@ -76,8 +77,8 @@ fn print_report(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Resu
     written.map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
-/// As many file descriptors as the system lets this process have; what it refuses is seen when they
-/// run out.
+/// Raises the limit on file descriptors as far as the system allows. A refusal shows when they run
+/// out.
 fn allow_many_connections() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);

@@ -1,4 +1,4 @@
-//! `dbdyno list`: what there is.
+//! `dbdyno list` shows what is available: workloads, servers, drivers, metrics and runs.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::commands::{summaries, servers};
 use crate::exit::ExitError;
 use crate::terminal;
 
-/// Version of the shape of each JSON. It rises when a key is removed or changes its meaning.
+/// Schema version of each JSON. It rises when a key is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
 pub(crate) fn list(args: &ListArgs) -> Result<(), ExitError> {
@@ -53,13 +53,13 @@ fn metrics() -> Vec<Block> {
     MetricGroup::ALL.iter().flat_map(of_group).collect()
 }
 
-/// Whether a folder is to be read as a run. A manifest that is no file is a fault of the run, which
-/// its reader names.
+/// Whether a folder is to be read as a run. A manifest that is no file is a fault of the run, and
+/// the reader of the run reports it.
 pub(super) fn is_run(dir: &Path) -> bool {
     dir.join("manifest.json").symlink_metadata().is_ok()
 }
 
-/// The newest first: names begin with the time.
+/// Returns the run directories, the newest first, because their names begin with the time.
 pub(super) fn run_dirs(out: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
     let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_run(path)).collect();
@@ -83,7 +83,7 @@ fn completed(run: &Run) -> usize {
     run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed)).count()
 }
 
-/// How a run ended the last time; `None` for one that did not.
+/// Returns how a run ended the last time. It is `None` for a run that has not ended.
 fn ended(run: &Run) -> Option<Outcome> {
     run.events.iter().rev().find_map(|event| match event {
         RunEvent::Ended { outcome, .. } => Some(*outcome),
@@ -91,7 +91,7 @@ fn ended(run: &Run) -> Option<Outcome> {
     })
 }
 
-/// What state a run is in, for programs and for people.
+/// Returns a run's state, for programs and for people.
 fn state(run: &Run) -> (&'static str, &'static str) {
     match ended(run) {
         _ if run.is_going_on => ("going-on", "going on"),
@@ -112,7 +112,7 @@ fn drivers_json() -> Value {
     json!({ "schema": SCHEMA, "drivers": drivers })
 }
 
-/// Every column of every table, with its name in JSON and CSV.
+/// Lists every column of every table, with its name in JSON and CSV.
 fn metrics_json() -> Value {
     let column = |table: &str, metric: &Metric| {
         json!({ "table": table, "name": metric.name, "field": metric.id, "unit": metric.unit, "meaning": metric.meaning,
@@ -126,8 +126,8 @@ fn metrics_json() -> Value {
     json!({ "schema": SCHEMA, "metrics": columns })
 }
 
-/// The newest first, as in the text. A folder that cannot be read as a run has `error` and nothing
-/// but its path.
+/// Lists the runs, the newest first, as the text does. A folder that cannot be read as a run has
+/// only its path and `error`.
 fn runs_json(dirs: &[PathBuf]) -> Value {
     let run = |path: &PathBuf| match Run::without_steps(path) {
         Err(error) => json!({ "path": path, "error": error.to_string() }),

@@ -1,5 +1,5 @@
-//! `dbdyno` alone: what can be done here, in a dozen lines. `dbdyno man` and `dbdyno completions`:
-//! the command line as manual pages and for shells, from its own texts.
+//! `dbdyno` alone shows in a dozen lines what can be done. `dbdyno man` and `dbdyno completions`
+//! write the command line as manual pages and for shells, from its own texts.
 
 use clap::CommandFactory;
 use clap_mangen::Man;
@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::exit::ExitError;
 use crate::terminal;
 
-/// `EMBEDDED` is the database that needs no server.
+/// `EMBEDDED` stands for the database that needs no server.
 const OVERVIEW: &str = "\
 dbdyno runs the same work on database servers and says which is faster.
 
@@ -31,7 +31,7 @@ pub(crate) fn overview() -> Result<(), ExitError> {
 
 pub(crate) fn man(command: Option<&str>) -> Result<(), ExitError> {
     let mut whole = Args::command();
-    // Names of pages and usages of commands follow from those above them.
+    // Page names and usage lines of subcommands derive from the commands above them.
     whole.build();
     let command = match command {
         None => whole,

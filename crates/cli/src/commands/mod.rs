@@ -1,4 +1,4 @@
-//! What the command can do, one file a command.
+//! The commands of dbdyno, one file per command.
 
 pub(crate) mod summaries;
 pub(crate) mod compare;

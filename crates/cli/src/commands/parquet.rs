@@ -1,4 +1,5 @@
-//! `dbdyno report --format parquet`: a folder of files, and so no format of the report.
+//! `dbdyno report --format parquet` writes a folder of files. It is therefore no text format of the
+//! report.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +13,15 @@ use crate::commands::report::analysed;
 use crate::exit::ExitError;
 use crate::terminal;
 
-/// Runs whose rows are in memory at a time.
+/// Runs whose rows are in memory at the same time.
 const RUNS_AT_A_TIME: usize = 8;
 
 pub(super) fn one(args: &ReportArgs, run: &Run, findings: &Findings) -> Result<(), ExitError> {
     write(args, [RunRows::of(findings, &operation_histograms(run))])
 }
 
-/// The runs of a folder, the oldest first, each with findings of its own; one that cannot be
-/// read is left out.
+/// Writes the runs of a folder, the oldest first, each with findings of its own. It warns of a run
+/// that cannot be read, and leaves it out.
 pub(super) fn many(args: &ReportArgs, folder: &Path) -> Result<(), ExitError> {
     let dirs: Vec<PathBuf> = run_dirs(folder).into_iter().rev().collect();
     let rows = |dir: &PathBuf| match analysed(std::slice::from_ref(dir), args) {

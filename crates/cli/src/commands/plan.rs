@@ -1,5 +1,5 @@
-//! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs, what it can
-//! detect.
+//! `dbdyno plan` shows what a plan would run, how long it takes, how much disk it needs, and what
+//! differences it can detect.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::power::Power;
 use crate::prepare::{Predicted, predicted};
 use crate::{forecast, host, limits, plan_source, power, terminal, time};
 
-/// Version of the shape of the JSON. It rises when a key is removed or changes its meaning.
+/// Schema version of the JSON. It rises when a key is removed or changes its meaning.
 const SCHEMA: u32 = 1;
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
@@ -41,10 +41,10 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
-    // Variants are not looked at for this: a plan can be shown where its servers are not.
+    // This does not look at the variants, so a plan can be shown where its servers are missing.
     let manifest = manifest(&plan, &[], Path::new("."))?;
     warn_of_margins(&manifest);
-    // In the order of a run.
+    // The checks come in the order of a run.
     let can_run = foresee(&plan);
     let (parity, variants) = match (parity::of_plan(&plan), &can_run) {
         (Err(_), Err(_)) => return can_run,
@@ -71,7 +71,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), ExitError> {
     can_run
 }
 
-/// A line for each size of the plan: how long it takes, and by which rules it was scaled.
+/// Writes one line per size of the plan: how long it takes, and by which rules it was scaled.
 fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, ExitError> {
     let mut lines = Vec::new();
     for (name, size) in plan.sizes.iter().filter(|_| plan.report.size.is_none()) {
@@ -86,7 +86,7 @@ fn sizes(plan: &Plan, args: &PlanArgs) -> Result<Vec<Block>, ExitError> {
     Ok(vec![Block::heading(3, "sizes (--size NAME)"), Block::Facts(lines)])
 }
 
-/// What `dbdyno run` would refuse before it begins, of this machine.
+/// Returns what `dbdyno run` would refuse on this machine before it begins.
 fn foresee(plan: &Plan) -> Result<(), ExitError> {
     host::event_loop()?;
     host::foresee(plan, Path::new(DEFAULT_OUT))?;
@@ -165,7 +165,7 @@ fn notes(plan: &Plan, estimate: &Estimate) -> Vec<String> {
     notes
 }
 
-/// Each schedule once, with the variants that have it.
+/// Returns each schedule once, with the variants that have it.
 fn schedules(estimate: &Estimate) -> Vec<(&CellEstimate, Vec<&str>)> {
     let mut all: Vec<(&CellEstimate, Vec<&str>)> = Vec::new();
     for cell in &estimate.cells {
@@ -178,7 +178,7 @@ fn schedules(estimate: &Estimate) -> Vec<(&CellEstimate, Vec<&str>)> {
     all
 }
 
-/// Of the plan's blocks, and of those that a budget leaves room for.
+/// Writes the time of the plan's blocks, and the number of blocks that a budget leaves room for.
 fn time_line(plan: &Plan, estimate: &Estimate) -> String {
     let known = "steps with a fixed length and pauses are exact, the rest is an estimate";
     let about = time::about(estimate.duration);
@@ -192,7 +192,7 @@ fn time_line(plan: &Plan, estimate: &Estimate) -> String {
     }
 }
 
-/// Here, and on servers that others run.
+/// Writes the disk use on this machine, and on servers that others run.
 fn disk(estimate: &Estimate) -> String {
     let here = format!("about {} at most", time::bytes(estimate.peak_disk_bytes));
     let Some(there) = estimate.address_disk_bytes.map(time::bytes) else { return here };
@@ -214,7 +214,7 @@ fn server(kind: &VariantKind) -> String {
     }
 }
 
-/// Each variant with intents, and what becomes of them in few words.
+/// Lists each variant with intents, and how they are applied, in few words.
 fn config_facts(plan: &Plan) -> Result<Vec<(String, String)>, ExitError> {
     let mut facts = Vec::new();
     for (variant, config) in predicted_configs(plan)? {
@@ -230,7 +230,7 @@ fn config_facts(plan: &Plan) -> Result<Vec<(String, String)>, ExitError> {
     Ok(facts)
 }
 
-/// The option files themselves; empty for a plan without intents.
+/// Returns the option files themselves. It is empty for a plan without intents.
 fn config_files(plan: &Plan) -> Result<String, ExitError> {
     let file = |(variant, config): (String, Predicted)| match config {
         Predicted::UnknownServer(why) => format!("{variant}: not rendered: {why}\n"),
@@ -275,18 +275,18 @@ fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
         "variants": plan.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>(),
         "order": cells(plan).iter().map(ordered).collect::<Vec<_>>(),
         "cells": estimate.cells.iter().map(cell).collect::<Vec<_>>(),
-        // With the rest between cells.
+        // The rests between cells are included.
         "duration_seconds": estimate.duration.as_secs_f64(),
-        // Between two cells.
+        // This is the rest between two cells.
         "rest_seconds": estimate.rest.as_secs_f64(),
-        // Of this machine.
+        // The disk is that of this machine.
         "peak_disk_bytes": estimate.peak_disk_bytes,
-        // Of a server that others run; `null` in a plan without addresses.
+        // The disk is that of a server that others run. It is `null` in a plan without addresses.
         "address_disk_bytes": estimate.address_disk_bytes,
-        // How load threads wait for answers, `sleep` or `spin`, and why so.
+        // This is how load threads wait for answers, `sleep` or `spin`, and why.
         "client_wait": wait.name(),
         "client_wait_reason": reason,
-        // `null` for a plan that compares nothing.
+        // It is `null` for a plan that compares nothing.
         "power": power,
     })
 }

@@ -1,4 +1,4 @@
-//! `dbdyno plans`: the plans that ship, and what they refer to.
+//! `dbdyno plans` lists the plans that ship with dbdyno, and the files that they refer to.
 
 use dbdyno_report::document::Block;
 use toml::{Table, Value};
@@ -18,8 +18,8 @@ pub(crate) fn plans(verb: Option<&PlansVerb>) -> Result<(), ExitError> {
     }
 }
 
-/// Each plan by its name and its first sentence. One that follows a published report says which,
-/// and its sizes.
+/// Lists each plan by its name and its first sentence. A plan that follows a published report also
+/// names the report and its sizes.
 fn list() -> Vec<Block> {
     let about = |(name, text): (&str, &str)| {
         let origin = origin(text).map(|origin| (String::new(), origin));
@@ -32,7 +32,7 @@ fn list() -> Vec<Block> {
     ]
 }
 
-/// `after: LINK (AUTHOR, YEAR); --size small`
+/// Writes `after: LINK (AUTHOR, YEAR); --size small`.
 fn origin(text: &str) -> Option<String> {
     let plan: Table = text.parse().ok()?;
     let report = plan.get("report")?.as_table()?;

@@ -1,4 +1,4 @@
-//! `dbdyno report`: a run's records in, tables and charts out.
+//! `dbdyno report` reads a run's records and writes tables and charts.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::exit::ExitError;
 use crate::terminal;
 
 const TERMINAL: &str = "terminal";
-/// Not one text.
+/// Format that is a folder of files, and not one text.
 const PARQUET: &str = "parquet";
 pub(super) const LATEST: &str = "latest";
 
@@ -69,20 +69,20 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), ExitError> {
         _ => (format.render)(&findings),
     };
     terminal::deliver("report", &text, args.output.as_deref())?;
-    // The process ends here. Giving back the millions of pieces of a large run one by one would
-    // take a tenth of its time.
+    // The process ends here, so the memory is not freed. To free the millions of pieces of a large
+    // run one by one would take a tenth of its time.
     std::mem::forget((run, findings));
     Ok(())
 }
 
-/// The format that is named, or that of the only ending that is not of a text.
+/// Returns the named format, or the format of the one file ending that stands for no text.
 fn asked_format(args: &ReportArgs) -> Option<&str> {
     let is_parquet =
         || args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == PARQUET);
     args.format.as_deref().or_else(|| is_parquet().then_some(PARQUET))
 }
 
-/// The runs that were named as one, without the variants that were not asked for.
+/// Reads the runs that were named as one, and drops the variants that were not asked for.
 pub(super) fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Findings), ExitError> {
     let mut opened = dirs.iter().map(|dir| Run::open(dir)).collect::<Result<Vec<_>, _>>()?.into_iter();
     let first =
@@ -92,8 +92,8 @@ pub(super) fn analysed(dirs: &[PathBuf], args: &ReportArgs) -> Result<(Run, Find
     Ok((run, findings))
 }
 
-/// Two pages: the published one at --output, and, unless it is not wanted, the one with the
-/// evidence next to it.
+/// Writes two pages: the published one at --output, and next to it the one with the details, unless
+/// it is not wanted.
 fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError> {
     let is_page = |path: &&PathBuf| path.extension() == Some(OsStr::new("html"));
     let Some(path) = args.output.as_ref().filter(is_page) else {
@@ -110,7 +110,7 @@ fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError> {
     terminal::deliver("report", &run_html(&findings, None), Some(&evidence))
 }
 
-/// The run directory itself, or the newest one of `runs` for the word `latest`.
+/// Returns the run directory itself, or the newest one of `runs` for the word `latest`.
 pub(super) fn directory(asked: &Path) -> Result<PathBuf, ExitError> {
     if asked.as_os_str() != LATEST || asked.exists() {
         return Ok(asked.to_owned());
@@ -120,7 +120,7 @@ pub(super) fn directory(asked: &Path) -> Result<PathBuf, ExitError> {
     })
 }
 
-/// What was asked for: the answer, unless a flag says more.
+/// Returns the part that was asked for. It is the summary unless a flag asks for more.
 fn part(args: &ReportArgs) -> ReportPart {
     match &args.section {
         Some(part) => *part,
@@ -130,8 +130,8 @@ fn part(args: &ReportArgs) -> ReportPart {
     }
 }
 
-/// The format that the ending of a file asks for; `plain` without a file or an ending. A file whose
-/// ending is of no format would hold what no one expects in it.
+/// Returns the format that a file's ending asks for, or `plain` without a file or an ending. An
+/// unknown ending is refused, because the file would hold what no one expects in it.
 pub(super) fn of_ending<T: Copy>(
     output: Option<&Path>,
     endings: &[(&str, T)],

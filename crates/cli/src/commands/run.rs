@@ -1,4 +1,4 @@
-//! `dbdyno run`: from a plan to a run directory and its report.
+//! `dbdyno run` turns a plan into a run directory with records, and writes its report.
 
 mod stale_files;
 mod resume;
@@ -33,9 +33,9 @@ use crate::{forecast, host, parity, plan_source, power, signals, sizes, terminal
 use resume::{own_option_files, resume};
 pub(crate) use task::task;
 
-/// Name of the report file in a run directory, and of the file of figures.
+/// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
-/// The page with the evidence, next to a page as published ones are.
+/// Name of the page with the details, next to a page in the form of published reports.
 const EVIDENCE: &str = "report-evidence.html";
 const METRICS: &str = "metrics.prom";
 
@@ -45,9 +45,9 @@ pub(super) struct Ready {
     pub(super) variants: Vec<Prepared>,
     pub(super) writer: RunWriter,
     pub(super) manifest: Manifest,
-    /// Those that are left.
+    /// Cells that are left.
     pub(super) cells: Vec<CellId>,
-    /// What became of the others.
+    /// How the other cells ended.
     pub(super) before: Tally,
     pub(super) clock: RunClock,
     pub(super) holds: Holds,
@@ -56,7 +56,7 @@ pub(super) struct Ready {
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
     needs_resume(args)?;
-    // Servers are started from this thread, so it must not be one that ends before the run does.
+    // Servers are started from this thread, so it must not end before the run does.
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
     stale_files::remove();
@@ -80,13 +80,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
         Some(engine) => on_fleet(ready, engine, cancel, templates, begun)?,
         None => conduct(ready, runtime, cancel, templates, metrics, begun)?,
     };
-    // Servers of a dbdyno that was killed a moment before this run began have ended by now.
+    // Servers of a dbdyno that was killed just before this run began have ended by now.
     stale_files::remove();
     finish(&tally, &dir, args)
 }
 
-/// Runs the cells that are left on the machines of a fleet. What ends it once it has begun is
-/// reported by way of `begun`.
+/// Runs the cells that are left on the machines of a fleet. `begun` reports an end of the run once
+/// it has begun.
 fn on_fleet(
     ready: Ready,
     launcher: Box<dyn Launcher>,
@@ -95,7 +95,7 @@ fn on_fleet(
     begun: impl FnOnce(ExitError) -> ExitError,
 ) -> Result<Tally, ExitError> {
     let Ready { mut plan, writer, manifest, cells, before, clock, holds, .. } = ready;
-    // Where tasks look for them.
+    // Tasks look for the option files here.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
     let progress = Progress::new(&forecast::of(&plan), &cells);
     let first = fleet::first_measured(writer.dir());
@@ -114,8 +114,8 @@ fn on_fleet(
     fleet.run(&cells, before).map_err(begun)
 }
 
-/// Runs the cells that are left on this machine. What ends the run once it has begun is reported by
-/// way of `begun`.
+/// Runs the cells that are left on this machine. `begun` reports an end of the run once it has
+/// begun.
 fn conduct(
     ready: Ready,
     runtime: Runtime,
@@ -159,14 +159,14 @@ fn conduct(
         _ => Ok(()),
     };
     let walked = refused.and_then(|()| conductor.run(&cells, before).map_err(begun));
-    // A server may still stop where the record could not be written.
+    // A server may still be stopping when the record could not be written.
     let stopped = conductor.has_waited_for_stop();
     conductor.progress.finish();
     let Conductor { holds, runtime, .. } = conductor;
     runtime.block_on(holds.release());
     if !plan.host.keep_data {
-        // Templates and snapshots are kept while the run goes on, data directories only while their
-        // cell does.
+        // Templates and snapshots stay while the run goes on, but data directories only while their
+        // cell runs.
         remove_data_root(&data_root, templates.as_deref());
     }
     walked.and_then(|tally| stopped.map(|_| tally))
@@ -178,8 +178,8 @@ fn metrics(address: &str) -> Result<Metrics, ExitError> {
     Ok(metrics)
 }
 
-/// Flags of a run that goes on begin no other run. `requires` of the command line lapses with a
-/// plan, which `--resume` excludes.
+/// Refuses flags of `--resume` where a new run begins. The `requires` of the command line does not
+/// apply when a plan is given, because a plan excludes `--resume`.
 fn needs_resume(args: &RunArgs) -> Result<(), ExitError> {
     let given = [("--failed", args.failed), ("--anyway", args.anyway)].into_iter().find(|(_, given)| *given);
     match given {
@@ -197,21 +197,21 @@ fn go_on(dir: &Path, args: &RunArgs) -> String {
     format!("dbdyno run --resume {}{on}", dir.display())
 }
 
-/// Why a run ended that had begun, and how to go on.
+/// Says why a begun run ended, and how to go on.
 fn with_hint(ended: ExitError, dir: &Path, args: &RunArgs) -> ExitError {
     let (results, go_on) = (dir.display(), go_on(dir, args));
     let more = |why| format!("{why}; results so far: {results}; to continue: {go_on}");
     ExitError { message: ended.message.map(more), ..ended }
 }
 
-/// Whether the report was written after the last line of the run's events: a process that was killed
-/// in between has left none, or that of an earlier end.
+/// Whether the report was written after the last line of the run's events. A process that was
+/// killed in between has left no report, or that of an earlier end.
 fn is_reported(dir: &Path) -> bool {
     let changed = |name: &str| std::fs::metadata(dir.join(name)).and_then(|file| file.modified()).ok();
     changed(REPORT).zip(changed("events.jsonl")).is_some_and(|(report, events)| report >= events)
 }
 
-/// Reports on what there is, however the cells ended, and says how to go on.
+/// Reports what there is, however the cells ended, and says how to go on.
 fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
@@ -230,14 +230,14 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     if args.metrics.is_some() {
         write(&dir.join(METRICS), &run_openmetrics(&findings))?;
     }
-    // A plan that follows a published report gets a page as published ones are.
+    // A plan that follows a published report gets a page in that form.
     let page = if findings.published.is_some() {
         write(&dir.join(EVIDENCE), &run_html(&findings, None))?;
         published_html(&findings, Some(EVIDENCE))
     } else {
         run_html(&findings, None)
     };
-    // Last: where it is there, the other files are (`is_reported`).
+    // The report is written last. Where it exists, the other files exist too (see `is_reported`).
     write(&report, &page)?;
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
     if tally.interrupted {
@@ -260,7 +260,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     let overrides = args.changes.overrides();
     let plan = match &args.on {
         None => plan_source::plan(&args.source, &overrides)?,
-        // CPUs are for each machine to give.
+        // Each machine of the fleet assigns its own CPUs.
         Some(_) => fleet::fitted(plan_source::read(&args.source, &overrides)?)?,
     };
     super::servers::provide(&plan, args.get)?;
@@ -279,7 +279,8 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     create(plan, variants, holds, manifest, (&args.out, name))
 }
 
-/// The locks of a run. Nodes of a cluster are not this host: their tasks look for other runs there.
+/// Takes the locks of a run. The nodes of a cluster are not this host, so their tasks look for
+/// other runs there.
 fn held(args: &RunArgs, plan: &Plan, variants: &[Prepared], runtime: &Runtime) -> Result<Holds, ExitError> {
     match args.on {
         Some(_) => Ok(Holds::default()),
@@ -318,17 +319,17 @@ fn create(
 /// How a new run gets its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Name {
-    /// That of its manifest and no other.
+    /// The run takes the manifest's name and no other.
     Given,
-    /// That of its manifest or, where another run has it, the next one: `...-2`.
+    /// The run takes the manifest's name or, where another run has it, the next one: `...-2`.
     Next,
-    /// The same, and the folder of the run's data is made too, so that runs with different folders
-    /// for records never have one for data.
+    /// As `Next`, and the folder of the run's data is made too. Therefore runs with
+    /// different folders for records never share one for data.
     NextWithData,
 }
 
 /// Makes the directory of a new run and gives its manifest the name. Runs that start in the same
-/// second would have the same one.
+/// second would have the same name, so a taken name gets a number, except for `Name::Given`.
 fn new_directory(
     out: &Path,
     name: Name,
@@ -346,7 +347,7 @@ fn new_directory(
                 Err(dbdyno_record::Error::Exists { .. }) if name != Name::Given => {}
                 created => return Ok(created?),
             }
-            // It is empty: it was made a moment ago.
+            // The folder is empty, because it was made a moment ago.
             data.iter().for_each(|data| drop(std::fs::remove_dir(data)));
         }
         number += 1;
@@ -354,12 +355,12 @@ fn new_directory(
     }
 }
 
-/// Makes a folder; `false` where there is something of that name.
+/// Makes a folder. It is `false` where something of that name exists.
 fn make_new(folder: &Path) -> Result<bool, ExitError> {
     let parent = folder.parent().unwrap_or(folder);
     match std::fs::create_dir_all(parent).and_then(|()| std::fs::create_dir(folder)) {
         Ok(()) => Ok(true),
-        // A folder of its name, and not a file in the place of its parent.
+        // A folder of this name exists, and not a file in the place of its parent.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && parent.is_dir() => Ok(false),
         Err(error) => {
             Err(ExitError::machine(format!("cannot make the data folder {}: {error}", folder.display())))
@@ -375,19 +376,19 @@ pub(super) fn record_warnings(writer: &mut RunWriter, warnings: &[String]) -> Re
     Ok(())
 }
 
-/// A margin that is for no step is seldom meant.
+/// Warns of a margin that applies to no step, which is seldom intended.
 pub(crate) fn warn_of_margins(manifest: &Manifest) {
     for pattern in margins_without_step(manifest) {
         terminal::warning(&format!("the margin of `{pattern}` is for no step of this plan"));
     }
 }
 
-/// What the client could reach in this run's way of using it, as far as that was measured. Of a run
-/// over the wire without one, a note says how to get one; not of development builds, whose client
-/// is not judged.
+/// Returns the rate that the client could reach when used as in this run, as far as it was
+/// measured. For a run over the wire without such a calibration, a note says how to get one. A
+/// development build gets no note, because its client is not judged.
 fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
     let is_over_the_wire = |driver: &str| Family::with_servers().any(|family| family.name() == driver);
-    // What one client could reach says nothing of several.
+    // The rate that one client could reach says nothing about several clients.
     if plan.clients.is_some() || !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
         return None;
     }
@@ -399,7 +400,7 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
         };
         let threads =
             host.client_threads.map_or_else(String::new, |count| format!(" --client-threads {count}"));
-        // One that holds for the plan by itself holds for these CPUs too.
+        // A wait that holds for the plan without the flag also holds for these CPUs.
         let wait =
             plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.name()));
         terminal::note(&format!(
@@ -437,7 +438,7 @@ mod tests {
         let id = |end: &str| Ok(format!("20260101T000000Z-x{end}"));
         assert_eq!([(); 3].map(|()| named(&out, Name::Next, None)), ["", "-2", "-3"].map(id));
         assert_eq!(named(&out, Name::Given, None), Err(crate::exit::MACHINE));
-        // Elsewhere, but with the same folder for data.
+        // This run lies elsewhere, but has the same folder for data.
         let elsewhere = folder.path().join("elsewhere");
         assert_eq!(named(&elsewhere, Name::NextWithData, Some(&data)), id(""));
         assert_eq!(named(&out, Name::NextWithData, Some(&data)), id("-4"));

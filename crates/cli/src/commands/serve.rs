@@ -1,5 +1,5 @@
-//! `dbdyno serve`: the pages of a folder of runs for a browser on this machine, made from the
-//! records when they are asked for.
+//! `dbdyno serve` shows the pages of a folder of runs to a browser on this machine. It makes them
+//! from the records when they are requested.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::exit::ExitError;
 use crate::http::{self, Answer};
 use crate::terminal;
 
-/// How often pages of runs that go on ask for news.
+/// Seconds between two requests for news by the page of an unfinished run.
 const LIVE_SECONDS: u32 = 2;
 const PATIENCE: Duration = Duration::from_secs(5);
 const KIND: &str = "text/html; charset=utf-8";

@@ -1,5 +1,5 @@
-//! The pages of a folder of runs: an index, a page for each run, and a history for each plan that
-//! ran more than once. As files (`dbdyno report RUNS`), or made when they are asked for (`dbdyno
+//! Makes the pages of a folder of runs: an index, one page per run, and one history per plan that
+//! ran more than once. They become files (`dbdyno report RUNS`), or are made on request (`dbdyno
 //! serve`).
 
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// `None` for a folder without any run.
+    /// Opens a folder. It is `None` for a folder without any run.
     pub(super) fn of(folder: &Path) -> Option<Self> {
         (!run_dirs(folder).is_empty()).then(|| Self { folder: folder.to_owned() })
     }
 
-    /// Writes all pages next to their runs. A run that has a page keeps it, unless it goes on.
+    /// Writes all pages next to their runs. A run that has a page keeps it, unless the run goes on.
     pub(super) fn write(&self) -> Result<(), ExitError> {
         let runs = self.runs();
         let histories = histories(&runs);
@@ -55,15 +55,16 @@ impl Site {
         terminal::out(&format!("index: {}", index.display()))
     }
 
-    /// The page at this path of an address, made from what is recorded now; `None` where there is
-    /// none.
+    /// Returns the page at this path, made from what is recorded now. It is `None` where there is
+    /// no such page.
     pub(super) fn page(&self, path: &str, live_seconds: u32) -> Option<String> {
         let path = path.trim_start_matches('/');
         if path.is_empty() || path == INDEX {
             return Some(self.index(&self.runs(), Some(live_seconds)));
         }
         if let Some(name) = path.strip_suffix(REPORT).and_then(|name| name.strip_suffix('/')) {
-            // Only what lies in the folder under this very name, and no path out of it.
+            // Only a run in the folder with this very name matches, so no path leads out of the
+            // folder.
             let dir = run_dirs(&self.folder).into_iter().find(|dir| name_of(dir) == name)?;
             let run = Run::open(&dir).ok()?;
             return Some(run_html(&analyse(&run), run.is_going_on.then_some(live_seconds)));
@@ -77,7 +78,7 @@ impl Site {
         history_page(&values.into_iter().flatten().collect::<Vec<_>>(), &plan)
     }
 
-    /// Those that can be read, without steps, with the names of their directories.
+    /// Returns the readable runs, without their steps, with the names of their directories.
     fn runs(&self) -> Vec<(String, Run)> {
         let dirs = run_dirs(&self.folder);
         let read = parallel::map(&dirs, |dir| opened(Run::without_steps(dir), dir));
@@ -90,7 +91,7 @@ impl Site {
     }
 }
 
-/// A note says what cannot be read.
+/// Returns the run, or notes why it cannot be read.
 fn opened(run: Result<Run, dbdyno_record::Error>, dir: &Path) -> Option<Run> {
     run.map_err(|error| terminal::note(&format!("note: {} is left out: {error}", dir.display()))).ok()
 }
@@ -114,7 +115,7 @@ fn entry(name: &str, run: &Run) -> RunEntry {
     }
 }
 
-/// Of plans with two runs or more.
+/// Lists the histories of plans with two runs or more.
 fn histories(runs: &[(String, Run)]) -> Vec<HistoryEntry> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, run) in runs {
@@ -131,7 +132,8 @@ fn histories(runs: &[(String, Run)]) -> Vec<HistoryEntry> {
     several.map(entry).collect()
 }
 
-/// Also of runs that are not comparable: the page begins with what differs.
+/// Writes the history of a plan, also when its runs are not comparable. The page begins with what
+/// differs.
 fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
     let mut of_plan: Vec<&RunValues> = runs.iter().filter(|run| run.manifest.plan.name == plan).collect();
     of_plan.sort_by(|one, other| one.manifest.started.cmp(&other.manifest.started));

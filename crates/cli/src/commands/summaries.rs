@@ -1,13 +1,13 @@
-//! `dbdyno list workloads`: their steps, each with its statements, its parameters and what it is
-//! for.
+//! `dbdyno list workloads` shows the steps of workloads, each with its statements, its parameters
+//! and its purpose.
 
 use dbdyno_report::document::Block;
 use dbdyno_workloads::{ALL, StepSummary, WorkloadSummary};
 
 use crate::exit::ExitError;
 
-/// The steps of the workload called `name`; without one all workloads, with the names of their
-/// steps.
+/// Shows the steps of the workload called `name`. Without a name it shows all workloads, with the
+/// names of their steps.
 pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, ExitError> {
     let lists = of(name)?;
     if name.is_some() {
@@ -28,7 +28,7 @@ pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, ExitError> {
     ])
 }
 
-/// The steps of the workload called `name`, or of all.
+/// Returns the steps of the workload called `name`, or of all.
 pub(crate) fn of(name: Option<&str>) -> Result<Vec<WorkloadSummary>, ExitError> {
     let Some(name) = name else { return Ok(ALL.iter().flat_map(|kind| kind.summaries()).collect()) };
     let Some(kind) = ALL.iter().find(|kind| kind.name() == name) else {
@@ -37,7 +37,7 @@ pub(crate) fn of(name: Option<&str>) -> Result<Vec<WorkloadSummary>, ExitError> 
         return Err(ExitError::usage(message));
     };
     let lists = kind.summaries();
-    // A build that leaves it out knows no step of it.
+    // A build that leaves a workload out knows none of its steps.
     if lists.is_empty() {
         return Err(ExitError::usage(format!("workload {name}: {}", kind.purpose())));
     }
@@ -53,7 +53,8 @@ fn title(list: &WorkloadSummary) -> String {
 }
 
 fn list(list: &WorkloadSummary) -> Vec<Block> {
-    // Steps are those of the null database, which wants what the first family does.
+    // These are the steps for the null database, which takes the same statements as the first
+    // family.
     let own = dbdyno_products::ALL[0].products.iter().filter(|product| product.base.is_none());
     let products: Vec<&str> = own.map(|product| product.name).collect();
     let what = format!(

@@ -1,5 +1,5 @@
-//! Spends a budget of time: looks at the run after the plan's blocks, and adds blocks of what is
-//! still undecided.
+//! Spends a plan's budget of time. After the plan's blocks it looks at the results, and adds blocks
+//! of what is still undecided.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::time;
 
 impl Conductor<'_> {
-    /// The cells of the next block of a run with a budget, if there is one.
+    /// Returns the cells of the next block in a run with a budget, if there is one.
     pub(super) fn further_block(&mut self) -> Result<Option<Vec<CellId>>, ExitError> {
         if self.cancelled() {
             return Ok(None);
@@ -29,9 +29,9 @@ impl Conductor<'_> {
     }
 }
 
-/// Looks at a run, once all its blocks are over, and gives the cells of as many blocks as there is
-/// time for, but no more than `most`; `None` when there is none: no budget, no time, or everything
-/// is decided. The look is recorded in any case.
+/// Looks at a run once all its blocks are over. It returns the cells of as many blocks as there is
+/// time for, but of no more than `most`. The result is `None` without a budget, without time, or
+/// when everything is decided. Every look is recorded.
 pub(crate) fn further_blocks(
     plan: &Plan,
     writer: &mut RunWriter,
@@ -51,8 +51,8 @@ pub(crate) fn further_blocks(
     let mut next = next_block(plan, &open, blocks + 1);
     let each = next.duration(&run, plan.host.rest.0);
     let left = budget.0.saturating_sub(elapsed);
-    // For a comparison that is undecided this depends on time and on the others, not on what it has
-    // shown itself: else the last look could spend more error than it may.
+    // An undecided comparison must depend here on time and on the other comparisons only, not on
+    // what it has shown itself. Otherwise the last look could spend more error than it may.
     let last = each > left;
     next.shows = shows(&findings, &open, left, each);
     if last {
@@ -81,10 +81,10 @@ fn look(blocks: u32, elapsed: Duration, last: bool, next: &NextBlock) -> RunEven
     RunEvent::Look { at: time::now(), blocks, elapsed_us: time::to_us(elapsed), last, order: cells, steps }
 }
 
-/// Which steps the cells of a block run, by block and workload, of blocks that do not run all.
+/// Steps that the cells of a block run, by block and workload, for blocks that leave steps out.
 pub(crate) type Partial = std::collections::BTreeMap<(u32, String), Vec<String>>;
 
-/// Of the blocks that earlier sessions have added to a run.
+/// Returns the steps of the blocks that earlier sessions added to a run.
 pub(crate) fn partial(events: &[RunEvent]) -> Partial {
     let mut all = Partial::new();
     for event in events {
@@ -96,7 +96,7 @@ pub(crate) fn partial(events: &[RunEvent]) -> Partial {
     all
 }
 
-/// An earlier look has added nothing more.
+/// Whether an earlier look added no further block.
 fn is_over(events: &[RunEvent]) -> bool {
     let last = events.iter().rev().find_map(|event| match event {
         RunEvent::Look { order, .. } => Some(order.is_empty()),
@@ -105,7 +105,7 @@ fn is_over(events: &[RunEvent]) -> bool {
     last == Some(true)
 }
 
-/// One line of what the look showed and what comes of it.
+/// Writes one line on what the look showed and what follows.
 fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) -> String {
     let again = findings.run.again.as_deref();
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);

@@ -1,4 +1,4 @@
-//! One cell: a variant with fresh data, through all steps of a workload.
+//! Runs one cell: one variant with fresh data runs all steps of one workload.
 
 use dbdyno_db::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_plan::WorkloadOptions;
@@ -15,18 +15,18 @@ use crate::{limits, load, time};
 
 /// A server that has said what it is, with a workload on it.
 pub(super) struct Described {
-    /// Next to the load.
+    /// The session for set-up and checks. It runs beside the load.
     pub(super) session: AnySession,
     pub(super) workload: Box<dyn AnyWorkload>,
     pub(super) server: ServerInfo,
 }
 
 impl Conductor<'_> {
-    /// Runs one cell: its database is locked and provided, the steps run, the database is given
-    /// back. Its server may stop while that of the `next` cell starts.
+    /// Runs one cell. It locks and starts the database, runs the steps, and ends the database. The
+    /// cell's server may stop while that of the `next` cell starts.
     pub(super) fn cell(&mut self, cell: &mut OpenCell<'_>, next: Option<&CellId>) -> Result<Ending, Stop> {
         self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
-        // The look at the variant before the run is no part of its first cell.
+        // Connections of the look at the variant before the run do not belong to its first cell.
         self.connections(cell.id);
         self.hold(cell)?;
         let snapshot = self.snapshot(cell.id);
@@ -45,7 +45,7 @@ impl Conductor<'_> {
         self.still_held(cell, ended)
     }
 
-    /// What the connections to the cell's variant agreed on since this was last asked.
+    /// Takes what the connections to the cell's variant have agreed on since the last call.
     pub(super) fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
         let variant = self.prepared(id).ok();
         let log = variant.and_then(|variant| variant.connection_settings.tls.as_ref()).map(Tls::log);
@@ -60,7 +60,7 @@ impl Conductor<'_> {
             .collect()
     }
 
-    /// Sees to it that the cell's database is locked, and reports who else is at work.
+    /// Makes sure that the cell's database is locked, and reports other work on it.
     fn hold(&mut self, cell: &mut OpenCell<'_>) -> Result<(), Stop> {
         let held = self.runtime.block_on(self.holds.renew(&cell.id.variant));
         self.warn(&mut cell.writer, held.map_err(Stop::failed)?)?;
@@ -70,7 +70,7 @@ impl Conductor<'_> {
         Ok(self.warn(&mut cell.writer, others)?)
     }
 
-    /// The ending of a cell whose database may have been locked by another run meanwhile.
+    /// Returns the ending of a cell whose database another run may have locked meanwhile.
     fn still_held(&mut self, cell: &mut OpenCell<'_>, ended: Ending) -> Result<Ending, Stop> {
         if self.cancelled() {
             return Ok(ended);
@@ -83,8 +83,8 @@ impl Conductor<'_> {
             }
             Err(taken) => taken,
         };
-        // Since when is not known: any of the steps may have run with the other run's load, and its
-        // rows in the tables.
+        // The time of the loss is unknown, so any step may have run with the other run's load, and
+        // with its rows in the tables.
         cell.writer.event(&CellEvent::Invalid { at: time::now(), reason: taken.clone() })?;
         let (outcome, message) = ended;
         Ok(match outcome {
@@ -108,7 +108,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// An ending with what the server says of it.
+    /// Adds to an ending what the server says of it.
     pub(super) fn explained(
         &self,
         mut ending: Ending,
@@ -117,7 +117,8 @@ impl Conductor<'_> {
     ) -> Result<Ending, ExitError> {
         let exit_report = database.exit_report();
         if !database.owned {
-            // Of a check or a pause that was cut off; those of a step are reported with it.
+            // These statements belong to a check or a pause that was cut off. Those of a step are
+            // reported with the step.
             let cancelled = self.cancel_abandoned(database);
             self.warn(writer, cancelled.err())?;
         }
@@ -174,8 +175,9 @@ impl Conductor<'_> {
         Ok(Described { session, workload, server })
     }
 
-    /// Seed of what a cell's measured steps draw: the plan's, but on tables that stay from cell to
-    /// cell a new one, because rows that have a value already are not changed by it again.
+    /// Returns the seed for a cell's measured steps. It is the plan's seed, except on tables that
+    /// stay from cell to cell. There each cell gets a new seed, because an update with the value
+    /// that a row already has changes nothing.
     fn draws(&self, id: &CellId) -> u64 {
         let loads = |options: &dyn WorkloadOptions| options.steps().iter().any(|step| step.loads);
         let options = self.plan.workload.get(&id.workload);

@@ -1,5 +1,5 @@
-//! How long a run has taken: by a clock that no one sets, and by what earlier sessions of it have
-//! recorded of theirs.
+//! Measures how long a run has taken, by a monotonic clock and by what earlier sessions of the run
+//! have recorded.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use dbdyno_record::RunEvent;
 
 use crate::time;
 
-/// Counts the time of a run, without that between being stopped and going on.
+/// Counts the time of a run. It leaves out the time between a stop and the resumption.
 pub(crate) struct RunClock {
-    /// What earlier sessions took.
+    /// Time that earlier sessions took.
     before: Duration,
     began: Instant,
 }
@@ -19,7 +19,7 @@ impl RunClock {
         Self::going_on(&[])
     }
 
-    /// Of a run whose earlier sessions have recorded `events`.
+    /// Makes the clock of a run whose earlier sessions have recorded `events`.
     pub(crate) fn going_on(events: &[RunEvent]) -> Self {
         Self { before: recorded(events), began: Instant::now() }
     }
@@ -32,10 +32,10 @@ impl RunClock {
         time::to_us(self.elapsed())
     }
 
-    /// The time of day and [`Self::elapsed_us`], read at the same moment, so that a later reading
-    /// of both shows whether the time of day was set.
+    /// Returns the time of day and [`Self::elapsed_us`], read at the same moment. A later reading
+    /// of both then shows whether the time of day was set.
     pub(crate) fn now(&self) -> (String, u64) {
-        /// Readings between which the thread was not kept waiting.
+        /// Two readings this close say that the thread was not kept waiting between them.
         const AT_ONCE: Duration = Duration::from_millis(1);
         const TRIES: usize = 10;
         let read = || {
@@ -56,12 +56,12 @@ impl RunClock {
     }
 }
 
-/// Time that the run took up to the last thing that its sessions have recorded.
+/// Returns the time that the run took up to the last event in which its sessions recorded a time.
 fn recorded(events: &[RunEvent]) -> Duration {
     events.iter().rev().find_map(elapsed).unwrap_or_default()
 }
 
-/// Since the run began.
+/// Returns the time since the run began.
 fn elapsed(event: &RunEvent) -> Option<Duration> {
     match event {
         RunEvent::CellStarted { elapsed_us, .. }
@@ -82,7 +82,7 @@ mod tests {
         RunEvent::Started { at: String::new(), resumed, tool: ToolInfo::default() }
     }
 
-    /// Start and end of a cell, in seconds by the clock of the run.
+    /// Makes the start and end of a cell, in seconds of the run's clock.
     fn cell(variant: &str, from: u64, to: Option<u64>) -> Vec<RunEvent> {
         let (at, cell) =
             (String::new(), CellId { block: 1, variant: variant.to_owned(), workload: "oltp".to_owned() });

@@ -1,4 +1,5 @@
-//! What a server owes before and after a step, read outside of the measured window.
+//! Reads a server's deferred work (purge, compaction, dirty pages) before and after a step, outside
+//! of the measured window.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use serde_json::Map;
 use crate::exit::ExitError;
 
 const SOURCE: &str = "deferred_work";
-/// A server that takes longer than this over a question of milliseconds is not waited for.
+/// dbdyno waits no longer than this for a query that should take milliseconds.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) struct Reading {
@@ -18,7 +19,8 @@ pub(crate) struct Reading {
     levels: BTreeMap<String, i64>,
 }
 
-/// Asks the server; `None` when it has nothing to report, as the null database.
+/// Asks the server for its deferred work. It is `None` when the server has nothing to report, as
+/// the null database.
 pub(crate) async fn read(
     session: &mut AnySession,
     capabilities: &Capabilities,
@@ -30,8 +32,9 @@ pub(crate) async fn read(
     Ok((!deferred_work.levels.is_empty()).then(|| Reading { at: Instant::now(), levels: deferred_work.levels }))
 }
 
-/// Writes both readings, with their times from the barrier. Nothing of a step that never came to
-/// its barrier, nor when one of the two is missing: one alone says nothing.
+/// Writes both readings, with their times relative to the barrier. It writes nothing for a step
+/// that never came to its barrier, nor when one reading is missing, because one reading alone shows
+/// no change.
 pub(crate) fn write(
     writer: &StepWriter,
     barrier: Option<Instant>,

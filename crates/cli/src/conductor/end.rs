@@ -1,5 +1,5 @@
-//! Ends what was started: the database of a cell, while that of the next one starts if the machine has
-//! room for both, and the data that a run has kept for its cells.
+//! Ends what was started. A cell's database may stop while that of the next cell starts, if the
+//! machine has room for both. The data that a run has kept for its cells are removed at its end.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,12 +20,13 @@ use crate::terminal;
 /// A server that stops, and the cell that it ran for.
 pub(crate) struct Stopping {
     cell: CellId,
-    /// Returns what is odd about the end.
+    /// The thread that stops the server. It returns what was odd about the end.
     thread: JoinHandle<Vec<String>>,
 }
 
 impl Conductor<'_> {
-    /// Stops the cell's server and removes its data; while the next cell begins where both fit.
+    /// Stops the cell's server and removes its data. Where both servers fit, the next cell begins
+    /// meanwhile.
     pub(super) fn give_back(
         &mut self,
         cell: &mut OpenCell<'_>,
@@ -48,12 +49,12 @@ impl Conductor<'_> {
         is_fresh && self.plan.host.rest.0.is_zero() && !self.cancelled() && is_half_free(&HostFiles::here())
     }
 
-    /// Ends a database, which takes a while. Returns what is odd about it.
+    /// Ends a database, which takes a while. It returns what was odd about the end.
     pub(super) fn end_of(&self, database: Database) -> Vec<String> {
         database.end(self.plan.host.keep_data, self.plan.host.stop_timeout.0, &self.cancel)
     }
 
-    /// [`Conductor::end_of`] without waiting for it.
+    /// Does the work of [`Conductor::end_of`] in a thread, without waiting for it.
     fn begin_to_stop(&mut self, cell: &CellId, database: Database) {
         let (keep_data, limit) = (self.plan.host.keep_data, self.plan.host.stop_timeout.0);
         let cancel = Arc::clone(&self.cancel);
@@ -61,7 +62,7 @@ impl Conductor<'_> {
         self.stopping = Some(Stopping { cell: cell.clone(), thread });
     }
 
-    /// Waits for the server that stops. Whether there was one.
+    /// Waits for the server that stops. It returns whether there was one.
     pub(crate) fn has_waited_for_stop(&mut self) -> Result<bool, ExitError> {
         let Some(Stopping { cell, thread }) = self.stopping.take() else { return Ok(false) };
         let odd = thread.join().unwrap_or_else(|_| vec!["the server may not have stopped".into()]);
@@ -71,17 +72,17 @@ impl Conductor<'_> {
 }
 
 impl Database {
-    /// Stops the server cleanly and returns its runtime dir, in which it can be started again: the
-    /// endpoint stays as it is. `None` where there is no server of dbdyno's. All sessions must be
-    /// closed.
+    /// Stops the server cleanly and returns its runtime directory, in which it can be started
+    /// again. Its address stays as it is. The result is `None` where dbdyno runs no server. All
+    /// sessions must be closed.
     pub(crate) fn halt(&mut self, limit: Duration) -> Result<Option<RuntimeDir>, String> {
         let halted = self.server.take().map(|server| server.halt(limit)).transpose();
         halted.map(|halted| halted.map(|(_, runtime_dir)| runtime_dir)).map_err(|error| error.to_string())
     }
 
-    /// Stops what was started and removes the data, unless it is to be kept. Returns what is odd
-    /// about the end, and what could not be removed. That a server was killed at the user's wish,
-    /// which sets `cancel`, is no fault of its.
+    /// Stops what was started and removes the data, unless they are to be kept. It returns what was
+    /// odd about the end, and what could not be removed. When the user has set `cancel`, a killed
+    /// server is no fault and is not reported.
     pub(crate) fn end(self, keep_data: bool, limit: Duration, cancel: &AtomicBool) -> Vec<String> {
         let mut warning = None;
         if let Some(server) = self.server {
@@ -105,14 +106,14 @@ impl Database {
     }
 }
 
-/// A second server like those that run has room.
+/// Whether half of the memory is free. A second server like the running one then has room.
 fn is_half_free(files: &HostFiles) -> bool {
     let free = files.meminfo("MemAvailable").zip(files.meminfo("MemTotal"));
     free.is_some_and(|(free, total)| free >= total / 2)
 }
 
-/// Refuses links in the place of the folders that a run makes for its data. The folders that the
-/// user names may be reached by links.
+/// Refuses links in the place of the folders that a run makes for its data. Links may lead to the
+/// folders that the user names.
 pub(crate) fn refuse_links(data_root: &Path) -> Result<(), ExitError> {
     let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
@@ -123,8 +124,8 @@ pub(crate) fn refuse_links(data_root: &Path) -> Result<(), ExitError> {
     Err(ExitError::machine(what))
 }
 
-/// Removes what a run has kept next to the data of its cells, but not the folder of templates that
-/// the user names, and names what is left.
+/// Removes what a run has kept next to its cells' data, except a folder of templates that the user
+/// names. It warns of what is left.
 pub(crate) fn remove_data_root(data_root: &Path, templates: Option<&Path>) {
     if let Err(ExitError { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);
@@ -141,8 +142,8 @@ pub(crate) fn remove_data_root(data_root: &Path, templates: Option<&Path>) {
     }
 }
 
-/// Removes the data directories of cells that have ended: a process that was killed between a cell's
-/// end and the removal has left one.
+/// Removes the data directories of cells that have ended. A process that was killed between a
+/// cell's end and the removal has left one.
 pub(crate) fn remove_data_of<'a>(ended: impl Iterator<Item = &'a CellId>, data_root: &Path) {
     if let Err(ExitError { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);

@@ -1,5 +1,6 @@
-//! What this run locks: itself on this host, so that others see it, and its databases at addresses,
-//! so that no other run makes and drops tables in them meanwhile.
+//! Takes the locks of a run. It makes the run known on this host, so that other runs see it. It
+//! takes advisory locks on databases at addresses, so that no other run makes and drops tables in
+//! them.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::exit::ExitError;
 use crate::other_runs::OtherRuns;
 use crate::prepare::{Prepared, Source};
 
-/// Who holds a lock may be just about to end.
+/// Time that it waits for a lock, because the other run may be just about to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The locks of a run. They end with its connections, however it ends.
@@ -19,11 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Holds {
     kept: Vec<HeldDatabase>,
     pub(crate) others: OtherRuns,
-    /// Other runs on this host; which databases could not be locked, and why.
+    /// Other runs on this host, and databases that could not be locked, with the reason.
     pub(crate) doubts: Vec<String>,
 }
 
-/// One database, of one or several variants.
+/// One locked database of one or several variants.
 #[derive(Debug)]
 struct HeldDatabase {
     endpoint: Endpoint,
@@ -69,7 +70,8 @@ impl Holds {
         Ok(holds)
     }
 
-    /// Asks for the lock on the endpoint's database; waits for it unless another variant has it.
+    /// Requests the lock on the database. It waits for it unless another variant of this run has
+    /// it.
     async fn asked(&self, endpoint: &Endpoint) -> Result<Held, DbError> {
         match endpoint.hold(Duration::ZERO).await? {
             Held::By(holder) if !self.kept.iter().any(|kept| kept.hold.holder().is(&holder)) => {
@@ -79,7 +81,8 @@ impl Holds {
         }
     }
 
-    /// Sees to it that the variant's database is locked. What to report where it was not any more.
+    /// Makes sure that the variant's database is locked. It returns what to report where the lock
+    /// was lost.
     pub(crate) async fn renew(&mut self, variant: &str) -> Result<Option<String>, String> {
         let Some(kept) = self.of_variant(variant) else { return Ok(None) };
         if kept.hold.is_kept().await {
@@ -94,20 +97,20 @@ impl Holds {
                     of(&kept.endpoint)
                 )))
             }
-            // The server has not noticed yet that our own connection is gone: no other can have had
-            // the lock.
+            // The server has not yet noticed that our own connection is gone, so no other run can
+            // have had the lock.
             Ok(Held::By(holder)) if holder.is(kept.hold.holder()) => Ok(None),
             Ok(Held::By(holder)) => Err(format!(
                 "{}; the connection that held the lock on it was lost",
                 in_use(&kept.endpoint, &holder.to_string())
             )),
-            // Of a server that is not there, the next connection will find out.
+            // The next connection finds out whether the server is gone.
             Ok(Held::Impossible(_)) | Err(_) => Ok(None),
         }
     }
 
-    /// What to report where others are at work in the variant's database: what a run has left that
-    /// was killed, for one.
+    /// Returns what to report where others are at work in the variant's database. A killed run may
+    /// for example have left statements there.
     pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
         let kept = self.of_variant(variant)?;
         let others = kept.hold.others_at_work().await;
@@ -125,7 +128,7 @@ impl Holds {
         self.kept.iter_mut().find(|kept| kept.variants.iter().any(|name| name == variant))
     }
 
-    /// Gives all of them back.
+    /// Releases all locks.
     pub(crate) async fn release(self) {
         for kept in self.kept {
             kept.hold.release().await;
@@ -133,7 +136,7 @@ impl Holds {
     }
 }
 
-/// The servers of a run that others run.
+/// Returns where to reach the servers that others run.
 pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<Endpoint> {
     variants.iter().filter_map(endpoint).collect()
 }
@@ -145,7 +148,7 @@ fn endpoint(variant: &Prepared) -> Option<Endpoint> {
     }
 }
 
-/// `database bench at 127.0.0.1:3306`
+/// Writes `database bench at 127.0.0.1:3306`.
 fn of(endpoint: &Endpoint) -> String {
     let Some(login) = endpoint.target.login() else { return String::new() };
     format!("database {} at {}", login.database.as_deref().unwrap_or_default(), login.address)

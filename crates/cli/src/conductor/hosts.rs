@@ -1,4 +1,4 @@
-//! The load of a step: by this process, or by the client hosts that the plan names.
+//! Puts a step's load on, from this process or from the client hosts that the plan names.
 
 use dbdyno_loadgen::{Error, HostShare, Step, StepEnd};
 use dbdyno_record::StepWriter;
@@ -10,8 +10,8 @@ use crate::conductor::step::StepTask;
 use crate::progress::Watcher;
 
 impl StepTask<'_, '_> {
-    /// Loads and index builds are this process's; connections of other steps are shared out where
-    /// there are client hosts.
+    /// This process runs loads and index builds itself. Client hosts, where there are any, share
+    /// the connections of the other steps.
     pub(super) fn put_load_on(
         &self,
         workload: &mut dyn AnyWorkload,

@@ -1,5 +1,5 @@
-//! Walks blocks and cells in the recorded order. A cell that fails is recorded as failed, and the
-//! rest goes on.
+//! Runs a plan's blocks and cells in the recorded order. A cell is one workload on one variant
+//! within one block. When a cell fails, the record says so, and the other cells still run.
 
 mod budget;
 mod cell;
@@ -46,8 +46,8 @@ pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) variants: &'a [Prepared],
     pub(crate) writer: RunWriter,
-    /// By which steps that have ended are judged. `None` where the client is driven to its limit on
-    /// purpose, and each step's own record says all.
+    /// The manifest by which completed steps are judged. It is `None` where the client is driven to
+    /// its limit on purpose, and each step's own record says all.
     pub(crate) manifest: Option<Manifest>,
     pub(crate) clock: RunClock,
     pub(crate) progress: Progress,
@@ -55,14 +55,14 @@ pub(crate) struct Conductor<'a> {
     pub(crate) runtime: Runtime,
     pub(crate) data_root: PathBuf,
     pub(crate) template_dir: PathBuf,
-    /// CPUs of the servers that are started; those of this thread when `None`.
+    /// CPUs of the servers that are started. `None` means the CPUs of this thread.
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) holds: Holds,
-    /// They put the load on where there are any.
+    /// Client hosts that put the load on, where there are any.
     pub(crate) clients: Option<ClientHosts>,
-    /// Blocks that leave steps out.
+    /// Steps of the blocks that leave steps out.
     pub(crate) partial: Partial,
-    /// The server of the cell before.
+    /// The server of the cell before, while it stops.
     pub(crate) stopping: Option<Stopping>,
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct Tally {
 pub(crate) struct OpenCell<'a> {
     pub(crate) id: &'a CellId,
     pub(crate) writer: CellWriter,
-    /// It goes no further.
+    /// How the cell ended, once it goes no further.
     ended: Option<Ending>,
-    /// Why steps failed after which the others ran, each with its name.
+    /// Why steps failed that let the other steps run. Each text names its step.
     refused: Vec<String>,
 }
 
 impl OpenCell<'_> {
-    /// How it ends when it has come to its end.
+    /// Returns the ending of a cell that has come to its end.
     fn walked(&self) -> Ending {
         match &self.refused[..] {
             [] => (Outcome::Completed, None),
@@ -98,9 +98,9 @@ impl OpenCell<'_> {
 }
 
 impl Conductor<'_> {
-    /// Runs `cells` in order, then what a budget of time adds to them. `before` is how those went
-    /// that an earlier process ran: the run is complete when all of its cells are. Fails when the
-    /// record cannot be written: figures that cannot be kept need not be measured.
+    /// Runs `cells` in order, then the cells that a budget of time adds. `before` counts the cells
+    /// that an earlier process ran, because the run is complete when all of its cells are. It fails
+    /// when the record cannot be written, because figures that cannot be kept need not be measured.
     pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
         let mut tally = before;
         let mut up = Up::default();
@@ -150,8 +150,8 @@ impl Conductor<'_> {
     fn ended(&mut self, cell: OpenCell<'_>, ending: Ending, tally: &mut Tally) -> Result<(), ExitError> {
         let OpenCell { id, mut writer, .. } = cell;
         let (mut outcome, message) = ending;
-        // A signal for all processes (a shutdown, a job's end) stops the server too: what fails
-        // then is not the server's fault, and the cell is to run again.
+        // A signal to all processes (a shutdown, a job's end) stops the server too. A failure is
+        // then not the server's fault, and the cell is to run again.
         if outcome == Outcome::Failed && self.cancelled() {
             outcome = Outcome::Interrupted;
         }
@@ -177,7 +177,7 @@ impl Conductor<'_> {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Reports and records what belongs to no cell that goes on.
+    /// Reports and records warnings that belong to no running cell.
     fn warn_of_run(&mut self, texts: impl IntoIterator<Item = String>) -> Result<(), ExitError> {
         for text in texts {
             self.progress.line(&format!("warning: {text}"));
@@ -196,7 +196,7 @@ impl Tally {
         }
     }
 
-    /// The exit status that this means, if it is not 0.
+    /// Returns the exit status that the tally means, if it is not 0.
     pub(crate) fn ended(&self) -> Result<(), ExitError> {
         if self.interrupted {
             return Err(ExitError::silent(INTERRUPTED));
@@ -216,9 +216,9 @@ pub(crate) type Ending = (Outcome, Option<String>);
 
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It is over; the next cell begins.
+    /// The cell is over, and the next one begins.
     Cell(Ending),
-    /// The run is over: the record cannot be written, say.
+    /// The run is over, for example because the record cannot be written.
     Run(ExitError),
 }
 
@@ -231,7 +231,7 @@ impl Stop {
         Self::Cell((Outcome::Interrupted, Some(format!("interrupted by the user {when}"))))
     }
 
-    /// With the place where the cell ended in front of its reason.
+    /// Puts the place where the cell ended in front of its reason.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Self::Cell((outcome, why)) => Self::Cell((outcome, why.map(|why| format!("{place}: {why}")))),
@@ -240,7 +240,7 @@ impl Stop {
     }
 }
 
-/// How a cell ended that has come to its end or has stopped.
+/// Returns the ending of a cell that has come to its end or has stopped.
 pub(crate) fn ending(went: Result<Ending, Stop>) -> Result<Ending, ExitError> {
     match went {
         Ok(ending) | Err(Stop::Cell(ending)) => Ok(ending),

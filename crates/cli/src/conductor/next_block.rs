@@ -1,5 +1,5 @@
-//! What a further block runs, and how long it takes: the undecided comparisons, and the steps that
-//! they need.
+//! Plans a further block of a run with a budget: it takes the undecided comparisons and the steps
+//! that they need, and predicts how long they take.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,23 +11,23 @@ use dbdyno_record::{CellId, Outcome, Run, StepEvent, StepRecord};
 
 use crate::time;
 
-/// Variant, workload and step of comparisons that are undecided.
+/// Variant, workload and step of each undecided comparison.
 pub(super) type Open = BTreeSet<(String, String, String)>;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct NextBlock {
     pub(super) cells: Vec<CellId>,
-    /// By workload the steps that are run, where it is not all of them.
+    /// Steps that are run, by workload. A workload that runs all its steps is not listed.
     pub(super) steps: BTreeMap<String, Vec<String>>,
-    /// Workload and step of the others.
+    /// Workload and step of the steps that are not run.
     pub(super) left_out: BTreeSet<(String, String)>,
-    /// The least and the greatest of the smallest differences, as fractions, that the undecided
-    /// comparisons can show in the time that is left.
+    /// The smallest difference that each undecided comparison can show in the time that is left, as
+    /// a fraction. The pair is its lowest and highest value over these comparisons.
     pub(super) shows: Option<(f64, f64)>,
 }
 
-/// The comparisons that are undecided, without those that no further block decides: the base
-/// stalled, a cell of the last block failed, the base under its second name.
+/// Returns the undecided comparisons, without those that no further block can decide: those whose
+/// base stalled, those with a failed cell in the last block, and the control.
 pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
     let mut open = Open::new();
     for workload in &findings.workloads {
@@ -45,15 +45,15 @@ pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
     without_failed(open, &failed(run, blocks), run.manifest.base())
 }
 
-/// What fails once would fail until the budget is spent. Without its base nothing of a workload can
-/// be compared.
+/// Drops the cells that failed in the last block, because they would fail again until the budget is
+/// spent. It also drops workloads whose base failed, because nothing can then be compared.
 fn without_failed(mut open: Open, failed: &BTreeSet<(String, String)>, base: &str) -> Open {
     let has = |variant: &str, workload: &str| !failed.contains(&(variant.to_owned(), workload.to_owned()));
     open.retain(|(variant, workload, _)| has(variant, workload) && has(base, workload));
     open
 }
 
-/// Cells of a block that did not complete.
+/// Returns the cells of a block that did not complete.
 fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
     let of_block = run.cells.iter().filter(|cell| cell.id.block == block);
     of_block
@@ -62,8 +62,8 @@ fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// The cells of what is open, and with them the base and, with A/A, the base under its second name.
-/// All of a workload run the same steps, so that what ran before a step is the same on both sides.
+/// Returns the undecided cells, with the base and, with A/A, the control. All cells of a workload
+/// run the same steps, so that the same steps have run before a step on both sides.
 pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
     let (base, again) = (plan.base_name(), plan.again_name());
     let cells = further_cells(plan, block, |cell| {
@@ -90,8 +90,8 @@ pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
     NextBlock { cells: cells.into_iter().map(id).collect(), steps, left_out, shows: None }
 }
 
-/// What the undecided comparisons can show with as many more blocks like `next`, which take `each`,
-/// as fit into `left`.
+/// Returns which differences the undecided comparisons can show when the time `left` is filled with
+/// blocks like the next one, which take `each`.
 pub(super) fn shows(findings: &Findings, open: &Open, left: Duration, each: Duration) -> Option<(f64, f64)> {
     let further = (left.as_secs_f64() / each.as_secs_f64().max(1e-3)) as u32;
     let mut all: Vec<f64> = Vec::new();
@@ -110,8 +110,8 @@ pub(super) fn shows(findings: &Findings, open: &Open, left: Duration, each: Dura
 }
 
 impl NextBlock {
-    /// Time that it would take, by what its cells took last, with a rest before each of them. Cells
-    /// that alternate take it together.
+    /// Returns the time that the block would take. It counts what its cells took last, and a rest
+    /// before each of them. Cells that alternate run at the same time, so they count once.
     pub(super) fn duration(&self, run: &Run, rest: Duration) -> Duration {
         let cell = |id: &CellId| {
             let is_same = |other: &&dbdyno_record::CellRecord| {
@@ -129,14 +129,14 @@ impl NextBlock {
         };
         let durations = self.cells.iter().map(cell);
         match run.manifest.plan.design {
-            // Each lasts as long as the block; what the others leave out is left to chance.
+            // Each cell lasts as long as the block. What the others leave out is not counted.
             Design::Alternate => durations.max().unwrap_or_default(),
             Design::Blocks => durations.fold(Duration::ZERO, Duration::saturating_add),
         }
     }
 }
 
-/// From its start to its end, by the time of day.
+/// Returns the time from the step's start to its end, by the time of day.
 fn duration_of_step(step: &StepRecord) -> Option<Duration> {
     let started = step.events.iter().find_map(|event| match event {
         StepEvent::Started { at, .. } => Some(at),
@@ -200,7 +200,7 @@ mod tests {
         insta::assert_snapshot!(next(&[]), @": all");
     }
 
-    /// A run whose third block took 40 s of `a`, 7 s of them for point-select.
+    /// Makes a run whose third block took 40 s of `a`, 7 s of them for point-select.
     fn measured() -> Run {
         let id = CellId { block: 3, variant: "a".to_owned(), workload: "oltp".to_owned() };
         let at = |second: u32| format!("2026-11-22T03:00:{second:02}.000Z");

@@ -1,5 +1,5 @@
-//! What becomes of a cell's server and data before a measured step: stopped, put back, made anew,
-//! cold, started.
+//! Changes a cell's server and data before a measured step. The data mode says whether the server
+//! is stopped, and whether its data are put back, made again, or left with cold caches.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::conductor::{Conductor, Stop};
 use crate::exit::Fault;
 use crate::host;
 
-/// What is done before a measured step. The server is stopped for it and started after it.
+/// What is done before a measured step. The server stops before it and starts after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reset {
     pub(crate) data: DataChange,
@@ -28,23 +28,24 @@ pub(crate) enum DataChange {
     AsItIs,
     /// Fresh data, on which the load is to run again.
     Anew,
-    /// The data become the snapshot, then a copy of it comes in their place.
+    /// The data become the snapshot, then a copy of the snapshot takes their place.
     TakeAndRestore,
     Restore,
 }
 
-/// A measured step, as far as it matters to its data.
+/// What matters to a measured step's data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepStart {
     pub(crate) is_first: bool,
-    /// The cell began on a copy of the snapshot, without a load of its own.
+    /// Whether the cell began on a copy of the snapshot, without a load of its own.
     pub(crate) began_on_copy: bool,
-    /// The workload lets data be put back before it.
+    /// Whether the workload lets data be put back before the step.
     pub(crate) begins_group: bool,
     pub(crate) is_cold: bool,
 }
 
-/// What a mode asks for before a step; `None` when the step goes on in the server that runs.
+/// Returns what a mode asks for before a step. It is `None` when the step goes on in the running
+/// server.
 pub(crate) fn reset_before(mode: DataMode, step: StepStart) -> Option<Reset> {
     let is_later_group = !step.is_first && step.begins_group;
     let change = match mode {
@@ -63,7 +64,7 @@ pub(crate) fn reset_before(mode: DataMode, step: StepStart) -> Option<Reset> {
     }
 }
 
-/// A piece of upkeep: what it was, how long it took, its figures.
+/// Makes a record of work between steps: its name, its time, and its details.
 fn work(name: &str, began: Instant, details: Value) -> Work {
     let details = match details {
         Value::Object(map) => map,
@@ -73,17 +74,17 @@ fn work(name: &str, began: Instant, details: Value) -> Work {
 }
 
 pub(crate) const SNAPSHOTS: &str = "snapshots";
-/// Of the run's own templates of data directories.
+/// Folder of the run's own templates of data directories.
 pub(crate) const TEMPLATES: &str = "templates";
 
-/// Where the snapshot of a variant's loaded data lies; the same for all blocks.
+/// Returns the path of a variant's snapshot of loaded data. It is the same for all blocks.
 pub(crate) fn snapshot_dir(data_root: &Path, id: &CellId) -> PathBuf {
     data_root.join(SNAPSHOTS).join(format!("{}-{}", id.variant, id.workload))
 }
 
 impl Conductor<'_> {
-    /// The snapshot that this cell is to begin on, if its workload asks for one and an earlier
-    /// block has taken it.
+    /// Returns the snapshot that this cell is to begin on, if its workload asks for one and an
+    /// earlier block has taken it.
     pub(crate) fn snapshot(&self, id: &CellId) -> Option<Snapshot> {
         let mode = self.plan.workload.data_of(&id.workload).0;
         mode.uses_snapshot().then(|| Snapshot::open(&snapshot_dir(&self.data_root, id))).flatten()
@@ -97,8 +98,8 @@ impl Conductor<'_> {
         Ok(work("restore", began, details))
     }
 
-    /// Stops the server, does what `reset` says, and starts it: each a piece of work in the record.
-    /// Returns a new session next to the load.
+    /// Stops the server, does what `reset` says, and starts the server. Each part becomes work in
+    /// the record. It returns a new session for set-up and checks.
     pub(crate) fn reset_before(
         &mut self,
         id: &CellId,
@@ -112,7 +113,7 @@ impl Conductor<'_> {
         self.runtime.block_on(session.close());
         let mut works = Vec::new();
         let restarted = self.restarted(id, database, reset, knowledge, &mut works);
-        // What was done before something failed has taken its time all the same.
+        // Work before a failure has taken its time all the same.
         self.write_works(writer, Ok(works))?;
         restarted
     }
@@ -137,7 +138,7 @@ impl Conductor<'_> {
             _ if reset.is_cold => Data::Cold,
             _ => Data::AsItIs,
         };
-        // The log of the cell goes on.
+        // The cell's log file goes on.
         let (data_dir, log) = (self.data_dir(id), self.log_file(id, false));
         let began = Instant::now();
         let variant = self.prepared(id)?;
@@ -186,8 +187,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start
-    /// do so during the first step.
+    /// Returns a note on servers of MySQL and MariaDB that reload their last buffer pool after each
+    /// start, because they do so during the first step.
     pub(crate) fn warming_note(&self, id: &CellId, server: &ServerInfo) -> Option<String> {
         let mode = self.plan.workload.data_of(&id.workload).0;
         let setting = server.settings.get("innodb_buffer_pool_load_at_startup")?;

@@ -1,6 +1,6 @@
-//! Blocks of a plan with `design = "alternate"`: the servers of all variants stay up, and in each
-//! block every step runs on one after the other of them, so that what slows the machine for some
-//! seconds slows them all.
+//! Runs the blocks of a plan with `design = "alternate"`. The servers of all variants stay up, and
+//! each step of a block runs on one after the other of them. Therefore what slows the machine
+//! for some seconds slows them all.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::time;
 #[derive(Default)]
 pub(super) struct Up(BTreeMap<String, Server>);
 
-/// One of them, with its workload loaded.
+/// A server that stays up, with its workload loaded.
 struct Server {
     database: Database,
     session: AnySession,
@@ -30,8 +30,8 @@ struct Server {
 }
 
 impl Conductor<'_> {
-    /// The cells of one block: every measured step on one server after the other, in an order that
-    /// is drawn for each step.
+    /// Runs the cells of one block. Every measured step runs on one server after the other, in an
+    /// order that is drawn for each step.
     pub(super) fn round(
         &mut self,
         cells: &[CellId],
@@ -69,14 +69,15 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Servers that are not up yet are started and loaded, one after the other.
+    /// Starts and loads the servers that are not up yet, one after the other.
     fn bring_up(&mut self, open: &mut [OpenCell<'_>], up: &mut Up) -> Result<(), ExitError> {
         for cell in open.iter_mut() {
             if self.cancelled() {
                 break;
             }
             self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
-            // The look at the variant before the run is no part of its first cell.
+            // Connections of the look at the variant before the run do not belong to its first
+            // cell.
             self.connections(cell.id);
             if let Some(server) = up.0.get(&cell.id.variant) {
                 let server = server.info.clone();
@@ -88,7 +89,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Starts the server of a cell and loads its data; `None` when that failed, which ends the
+    /// Starts a cell's server and loads its data. It is `None` when that failed, which ends the
     /// cell.
     fn brought_up(&mut self, cell: &mut OpenCell<'_>) -> Result<Option<Server>, ExitError> {
         let database = match self.start(cell, None) {
@@ -121,9 +122,9 @@ impl Conductor<'_> {
         self.steps_of(&steps, loads)
     }
 
-    /// The variants in the order of a step.
+    /// Returns the variants in the random order of a step.
     fn drawn(&self, block: u32, index: usize) -> Vec<String> {
-        /// More than a workload has steps.
+        /// A number above any workload's number of steps.
         const STRIDE: u32 = 10_007;
         let draw = block.wrapping_mul(STRIDE).wrapping_add(index as u32);
         further_cells(self.plan, draw, |_| true).into_iter().map(|cell| cell.variant).collect()
@@ -137,7 +138,7 @@ impl Conductor<'_> {
         went
     }
 
-    /// A cell that has failed takes its server with it: the next block starts a new one.
+    /// Ends a failed cell together with its server. The next block starts a new server.
     fn given_up(&mut self, cell: &mut OpenCell<'_>, stop: Stop, database: Database) -> Result<(), ExitError> {
         let ended = ending(Err(stop))?;
         cell.ended = Some(self.explained(ended, &mut cell.writer, &database)?);

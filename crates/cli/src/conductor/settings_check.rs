@@ -1,4 +1,5 @@
-//! A look at each variant before anything is measured: started once, read back, stopped.
+//! Looks at each variant before anything is measured: it starts the server once, reads its settings
+//! back, and stops it.
 
 use dbdyno_analyse::parity::{compared, effective};
 use dbdyno_db::server::Data;
@@ -13,8 +14,8 @@ use crate::prepare::Prepared;
 use crate::{parity, time};
 
 impl Conductor<'_> {
-    /// Ends the run when the variants are not set alike in what decides results and the plan does
-    /// not say so.
+    /// Ends the run when the variants differ in settings that decide results and the plan does not
+    /// say so.
     pub(crate) fn refuse_unequal(&mut self) -> Result<(), ExitError> {
         parity::check_differs(self.plan)?;
         let mut subjects = Vec::new();
@@ -48,7 +49,7 @@ impl Conductor<'_> {
             description
         };
         let server = described.await.map(|described| server_info(described, &database));
-        // What goes wrong at its end is reported when it is measured.
+        // A fault at the server's end is reported when the server is measured.
         let _ = database.end(false, self.plan.host.stop_timeout.0, &self.cancel);
         Ok(server?)
     }

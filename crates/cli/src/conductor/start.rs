@@ -1,5 +1,5 @@
-//! Starts the database of a cell: a server on fresh data, on a copy of a snapshot or on what lies at
-//! its place; a database in this process; a session with a server that others run.
+//! Starts the database of a cell. It is a server on fresh data, on a copy of a snapshot or on the
+//! data at its place, or a database in this process, or a session with a server that others run.
 
 use std::fs::Permissions;
 use std::io;
@@ -23,48 +23,50 @@ use crate::exit::Fault;
 use crate::prepare::{Prepared, Source};
 use crate::time;
 
-/// Name of the database on servers that dbdyno starts; the original's.
+/// Name of the database on servers that dbdyno starts. It is the name in the original Insert
+/// Benchmark.
 const DATABASE: &str = "ib";
-/// Class of the session during the load, under which its encryption is recorded.
+/// Class under which the record keeps the encryption of the session for set-up and checks.
 const CONDUCTOR: &str = "conductor";
-/// Why a start came to nothing that the user did not wait for.
+/// Message for a start that the user did not wait for.
 const STOPPED: &str = "interrupted by the user while the server was started";
-/// Folder of a run with the option files that its servers are started with: all of its cells are
-/// configured equally, whatever the user's own file says later on.
+/// Folder of a run with the option files that its servers are started with. All of the run's cells
+/// therefore have the same configuration, even when the user's own file changes.
 const OPTION_FILES: &str = "configs";
 const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// A database that runs, and how to connect to it.
 pub(crate) struct Database {
     pub(crate) endpoint: Endpoint,
-    /// dbdyno may change global settings and drop binary logs.
+    /// Whether dbdyno may change global settings and drop binary logs.
     pub(crate) owned: bool,
     pub(crate) server: Option<Running>,
     /// The process of a server that others run on this machine.
     found_pid: Option<u32>,
-    /// Its size and device are sampled.
+    /// The data directory, whose size and device are sampled.
     pub(crate) data_dir: Option<PathBuf>,
-    /// Folder of the benchmark's own tables; of MyRocks, the engine's.
+    /// Folder of the benchmark's own tables. For MyRocks it is the engine's folder.
     pub(crate) database_dir: Option<PathBuf>,
-    /// See [`Prepared::notes`].
+    /// Notes on the configuration, see [`Prepared::notes`].
     config_notes: Vec<String>,
 }
 
-/// Data directories lie in the run directory unless the plan says where: its filesystem is part of
-/// what is measured.
+/// Returns the folder of a run's data directories. It lies in the run directory unless the plan
+/// names a place, because its filesystem is part of what is measured.
 pub(crate) fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
     let name = run_dir.file_name().unwrap_or_default();
     let root = plan.host.data_dir.as_ref().map_or_else(|| run_dir.join("data"), |folder| folder.join(name));
     std::path::absolute(&root).unwrap_or(root)
 }
 
-/// Where the data of a cell lie.
+/// Returns the folder of a cell's data.
 pub(super) fn data_dir(data_root: &Path, id: &CellId) -> PathBuf {
     data_root.join(format!("{}-{}-{}", id.block, id.variant, id.workload))
 }
 
 impl Conductor<'_> {
-    /// The database of a cell: on a copy of the snapshot where there is one, else on fresh data.
+    /// Starts the database of a cell, on a copy of the snapshot where there is one, otherwise on
+    /// fresh data.
     pub(super) fn start(
         &mut self,
         cell: &mut OpenCell<'_>,
@@ -73,17 +75,17 @@ impl Conductor<'_> {
         self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
         let started = self.start_once(cell, snapshot);
         let has_waited = self.has_waited_for_stop()?;
-        // Two servers may have been too much for the machine.
+        // The start may have failed because two servers were too much for the machine.
         let is_tried_again = started.is_err() && has_waited && !self.cancelled();
         if is_tried_again { self.start_once(cell, snapshot) } else { started }
     }
 
-    /// What a failed start leaves is removed.
+    /// Starts the database once, and removes what a failed start leaves.
     fn start_once(&mut self, cell: &mut OpenCell<'_>, snapshot: Option<&Snapshot>) -> Result<Database, Stop> {
         let started = self.start_on_data(cell, snapshot);
         if started.is_err() && !self.plan.host.keep_data {
             let left = match remove_data(&self.data_dir(cell.id)) {
-                // It stays; that the cell failed because of it is said already.
+                // These data stay, and the cell's failure already names them.
                 Ok(()) | Err(Error::NotOurs { .. }) => None,
                 Err(error) => Some(error.to_string()),
             };
@@ -108,13 +110,13 @@ impl Conductor<'_> {
         self.started(self.database(self.prepared(cell.id)?, data_dir, log, runtime_dir, data))
     }
 
-    /// What `start` comes to, unless the user wants the run to end before that.
+    /// Waits for `start`, unless the user wants the run to end before that.
     pub(super) fn started<T>(&self, start: impl Future<Output = Result<T, Fault>>) -> Result<T, Stop> {
         self.unless_cancelled(start).unwrap_or_else(|| Err(STOPPED.into())).map_err(Stop::failed)
     }
 
-    /// The database of `variant`. What has to be started is started in `runtime_dir` or in a new one, on
-    /// fresh data or on those that lie in `data_dir`. Blocks for seconds.
+    /// Provides the database of `variant`. A server is started in `runtime_dir` or in a new one, on
+    /// fresh data or on the data in `data_dir`. The call blocks for seconds.
     pub(super) async fn database(
         &self,
         variant: &Prepared,
@@ -161,8 +163,9 @@ impl Conductor<'_> {
         Ok(database)
     }
 
-    /// A runtime dir for the cell's server with the memory limit of its variant; `None` without a limit.
-    /// Where the limit cannot be set and the plan says to go on, the record warns of it.
+    /// Makes a runtime directory for the cell's server with the memory limit of its variant. It is
+    /// `None` without a limit. Where the limit cannot be set and the plan says to go on, the record
+    /// warns of it.
     fn limited_runtime_dir(&self, cell: &mut OpenCell<'_>) -> Result<Option<RuntimeDir>, Stop> {
         let limit = self.plan.server_memory(&cell.id.variant);
         match limit.map(|limit| RuntimeDir::new()?.with_memory_limit(limit.0)).transpose() {
@@ -176,7 +179,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// The config of a variant, with the file of its text in the run directory.
+    /// Returns the config of a variant, with its text in a file in the run directory.
     fn kept(&self, variant: &str, config: &Rendered) -> Result<Rendered, String> {
         let config = config.clone();
         if !config.has_file() {
@@ -191,7 +194,8 @@ impl Conductor<'_> {
         data_dir(&self.data_root, id)
     }
 
-    /// A new log, as those of cells that run again are kept apart; else the last one.
+    /// Returns the path of a new log, or of the last one. New logs get numbers, because a cell that
+    /// runs again must not overwrite its earlier log.
     pub(super) fn log_file(&self, id: &CellId, is_new: bool) -> PathBuf {
         let stem = format!("{}-{}-{}", id.block, id.variant, id.workload);
         let file = |attempt: usize| {
@@ -216,7 +220,8 @@ impl Database {
         }
     }
 
-    /// The benchmark's database on a server that was started; on fresh data it is made.
+    /// Connects to the benchmark's database on a started server. On fresh data it creates the
+    /// database.
     async fn on(server: Server, engine: &str, connection_settings: &ConnectionSettings, data: Data) -> Result<Self, DbError> {
         let mut session = server.target(None, connection_settings).endpoint(engine, true).connect_as(CONDUCTOR).await?;
         if data == Data::Fresh {
@@ -233,39 +238,39 @@ impl Database {
         })
     }
 
-    /// A session during the load, for set-up and checks.
+    /// Opens a session for set-up and checks, which stays open beside the load.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
         let mut session = self.connect_to_ask().await?;
         session.lift_own_limits().await?;
         Ok(session)
     }
 
-    /// The same with the settings that the server gives its sessions, to ask for them. It has
-    /// nothing to do while a step runs, which may take longer than the server would leave it alone.
+    /// Opens the same session, but with the settings that the server gives to all sessions, to read
+    /// them. It is idle while a step runs, so it also lifts the server's idle timeout.
     pub(crate) async fn connect_to_ask(&self) -> Result<AnySession, DbError> {
         let mut session = self.endpoint.connect_as(CONDUCTOR).await?;
         session.stay_while_idle().await?;
         Ok(session)
     }
 
-    /// The server's first process, if it runs on this machine as far as can be seen.
+    /// Returns the server's first process, if it runs on this machine as far as can be seen.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.server.as_ref().map(Running::pid).or(self.found_pid)
     }
 
-    /// The traffic of the device under the data directory, for settling.
+    /// Measures the traffic of the device under the data directory, for settling.
     pub(crate) fn device_gauge(&self) -> Option<DeviceGauge> {
         let device = device_of(self.data_dir.as_deref()?)?;
         Some(DeviceGauge::new(move || device.traffic()))
     }
 
-    /// Where the server's own counters can be asked for while the load runs. Not of SQLite: a
-    /// question would take a lock on the very file that is being measured.
+    /// Returns where to query the server's own counters while the load runs. It is `None` for
+    /// SQLite, because a query would take a lock on the very file that is being measured.
     pub(crate) fn status_endpoint(&self) -> Option<Endpoint> {
         self.endpoint.target.login().map(|_| self.endpoint.clone())
     }
 
-    /// What the record should know about how the server was started.
+    /// Returns what the record should know about the server's start.
     pub(crate) fn notes(&self) -> Vec<String> {
         let found = self.found_pid.map(|pid| {
             format!("the server is process {pid} of this machine, found through its socket; its CPU, memory and IO are charged to it")
@@ -274,40 +279,40 @@ impl Database {
         found.into_iter().chain(of_server.chain(&self.config_notes).cloned()).collect()
     }
 
-    /// If the server is gone: how it ended, with the end of its log.
+    /// Returns how the server ended, with the end of its log, if it is gone.
     pub(crate) fn exit_report(&self) -> Option<String> {
         let server = self.server.as_ref()?;
         let status = server.end_of(server.exit_status()?);
         Some(format!("the server ended with {status}; the end of its log:\n{}", server.log_end()))
     }
 
-    /// What a server of ours that runs has logged as errors: it may wait for space on its disk,
-    /// which looks like a slow one.
+    /// Returns the errors in the log of a server that dbdyno runs. Such a server may wait for space
+    /// on its disk, which looks like a slow server.
     pub(crate) fn complaints(&self) -> Option<String> {
         let errors = self.server.as_ref()?.logged_errors()?;
         Some(format!("last errors in the server's log:\n{errors}"))
     }
 
-    /// There is something that can be stopped, started and given other data: a server that dbdyno
-    /// starts, or an embedded database's files.
+    /// Whether dbdyno can stop and start the database and give it other data. It can do so with a
+    /// server that it starts, and with an embedded database's files.
     pub(crate) fn can_turn(&self) -> bool {
         self.owned && self.data_dir.is_some()
     }
 
-    /// CPUs that the server's first process may run on, as the kernel reports them.
+    /// Returns the CPUs that the server's first process may run on, as the kernel reports them.
     pub(crate) fn effective_cpus(&self) -> Option<String> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()?)).ok()?;
         let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         Some(cpus.trim().to_owned())
     }
 
-    /// The control group that limits the server's memory, if it has one.
+    /// Returns the control group that limits the server's memory, if it has one.
     pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
         self.server.as_ref().and_then(Running::cgroup)
     }
 }
 
-/// The process of a server that others run, if it is the one that has the data.
+/// Returns the process of a server that others run, if that process is the one that has the data.
 async fn process_of(endpoint: &Endpoint) -> Result<Option<u32>, DbError> {
     if endpoint.target.login().is_none() || !endpoint.capabilities.is_at_its_socket() {
         return Ok(None);
@@ -318,7 +323,8 @@ async fn process_of(endpoint: &Endpoint) -> Result<Option<u32>, DbError> {
     Ok(pid)
 }
 
-/// A server that did not start says which option it does not like; the reader knows the intent.
+/// Adds the intent to the error of a server that did not start. The server names its own option,
+/// but the reader knows the intent.
 fn blamed(config: &Rendered, error: &Error) -> String {
     let error = error.to_string();
     [vec![error.clone()], config.blamed(&error)].concat().join("\n")
@@ -333,7 +339,7 @@ pub(crate) fn kept_option_file(
 ) -> Result<PathBuf, String> {
     let folder = run.join(OPTION_FILES);
     let path = folder.join(format!("{variant}.{ending}"));
-    // A server that runs may read its file once more.
+    // A running server may read its file once more, so an equal file stays.
     if small_text(&path, text.len() as u64).is_some_and(|there| there == text) {
         return Ok(path);
     }
@@ -366,7 +372,7 @@ mod tests {
     fn an_option_file_is_written_by_its_owner_only_whatever_the_umask_says() {
         let folder = tempfile::tempdir().unwrap();
         let write = |text: &str| kept_option_file(folder.path(), "a", "cnf", text).unwrap();
-        // As a umask of 0 leaves it.
+        // A umask of 0 leaves these permissions.
         std::fs::set_permissions(write("[mysqld]\n"), Permissions::from_mode(0o666)).unwrap();
         let path = write("[mysqld]\nport = 1\n");
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o644);

@@ -1,4 +1,5 @@
-//! One step: sampler, load, verification, record.
+//! Runs one step: it starts the sampler, puts the load on, verifies the tables, and writes the
+//! record.
 
 use dbdyno_plan::client_wait;
 use std::path::Path;
@@ -31,9 +32,10 @@ pub(crate) struct StepTask<'a, 'b> {
     pub(crate) index: usize,
     pub(crate) name: &'a str,
     pub(crate) name_width: usize,
-    /// It runs once more, only to make the data: its record is kept apart, and no rate is reported.
+    /// Whether the step runs again, only to make the data. Its record is then kept apart, and no
+    /// rate is reported.
     pub(crate) is_repeated: bool,
-    /// What is wrong with the loaded tables that it runs on.
+    /// What is wrong with the loaded tables that the step runs on.
     pub(crate) misloaded: &'a [String],
 }
 
@@ -43,7 +45,7 @@ pub(crate) struct Ran {
 }
 
 impl StepTask<'_, '_> {
-    /// Runs the step and writes everything it leaves; synced when this returns.
+    /// Runs the step and writes everything it leaves. The files are synced when this returns.
     pub(crate) fn run(
         &self,
         cell: &CellWriter,
@@ -96,7 +98,7 @@ impl StepTask<'_, '_> {
         }
         let mut executions = workload.executions().into_iter();
         executions.try_for_each(|execution| writer.event(&StepEvent::Execution(execution)))?;
-        // What comes next on a server that goes on would be measured together with it.
+        // Statements that go on would be measured together with the next step on the same server.
         let goes_on = !self.database.owned
             || end.outcome == Outcome::Completed
             || workload.outlines()[self.index].leaves_data;
@@ -108,7 +110,8 @@ impl StepTask<'_, '_> {
             let ending = (Outcome::Failed, Some(error.to_string()));
             return self.end(writer, &end, Ran { ending, mismatches: Vec::new() });
         }
-        // Before the verification, whose reading has the server work off some of it.
+        // This reading comes before the verification, because reads make the server finish some of
+        // the work.
         let after = match end.outcome {
             Outcome::Completed => self.deferred_work(session, &mut writer, "after the step")?,
             Outcome::Failed | Outcome::Interrupted => None,
@@ -119,7 +122,7 @@ impl StepTask<'_, '_> {
     }
 
     fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), ExitError> {
-        /// A frozen server gives no last sample, and the user waits.
+        /// A frozen server gives no last sample, and the user waits for the end.
         const HURRY: Duration = Duration::from_millis(200);
         let stopped = if self.conductor.cancelled() { sampler.stop_within(HURRY) } else { sampler.stop() };
         match stopped {
@@ -135,7 +138,7 @@ impl StepTask<'_, '_> {
         Ok(())
     }
 
-    /// The last event of a step, and what is reported of it.
+    /// Writes the last event of a step, and reports the step.
     fn end(&self, mut writer: StepWriter, end: &StepEnd, ran: Ran) -> Result<Ran, ExitError> {
         let (outcome, message) = ran.ending.clone();
         let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message };
@@ -145,7 +148,8 @@ impl StepTask<'_, '_> {
         Ok(ran)
     }
 
-    /// What took the load's connections away will have taken this session too.
+    /// Connects again where connections of the load were lost, because this session will be lost
+    /// too.
     fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
         let was_lost = end.outcome == Outcome::Completed && end.tasks.iter().any(|task| task.reconnects > 0);
         if was_lost && let Some(connected) = self.conductor.unless_cancelled(self.database.connect()) {
@@ -154,8 +158,8 @@ impl StepTask<'_, '_> {
         Ok(())
     }
 
-    /// What the server has put off now; `None` without sampling and of a server that does not
-    /// report, which is recorded.
+    /// Reads the server's deferred work. It is `None` without sampling, and for a server that does
+    /// not report it, which the record notes.
     fn deferred_work(
         &self,
         session: &mut AnySession,
@@ -172,7 +176,7 @@ impl StepTask<'_, '_> {
             Some(Err(why)) => {
                 let text = format!("deferred work of the server {when} is not known: {why}");
                 writer.event(&StepEvent::Warning { text })?;
-                // A session whose answer was not waited for is of no use to the verification.
+                // A session with an unread response is of no use to the verification.
                 if let Some(Ok(again)) = self.conductor.unless_cancelled(self.database.connect()) {
                     *session = again;
                 }
@@ -181,7 +185,7 @@ impl StepTask<'_, '_> {
         }
     }
 
-    /// Verification, for a step that ran to its end.
+    /// Verifies a step that ran to its end.
     fn finish(
         &self,
         writer: &mut StepWriter,
@@ -226,8 +230,8 @@ impl StepTask<'_, '_> {
                 }
                 (Outcome::Completed, None)
             }
-            // The server goes on, and so may the steps after this one: it is this one's rows that are
-            // not known.
+            // The server goes on, and so may the later steps. Only the rows of this step are not
+            // known.
             Err(error) if is_refusal(&error) => {
                 let reason = format!("the contents were not checked: {error}");
                 writer.event(&StepEvent::Invalid { reason })?;
@@ -238,8 +242,8 @@ impl StepTask<'_, '_> {
         Ok(Ran { ending, mismatches })
     }
 
-    /// Asks the server how it executes the step's statements, after the step is measured, so that
-    /// the question warms no cache.
+    /// Asks the server how it executes the step's statements. It does so after the step is
+    /// measured, so that the query warms no cache.
     fn explain(
         &self,
         writer: &mut StepWriter,
@@ -257,7 +261,7 @@ impl StepTask<'_, '_> {
             let Some((form, answer)) = asked.flatten() else { continue };
             let (rows, error) = match answer {
                 Ok(rows) => (rows, None),
-                // Without the address, which is another one in each cell.
+                // The message leaves out the address, because it differs in each cell.
                 Err(error) => (Vec::new(), Some(format!("{}: {}", error.code, error.message))),
             };
             let plan = QueryPlan { statement, sql, form: form.to_owned(), rows, error };
@@ -266,8 +270,8 @@ impl StepTask<'_, '_> {
         Ok(())
     }
 
-    /// The sampler, ready to begin, or one that does nothing if the plan says so; the record
-    /// reports what is not sampled.
+    /// Returns a sampler that is ready to begin, or one that does nothing if the plan says so. The
+    /// record reports what is not sampled.
     fn sampler(
         &self,
         writer: &mut StepWriter,
@@ -311,8 +315,8 @@ impl StepTask<'_, '_> {
         Threads { cpus: self.client_cpus(), blocking, polled_ns, ..load::threads(self.conductor.plan) }
     }
 
-    /// A counter for each load thread of a client that spins, and no more of them than it has CPUs.
-    /// `None` where threads sleep: also where the database works in them.
+    /// Makes a counter for each load thread of a spinning client, but no more than the client has
+    /// CPUs. It is `None` where threads sleep, and where the database works in the load threads.
     fn polled_ns(&self) -> Option<Arc<[AtomicU64]>> {
         let capabilities = &self.database.endpoint.capabilities;
         let answers_here = capabilities.blocking || !capabilities.stores_data;
@@ -330,7 +334,7 @@ impl StepTask<'_, '_> {
         self.conductor.plan.host.client_cpus.as_ref().map(|list| list.0.clone())
     }
 
-    /// One line for the step that is over, its rate computed from the record that was just written.
+    /// Prints one line for the finished step, with its rate computed from the record just written.
     fn say(&self, writer: &StepWriter, outcome: Outcome, message: Option<&str>) {
         let CellId { block, variant, .. } = self.cell;
         let names = self.conductor.variants.iter().map(|variant| variant.info.name.chars().count());
@@ -346,12 +350,13 @@ impl StepTask<'_, '_> {
     }
 }
 
-/// The server answered no to a statement of a check, by a time limit of its own for instance.
+/// Whether the server refused a statement of a check, for example by a time limit of its own.
 fn is_refusal(error: &dbdyno_workloads::Error) -> bool {
     matches!(error, dbdyno_workloads::Error::Database { source, .. } if source.class == Class::Refused)
 }
 
-/// `12,345 inserts/s  in 8.1 s`, from the step's records, with why it must not be used.
+/// Writes `12,345 inserts/s  in 8.1 s` from the step's records, and why the figure must not be
+/// used.
 fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> String {
     let step = StepRecord::open(step_dir);
     let Some((rate, seconds)) = headline_rate(&step) else { return "no common window".to_owned() };

@@ -1,5 +1,5 @@
-//! The steps of a cell, one after the other, each on the data and in the server that the plan asks
-//! for.
+//! Runs the steps of a cell one after the other, each on the data and in the server that the plan
+//! asks for.
 
 use dbdyno_db::server::Snapshot;
 use dbdyno_db::{AnySession, Session};
@@ -14,7 +14,7 @@ use crate::conductor::start::Database;
 use crate::conductor::step::{Ran, StepTask};
 use crate::conductor::{Conductor, OpenCell, Stop};
 
-/// Place for the name of a step in the line that reports it.
+/// Least width of a step's name in the line that reports it.
 const LEAST_WIDTH: usize = 8;
 
 /// What the steps of one cell share.
@@ -25,17 +25,17 @@ pub(super) struct CellSteps<'a> {
     pub(super) workload: &'a mut dyn AnyWorkload,
     names: Vec<String>,
     name_width: usize,
-    /// What the workload knew before anything was there.
+    /// What the workload knew before any table was there.
     blank: Value,
     began_on_copy: bool,
-    /// The content checks that failed after the load of the tables as they are now.
+    /// The content checks that failed after the load of the current tables.
     pub(super) misloaded: Vec<String>,
     has_measured: bool,
     /// The steps that the server refused while the others could run.
     refused: &'a mut Vec<String>,
 }
 
-/// What is known of the tables as the load has left them; a snapshot of them keeps it.
+/// What is known of the tables as the load has left them. A snapshot of the tables keeps it.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Loaded {
     #[serde(rename = "workload")]
@@ -77,7 +77,7 @@ impl<'a> CellSteps<'a> {
 }
 
 impl Conductor<'_> {
-    /// Runs the steps of a cell; those of the load are left out on a copy of loaded data.
+    /// Runs the steps of a cell. It leaves out the load steps on a copy of loaded data.
     pub(super) fn steps(
         &mut self,
         cell: &mut OpenCell<'_>,
@@ -101,7 +101,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The steps from `first` on that the cell's block runs.
+    /// Returns the steps from `first` on that the cell's block runs.
     pub(super) fn steps_of(&self, steps: &CellSteps<'_>, first: usize) -> Vec<usize> {
         let partial = self.partial.get(&(steps.id.block, steps.id.workload.clone()));
         let is_run = |index: &usize| partial.is_none_or(|partial| partial.contains(&steps.names[*index]));
@@ -131,7 +131,7 @@ impl Conductor<'_> {
         let place = format!("before step {}", steps.names[index]);
         let here = |stop: Stop| stop.at(&place);
         let loaded = Loaded { knowledge: steps.workload.knowledge(), faults: steps.misloaded.clone() };
-        // After a repeated load nothing would be cold.
+        // A repeated load would warm the caches, so they are emptied after it.
         let now = Reset { is_cold: reset.is_cold && reset.data != DataChange::Anew, ..reset };
         let restarted =
             self.reset_before(steps.id, steps.writer, steps.database, session, now, json!(loaded));
@@ -157,7 +157,8 @@ impl Conductor<'_> {
         Ok(session)
     }
 
-    /// One step with the work before and after it. `is_repeated`: only to make the data again.
+    /// Runs one step with the work before and after it. `is_repeated` says that it runs again only
+    /// to make the data.
     pub(super) fn one_step(
         &mut self,
         steps: &mut CellSteps<'_>,
@@ -178,7 +179,7 @@ impl Conductor<'_> {
             step.run(steps.writer, steps.workload, session)?;
         if index < steps.workload.load_steps() {
             steps.misloaded.extend(mismatches);
-            // Building an index may find the same rows missing as the load before it.
+            // An index build may find the same rows missing as the load before it.
             steps.misloaded.sort();
             steps.misloaded.dedup();
         }
@@ -190,7 +191,7 @@ impl Conductor<'_> {
             self.progress.passed(name);
         }
         self.progress.busy("between steps");
-        // The pause in it may last many minutes: Ctrl-C does not wait for its end.
+        // The work may pause for many minutes, so Ctrl-C does not wait for its end.
         let after = self.unless_cancelled(steps.workload.after(index, session));
         if let Some(after) = after {
             self.write_works(steps.writer, after)?;
@@ -200,8 +201,8 @@ impl Conductor<'_> {
 }
 
 impl Conductor<'_> {
-    /// Goes on after a step that did not complete, if the server only refused it: the steps after
-    /// it have nothing to do with it. One that has lost the server ends the cell.
+    /// Goes on after a step that did not complete, if the server only refused it, because the later
+    /// steps do not depend on it. A step that has lost the server ends the cell.
     fn gone_on(
         &self,
         steps: &mut CellSteps<'_>,

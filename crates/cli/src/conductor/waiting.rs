@@ -1,5 +1,5 @@
-//! Waiting for a server outside the clock: not beyond the user's wish to end, and not for long
-//! without a word.
+//! Waits for a server outside the measured time. The wait ends when the user wants the run to end,
+//! and a long wait is reported.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use crate::stall_watch::FIRST_WORD;
 use crate::time;
 
 impl Conductor<'_> {
-    /// What `work` comes to; `None` when the user wants the run to end before it is done.
+    /// Waits for `work`. It is `None` when the user wants the run to end before the work is done.
     pub(crate) fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.runtime.block_on(unless_cancelled(&self.cancel, work))
     }
 
-    /// The same for questions to a server, which may be long at work or may have stopped answering:
-    /// the progress line counts the time, and a line now and then reports it.
+    /// Waits for server queries in the same way. A server may work long or may have stopped
+    /// responding, so the progress line counts the time, and a message reports it now and then.
     pub(crate) fn answered<T>(&self, what: &str, questions: impl Future<Output = T>) -> Option<T> {
         self.progress.busy(what);
         self.unless_cancelled(async {
@@ -33,22 +33,22 @@ impl Conductor<'_> {
         })
     }
 
-    /// Ends what the server still does for connections that were dropped before their answers came,
-    /// so that nothing is measured next to it. Waits for that, and not long when the user waits for
-    /// the end of the run.
+    /// Cancels what the server still does for connections that were dropped before its response, so
+    /// that nothing is measured beside it. It waits for that, but only briefly when the user wants
+    /// the run to end.
     pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
         let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
         self.runtime.block_on(database.endpoint.cancel_abandoned(limit))
     }
 
-    /// From now on statements of `session` may take as long as the plan gives those whose time
-    /// depends on the data.
+    /// Gives later statements of `session` the plan's time limit for statements whose time depends
+    /// on the data.
     pub(crate) fn let_work(&self, session: &mut AnySession) {
         session.limit_statements(Some(self.plan.host.statement_timeout.0));
     }
 
-    /// Leaves the machine alone between two cells, for as long as the plan says and the user does
-    /// not want the run to end.
+    /// Leaves the machine alone between two cells for as long as the plan says, unless the user
+    /// wants the run to end.
     pub(super) fn rest(&mut self) -> Result<(), ExitError> {
         let length = self.plan.host.rest.0;
         if length.is_zero() || self.cancelled() {
@@ -78,7 +78,7 @@ async fn rest_until_over(progress: &Progress, began: Instant, length: Duration) 
     }
 }
 
-/// Counts the time that `what` takes until it is dropped.
+/// Reports how long `what` has taken, until the future is dropped.
 async fn tell_of_waiting(progress: &Progress, what: &str) -> std::convert::Infallible {
     let began = Instant::now();
     let mut next_word = FIRST_WORD;

@@ -1,5 +1,5 @@
-//! Measures what the load client can reach: an ordinary run of point selects against servers that
-//! only answer.
+//! Measures what rate the load client can reach. It is an ordinary run of point selects against
+//! servers that only send prepared responses.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -25,24 +25,24 @@ use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::{forecast, host, limits, signals};
 
-/// Share of its time from which a load thread, or the server on its CPUs, is called the limit.
+/// Share of its time from which a load thread, or the server on its CPUs, counts as the limit.
 const FULL: f64 = 0.90;
 const LEAST_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
-/// Where the server that speaks the protocol of a family listens: a socket, or the folder of one.
+/// Returns where the server that speaks a family's protocol listens: a socket, or a folder of one.
 fn socket(runtime_dir: &RuntimeDir, family: &FamilyFacts) -> PathBuf {
     runtime_dir.path().join(family.name)
 }
 
-/// Calibrates the client as `args` say. Takes their time for each number of connections and
+/// Calibrates the client as `args` say. It takes their time for each number of connections and each
 /// protocol.
 pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitError> {
-    // The path of a unix socket has at most 107 bytes, so it does not begin in a run directory.
+    // The path of a unix socket has at most 107 bytes, so it is not below a run directory.
     let runtime_dir = RuntimeDir::new().map_err(ExitError::machine)?;
     let plan = plan(args, &runtime_dir)?;
-    // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from
-    // this one.
+    // Servers end with the thread that starts them, and inherit its CPUs. They must therefore start
+    // first, and in this thread.
     let cancel = signals::watch(signals::RUN_STOPS)?;
     host::check(&plan, runtime_dir.path(), 0)?;
     limits::check(&plan)?;
@@ -87,7 +87,8 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
     calibration(&dir, &manifest, &plan, server_cpus)
 }
 
-/// The plan of the calibration. Its tables are as small as can be: the server looks into none.
+/// Makes the plan of the calibration. Its tables are as small as possible, because the server reads
+/// none.
 fn plan(args: &DoctorArgs, runtime_dir: &RuntimeDir) -> Result<Plan, ExitError> {
     if args.time.0 < LEAST_TIME {
         return Err(ExitError::usage(format!("--time is {}, but must be at least 1s", args.time)));
@@ -144,8 +145,8 @@ fn calibration(
     })
 }
 
-/// By driver, then by connections. That the client was the limit, which makes a step invalid
-/// elsewhere, is what is sought here.
+/// Returns the rates by driver, then by connections. A client at its limit makes a step invalid
+/// elsewhere, but here it is what is measured.
 fn rates(findings: &Findings, server_cpus: usize) -> Vec<ClientRate> {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let of_test = steps.filter(|step| step.name.starts_with(TEST)).flat_map(|step| &step.variants);
@@ -172,7 +173,7 @@ fn client_rate(driver: &str, run: &StepRun, server_cpus: usize) -> Option<Client
     })
 }
 
-/// A client without time left was the limit, however busy the server was.
+/// Decides what was the limit. A client without idle time was it, however busy the server was.
 fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> LimitedBy {
     match (busiest_load_thread_share, server_share) {
         (Some(FULL..), _) => LimitedBy::Client,
@@ -182,15 +183,15 @@ fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> L
     }
 }
 
-/// A known-answer server as a child process, on a private socket. Killed when dropped; there is
-/// nothing that it would have to finish.
+/// A known-answer server as a child process, on a private socket. It is killed when dropped,
+/// because it has nothing to finish.
 struct Answering {
     child: Child,
 }
 
 impl Answering {
-    /// Starts a server that answers without delay and waits until it listens. `socket` is the path
-    /// of the socket, for PostgreSQL its folder.
+    /// Starts a server that answers without delay, and waits until it listens. `socket` is the path
+    /// of the socket, or for PostgreSQL the socket's folder.
     fn start(protocol: &str, socket: &Path, cpus: Option<&CpuList>) -> Result<Self, ExitError> {
         let cannot = |why: String| {
             ExitError::machine(format!("cannot start the {protocol} server that answers: {why}"))
@@ -202,7 +203,7 @@ impl Answering {
         if let Some(cpus) = cpus {
             command.args(["--cpus", &cpus.to_string()]);
         }
-        // In a group of its own: Ctrl-C is for dbdyno, which ends it.
+        // It is in a group of its own, because Ctrl-C must reach only dbdyno, which ends it.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child =
             command.spawn().map_err(|error| cannot(format!("{error} (setpriv of util-linux is needed)")))?;

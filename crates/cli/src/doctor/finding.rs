@@ -18,7 +18,7 @@ pub(crate) struct Finding {
     pub(crate) name: &'static str,
     pub(crate) verdict: Verdict,
     pub(crate) found: String,
-    /// What to do about it; empty where nothing has to be done.
+    /// What to do about it. It is empty where nothing has to be done.
     pub(crate) advice: &'static str,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn note(found: impl Into<String>, advice: &'static str) -> Finding {
     Finding::new(Verdict::Note, found, advice)
 }
 
-/// A note where there is something to be noted.
+/// Makes a note where there is something to note.
 pub(crate) fn note_if(is_noted: bool, found: impl Into<String>, advice: &'static str) -> Finding {
     if is_noted { note(found, advice) } else { good(found) }
 }
@@ -65,7 +65,7 @@ pub(crate) fn table(findings: &[Finding]) -> Table {
     table
 }
 
-/// What is not good, in one sentence for the record of a run; `None` when all is.
+/// Writes what is not good in one sentence for the record of a run. It is `None` when all is good.
 pub(crate) fn doubts(findings: &[Finding]) -> Option<String> {
     let doubtful = findings.iter().filter(|finding| finding.verdict != Verdict::Good);
     let reported: Vec<String> =

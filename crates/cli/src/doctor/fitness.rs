@@ -1,4 +1,5 @@
-//! Is this machine fit to measure on: every respect in the order of the list.
+//! Checks whether this machine is fit to measure on, in the order of the list that `dbdyno doctor`
+//! prints.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,11 +15,11 @@ use crate::manifest::tool;
 
 pub(crate) use crate::doctor::checks::disk::existing;
 
-/// Over which other programs and steal are looked at.
+/// Time for which other programs and steal are observed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Everything, with what has to be measured: takes about three seconds. `data_dir` is where data
-/// would lie.
+/// Returns all findings, including those that must be measured, which takes about three seconds.
+/// `data_dir` is where data would lie.
 pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     let files = HostFiles::here();
     let before = load::ticks(&files);
@@ -41,7 +42,7 @@ pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     all
 }
 
-/// What can be read at once and is the machine's own: at the start of a run.
+/// Returns what can be read at once and belongs to the machine itself, for the start of a run.
 pub(crate) fn at_once(data_dir: &Path) -> Vec<Finding> {
     machine(&HostFiles::here(), &existing(data_dir))
 }
@@ -50,8 +51,8 @@ pub(crate) fn at_once(data_dir: &Path) -> Vec<Finding> {
 const FACTS: [&str; 8] =
     ["physical cores", "SMT", "NUMA", "governor", "turbo", "virtualisation", "device", "filesystem"];
 
-/// Of what was found [`at_once`], as name and value, and what is measured for it in about a second:
-/// the CPU and an fsync.
+/// Returns the findings of [`at_once`] as name and value. It also measures the CPU and an fsync,
+/// which takes about a second.
 pub(crate) fn facts(found: &[Finding], data_dir: &Path) -> (Vec<(String, String)>, HostCalibration) {
     let folder = existing(data_dir);
     let measured = disk::measure_fsync(&folder);
@@ -101,7 +102,7 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
     ]
 }
 
-/// Those of this build and this machine.
+/// Returns the calibrations of this build and this machine.
 fn calibrations() -> Vec<ClientCalibration> {
     let host = dbdyno_sample::host_info(Path::new("."), None, None);
     let all = store::path().map_or(Vec::new(), |path| store::load(&path));
@@ -112,7 +113,7 @@ fn calibrations() -> Vec<ClientCalibration> {
     all.into_iter().filter(is_ours).collect()
 }
 
-/// What other programs do here, as a warning; `None` while the machine is idle.
+/// Warns of what other programs do here. It is `None` while the machine is idle.
 pub(crate) fn busy() -> Option<String> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let found = load::average(&HostFiles::here(), cpus);

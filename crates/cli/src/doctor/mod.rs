@@ -1,4 +1,4 @@
-//! Is this machine fit to measure on, and what can the load client reach on it.
+//! Checks whether this machine is fit to measure on, and what rate the load client can reach on it.
 
 pub(crate) mod calibrate;
 mod checks;

@@ -8,17 +8,17 @@ use dbdyno_record::{CalibratedHost, ClientCalibration, HostInfo, ToolInfo};
 use crate::cache_file;
 use crate::exit::ExitError;
 
-/// Version of the file's shape. A file of another version counts as absent and is written anew.
+/// Version of the file's schema. A file of another version counts as absent and is written again.
 const FORMAT: u32 = 2;
 
-/// `client-calibration.json` in `dbdyno` below `$XDG_CACHE_HOME`, else below `~/.cache`; `None`
-/// without a home.
+/// Returns the path of `client-calibration.json` in `dbdyno` below `$XDG_CACHE_HOME`, otherwise
+/// below `~/.cache`. It is `None` without a home directory.
 pub(crate) fn path() -> Option<PathBuf> {
     let cache = cache_file::folder("XDG_CACHE_HOME", ".cache")?;
     Some(cache.join("dbdyno/client-calibration.json"))
 }
 
-/// What of `host` and `plan` the power of the client depends on.
+/// Returns the parts of `host` and `plan` that the client's rate depends on.
 pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
     CalibratedHost {
         cpu_model: host.cpu_model.clone(),
@@ -30,8 +30,8 @@ pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
     }
 }
 
-/// All that is stored. A file that cannot be read or understood holds nothing: what was measured
-/// can be measured again.
+/// Returns all that is stored. A file that cannot be read or understood counts as empty, because a
+/// calibration can be repeated.
 pub(crate) fn load(path: &Path) -> Vec<ClientCalibration> {
     cache_file::load(path, FORMAT)
 }
@@ -40,8 +40,8 @@ pub(crate) fn find(path: &Path, tool: &ToolInfo, host: &CalibratedHost) -> Optio
     load(path).into_iter().find(|calibration| calibration.holds_for(tool, host))
 }
 
-/// Adds a calibration; one for the same client is replaced, and so are those of other builds, which
-/// hold for nothing any more.
+/// Adds a calibration. It replaces one for the same client, and those of other builds, which no
+/// longer apply.
 pub(crate) fn save(path: &Path, new: &ClientCalibration) -> Result<(), ExitError> {
     let mut calibrations = load(path);
     calibrations.retain(|old| old.tool == new.tool && !old.holds_for(&new.tool, &new.host));

@@ -1,11 +1,11 @@
-//! A calibration as a table, and as JSON.
+//! Writes a calibration as a table, and as JSON.
 
 use dbdyno_plan::grouped;
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 use dbdyno_report::document::{Block, Column, Table};
 use serde_json::{Value, json};
 
-/// The calibration for people. `kept` is where it lies.
+/// Writes the calibration for people. `kept` says where it is stored.
 pub(crate) fn blocks(calibration: &ClientCalibration, kept: &str) -> Vec<Block> {
     let host = &calibration.host;
     let cpus =

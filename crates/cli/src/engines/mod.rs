@@ -1,4 +1,4 @@
-//! Engines that give machines and start programs on them: Slurm and Ray.
+//! Engines that provide machines and start programs on them: Slurm and Ray.
 
 mod ray;
 mod slurm;
@@ -18,51 +18,52 @@ use crate::exit::ExitError;
 use ray::Ray;
 use slurm::Slurm;
 
-/// Variables that tasks and the engine's programs get, next to those that all programs get. No
-/// password is among them.
+/// Variables that tasks and the engine's programs get, in addition to those that all programs get.
+/// No password is among them.
 const HANDED_ON: [&str; 6] =
     ["DBDYNO_CPUS", "DBDYNO_RUNTIME", "DBDYNO_SERVERS", "SLURM_CONF", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
 
-/// Time that an engine's program has for an answer: it may start an interpreter and ask other
+/// Time that an engine's program has for its output. It may start an interpreter and contact other
 /// machines.
 const ANSWERS: Duration = Duration::from_secs(120);
-/// Kept of an answer: a line for each of some ten thousand machines.
+/// Bytes of output that are kept. They suffice for one line per machine of some ten thousand.
 const ANSWER_BYTES: usize = 4 << 20;
 
-/// An engine. It places and starts tasks; nothing that is measured goes through it.
+/// An engine, which places and starts tasks. Nothing that is measured goes through it.
 pub(crate) trait Launcher {
-    /// The machines that may run tasks, each one at a time.
+    /// Returns the machines that may run tasks. Each runs one task at a time.
     fn machines(&self) -> Vec<String>;
 
     /// Starts the program and arguments `words` on one of [`Launcher::machines`], by its number.
-    /// The process is on this host, whatever the engine: it ends when the task does, and SIGTERM to
-    /// it, or the end of this process, ends the task. What both say goes to the end of `log`, in
-    /// the folder of the run's tasks. With `is_piped` the standard input and output of the process
-    /// are those of the program.
+    /// The returned process is on this host, whatever the engine. It ends when the task does.
+    /// SIGTERM to it, or the end of this process, ends the task. The messages of both go to the end
+    /// of `log`, in the folder of the run's tasks. With `is_piped` the standard input and output of
+    /// the process are those of the program.
     fn start(&self, machine: usize, words: &[String], log: &Path, is_piped: bool)
     -> Result<Child, ExitError>;
 }
 
-/// From the key of a host the words that start a program there, its standard input and output being
-/// those of the process.
+/// Turns a host's key into the words that start a program there. The process's standard input and
+/// output are the program's.
 pub(crate) type Starting = dyn Fn(&[&str]) -> Option<Vec<String>>;
 
-/// How an engine gives hosts, all at once and each alone on its host.
+/// How an engine provides hosts, all at once and each for one agent.
 pub(crate) struct Gang {
-    /// The command that prints a line for each host, `host KEY... ADDRESS`, and keeps all until its
-    /// standard input ends.
+    /// The command that prints one line per host, `host KEY... ADDRESS`. It keeps all hosts until
+    /// its standard input ends.
     pub(crate) words: Vec<String>,
-    /// What it and programs on its hosts are started with.
+    /// Variables that the command and programs on its hosts are started with.
     pub(crate) variables: Vec<(OsString, OsString)>,
     pub(crate) starting: Box<Starting>,
 }
 
-/// [`HANDED_ON`], as far as they are set.
+/// Returns the variables [`HANDED_ON`] that are set.
 pub(crate) fn variables() -> Vec<(OsString, OsString)> {
     HANDED_ON.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?))).collect()
 }
 
-/// Asks what [`Launcher::start`] has started to end. It has not been waited for.
+/// Asks what [`Launcher::start`] has started to end. No one may have waited for it yet, because its
+/// process number could otherwise be another's.
 pub(crate) fn ask_to_end(child: &Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
         // A failure means that it has just ended.
@@ -74,29 +75,29 @@ fn cannot_start(machine: &str, error: &dbdyno_db::server::Error) -> ExitError {
     ExitError::machine(format!("cannot start a task on {machine}: {error}"))
 }
 
-/// dbdyno itself, which tasks and agents are: the file that it was started from, or what the kernel
-/// still has of it where that file was replaced or removed meanwhile. The second is a name on this
-/// machine only.
+/// Returns dbdyno itself, which tasks and agents run: the file that it was started from. Where that
+/// file was replaced or removed meanwhile, the kernel still has the program, under a name that
+/// holds on this machine only.
 pub(crate) fn this_program() -> Result<PathBuf, ExitError> {
     let cannot = |error| ExitError::machine(format!("cannot find dbdyno itself: {error}"));
     let path = std::env::current_exe().map_err(cannot)?;
     Ok(still_there(path).unwrap_or_else(running_program))
 }
 
-/// The content of the program that runs, whatever became of its file. Not `/proc/self`: others read
-/// it.
+/// Returns the content of the running program, whatever happened to its file. It is not
+/// `/proc/self`, because other processes read it.
 pub(crate) fn running_program() -> PathBuf {
     format!("/proc/{}/exe", std::process::id()).into()
 }
 
-/// The path that the kernel gives for a running program, unless its file was replaced or removed:
-/// then the kernel marks the path.
+/// Returns the path that the kernel gives for a running program. It is `None` where the file was
+/// replaced or removed, because the kernel then marks the path.
 fn still_there(path: PathBuf) -> Option<PathBuf> {
     let is_marked = path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)");
     (!is_marked || path.exists()).then_some(path)
 }
 
-/// dbdyno itself as other machines find it, on a filesystem that they share with this one.
+/// Returns dbdyno as other machines find it, on a filesystem that they share with this one.
 pub(crate) fn shared_program() -> Result<PathBuf, ExitError> {
     let program = this_program()?;
     if program != running_program() {
@@ -114,7 +115,7 @@ pub(crate) fn engine(on: &On) -> Result<Box<dyn Launcher>, ExitError> {
     })
 }
 
-/// Hosts of an engine that are given all at once.
+/// Returns hosts of an engine that are provided all at once.
 pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, ExitError> {
     match on {
         On::Ray(address) => ray::gang(address.as_deref(), hosts),
@@ -122,7 +123,7 @@ pub(crate) fn gang(on: &On, hosts: u32) -> Result<Gang, ExitError> {
     }
 }
 
-/// What a program of an engine prints. The error is what it says instead.
+/// Returns what a program of an engine prints. The error is its message.
 fn printed(command: &mut Command) -> Result<String, String> {
     let bounds = Bounds { limit: Some(ANSWERS), kept_bytes: ANSWER_BYTES, cancel: &AtomicBool::new(false) };
     let output = output(command, &bounds).map_err(|error| error.to_string())?;

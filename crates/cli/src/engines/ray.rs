@@ -1,5 +1,5 @@
-//! Nodes of a Ray cluster, each task with all CPUs of its node. Ray has no interface for Rust: a
-//! Python program speaks to it.
+//! Provides nodes of a Ray cluster. Each task has all CPUs of its node. Ray has no interface for
+//! Rust, so a Python program speaks to it.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -11,15 +11,15 @@ use dbdyno_db::server::{calling, start_detached};
 use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
 use crate::exit::ExitError;
 
-/// See its first lines.
+/// The Python program. Its first lines describe it.
 const PROGRAM: &str = include_str!("ray.py");
 
-/// How a cluster asks for a token, and how its user accepts that it does not.
+/// Variable by which a cluster demands a token, and by which its user accepts that it does not.
 const AUTH_MODE: &str = "RAY_AUTH_MODE";
 
 pub(super) struct Ray {
     address: String,
-    /// Those with CPUs.
+    /// Nodes that have CPUs.
     nodes: Vec<Node>,
 }
 
@@ -29,14 +29,14 @@ struct Node {
     cpus: String,
     address: String,
     name: String,
-    /// It does what anyone asks for.
+    /// Whether the cluster does what anyone asks for.
     is_open: bool,
 }
 
 impl Ray {
-    /// The nodes of the cluster at `address` (`ray://HOST:PORT`), or of the one that Ray itself
-    /// finds: that of `RAY_ADDRESS`, or of this host. A cluster that is open to the network is
-    /// refused.
+    /// Finds the nodes of the cluster at `address` (`ray://HOST:PORT`), or of the one that Ray
+    /// itself finds: that of `RAY_ADDRESS`, or of this host. A cluster that is open to the network
+    /// is refused.
     pub(super) fn find(address: Option<&str>) -> Result<Self, ExitError> {
         let address = address.unwrap_or("auto").to_owned();
         let words = called(&address, ["nodes".to_owned()]);
@@ -65,7 +65,7 @@ impl Ray {
     }
 }
 
-/// Nodes of a cluster that [`Ray::find`] takes, each with its CPUs.
+/// Returns nodes of a cluster that [`Ray::find`] accepts, each with its CPUs.
 pub(super) fn gang(address: Option<&str>, hosts: u32) -> Result<Gang, ExitError> {
     let Ray { address, .. } = Ray::find(address)?;
     let words = called(&address, ["reserve".to_owned(), hosts.to_string()]);
@@ -89,14 +89,15 @@ fn called(address: &str, words: impl IntoIterator<Item = String>) -> Vec<String>
     line
 }
 
-/// What [`PROGRAM`] gets: how Ray is found and spoken to. It hands on to tasks what is not of Ray.
+/// Returns the variables for [`PROGRAM`], which tell how to reach Ray. It passes on to tasks those
+/// that are not Ray's.
 fn of_ray() -> Vec<(OsString, OsString)> {
     let is_of_ray = |name: &str| name == "PYTHONPATH" || name.starts_with("RAY_");
     let own = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_ray));
     variables().into_iter().chain(own).collect()
 }
 
-/// The nodes that [`PROGRAM`] has printed, by name.
+/// Returns the nodes that [`PROGRAM`] has printed, by name.
 fn nodes(listed: &str) -> Vec<Node> {
     let node = |line: &str| {
         let mut words = line.strip_prefix("node ")?.splitn(5, ' ').map(str::to_owned);

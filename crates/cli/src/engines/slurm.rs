@@ -1,4 +1,4 @@
-//! Nodes of a Slurm cluster, each task alone on its node.
+//! Provides nodes of a Slurm cluster. Each task is alone on its node.
 
 use std::path::Path;
 use std::process::Child;
@@ -8,11 +8,11 @@ use dbdyno_db::server::{calling, start_detached};
 use crate::engines::{Gang, Launcher, cannot_start, printed, variables};
 use crate::exit::ExitError;
 
-/// What every call of srun says: one program on a node, with all of its memory, and dbdyno chooses
-/// among the CPUs.
+/// The words of every srun call. It runs one program on a node, with all of its memory, and dbdyno
+/// chooses among the CPUs.
 const SRUN: [&str; 5] = ["srun", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none"];
 
-/// In an allocation: prints its hosts, and keeps them until standard input ends.
+/// Shell command in an allocation. It prints the hosts, and keeps them until standard input ends.
 const HOLD: &str = "sinfo --noheader --Node --nodes=\"$SLURM_JOB_NODELIST\" --format=\"host $SLURM_JOB_ID %N %o\" && exec cat";
 
 pub(super) struct Slurm {
@@ -27,7 +27,7 @@ struct Node {
 }
 
 impl Slurm {
-    /// The nodes that are idle now, in `partition` or in the default one.
+    /// Finds the nodes that are idle now, in `partition` or in the default one.
     pub(super) fn find(partition: Option<&str>) -> Result<Self, ExitError> {
         let mut sinfo = calling("sinfo");
         sinfo.envs(variables()).args(["--noheader", "--Node", "--responding", "--states=idle"]);
@@ -46,7 +46,7 @@ impl Slurm {
     }
 }
 
-/// Nodes of one allocation, in `partition` or in the default one.
+/// Reserves nodes of one allocation, in `partition` or in the default one.
 pub(super) fn gang(partition: Option<&str>, hosts: u32) -> Gang {
     let of_all = ["salloc", "--job-name=dbdyno", "--quiet", "--immediate=60", "--exclusive", "--mem=0"];
     let mut words = of_all.map(str::to_owned).to_vec();
@@ -61,8 +61,8 @@ pub(super) fn gang(partition: Option<&str>, hosts: u32) -> Gang {
     Gang { words, variables: variables(), starting: Box::new(starting) }
 }
 
-/// The nodes that sinfo lists, each with its CPUs and a partition; the default one is marked with a
-/// star.
+/// Returns the nodes that sinfo lists, each with its CPUs and a partition. A star marks the default
+/// one.
 fn nodes(listed: &str, only_default: bool) -> Vec<Node> {
     let node = |line: &str| {
         let mut words = line.split_whitespace().map(str::to_owned);
@@ -87,7 +87,7 @@ impl Launcher for Slurm {
         let Node { name, cpus } = &self.nodes[machine];
         let mut line: Vec<String> = SRUN.map(str::to_owned).to_vec();
         // A step of an allocation would get only the CPUs that it asks for (`--exact`), so `gang`
-        // does without.
+        // does not set this option.
         line.extend(["--job-name=dbdyno", "--exclusive"].map(str::to_owned));
         line.extend([format!("--nodelist={name}"), format!("--cpus-per-task={cpus}")]);
         line.push(format!("--input={}", if is_piped { "all" } else { "none" }));

@@ -1,5 +1,4 @@
-//! Machines of another class than the first one: no block is taken from them unless the plan says
-//! so.
+//! Handles machines of another class than the first one. They get no block unless the plan says so.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +11,12 @@ use dbdyno_report::host_class_words;
 use crate::exit::ExitError;
 use crate::fleet::{Fleet, Machine};
 
-/// What the class of a machine is made of, by name.
+/// The values that make up a machine's class, by name.
 pub(crate) type Class = BTreeMap<String, String>;
 
 const HOW_TO_ALLOW: &str = "unlike_machines = \"warn\" in [host], or --set host.unlike_machines=warn";
 
-/// The machine that measured the first block of a run that goes on, and its class.
+/// Returns the machine that measured the first block of a resumed run, and its class.
 pub(crate) fn first_measured(dir: &Path) -> Option<(String, Class)> {
     let measured = |event| match event {
         RunEvent::BlockMeasured { machine, host, .. } => Some((machine, class(&host))),
@@ -26,7 +25,7 @@ pub(crate) fn first_measured(dir: &Path) -> Option<(String, Class)> {
     Run::outline(dir).ok()?.events.into_iter().find_map(measured)
 }
 
-/// Why a run ends before all of its blocks are measured.
+/// Says why a run ends before all of its blocks are measured.
 pub(super) fn none_is_left() -> ExitError {
     let what = "no machine has the class of the first block's machine";
     let advice = format!("go on with such machines, or start a new run with {HOW_TO_ALLOW}");
@@ -34,8 +33,8 @@ pub(super) fn none_is_left() -> ExitError {
 }
 
 impl Fleet<'_> {
-    /// Asks a machine once what it is, as soon as its task has written that down. One of another
-    /// class is reported, and its task ends.
+    /// Reads once what a machine is, as soon as its task has written that down. A machine of
+    /// another class is reported, and its task ends.
     pub(super) fn look_at(&mut self, machine: &mut Machine) -> Result<(), ExitError> {
         let Some(task) = machine.task.as_ref().filter(|_| !machine.is_known) else { return Ok(()) };
         let Ok(begun) = Run::outline(&task.dir) else { return Ok(()) };
@@ -49,7 +48,7 @@ impl Fleet<'_> {
         self.warn(format!("{text}; it gets no block; to measure on both: {HOW_TO_ALLOW}"))
     }
 
-    /// In what a machine is of another class than the first one.
+    /// Returns how a machine's class differs from the first one's.
     fn unlike(&mut self, machine: &str, host: &HostInfo) -> Option<String> {
         let class = class(host);
         let (first, of_first) = self.first.get_or_insert_with(|| (machine.to_owned(), class.clone()));
@@ -63,7 +62,7 @@ impl Fleet<'_> {
     }
 }
 
-/// Which of its CPUs a machine uses is no matter: machines of one host share them.
+/// Returns the class without the CPUs in use, because machines on one host share its CPUs.
 fn class(host: &HostInfo) -> Class {
     host_class_words(host_class(&HostInfo { server_cpus: None, client_cpus: None, ..host.clone() }))
 }

@@ -1,4 +1,4 @@
-//! The records of a task become those of the run.
+//! Takes the records of a task into those of the run.
 
 use dbdyno_record::{Outcome, Run, RunEvent};
 
@@ -9,8 +9,8 @@ use crate::fleet::task::Task;
 use crate::time;
 
 impl Fleet<'_> {
-    /// Takes the records of a task that has ended into the run; `false` when the task did not come
-    /// to the end of its block.
+    /// Takes the records of an ended task into the run. It is `false` when the task did not come to
+    /// the end of its block.
     pub(super) fn collect(
         &mut self,
         machine: &str,
@@ -46,7 +46,7 @@ impl Fleet<'_> {
         let (at, machine) = (time::now(), machine.to_owned());
         let took = time::about(std::time::Duration::from_micros(self.spent_us - before_us));
         self.progress.line(&format!("block {} on {machine}: {took}", task.block));
-        // Before the cells: a block that is here has its machine.
+        // This comes before the cells, so that a block in the record always has its machine.
         self.writer.event(&RunEvent::BlockMeasured {
             at,
             block: task.block,
@@ -61,13 +61,13 @@ impl Fleet<'_> {
     }
 }
 
-/// Whether a task has come to its end. One that was interrupted lacks cells.
+/// Whether a task has come to its end. A task that was interrupted lacks cells.
 fn is_whole(events: &[RunEvent]) -> bool {
     let Some(RunEvent::Ended { outcome, .. }) = events.last() else { return false };
     *outcome != Outcome::Interrupted
 }
 
-/// Since the run began.
+/// Returns the time since the run began.
 fn elapsed_us(event: &mut RunEvent) -> Option<&mut u64> {
     match event {
         RunEvent::CellStarted { elapsed_us, .. }

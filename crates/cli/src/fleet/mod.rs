@@ -1,5 +1,5 @@
-//! Runs the blocks of a plan on several machines: each block is a task, a dbdyno of its own on one
-//! machine, and its records become those of the run when it has ended.
+//! Runs the blocks of a plan on several machines. Each block is a task, which is a dbdyno of its
+//! own on one machine. When it has ended, its records become those of the run.
 
 mod class;
 mod collect;
@@ -28,7 +28,7 @@ pub(crate) use class::first_measured;
 use shipment::Shipment;
 use task::Task;
 
-/// So often a block is lost before the run ends: then it is no machine's fault.
+/// A run ends when a block was lost this often, because then no machine is at fault.
 const MOST_LOSSES: usize = 3;
 
 const POLL: Duration = Duration::from_millis(100);
@@ -45,22 +45,22 @@ pub(crate) struct Fleet<'a> {
     pub(crate) progress: Progress,
     pub(crate) holds: Holds,
     pub(crate) cancel: Arc<AtomicBool>,
-    /// Time of all machines together that the run has taken.
+    /// Time that the run has taken on all machines together, in microseconds.
     pub(crate) spent_us: u64,
-    /// The first machine that has begun a block, and what it is.
+    /// The first machine that has begun a block, and its class.
     pub(crate) first: Option<(String, Class)>,
 }
 
 struct Machine {
     name: String,
     task: Option<Task>,
-    /// It rests until then.
+    /// The machine rests until this moment.
     free_at: Instant,
     losses: usize,
-    /// Files travel to it: it lacks some that the run needs.
+    /// Whether the machine lacks files that the run needs, so that they are sent to it.
     lacks_files: bool,
     is_known: bool,
-    /// It is of another class than the first one, and gets no block.
+    /// Whether the machine is of another class than the first one and gets no block.
     is_refused: bool,
 }
 
@@ -89,8 +89,8 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ExitError> {
     Err(ExitError::usage(format!("--on runs blocks independently, but {why}; use only one of the two")))
 }
 
-/// A plan for a fleet, if it is fit for one. Its files have paths without links and `..`, which lead
-/// elsewhere where files travel.
+/// Returns a plan for a fleet, if the plan is fit for one. Its files get paths without links and
+/// `..`, because such paths lead elsewhere on another machine.
 pub(crate) fn fitted(mut plan: Plan) -> Result<Plan, ExitError> {
     check(&plan)?;
     each_file(&mut plan, |path| {
@@ -102,8 +102,8 @@ pub(crate) fn fitted(mut plan: Plan) -> Result<Plan, ExitError> {
 }
 
 impl Fleet<'_> {
-    /// Runs the blocks of `cells`, which are all cells of these blocks. `before` is how the others
-    /// went. An error when a block was lost too often.
+    /// Runs the blocks of `cells`, which are all cells of these blocks. `before` counts the cells
+    /// that have ended earlier. The result is an error when a block was lost too often.
     pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
         let mut tally = before;
         let walked = self.all(cells, &mut tally);
@@ -115,8 +115,8 @@ impl Fleet<'_> {
         Ok(tally)
     }
 
-    /// Removes what tasks have left that were killed: all have ended. Slurm kills those of a run
-    /// that is interrupted.
+    /// Removes what killed tasks have left, because all have ended. Slurm kills the tasks of an
+    /// interrupted run.
     fn remove_data(&self) {
         let tasks = std::fs::read_dir(self.writer.dir().join(FOLDER)).into_iter().flatten().flatten();
         for task in tasks.filter(|_| !self.plan.host.keep_data) {
@@ -124,7 +124,8 @@ impl Fleet<'_> {
         }
     }
 
-    /// The blocks of `cells`, then those that a budget adds, as many at once as there are machines.
+    /// Runs the blocks of `cells`, then those that a budget adds, as many at once as there are
+    /// machines.
     fn all(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), ExitError> {
         let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(Machine::new).collect();
         let shipment = self.shipment(&mut machines)?.map(Arc::new);
@@ -186,8 +187,8 @@ impl Fleet<'_> {
         }
     }
 
-    /// What becomes of a task that has ended. `Some` is why the run ends: its block
-    /// was lost too often.
+    /// Handles a task that has ended. `Some` says that the run ends, because its block was lost too
+    /// often.
     fn settle(
         &mut self,
         machine: &mut Machine,
@@ -199,7 +200,7 @@ impl Fleet<'_> {
             return Ok(None);
         }
         if !self.plan.host.keep_data {
-            // Of servers that have ended with their task.
+            // These data belong to servers that have ended with their task.
             let _ = std::fs::remove_dir_all(task.dir.join("data"));
         }
         if machine.is_refused {
@@ -246,8 +247,8 @@ impl Fleet<'_> {
     }
 }
 
-/// A machine that is free. One that has lost blocks gets no further one before all others have lost
-/// as many: it may be broken.
+/// Returns a free machine. One that has lost blocks gets no further block before all others have
+/// lost as many, because it may be broken.
 fn next(machines: &[Machine]) -> Option<usize> {
     let taken = machines.iter().filter(|machine| !machine.is_refused);
     let least = taken.map(|machine| machine.losses).min()?;

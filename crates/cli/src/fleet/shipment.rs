@@ -1,5 +1,5 @@
-//! Files for machines that lack those of a run. They travel over the standard input and output of
-//! tasks, once to each machine: it keeps them by the hash of their content.
+//! Sends files to machines that lack those of a run. They travel over the standard input and output
+//! of tasks, once to each machine, which keeps them by the hash of their content.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,25 +20,25 @@ use crate::engines::{ask_to_end, running_program, this_program};
 use crate::exit::ExitError;
 use crate::fleet::{FOLDER, Fleet, Machine, POLL};
 
-/// A machine that is free answers in this time. One that does not is sent the files.
+/// Time in which a free machine answers. One that does not is sent the files.
 const PROBE: Duration = Duration::from_secs(60);
 
-/// Whether a machine has all files that its arguments name.
+/// Shell command that tests whether a machine has all files that its arguments name.
 const HAS_ALL: &str = "for path; do [ -e \"$path\" ] || exit 1; done";
 
-/// The last of the records of a task; see [`PROGRAM`].
+/// Name of the last entry in a task's records, see [`PROGRAM`].
 const END: &str = "end";
 
-/// What a machine runs; see its first lines.
+/// The shell program that a machine runs. Its first lines describe it.
 const PROGRAM: &str = include_str!("shipped.sh");
 
 /// Names in a run directory that no task needs.
 const LEFT_OUT: [&str; 5] = ["cells", "aside", "data", "clients", FOLDER];
 
-/// What the tasks of a run need, next to the run's own files.
+/// What a run's tasks need, in addition to the run's own files.
 pub(super) struct Shipment(Vec<Archive>);
 
-/// Files as tar writes them, always the same bytes.
+/// Files packed by tar. Equal files always give the same bytes.
 struct Archive {
     folder: PathBuf,
     names: Vec<PathBuf>,
@@ -49,7 +49,7 @@ struct Archive {
 }
 
 impl Shipment {
-    /// dbdyno itself, the files that the plan names, its servers.
+    /// Packs dbdyno itself, the files that the plan names, and its servers.
     fn of(plan: &mut Plan) -> Result<Self, ExitError> {
         let mut all = vec![Archive::of_program(&running_program())?];
         let below_root = |path: PathBuf| path.strip_prefix("/").map_or(path.clone(), Path::to_path_buf);
@@ -67,8 +67,8 @@ impl Shipment {
         words
     }
 
-    /// Gives the machine of a task what it lacks and the files of the run in `dir`, and takes the
-    /// records of the task into the folder of tasks.
+    /// Sends a task's machine what it lacks and the files of the run in `dir`, and takes the task's
+    /// records into the folder of tasks.
     pub(super) fn attend(
         self: &Arc<Self>,
         child: &mut Child,
@@ -97,7 +97,8 @@ impl Shipment {
     }
 }
 
-/// Takes the records of the task `name`, if there are some, into `folder`: all of them or none.
+/// Takes the records of the task `name`, if there are any, into `folder`. It takes all of them or
+/// none.
 fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Result<()> {
     if output.fill_buf()?.is_empty() {
         return Ok(());
@@ -109,11 +110,11 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
     tar.args(["--extract", "--no-same-owner", "--directory"]).arg(&partial);
     let mut tar = tar.stdin(Stdio::piped()).stderr(log).spawn()?;
     if let Some(mut records) = tar.stdin.take() {
-        // What fails shows in tar's status.
+        // A failure shows in tar's status.
         let _ = io::copy(output, &mut records);
     }
     let status = tar.wait()?;
-    // tar takes an end between two files for that of the archive.
+    // tar takes an end between two files for the end of the archive, so the last entry is checked.
     let taken = match status.success() && partial.join(END).exists() {
         true => std::fs::rename(partial.join(name), folder.join(name)),
         false => Err(io::Error::other(format!("its records have not arrived whole: tar: {status}"))),
@@ -123,14 +124,14 @@ fn take_records(output: &mut impl BufRead, folder: &Path, name: &str) -> io::Res
 }
 
 impl Fleet<'_> {
-    /// Asks all machines at once whether they have the files of the run. What is to travel to those
-    /// that lack some.
+    /// Asks all machines at once whether they have the files of the run. It returns what to send to
+    /// those that lack some.
     pub(super) fn shipment(&mut self, machines: &mut [Machine]) -> Result<Option<Shipment>, ExitError> {
         let run = std::path::absolute(self.writer.dir()).unwrap_or(self.writer.dir().to_owned());
         let record = Run::outline(&run)?;
         let mut plan = dbdyno_workloads::plans::of_record(&record.manifest.plan)?;
         let program = this_program()?;
-        // Of a program whose file was replaced no machine has a copy.
+        // No machine has a copy of a program whose file was replaced.
         let is_replaced = program == running_program();
         let mut needed = BTreeSet::from([run.join(FOLDER), program]);
         needed.extend(named(&mut plan));
@@ -152,7 +153,8 @@ impl Fleet<'_> {
         for (machine, mut child) in machines.iter_mut().zip(asked) {
             match child.try_wait() {
                 Ok(Some(status)) => machine.lacks_files = is_replaced || !status.success(),
-                // A task with files that the machine has already runs too; one without does not.
+                // A machine that did not answer is sent the files. A task with files also runs where
+                // the machine has them, but a task without files fails where they are missing.
                 _ => {
                     machine.lacks_files = true;
                     ask_to_end(&child);
@@ -170,7 +172,7 @@ impl Fleet<'_> {
     }
 }
 
-/// The files that a plan names, as far as they are still here: a run that goes on has its own
+/// Returns the files that a plan names, as far as they still exist here. A resumed run has its own
 /// copies of option files.
 fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
@@ -178,7 +180,7 @@ fn named(plan: &mut Plan) -> BTreeSet<PathBuf> {
     found
 }
 
-/// The servers of a plan that are in the servers folder.
+/// Returns the plan's servers that are in the servers folder.
 fn servers(plan: &Plan) -> BTreeSet<String> {
     let name = |kind: VariantKind| match kind {
         VariantKind::Named(name) => Some(name),
@@ -199,7 +201,8 @@ impl Archive {
         Self::with_options(folder, names, &[])
     }
 
-    /// dbdyno, by the kernel's link to the program that runs: its file may have been replaced.
+    /// Packs dbdyno, by the kernel's link to the running program, because its file may have been
+    /// replaced.
     fn of_program(link: &Path) -> Result<Self, ExitError> {
         let folder = link.parent().unwrap_or(Path::new("/")).to_owned();
         let names = vec![link.file_name().unwrap_or_default().into()];
@@ -234,7 +237,8 @@ impl Archive {
         Ok(archive)
     }
 
-    /// The server `name` of a servers folder: what a link there leads to, and not the link.
+    /// Packs the server `name` of a servers folder. It packs what a link there leads to, and not
+    /// the link.
     fn of_server(folder: PathBuf, name: &str) -> Result<Self, ExitError> {
         let facts = format!("{name}.toml");
         let has_facts = folder.join(&facts).exists();
@@ -247,14 +251,14 @@ impl Archive {
         let taken = child.stdout.take().map_or(Ok(()), |mut output| take(&mut output));
         let status = child.wait()?;
         taken?;
-        // 1: a file has grown meanwhile, as the run's events do.
+        // Status 1 means that a file has grown meanwhile, as the run's events do.
         match status.code() {
             Some(0 | 1) => Ok(()),
             _ => Err(io::Error::other(format!("tar: {status}"))),
         }
     }
 
-    /// The same bytes for the same files: owners and times are left out.
+    /// Runs tar so that the same files give the same bytes. Owners and times are left out.
     fn tar(&self) -> Command {
         let mut tar = calling("tar");
         tar.args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
@@ -314,8 +318,8 @@ mod tests {
         assert!(same, "the content is that of the program that runs");
     }
 
-    /// Files to travel, the folder `run`, and the machine's folder `cache`. The task's records are
-    /// what it has found.
+    /// Makes files to send, the folder `run`, and the machine's folder `cache`. The task's records
+    /// are what it has found.
     fn desk() -> (tempfile::TempDir, Shipment) {
         let desk = tempfile::tempdir().unwrap();
         let path = |name: &str| desk.path().join(name);
@@ -337,7 +341,7 @@ mod tests {
         (desk, Shipment(all))
     }
 
-    /// The task `name` on a machine, as an engine starts it.
+    /// Starts the task `name` on a machine, as an engine does.
     fn start(shipment: &Arc<Shipment>, desk: &Path, name: &str) -> (Child, JoinHandle<io::Result<()>>) {
         let words = shipment.words(1, name, None);
         let log = File::create(desk.join(format!("run/fleet/{name}.log"))).unwrap();
@@ -349,7 +353,7 @@ mod tests {
         (child, courier)
     }
 
-    /// Names and numbers of what a folder has.
+    /// Returns names and inode numbers of the entries in a folder.
     fn entries(folder: &Path) -> BTreeSet<(OsString, u64)> {
         let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
         entries.map(|entry| (entry.file_name(), entry.ino())).collect()
@@ -374,11 +378,11 @@ mod tests {
         let names: BTreeSet<_> = kept.iter().filter_map(|(name, _)| name.to_str()).collect();
         let hashes = shipment.0.iter().map(|archive| archive.hash.as_str());
         assert_eq!(names, hashes.chain(["tasks", "tasks.lock"]).collect::<BTreeSet<_>>());
-        // What has travelled is not asked for again.
+        // What has been sent is not requested again.
         for name in ["dbdyno", "c.toml", "build/mysqld"] {
             std::fs::remove_file(desk.join(name)).unwrap();
         }
-        // As of a task that was killed.
+        // A killed task leaves such a folder.
         std::fs::create_dir(cache.join("tasks/left")).unwrap();
         run(&["c"]);
         assert_eq!(entries(&cache), kept);
@@ -391,7 +395,7 @@ mod tests {
         let other = "0".repeat(64);
         shipment.0[1].hash.clone_from(&other);
         let (mut child, courier) = start(&Arc::new(shipment), desk.path(), "a");
-        // It may or may not have seen that the machine takes no more.
+        // The courier may or may not have noticed that the machine takes no more.
         let _ = courier.join().unwrap();
         assert!(!child.wait().unwrap().success());
         let log = std::fs::read_to_string(desk.path().join("run/fleet/a.log")).unwrap();

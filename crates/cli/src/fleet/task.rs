@@ -1,4 +1,5 @@
-//! A block that a machine runs: the process that stands for it, and where it leaves its records.
+//! A block that a machine runs: the local process that stands for it, and where it leaves its
+//! records.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ use crate::fleet::shipment::Shipment;
 pub(super) struct Task {
     pub(super) block: u32,
     pub(super) name: String,
-    /// Its run directory, once it has made it.
+    /// The task's run directory, once the task has made it.
     pub(super) dir: PathBuf,
     pub(super) log: PathBuf,
     child: Child,
-    /// Brings files to its machine, and records back.
+    /// The thread that brings files to its machine, and records back.
     courier: Option<JoinHandle<io::Result<()>>>,
     lost: Option<io::Error>,
     pub(super) started: Instant,
@@ -65,8 +66,8 @@ impl Task {
         Ok(Self { block, dir, name, log, child, courier, lost: None, started, status: None })
     }
 
-    /// Asks whether it has ended. A process that cannot be asked counts as running; its end shows
-    /// at the next look.
+    /// Looks whether the task has ended. A process that cannot be checked counts as running, and
+    /// its end shows at the next look.
     pub(super) fn look(&mut self) {
         let has_records = self.courier.as_ref().is_none_or(JoinHandle::is_finished);
         self.status = has_records.then(|| self.child.try_wait().ok().flatten()).flatten();
@@ -85,7 +86,7 @@ impl Task {
         }
     }
 
-    /// Why it ended, as far as it has said so.
+    /// Returns why the task ended, as far as it has said so.
     pub(super) fn why(&self) -> String {
         let status = self.status.map_or_else(String::new, |status| status.to_string());
         let lost = self.lost.as_ref().map(|error| format!("{error} ({status})"));

@@ -1,4 +1,4 @@
-//! pgbench's command line: short and long options in any order, and a database.
+//! Reads pgbench's command line: short and long options in any order, and a database.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 enum Use {
     Flag,
     Value,
-    /// Takes a value that may come again, or is one of the scripts.
+    /// The option takes a value and may come several times, or it is one of the scripts.
     Script,
-    /// Stands for one of the original's own scripts, at its place among the others.
+    /// The option stands for one of pgbench's own scripts, at its place among the others.
     Builtin(&'static str),
-    /// Changes nothing.
+    /// The option changes nothing.
     Ignored,
-    /// Would make other tables.
+    /// The option would make other tables, so it is refused.
     Refused,
 }
 
@@ -69,7 +69,7 @@ const OPTIONS: [(char, &str, Use); 47] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CommandLine {
     options: BTreeMap<&'static str, String>,
-    /// Options that may come again: name and value, in their order.
+    /// Options that may come several times: name and value, in their order.
     pub(super) repeated: Vec<(&'static str, String)>,
     pub(super) database: Option<String>,
     pub(super) ignored: Vec<&'static str>,
@@ -95,7 +95,8 @@ pub(super) fn read(arguments: &[String]) -> Result<CommandLine, String> {
 }
 
 impl CommandLine {
-    /// Letters after one `-`; the rest of the word after one that takes a value is its value.
+    /// Reads the letters after one `-`. When a letter takes a value, the rest of the word is its
+    /// value.
     fn cluster<'a>(
         &mut self,
         short: &'a str,

@@ -1,4 +1,4 @@
-//! What pgbench's command line asks for, in the options of the workload, and where its database is.
+//! Turns pgbench's command line into options of the workload, and finds its database.
 
 use std::time::Duration;
 
@@ -28,12 +28,12 @@ pub(super) struct Invocation {
     pub(super) scale: Option<u32>,
     pub(super) seed: u64,
     pub(super) latency_limit: Option<Duration>,
-    /// How often a transaction is tried; 0: as often as there is time for.
+    /// How often a transaction is tried. 0 means as often as there is time for.
     pub(super) tries: u32,
     pub(super) failures_detailed: bool,
     pub(super) verbose_errors: bool,
     pub(super) progress_timestamp: bool,
-    /// A run that is aborted has no report.
+    /// Whether an aborted run ends without a report.
     pub(super) exit_on_abort: bool,
     pub(super) log: Option<LogOptions>,
 }
@@ -106,7 +106,8 @@ impl Invocation {
     }
 }
 
-/// libpq waits for ever unless PGCONNECT_TIMEOUT says for how many seconds; here it is as in a plan.
+/// Sets the login timeout. libpq waits for ever unless PGCONNECT_TIMEOUT says for how many seconds.
+/// dbdyno takes a plan's default instead.
 fn opening() -> Result<Opening, String> {
     const VARIABLE: &str = "PGCONNECT_TIMEOUT";
     let mut load = Load::default();
@@ -138,7 +139,7 @@ fn partition_method(line: &CommandLine) -> Result<PartitionMethod, String> {
     method.map_err(|_| format!("--partition-method is {word}, but must be range or hash"))
 }
 
-/// What `-l` asks for; other options of the log need it.
+/// Reads what `-l` asks for. The other options of the log need it.
 fn log(line: &CommandLine) -> Result<Option<LogOptions>, String> {
     let options = ["aggregate-interval", "log-prefix", "sampling-rate"];
     let alone = options.into_iter().find(|name| !line.has("log") && line.has(name));
@@ -166,7 +167,7 @@ fn log(line: &CommandLine) -> Result<Option<LogOptions>, String> {
     Ok(line.has("log").then_some(LogOptions { prefix, aggregate_s, sampling }))
 }
 
-/// A new one each time unless one is given, as pgbench does.
+/// Returns a new seed for each run unless one is given, as pgbench does.
 fn seed(line: &CommandLine) -> Result<u64, String> {
     let variable = std::env::var("PGBENCH_RANDOM_SEED").ok();
     match line.text("random-seed").or(variable.as_deref()) {
@@ -193,7 +194,7 @@ fn init_steps(line: &CommandLine) -> String {
     steps
 }
 
-/// Scripts in their order.
+/// Returns the scripts in their order.
 fn files(line: &CommandLine) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for (name, value) in &line.repeated {
@@ -215,7 +216,7 @@ fn files(line: &CommandLine) -> Result<Vec<String>, String> {
     Ok(files)
 }
 
-/// Where and who, from the options and libpq's variables.
+/// Returns the address and the user, from the options and libpq's variables.
 fn login(line: &CommandLine) -> Result<Login, String> {
     const SOCKETS: &str = "/var/run/postgresql";
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -1,4 +1,5 @@
-//! Log files of transactions in pgbench's format: a line for each, or for each interval.
+//! Writes log files of transactions in pgbench's format, with one line per transaction or per
+//! interval.
 
 use std::fs::File;
 use std::io::{BufWriter, Error, Write};
@@ -9,20 +10,21 @@ use dbdyno_workloads::pgbench::{Ending, FailureKind, Skipped, Transaction};
 
 use super::invocation::Invocation;
 
-/// The stream of draws that decide what has a line; transactions draw from others.
+/// The stream of random numbers that decide which transactions have a line. Transactions use other
+/// streams.
 const SAMPLES: u32 = u32::MAX;
 
 /// What `-l` asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LogOptions {
     pub(super) prefix: String,
-    /// Seconds of an interval; `None`: a line for each transaction.
+    /// Length of an interval in seconds. `None` means one line per transaction.
     pub(super) aggregate_s: Option<u64>,
-    /// Which share of transactions has a line.
+    /// The share of transactions that have a line.
     pub(super) sampling: Option<f64>,
 }
 
-/// What lines hold.
+/// What a line holds.
 #[derive(Debug, Clone, Default)]
 struct Format {
     aggregate_s: Option<u64>,
@@ -34,7 +36,7 @@ struct Format {
     is_detailed: bool,
 }
 
-/// A file for each thread, as the original has; clients belong to it in its order.
+/// One log file per thread, as pgbench has. Clients are divided between the threads as there.
 pub(super) struct Logs {
     files: Vec<Mutex<LogFile>>,
     of_client: Vec<usize>,
@@ -43,13 +45,13 @@ pub(super) struct Logs {
 
 struct LogFile {
     out: Box<dyn Write + Send>,
-    /// When the interval began, since 1970; once the clock runs.
+    /// When the interval began, since 1970. It is set once the clock runs.
     interval: Option<(Duration, Interval)>,
-    /// The first line that could not be written.
+    /// The error of the first line that could not be written.
     failure: Option<Error>,
 }
 
-/// Sum, sum of squares, least and greatest, in microseconds.
+/// Count, sum, sum of squares, lowest and highest value, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Figures {
     count: u64,
@@ -98,7 +100,7 @@ impl Logs {
         Ok(Self { files, of_client: threads(invocation.clients, invocation.jobs), format })
     }
 
-    /// The clock starts at `at`.
+    /// Starts the clock at `at`.
     pub(super) fn begin(&self, at: SystemTime) {
         for file in &self.files {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +114,7 @@ impl Logs {
         }
     }
 
-    /// A line for each, unless lines are of intervals.
+    /// Writes a line for a skipped transaction, or counts it where lines are of intervals.
     pub(super) fn skip(&self, skipped: &Skipped, now: SystemTime) {
         if let Some(mut file) = self.file(skipped.client) {
             file.skip(skipped, &self.format, since_1970(now));
@@ -124,7 +126,7 @@ impl Logs {
         Some(self.files.get(thread)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes what is left of intervals that are over.
+    /// Writes the intervals that are over and not yet written.
     pub(super) fn finish(&self, now: SystemTime) -> Result<(), Error> {
         for file in &self.files {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +144,8 @@ fn since_1970(at: SystemTime) -> Duration {
     at.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The thread of each client: the first ones have one fewer where they do not divide evenly.
+/// Returns the thread of each client. Where the clients do not divide evenly, the first threads
+/// have one fewer.
 fn threads(clients: u32, jobs: u32) -> Vec<usize> {
     let mut of_client = Vec::new();
     for job in 0..jobs {
@@ -185,7 +188,7 @@ impl LogFile {
         }
     }
 
-    /// Prints intervals that are over, empty ones too.
+    /// Prints intervals that are over, including empty ones.
     fn pass(&mut self, format: &Format, now: Duration) {
         let Some(length) = format.aggregate_s.map(Duration::from_secs) else { return };
         while let Some((from, interval)) = self.interval
@@ -203,15 +206,16 @@ impl LogFile {
     }
 }
 
-/// Whether a transaction belongs to the sample: by its number, so that the sample of a seed is
-/// always the same.
+/// Whether a transaction belongs to the sample. Its number decides, so that a seed always has the
+/// same sample.
 fn is_sampled(client: u32, number: u64, format: &Format) -> bool {
     let Some(share) = format.sampling else { return true };
     let draw = dbdyno_workloads::Philox::new(format.seed, SAMPLES).at(client, number, 0);
     f64::from(draw[0]) <= share * f64::from(u32::MAX)
 }
 
-/// From when a transaction was due to its end, and to when it was sent, in microseconds.
+/// Returns the time from when a transaction was due to its end, and the time until it was sent, in
+/// microseconds.
 fn latency_and_lag(transaction: &Transaction) -> (u64, u64) {
     let times = transaction.times;
     let since_due = |at_ns: u64| (at_ns.saturating_sub(times.due_ns) + 500) / 1_000;
@@ -271,7 +275,7 @@ impl Interval {
         }
     }
 
-    /// All columns are there in each run; those that were not asked for are 0.
+    /// Writes all columns in each run. Columns that were not asked for are 0.
     fn line(&self, from_s: u64, format: &Format) -> String {
         let lag = if format.has_rate { self.lag } else { Figures::default() };
         let shown = |is_shown: bool, count: u64| if is_shown { count } else { 0 };

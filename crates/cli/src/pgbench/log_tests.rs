@@ -31,7 +31,7 @@ fn ended(client: u32, number: u64, ending: Ending, retries: u32) -> Event {
     Event::Ended(transaction(client, number, ending, retries))
 }
 
-/// What logs hold of these, each at its second.
+/// Returns what logs hold of these events, each at its second.
 fn written(format: Format, at_s: &[(u64, Event)]) -> String {
     let kept = Kept::default();
     let file = LogFile { out: Box::new(kept.clone()), interval: None, failure: None };
@@ -48,7 +48,7 @@ fn written(format: Format, at_s: &[(u64, Event)]) -> String {
     String::from_utf8(kept.0.lock().unwrap().clone()).unwrap()
 }
 
-/// One of each kind.
+/// Returns one event of each kind.
 fn all() -> Vec<(u64, Event)> {
     use FailureKind::{Deadlock, Serialization};
     vec![
@@ -100,7 +100,7 @@ fn a_sample_has_its_share_of_lines() {
     let format = Format { sampling: Some(0.25), seed: 7, ..Format::default() };
     let many: Vec<_> = (1..=4000).map(|number| (100, ended(0, number, Ending::Done, 0))).collect();
     let lines = written(format.clone(), &many).lines().count();
-    // Six standard deviations of the binomial distribution.
+    // The bounds are six standard deviations of the binomial distribution.
     assert!((836..=1164).contains(&lines), "{lines}");
     let skipped = Skipped { client: 0, first: 1, count: 4000, script: 1 };
     assert_eq!(written(format, &[(100, Event::Skipped(skipped))]).lines().count(), lines, "the same sample");

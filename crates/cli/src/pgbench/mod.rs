@@ -1,4 +1,4 @@
-//! `dbdyno pgbench`: pgbench's own command line and text output, with dbdyno's load engine.
+//! `dbdyno pgbench` offers pgbench's own command line and text output, with dbdyno's load engine.
 
 mod command_line;
 mod invocation;
@@ -21,9 +21,9 @@ use self::watch::{Troubles, Watch};
 use crate::exit::ExitError;
 use crate::{terminal, ad_hoc};
 
-/// What is wrong before a run: options, scripts, files, the first connection.
+/// Exit status for what is wrong before a run: options, scripts, files, or the first connection.
 const STATIC: u8 = 1;
-/// What went wrong while it ran.
+/// Exit status for what went wrong while it ran.
 const ABORTED: u8 = 2;
 
 fn wrong(problem: impl ToString) -> ExitError {
@@ -61,12 +61,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
     }
 }
 
-/// The same mistake with the original's status.
+/// Gives the same mistake pgbench's exit status.
 fn as_static(error: ExitError) -> ExitError {
     ExitError { code: STATIC, ..error }
 }
 
-/// What `-b list` prints.
+/// Returns what `-b list` prints.
 fn listed() -> String {
     let lines = BUILTINS.iter().map(|own| format!("  {:>13}: {}\n", own.name, own.title));
     format!("Available builtin scripts:\n{}", lines.collect::<String>())
@@ -100,7 +100,7 @@ fn reason(end: &StepEnd) -> &str {
     end.message.as_deref().unwrap_or("the run did not complete")
 }
 
-/// A load says nothing while it runs.
+/// A listener for a load, which prints nothing while it runs.
 struct Nothing;
 
 impl Observer for Nothing {}
@@ -145,7 +145,7 @@ fn measure(invocation: &Invocation, mut workload: Pgbench, watch: &Watch) -> Res
     logged.map_err(|error| ExitError::new(ABORTED, format!("cannot write the log: {error}; make room there")))
 }
 
-/// Partitions of the accounts, if they have any.
+/// Method and number of the accounts table's partitions, if it has any.
 type Partitions = Option<(&'static str, i64)>;
 
 async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<Partitions, ExitError> {
@@ -179,9 +179,9 @@ struct Seen<'a> {
     invocation: &'a Invocation,
     watch: &'a Watch,
     all: Counts,
-    /// Since the line before.
+    /// Counts since the previous line.
     part: Counts,
-    /// At the line before.
+    /// Failures and retries up to the previous line.
     troubles: Troubles,
     began: Instant,
     barrier: Instant,
@@ -221,7 +221,7 @@ impl Observer for Seen<'_> {
 
     fn times(&mut self, _: &str, response: &Histogram<u64>) {
         for counts in [&mut self.all, &mut self.part] {
-            // Ranges grow: adding cannot fail.
+            // Adding cannot fail, because the histogram's range grows.
             let _ = counts.times.0.add(response);
         }
     }

@@ -1,4 +1,5 @@
-//! pgbench's report, line by line as version 15 prints it, so that what reads it goes on working.
+//! Writes pgbench's report, line by line as version 15 prints it, so that programs that read it
+//! keep working.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +15,7 @@ use crate::ad_hoc::Times;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     pub(super) done: u64,
-    /// From when a transaction was due to its end, and those before it was sent.
+    /// Times from when a transaction was due to its end, and until it was sent.
     pub(super) times: Times,
     pub(super) lag_us: u64,
     pub(super) lag_max_us: u64,
@@ -50,7 +51,7 @@ pub(super) struct Report<'a> {
     pub(super) took: Took,
 }
 
-/// Without a whole it is no number, in the original's words.
+/// Writes a percentage. Without a whole it is no number, which is written in pgbench's words.
 fn percent(part: u64, of: u64) -> String {
     percent_of(part, of, 3)
 }
@@ -59,8 +60,8 @@ fn percent_of(part: u64, of: u64, digits: usize) -> String {
     if of == 0 { "NaN".to_owned() } else { format!("{:.digits$}", 100.0 * part as f64 / of as f64) }
 }
 
-/// A line of `--progress`; `total` and `seconds` are since the start and since the line before, and
-/// so are `counts` and `troubles`.
+/// Writes a line of `--progress`. `total` is the time since the start. `seconds`, `counts` and
+/// `troubles` are since the previous line.
 pub(super) fn progress(
     counts: &Counts,
     troubles: &Troubles,
@@ -100,7 +101,7 @@ impl Report<'_> {
         };
         self.head(&mut line);
         self.troubles("", self.tally.all, self.counts.done, &mut line);
-        // Nothing more can be said where nothing was done.
+        // Where nothing was done, there is nothing more to say.
         if self.counts.done + self.tally.all.skipped == 0 {
             return out;
         }
@@ -140,7 +141,8 @@ impl Report<'_> {
         }
     }
 
-    /// Failures and retries of `done` transactions and those that failed, of all or of a script.
+    /// Writes failures and retries of `done` transactions and of those that failed, for all or for
+    /// one script.
     fn troubles(&self, lead: &str, troubles: Troubles, done: u64, line: &mut impl FnMut(String)) {
         let total = done + troubles.skipped + troubles.failed();
         let mut share = |what: &str, count: u64| {
@@ -157,7 +159,7 @@ impl Report<'_> {
         }
     }
 
-    /// Transactions of a rate that were never sent.
+    /// Writes the transactions of a rate that were never sent.
     fn skipped(&self, lead: &str, troubles: Troubles, done: u64, line: &mut impl FnMut(String)) {
         if self.invocation.latency_limit.is_some() && !self.invocation.options.rates.is_empty() {
             let (skipped, all) = (troubles.skipped, done + troubles.failed() + troubles.skipped);
@@ -254,7 +256,7 @@ impl Report<'_> {
     }
 }
 
-/// Mean and standard deviation, if anything was done.
+/// Writes mean and standard deviation, if anything was done.
 fn spread(what: &str, done: u64, times: &Times, line: &mut impl FnMut(String)) {
     if done > 0 {
         line(format!("{what} average = {:.3} ms", times.0.mean() / 1e3));
@@ -272,7 +274,7 @@ mod tests {
         Invocation::of(&command_line::read(&words).unwrap()).unwrap()
     }
 
-    /// What is printed of `done` transactions, each of which took 50 ms, in two seconds.
+    /// Returns the report of `done` transactions in two seconds, each of which took 50 ms.
     fn report(line: &str, done: u64, troubles: Troubles) -> String {
         let invocation = invocation(line);
         let mut counts = Counts { done, ..Counts::default() };

@@ -9,7 +9,7 @@ use super::invocation::Invocation;
 use super::log::Logs;
 use crate::terminal;
 
-/// Transactions that did not end well at the first try.
+/// Counts of transactions that did not end well at the first try.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Troubles {
     pub(super) serialization: u64,
@@ -44,7 +44,7 @@ impl Troubles {
         }
     }
 
-    /// What came since `before`.
+    /// Returns what came since `before`.
     pub(super) const fn since(&self, before: &Self) -> Self {
         Self {
             serialization: self.serialization - before.serialization,
@@ -57,7 +57,7 @@ impl Troubles {
     }
 }
 
-/// The item at `index` of a list that grows.
+/// Returns the item at `index` of a list that grows as needed.
 fn item<T: Default + Clone>(list: &mut Vec<T>, index: usize) -> &mut T {
     if list.len() <= index {
         list.resize(index + 1, T::default());
@@ -76,7 +76,7 @@ impl Tally {
         item(&mut self.scripts, skipped.script).skipped += skipped.count;
     }
 
-    /// One that ends the run counts nowhere, as in the original.
+    /// Counts a failure. An error that ends the run counts nowhere, as in pgbench.
     pub(super) fn failed(&mut self, attempt: &Attempt<'_>) {
         let (failures, retries) = item(item(&mut self.commands, attempt.script), attempt.command);
         *retries += u64::from(attempt.is_repeated);
@@ -87,7 +87,7 @@ impl Tally {
         self.scripts.get(script).copied().unwrap_or_default()
     }
 
-    /// Failures and retries of a command.
+    /// Returns the failures and retries of a command.
     pub(super) fn command(&self, script: usize, command: usize) -> (u64, u64) {
         self.commands.get(script).and_then(|commands| commands.get(command)).copied().unwrap_or_default()
     }
@@ -96,9 +96,9 @@ impl Tally {
 pub(super) struct Watch {
     tally: Mutex<Tally>,
     logs: Option<Logs>,
-    /// Errors are printed.
+    /// Whether errors are printed.
     is_verbose: bool,
-    /// 0: as many as there is time for.
+    /// How often a transaction is tried. 0 means as often as there is time for.
     tries: u32,
     latency_limit: Option<Duration>,
 }
@@ -130,7 +130,7 @@ impl Watch {
         self.logs.as_ref().map_or(Ok(()), |logs| logs.finish(SystemTime::now()))
     }
 
-    /// The two messages of `--verbose-errors`.
+    /// Writes the two messages of `--verbose-errors`.
     fn said(&self, attempt: &Attempt<'_>) -> [String; 2] {
         let Attempt { client, script, command, tries, message, .. } = attempt;
         let what = if attempt.is_repeated {

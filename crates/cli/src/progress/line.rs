@@ -1,24 +1,24 @@
-//! The line of a run's progress, fitted to the terminal: its bar shrinks first, then names do;
-//! rate, latency and ETA stay.
+//! Fits the line of a run's progress to the terminal. Its bar shrinks first, then names do, and
+//! rate, latency and time left stay.
 
-/// Columns of the bar, where there is room for so many. It has few lengths, so that it does not
-/// follow each digit of the rate.
+/// Columns of the bar, where there is room for them. It has few lengths, so that it does not follow
+/// each digit of the rate.
 const BARS: [usize; 2] = [20, 10];
-/// Names are cut down to so many characters, then to as many as these before they are left out.
+/// Names are cut down to 14 characters, then to 8, before they are left out.
 const SHORT_NAMES: [usize; 2] = [14, 8];
-/// Left out where there is little room for the numbers after it.
+/// This word is left out where there is little room for the numbers after it.
 const BLOCK: &str = "block ";
 const GAP: &str = "  ";
 
-/// What there is to say at a moment; what is empty is left out.
+/// What there is to show at a moment. Empty parts are left out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line {
     pub(super) done: f64,
     pub(super) eta: String,
-    /// `block 3/5`, where there are several.
+    /// `block 3/5`, where there are several blocks.
     pub(super) block: String,
     pub(super) variant: String,
-    /// The step, or what is done outside the clock.
+    /// The step, or the work outside the measured time.
     pub(super) what: String,
     pub(super) rate: String,
     pub(super) latency: String,
@@ -75,14 +75,14 @@ fn drawn(columns: usize, done: f64) -> String {
     format!("{}{head}{}", "━".repeat(full), "─".repeat(columns.saturating_sub(full + 1)))
 }
 
-/// `name` without `over` characters of its middle, as far as that leaves something to know it by:
-/// what is alike in names of variants is seldom at both of their ends.
+/// Cuts `over` characters from the middle of `name`, as far as that leaves enough to recognise it.
+/// Names of variants are seldom alike at both ends.
 fn shortened(name: &str, over: usize, least: usize) -> String {
     let length = name.chars().count();
     if over == 0 || length <= least {
         return name.to_owned();
     }
-    // The mark of what is left out takes a column too.
+    // The mark for the cut takes one column.
     let kept = length.saturating_sub(over).max(least) - 1;
     let (head, tail) = (kept.div_ceil(2), kept / 2);
     let begin: String = name.chars().take(head).collect();

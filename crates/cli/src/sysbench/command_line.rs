@@ -1,4 +1,4 @@
-//! sysbench's command line: `[--name=value ...] script [command]`, in any order.
+//! Reads sysbench's command line: `[--name=value ...] script [command]`, in any order.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub(super) struct CommandLine {
     pub(super) script: Option<String>,
     pub(super) command: Option<String>,
-    /// sysbench's own options, with `_`.
+    /// sysbench's own options, with `_` in place of `-`.
     pub(super) general: BTreeMap<String, String>,
     pub(super) own: BTreeMap<String, String>,
 }
@@ -22,7 +22,7 @@ const TAKEN: &str = "
     pgsql_host pgsql_port pgsql_user pgsql_password pgsql_db pgsql_sslmode
     test";
 
-/// sysbench's options without one; their use is said.
+/// Options of sysbench that change nothing here. A message names those that are used.
 const IGNORED: &str = "
     luajit_cmd thread_stack_size report_checkpoints verbosity debug
     db_debug mysql_debug mysql_compression mysql_compression_algorithms
@@ -39,7 +39,7 @@ pub(super) fn read(arguments: &[String]) -> Result<CommandLine, String> {
         None => Vec::new(),
     };
     let mut read = CommandLine::default();
-    // What the command line says replaces what the file says.
+    // The command line replaces what the file says.
     for word in of_file.iter().chain(arguments) {
         let Some(option) = word.strip_prefix("--") else {
             let place = if read.script.is_none() { &mut read.script } else { &mut read.command };
@@ -55,7 +55,7 @@ pub(super) fn read(arguments: &[String]) -> Result<CommandLine, String> {
         let list = if is_general { &mut read.general } else { &mut read.own };
         list.insert(name, value.to_owned());
     }
-    // Before version 1.0 the script was an option.
+    // Before sysbench 1.0 the script was an option.
     if let Some(test) = read.general.remove("test") {
         read.command = read.command.or(read.script.take());
         read.script = Some(test);
@@ -63,9 +63,10 @@ pub(super) fn read(arguments: &[String]) -> Result<CommandLine, String> {
     Ok(read)
 }
 
-/// The options of a file for `--config-file`: one a line, as on the command line but without dashes.
+/// Reads the options of a file for `--config-file`. It has one option per line, as on the command
+/// line but without dashes.
 fn config_file(path: &str) -> Result<Vec<String>, String> {
-    /// Far more than there are options.
+    /// This is far more than all options need.
     const MOST_BYTES: u64 = 1 << 20;
     let problem = |error: std::io::Error| format!("--config-file: cannot read {path}: {error}");
     let found = std::fs::metadata(path).map_err(problem)?;
@@ -91,7 +92,7 @@ impl CommandLine {
         self.general.get(name).map(String::as_str)
     }
 
-    /// The first of these options that was given, as a whole number.
+    /// Returns the first of these options that was given, as a whole number.
     pub(super) fn number(&self, names: &[&str], default: u64) -> Result<u64, String> {
         let Some(name) = names.iter().find(|name| self.general.contains_key(**name)) else {
             return Ok(default);

@@ -1,5 +1,4 @@
-//! What sysbench's command line asks for, in the options of the workload, and where its database
-//! is.
+//! Turns sysbench's command line into options of the workload, and finds its database.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -88,7 +87,7 @@ impl Invocation {
     }
 }
 
-/// sysbench's default is that of a plan, half a minute.
+/// Sets the login timeout. sysbench's default equals a plan's, half a minute.
 fn opening(line: &CommandLine) -> Result<Opening, String> {
     let load = Load::default();
     let login_timeout = match line.number(&["thread_init_timeout"], load.login_timeout.0.as_secs())? {
@@ -120,8 +119,8 @@ fn draws(line: &CommandLine, options: &mut Options) -> Result<(), String> {
     Ok(())
 }
 
-/// A new one each time, unless one is given that is not 0: a run that sends the values of the run
-/// before it changes no rows.
+/// Returns a new seed for each run, unless one other than 0 is given. A run that sends the same
+/// values as the run before it would change no rows.
 fn seed(line: &CommandLine) -> Result<u64, String> {
     Ok(match line.number(&["rand_seed"], 0)? {
         0 => crate::ad_hoc::time_seed(),
@@ -162,8 +161,8 @@ fn target(line: &CommandLine) -> Result<Target, String> {
     }
 }
 
-/// Where and who, from the options that begin with `kind`. `socket_of` makes a socket's path, less
-/// the port, of a host.
+/// Returns the address and the user, from the options that begin with `kind`. `socket_of` makes the
+/// path of a host's socket, without the port.
 fn login(
     line: &CommandLine,
     kind: &str,

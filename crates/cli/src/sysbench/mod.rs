@@ -1,4 +1,4 @@
-//! `dbdyno sysbench`: sysbench's own command line and text output, with dbdyno's load engine.
+//! `dbdyno sysbench` offers sysbench's own command line and text output, with dbdyno's load engine.
 
 mod command_line;
 mod invocation;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
 
 fn help(script: &str, mut workload: Sysbench) -> Result<(), ExitError> {
     if workload.has_help() {
-        // It prints.
+        // This call prints the help.
         ad_hoc::wait(workload.help())?.map_err(ExitError::usage)?;
         return printed(&workload);
     }
@@ -57,7 +57,7 @@ fn help(script: &str, mut workload: Sysbench) -> Result<(), ExitError> {
     terminal::out(&format!("{stem} options:\n{}", lines.collect::<Vec<_>>().join("\n")))
 }
 
-/// `prepare`, `cleanup` and others: the script prints what it does.
+/// Runs `prepare`, `cleanup` or another command. The script prints what it does.
 fn run_command(invocation: &Invocation, workload: Sysbench) -> Result<(), ExitError> {
     let end = engine(invocation, &workload, &mut Seen::new(invocation, &workload))?;
     printed(&workload)?;
@@ -129,14 +129,14 @@ fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> 
     ad_hoc::step(workload, threads, (&invocation.opening, invocation.seed), shortened, seen)
 }
 
-/// So much of a rate may wait when the warm-up ends.
+/// Seconds of the target rate that may wait when the warm-up ends.
 const MOST_QUEUED_SECONDS: f64 = 0.010;
 
 struct Seen<'a> {
     invocation: &'a Invocation,
     workload: &'a Sysbench,
     all: Counts,
-    /// Since the line before.
+    /// Counts since the previous line.
     part: Counts,
     clients: BTreeMap<u32, (u64, u64)>,
     last_us: u64,
@@ -152,14 +152,14 @@ impl<'a> Seen<'a> {
         Self { invocation, workload, all, part, clients, last_us: 0, line_us: 0, queued: 0 }
     }
 
-    /// Whether the script asks a database: sysbench reports of statements then, also where none was
+    /// Whether the script uses a database. sysbench then reports statements, even when none was
     /// answered.
     fn asks(&self) -> bool {
         self.workload.asks_database()
     }
 
-    /// What the warm-up of an open loop has left waiting, if that is more than may be: the response
-    /// times are then those of that queue.
+    /// Says how many events the warm-up of an open loop has left waiting, if there are too many.
+    /// The response times are then those of that queue.
     fn queue_fault(&self) -> Option<String> {
         let rate = *self.invocation.options.rates.first()?;
         let most = (f64::from(rate) * MOST_QUEUED_SECONDS).max(1.0);
@@ -177,8 +177,8 @@ impl<'a> Seen<'a> {
         time::to_us(self.invocation.options.warmup.0)
     }
 
-    /// Events and seconds of each thread; threads that are one client in the counts have equal
-    /// parts of its time.
+    /// Returns events and seconds of each thread. Threads that are one client in the counts get
+    /// equal parts of its time.
     fn threads(&self, end: &StepEnd) -> Vec<(f64, f64)> {
         let per_client = (self.invocation.threads as usize / self.clients.len().max(1)).max(1);
         let of_clients = self.clients.values().flat_map(|&(events, us)| {
@@ -198,7 +198,7 @@ impl<'a> Seen<'a> {
         let total = self.last_us.saturating_sub(self.warmup_us()) as f64 / 1e6;
         let part = std::mem::take(&mut self.part);
         let stat = part.stat(threads, percentile, seconds, total);
-        // A reader of the lines that has gone is seen at the end.
+        // A reader of the lines that has gone is noticed at the end.
         let _ = match self.workload.report("intermediate", &stat) {
             Ok(true) => printed(self.workload),
             Ok(false) => {
@@ -223,7 +223,7 @@ impl Observer for Seen<'_> {
 
     fn times(&mut self, _: &str, response: &Histogram<u64>) {
         for counts in [&mut self.all, &mut self.part] {
-            // Ranges grow: adding cannot fail.
+            // Adding cannot fail, because the histogram's range grows.
             let _ = counts.times.0.add(response);
         }
     }
@@ -234,7 +234,7 @@ impl Observer for Seen<'_> {
                 "read" => counts.reads += done,
                 "write" => counts.writes += done,
                 "other" | "unchanged" => counts.other += done,
-                // Its event began again, which is no ignored error.
+                // Its event began again, so the reconnect is no ignored error.
                 "reconnect" => {
                     (counts.reconnects, counts.reopened) = (counts.reconnects + done, counts.reopened + done)
                 }

@@ -1,5 +1,5 @@
-//! sysbench's text output, line by line as version 1.0.20 prints it, so that what reads it goes on
-//! working.
+//! Writes sysbench's text output, line by line as version 1.0.20 prints it, so that programs that
+//! read it keep working.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,11 +17,11 @@ pub(super) struct Counts {
     /// Attempts of events that began again.
     pub(super) errors: u64,
     pub(super) reconnects: u64,
-    /// Those of the reconnects for which an event began again.
+    /// Reconnects for which an event began again.
     pub(super) reopened: u64,
-    /// From when an event was due to its end.
+    /// Times from when an event was due to its end.
     pub(super) times: Times,
-    /// At the last cut.
+    /// Length of the queue at the end of the last interval.
     pub(super) queue_length: u64,
     pub(super) concurrency: u64,
 }
@@ -31,7 +31,7 @@ impl Counts {
         self.reads + self.writes + self.other
     }
 
-    /// What made an event begin again and was no lost connection.
+    /// Counts what made an event begin again and was no lost connection.
     fn ignored_errors(&self) -> u64 {
         self.errors.saturating_sub(self.reopened)
     }
@@ -99,12 +99,12 @@ pub(super) fn interval(
     )
 }
 
-/// What follows the line of an interval where a rate was asked for.
+/// Writes what follows the line of an interval where a rate was asked for.
 pub(super) fn queue(counts: &Counts, total: f64) -> String {
     format!("[ {total:.0}s ] queue length: {}, concurrency: {}", counts.queue_length, counts.concurrency)
 }
 
-/// The report at the end. `threads`: events and seconds of each.
+/// Writes the report at the end. `threads` holds the events and seconds of each thread.
 pub(super) fn cumulative(
     counts: &Counts,
     percentile: u64,
@@ -164,7 +164,7 @@ pub(super) fn cumulative(
     out
 }
 
-/// Mean and standard deviation over all, as sysbench computes them.
+/// Returns mean and standard deviation over all values, as sysbench computes them.
 fn mean_and_spread(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
     let count = values.len().max(1) as f64;
     let mean = values.clone().sum::<f64>() / count;
@@ -176,7 +176,7 @@ pub(super) fn histogram(counts: &Counts) -> String {
     const BUCKETS: usize = 1024;
     let (least, greatest) = (0.001_f64, 100_000.0_f64);
     let step = (greatest / least).ln() / (BUCKETS - 1) as f64;
-    // Buckets go on beyond the greatest in the same steps: sysbench's own end there.
+    // Buckets go on beyond sysbench's highest one in the same steps, where sysbench's own end.
     let mut buckets = BTreeMap::<usize, u64>::new();
     for value in counts.times.0.iter_recorded() {
         let ms = value.value_iterated_to() as f64 / 1e3;
@@ -275,7 +275,7 @@ mod tests {
         counts
     }
 
-    /// Least, greatest and percentile that the report prints.
+    /// Returns the lowest and highest time and the percentile that the report prints.
     fn printed(counts: &Counts, percentile: u64) -> [f64; 3] {
         let text = cumulative(counts, percentile, 1.0, &[(1.0, 1.0)], false);
         ["min:", "max:", "percentile:"].map(|name| {

@@ -1,8 +1,8 @@
-//! What a server that is none of the products can do of that which workloads ask for.
+//! Probes a server that is none of the known products for the features that workloads need.
 //!
-//! Each question is a few statements on tables of its own, in a database that is dbdyno's. One that
-//! fails is something that is missing, and what is done without it is said next to it: no workload
-//! and no run knows more of the server than these capabilities.
+//! Each probe is a few statements on its own tables, in a database that belongs to dbdyno. A probe
+//! that fails shows a missing feature, and the entry says what dbdyno does without it. Workloads
+//! and runs know nothing about the server beyond these capabilities.
 
 use std::time::Duration;
 
@@ -11,35 +11,38 @@ use crate::{
     KeySource, Param, Result, RowStream, Session, describe,
 };
 
-/// The tables of the questions. The second one refers to the first.
+/// The tables that the probes use. The second one refers to the first.
 const TABLE: &str = "dbdyno_probe";
 const OTHER: &str = "dbdyno_probe_2";
 
-/// An answer takes a server milliseconds; one that never answers is asked nothing else.
+/// Time limit for one answer, which takes a server milliseconds. A server that does not answer gets
+/// no further probe.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// Something that the product can do and another server may not.
+/// A feature that the product has and another server may lack.
 struct Ability {
-    /// In records and for people.
+    /// Name in records and for people.
     name: &'static str,
     way: Way,
-    /// What is done instead. Empty where a workload that needs it has to fail.
+    /// What dbdyno does without the feature. It is empty where a workload that needs the feature
+    /// must fail.
     without: fn(&mut Capabilities),
 }
 
-/// How it is found out.
+/// How a probe finds out whether a feature exists.
 enum Way {
-    /// All of these statements go through; none where the product does without.
+    /// Every one of these statements must succeed. The list is empty where the product itself lacks
+    /// the feature.
     Statements(fn(&Capabilities) -> Vec<String>),
-    /// Two connections each prepare a statement of their own and execute it. Servers that pass the
-    /// statements of all connections on over one have the names of one, too.
+    /// Two connections each prepare and execute a statement of their own. A server that passes all
+    /// connections' statements on over one connection mixes up their names.
     Prepared,
-    /// A row is streamed into a table.
+    /// The probe streams a row into a table.
     Stream,
 }
 
-/// In the order in which they are asked for: an index must be there before it is hinted at, and
-/// what is done without one thing is asked for next.
+/// The features in the order in which dbdyno probes them. An index must exist before a probe hints
+/// at it, and a substitute for a missing feature is probed next.
 const ABILITIES: &[Ability] = &[
     Ability {
         name: "transactions",
@@ -166,7 +169,8 @@ const ABILITIES: &[Ability] = &[
             can.text_writes_by_default = true;
         },
     },
-    // The last one: a server that does not know the words may not know either when they end.
+    // This is the last probe, because a server that does not know the command may not notice its
+    // end either.
     Ability {
         name: "streamed rows",
         way: Way::Stream,
@@ -174,26 +178,27 @@ const ABILITIES: &[Ability] = &[
     },
 ];
 
-/// A plan that sends prepared statements cannot do without them.
+/// Name of the feature without which a plan that uses prepared statements cannot run.
 const PREPARED: &str = "prepared statements";
 
-/// Has a name, but no question: the first table shows it.
+/// Name of a feature that has no probe of its own. Making the first table shows it.
 const ENGINE: &str = "the engine of a table";
 
 impl Capabilities {
-    /// Names of what is missing, for [`Capabilities::do_without`].
+    /// Names of the missing features, for [`Capabilities::do_without`].
     pub fn lacks(&self) -> impl Iterator<Item = &str> {
         let missing = self.foreign.iter().flat_map(|foreign| &foreign.missing);
         let engine = self.foreign.is_some() && self.table_suffix.is_empty();
         missing.map(|(name, _)| name.as_str()).chain(engine.then_some(ENGINE))
     }
 
-    /// Whether each connection can prepare statements of its own.
+    /// Whether each connection can prepare its own statements.
     pub fn prepares(&self) -> bool {
         self.lacks().all(|name| name != PREPARED)
     }
 
-    /// Those of a server of which this is missing: what another process has found out.
+    /// Adapts the capabilities to a server that lacks this feature, as another process has found
+    /// out.
     pub fn do_without(&mut self, missing: &str) {
         if missing == ENGINE {
             self.engine = None;
@@ -206,15 +211,15 @@ impl Capabilities {
 }
 
 impl Endpoint {
-    /// Asks the server which one it is. If it is none of the products, it says so in
-    /// [`Capabilities::foreign`], and the other capabilities are what the server, asked in this
-    /// database, can do.
+    /// Asks the server which product it is. If it is none of the known products,
+    /// [`Capabilities::foreign`] names it. The other capabilities are then what the server can do,
+    /// according to probes in this database.
     ///
-    /// `names_engine` says that the plan names an engine for the tables, `is_ours` that tables may be
-    /// made in the database; otherwise nothing is asked but which server it is.
+    /// `names_engine` says that the plan names an engine for the tables. `is_ours` says that dbdyno
+    /// may make tables in the database. Otherwise it asks only which server it is.
     ///
     /// # Errors
-    /// No connection, and a server that can make no table at all.
+    /// Fails without a connection, and for a server that can make no table at all.
     pub async fn identify(&mut self, names_engine: bool, is_ours: bool) -> Result<()> {
         let mut session = self.connect_as("conductor").await?;
         let described = describe(&mut session).await;
@@ -228,7 +233,7 @@ impl Endpoint {
         if is_programmed {
             return Ok(());
         }
-        // A word for an engine is of one product; others take it and mean nothing by it.
+        // Only the product itself has a clause for the engine. Other servers accept and ignore it.
         if !is_proxy && !names_engine {
             self.capabilities.do_without(ENGINE);
         }
@@ -248,7 +253,7 @@ impl Endpoint {
             let Err(error) = ability.shown(self, &mut session, &can).await else { continue };
             self.note_missing(ability.name, &error);
             (ability.without)(&mut self.capabilities);
-            // What was begun may not have ended.
+            // The probe may have left a transaction or a statement open.
             if error.class == Class::Lost {
                 session = self.asker().await.map_err(|mut after| {
                     let broken = format!("; the last question was for {}: {error}", ability.name);
@@ -270,7 +275,7 @@ impl Endpoint {
         Ok(session)
     }
 
-    /// The first table, which is made as those of workloads are.
+    /// Makes the first table in the same way as workloads do.
     async fn make_table(&mut self, session: &mut AnySession) -> Result<()> {
         drop_tables(session).await;
         let columns = |can: &Capabilities| {
@@ -335,10 +340,10 @@ pub(super) fn is_ability(name: &str) -> bool {
     ABILITIES.iter().any(|ability| ability.name == name)
 }
 
-/// Those that an earlier run has left too.
+/// Drops the tables, including those from an earlier run.
 async fn drop_tables(session: &mut AnySession) {
     for table in [OTHER, TABLE] {
-        // A server that cannot drop what is not there says so when the table is made.
+        // A server that cannot drop a missing table reports the problem when the table is made.
         let _ = session.query(format!("DROP TABLE IF EXISTS {table}").as_bytes()).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Which server it is that speaks a product's protocol, by what it says of itself.
+//! Finds out which server speaks a product's protocol, from what the server says about itself.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::product::{Texts, version_numbers};
 
-/// Longest text that is kept as a version.
+/// Longest text that is kept as a version, in characters.
 const LONGEST: usize = 120;
 
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
@@ -18,7 +18,7 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     file.server
 });
 
-/// One of the servers that are known; the data file says what the fields are.
+/// One row for a known server. The data file explains the fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
@@ -35,27 +35,29 @@ struct Known {
     programmed: bool,
 }
 
-/// In place of the server's words on what it was not asked for.
+/// Text that replaces the server's message for a feature that was not probed.
 const BREAKS: &str = "not asked for, because the question breaks this server";
 
-/// What a server says that decides which one it is.
+/// What a server says about itself, from which dbdyno decides which one it is.
 #[derive(Debug)]
 pub(crate) struct Evidence<'a> {
-    /// The driver that asked.
+    /// The driver that asked the server.
     pub(crate) driver: &'static str,
-    /// The product whose protocol it is, for people.
+    /// The product whose protocol the server speaks, for people.
     pub(crate) protocol: &'static str,
-    /// Its version at login and whatever else it says of itself, the most telling first.
+    /// Its version at login and other texts about itself, with the most telling one first.
     pub(crate) said: &'a [&'a str],
-    /// Values by the names of settings and of functions without arguments.
+    /// Values by the names of settings, and of functions without arguments.
     pub(crate) has: &'a Texts,
-    /// Name and version of the product, as text and numbers, where all evidence is for one.
+    /// The product's name and its version, as text and numbers. It is set where all the evidence
+    /// points to that product.
     pub(crate) own: Option<(&'static str, &'a str, [u32; 3])>,
-    /// The server has another number for the connection than the one that answered the login.
+    /// Whether the connection's number differs from the one at login. Then a proxy or pooler passes
+    /// statements on.
     pub(crate) through_another: bool,
 }
 
-/// Which server it is.
+/// The server that was identified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) product: String,
@@ -64,30 +66,33 @@ pub(crate) struct Identity {
     pub(crate) foreign: Option<Foreign>,
 }
 
-/// A server that is none of the products.
+/// A server that is none of the known products.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Foreign {
-    /// As it names itself.
+    /// The name that the server gives itself.
     pub name: String,
-    /// The product whose protocol it speaks: `MySQL`, `PostgreSQL`.
+    /// The product whose protocol the server speaks: `MySQL`, `PostgreSQL`.
     pub speaks: String,
-    /// It passes statements on: its process is not the one that has the data, and what answers is
-    /// the product.
+    /// Whether the server passes statements on. Its process then does not hold the data, and the
+    /// answers come from the product.
     pub is_proxy: bool,
-    /// It answers what it was configured to: its answers do not show what it can do.
+    /// Whether the server answers as it was configured to, so that its answers do not show what it
+    /// can do.
     pub is_programmed: bool,
-    /// What the product does and this server, when it was asked, did not: what, and its words.
+    /// Features that the product has and this server lacked when probed, each with the server's own
+    /// message.
     pub missing: Vec<(String, String)>,
 }
 
-/// Names of functions that tell servers of `driver` apart, for those that may have them.
+/// Names of functions that distinguish the servers that `driver` may reach, for servers that may
+/// have them.
 pub(crate) fn telling_names(driver: &str) -> impl Iterator<Item = &'static str> {
     let spoken = KNOWN.iter().filter(move |known| known.speaks.iter().any(|spoken| *spoken == driver));
     spoken.filter_map(|known| known.has.as_deref())
 }
 
-/// A name that the server gives itself goes before all that looks like the product, since those who
-/// speak its protocol take its versions and settings over.
+/// Identifies the server. A name that the server gives itself outweighs everything that looks like
+/// the product, because servers with the same protocol copy its versions and settings.
 pub(crate) fn identify(evidence: &Evidence<'_>) -> Identity {
     let foreign = |name: &str, is_proxy| Foreign {
         name: name.to_owned(),
@@ -103,7 +108,8 @@ pub(crate) fn identify(evidence: &Evidence<'_>) -> Identity {
         foreign: Some(foreign),
     };
     if let Some((known, text, version)) = known(evidence) {
-        // A name alone goes after the version that the server gives the protocol's clients.
+        // A name without a version is shown after the version that the server reports to the
+        // protocol's clients.
         let banner = format!("{} {text}", evidence.said.first().unwrap_or(&""));
         let text = if text.contains(|sign: char| sign.is_ascii_digit()) { text } else { &banner };
         let missing = known.breaks.iter().map(|name| (name.clone(), BREAKS.to_owned())).collect();
@@ -126,7 +132,7 @@ pub(crate) fn identify(evidence: &Evidence<'_>) -> Identity {
     }
 }
 
-/// The row that fits, the text that shows it and the version in that.
+/// The matching row, the text that matches it, and the version in that text.
 fn known<'a>(evidence: &Evidence<'a>) -> Option<(&'static Known, &'a str, [u32; 3])> {
     let speaks = |known: &&Known| known.speaks.iter().any(|driver| *driver == evidence.driver);
     KNOWN.iter().filter(speaks).find_map(|known| {
@@ -136,7 +142,8 @@ fn known<'a>(evidence: &Evidence<'a>) -> Option<(&'static Known, &'a str, [u32; 
         known.words.iter().find_map(|word| {
             let (text, rest) =
                 evidence.said.iter().find_map(|text| Some((*text, text.split_once(word.as_str())?.1)))?;
-            // `-TiDB-v7.5.0`, `PGlite 0.5.8`; otherwise the first number is the best there is.
+            // The version follows the name, as in `-TiDB-v7.5.0` and `PGlite 0.5.8`. Otherwise the
+            // first number is the best guess.
             let after = rest.trim_start_matches([' ', '-', '/', 'v']);
             let is_version = after.starts_with(|sign: char| sign.is_ascii_digit());
             Some((known, text, if is_version { version_numbers(after) } else { first_numbers(text) }))
@@ -144,12 +151,13 @@ fn known<'a>(evidence: &Evidence<'a>) -> Option<(&'static Known, &'a str, [u32; 
     })
 }
 
-/// Numbers of the first version in `text`.
+/// Numbers in the first version in `text`.
 fn first_numbers(text: &str) -> [u32; 3] {
     version_numbers(text.trim_start_matches(|sign: char| !sign.is_ascii_digit()))
 }
 
-/// One line of bounded length, because it comes from a server that is not known, without the compiler.
+/// Shortens a text to one line of bounded length without the compiler's name, because the text
+/// comes from an unknown server.
 fn shortened(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     let line = line.split(", compiled by").next().unwrap_or_default();
@@ -160,8 +168,9 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What a server of `driver` is, whose version at login, version() and version comment are `said`
-    /// and that has these settings or functions. `looks_own` says that it looks like the product.
+    /// Identifies a `driver` server from its version at login, version() and version comment
+    /// (`said`), and from its settings or functions (`has`). `looks_own` says that it looks like
+    /// the product.
     fn named(driver: &'static str, said: &[&str], has: &[(&str, &str)], looks_own: bool) -> String {
         let has = has.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (protocol, product) = match driver {
@@ -176,7 +185,7 @@ mod tests {
         format!("{product} {major}.{minor}.{patch} ({kind}): {version_text}")
     }
 
-    /// Texts of real servers, in which the product's own version often comes first.
+    /// These are texts from real servers, in which the product's own version often comes first.
     #[test]
     fn servers_are_called_what_they_call_themselves_and_never_as_the_product_that_they_imitate() {
         let mysql = |said: &[&str], has: &[(&str, &str)]| named("mysql", said, has, true);

@@ -1,8 +1,8 @@
-//! Servers that speak the protocol of one of the products and are none of them: which they are, by
-//! what they say, and what they can do, by asking.
+//! Servers that speak a product's protocol but are another product. This module finds out which
+//! they are, from what they say, and what they can do, by probing.
 //!
-//! Known ones are rows of `known.toml`. None has code: what a server does otherwise than the
-//! product is found out with the questions of [`ask`].
+//! Known servers are rows in `known.toml`. None has its own code: the probes in [`ask`] find out
+//! where a server differs from the product.
 
 mod ask;
 mod known;

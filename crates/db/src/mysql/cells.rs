@@ -1,4 +1,5 @@
-//! Reads the rows of a text result as strings: the simple path for everything that is not hot.
+//! Reads a text result's rows as strings. This simple path is for everything outside the measured
+//! load.
 
 use super::fault::{Fault, ServerError};
 use super::packet::{self, Finish, Form, Reader};
@@ -7,7 +8,7 @@ use crate::Cells;
 use crate::stream::ByteStream;
 
 /// Reads the whole answer to a statement that was just sent. Where it has several results (a
-/// procedure), the rows of the first one that has columns are returned.
+/// procedure), this returns the rows of the first one that has columns.
 pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>, form: Form) -> Result<Cells, Fault> {
     let mut payload = Vec::new();
     let mut found: Option<Cells> = None;
@@ -41,7 +42,7 @@ pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>, form: Form) -> Re
     }
 }
 
-/// Reads one result set into `cells`, of so many columns of which so many are defined.
+/// Reads one result set with so many columns, of which so many have definitions, into `cells`.
 async fn result_set<S: ByteStream>(
     wire: &mut Wire<S>,
     payload: &mut Vec<u8>,
@@ -68,7 +69,7 @@ async fn result_set<S: ByteStream>(
     }
 }
 
-/// Passes over `count` definitions of columns or parameters.
+/// Skips `count` definitions of columns or parameters.
 pub(super) async fn definitions<S: ByteStream>(
     wire: &mut Wire<S>,
     payload: &mut Vec<u8>,
@@ -83,7 +84,7 @@ pub(super) async fn definitions<S: ByteStream>(
     Ok(())
 }
 
-/// Passes over the EOF that ends definitions in the old form.
+/// Skips the EOF packet that ends definitions in the old form.
 pub(super) async fn definitions_end<S: ByteStream>(
     wire: &mut Wire<S>,
     payload: &mut Vec<u8>,
@@ -96,7 +97,7 @@ pub(super) async fn definitions_end<S: ByteStream>(
     }
 }
 
-/// One row of the text protocol; bytes that are not UTF-8 become replacement characters.
+/// Reads one row in the text protocol. Bytes that are not UTF-8 become replacement characters.
 fn row(payload: &[u8], count: u64) -> Result<Vec<Option<String>>, Fault> {
     let mut reader = Reader(payload);
     let mut cells = Vec::new();

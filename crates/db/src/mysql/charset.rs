@@ -1,14 +1,15 @@
-//! Has a session speak the character set of the texts of a table.
+//! Makes a session use the character set of a table's text columns, so that the server converts
+//! nothing.
 
 use crate::product::permitted;
 use crate::{Result, Session};
 
-/// Has the server take the texts of statements for what the columns of `table`, a name without
-/// quotes, hold, so that it converts none of them. For texts of ASCII only, which are the same
-/// bytes in every character set that a client can speak. The session stays as it is where the
-/// columns differ, where there is no such table, and where the server refuses, as for UTF-16.
+/// Tells the server that statement texts have the character set of the columns in `table` (a name
+/// without quotes), so that it converts none of them. This is only for ASCII texts, which have the
+/// same bytes in every character set that a client can use. The session stays unchanged where the
+/// columns differ, where the table does not exist, and where the server refuses, as for UTF-16.
 pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Result<()> {
-    // A database's default is not it: CREATE TABLE may name another.
+    // The database's default does not tell, because CREATE TABLE may name another.
     let asked = format!(
         "SELECT DISTINCT character_set_name FROM information_schema.columns WHERE table_schema = DATABASE() \
          AND table_name = '{table}' AND character_set_name IS NOT NULL"
@@ -16,7 +17,8 @@ pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Res
     let cells = permitted(session.rows(&asked).await)?.unwrap_or_default();
     let [row] = cells.as_slice() else { return Ok(()) };
     let Some(Some(charset)) = row.first() else { return Ok(()) };
-    // Both are meant: what statements are written in, and what their texts are taken for.
+    // The first variable is the character set that statements are written in, the second the one to
+    // which the server converts their texts.
     let set = format!("SET SESSION character_set_client = {charset}, character_set_connection = {charset}");
     permitted(session.query(set.as_bytes()).await).map(drop)
 }
@@ -26,7 +28,7 @@ mod tests {
     use super::*;
     use crate::{Answer, Cells, Class, DbError, Param, Statement};
 
-    /// A session whose table has columns of these character sets, and which refuses to speak any.
+    /// A session whose table has columns in these character sets, and which refuses to use any.
     struct Refusing {
         class: Class,
         charsets: &'static [&'static str],

@@ -1,11 +1,12 @@
-//! Which class each error number of MySQL and MariaDB belongs to.
+//! The error class for each MySQL and MariaDB error number, which decides whether a session
+//! retries.
 
 use crate::Class;
 use crate::Class::{Fatal, Lost, Refused, Retry};
 
-/// Error numbers and their classes, by number; what is not here is [`Class::Refused`]. Numbers as
-/// in `mysqld_error.h` of both products; 2000 and above are the client library's, 3 and 20
-/// `mysys`'s (disk).
+/// Error numbers and their classes, sorted by number. A number that is missing is
+/// [`Class::Refused`]. The numbers come from `mysqld_error.h` in both products. Those from 2000 up
+/// are the client library's, and 3 and 20 are disk errors from `mysys`.
 pub(super) const CLASSES: &[(u16, Class)] = &[
     (3, Fatal),    // EE_WRITE: a file cannot be written
     (20, Fatal),   // EE_DISK_FULL

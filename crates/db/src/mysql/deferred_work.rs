@@ -1,4 +1,5 @@
-//! What the server owes: InnoDB by its status counters and its own report, MyRocks by its tables.
+//! Reads how much work a server has deferred. For InnoDB it comes from status counters and the
+//! engine's report, for MyRocks from its tables.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +8,19 @@ use super::status::{counters, variables, version_numbers};
 use crate::product::{DeferredWork, LEAST_BOUND_COUNT, LimitedSession, cell, numbers, permitted};
 use crate::{Bounds, Capabilities, Result, Session, first_i64};
 
-/// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for
-/// it is in vain.
+/// The first version that merges the change buffer only when a page is read, MariaDB 10.5. Waiting
+/// for the merge is useless from there on.
 const MARIADB_MERGES_ON_READ_SINCE: [u32; 3] = [10, 5, 0];
 
-/// `stat_type` of the engine and the level's name. Sums over all column families.
+/// The engine's `stat_type` and the level's name. The values are sums over all column families.
 const COLUMN_FAMILIES: &[(&str, &str)] = &[
     ("CUR_SIZE_ALL_MEM_TABLES", "memtable_bytes"),
     ("MEM_TABLE_FLUSH_PENDING", "flushes_pending"),
     ("COMPACTION_PENDING", "compactions_pending"),
 ];
 
-/// Reads it, MyRocks' only where the tables are its own.
+/// Reads the deferred work. It reads MyRocks' part only where the benchmark's tables are in that
+/// engine.
 pub(super) async fn read(
     session: &mut LimitedSession<'_, Mysql>,
     capabilities: &Capabilities,
@@ -31,7 +33,7 @@ pub(super) async fn read(
     Ok(deferred_work)
 }
 
-/// The most of a level that a quiet server has.
+/// The highest value that a level has on a quiet server.
 pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bounds) -> Option<i64> {
     match level {
         "dirty_bytes" => deferred_work.share_bytes(bounds.dirty_share, "buffer_pool_bytes"),
@@ -51,7 +53,8 @@ async fn innodb(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut Def
     let counter = |name: &str| counters.get(name).copied();
     let page_bytes = counter("Innodb_page_size");
     let pages = |name: &str| Some(counter(name)?.saturating_mul(page_bytes?));
-    // Compressed pages make the product a little too small, so the server's own sum comes first.
+    // Compressed pages make the page count times page size a little too small, so the server's own
+    // sum comes first.
     let dirty = counter("Innodb_buffer_pool_bytes_dirty").or_else(|| pages("Innodb_buffer_pool_pages_dirty"));
     deferred_work.level("dirty_bytes", dirty);
     deferred_work.capacity("buffer_pool_bytes", pages("Innodb_buffer_pool_pages_total"));
@@ -61,7 +64,7 @@ async fn innodb(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut Def
     let text = permitted(innodb_report(session).await)?.unwrap_or_default();
     deferred_work.level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
     deferred_work.level("history_list_length", counted_history(&counters).or_else(|| reported_history(&text)));
-    // The change buffer's tree has a root page when it is empty.
+    // The change buffer's tree has one root page even when it is empty.
     deferred_work.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
     if !text.is_empty() {
         let version = permitted(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
@@ -70,23 +73,23 @@ async fn innodb(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut Def
     Ok(())
 }
 
-/// The engine's own report; its answer is one row of type, name and text.
+/// Reads the engine's own report. The answer is one row with type, name and text.
 pub(super) async fn innodb_report(session: &mut LimitedSession<'_, Mysql>) -> Result<String> {
     let rows = session.rows("SHOW ENGINE INNODB STATUS").await?;
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(2)?).unwrap_or_default())
 }
 
-/// Transactions whose old rows InnoDB has still to purge: MariaDB and Percona Server count them.
+/// Transactions whose old rows InnoDB has still to purge, as MariaDB and Percona Server count them.
 pub(super) fn counted_history(counters: &BTreeMap<String, i64>) -> Option<i64> {
     counters.get("Innodb_history_list_length").copied()
 }
 
-/// The same from the engine's report. `None` where it is not there.
+/// The same number from the engine's report. It is `None` where the report lacks it.
 pub(super) fn reported_history(report: &str) -> Option<i64> {
     number_after(report, "History list length ")
 }
 
-/// From its tables in `information_schema`.
+/// Reads the levels from the engine's tables in `information_schema`.
 async fn myrocks(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut DeferredWork) -> Result<()> {
     let sql = "SELECT stat_type, sum(value) FROM information_schema.ROCKSDB_CFSTATS GROUP BY stat_type";
     for row in permitted(session.rows(sql).await)?.unwrap_or_default() {
@@ -106,7 +109,8 @@ fn merges_by_itself(version: &str) -> bool {
     !version.contains("MariaDB") || version_numbers(version) < MARIADB_MERGES_ON_READ_SINCE
 }
 
-/// All redo files together: one capacity since MySQL 8.0.30, before that files of one size.
+/// Size of all redo files together. MySQL has one capacity setting since 8.0.30, and before that a
+/// number of files of equal size.
 fn redo_capacity(counters: &BTreeMap<String, i64>, settings: &BTreeMap<String, String>) -> Option<i64> {
     let setting = |name: &str| settings.get(name)?.parse::<i64>().ok();
     let in_force = counters.get("Innodb_redo_log_capacity_resized").copied();
@@ -121,7 +125,7 @@ fn checkpoint_age(report: &str) -> Option<i64> {
     Some(now - number_after(report, "Last checkpoint at")?)
 }
 
-/// The number after `label` at the beginning of a line.
+/// The number after `label` at the start of a line.
 fn number_after(report: &str, label: &str) -> Option<i64> {
     let rest = report.lines().find_map(|line| line.strip_prefix(label))?.trim_start();
     let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! Builds the message that executes a prepared statement.
+//! Builds the message that executes a prepared statement (`COM_STMT_EXECUTE`).
 
 use super::packet::put_text;
 use crate::Param;
@@ -15,21 +15,22 @@ const VAR_STRING: u8 = 0xfd;
 /// `MYSQL_TYPE_NULL`.
 const NULL: u8 = 0x06;
 
-/// What a session keeps of a statement that it prepared.
+/// What a session keeps about a statement that it prepared.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The server's number for it.
+    /// The server's number for the statement.
     pub(super) server_id: u32,
     pub(super) params: u16,
-    /// Types that were last sent to the server, one byte a parameter; empty when it knows none.
+    /// The parameter types that were last sent to the server, one byte per parameter. It is empty
+    /// when the server knows none.
     pub(super) types: Vec<u8>,
     pub(super) excerpt: String,
 }
 
 impl Prepared {
     /// Appends the message that executes the statement with `params`, whose number the caller has
-    /// checked. The types are sent only when the server does not know them from the execution
-    /// before.
+    /// checked. The types are sent only when the server does not know them from the previous
+    /// execution.
     pub(super) fn put(&mut self, out: &mut Vec<u8>, params: &[Param]) {
         out.push(EXECUTE);
         out.extend_from_slice(&self.server_id.to_le_bytes());

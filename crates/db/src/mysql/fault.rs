@@ -1,4 +1,4 @@
-//! What servers of MySQL's family say that goes wrong.
+//! Errors from MySQL-family servers and their protocol, in words.
 
 use super::classes::class_of;
 use crate::Class;

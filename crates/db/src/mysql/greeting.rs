@@ -1,4 +1,4 @@
-//! The first packet of a server: who it is, what it can do, and the nonce for the password.
+//! Reads a server's first packet: its version, its capabilities, and the nonce for the password.
 
 use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
 use mysql_common::io::ParseBuf;
@@ -10,23 +10,23 @@ use super::packet;
 use crate::excerpt::server_text;
 use crate::product::version_numbers;
 
-/// Bytes of a nonce in every authentication plugin that is spoken here.
+/// Bytes in a nonce, for every authentication plugin that this client supports.
 pub(super) const NONCE: usize = 20;
 
-/// MariaDB before 11 writes this before its version, so that old replicas take it for something
+/// MariaDB before 11 puts this before its version, so that old replicas take it for a version that
 /// they know.
 const MARIADB_PREFIX: &str = "5.5.5-";
 
-/// What a server says of itself when a client connects.
+/// What a server says about itself when a client connects.
 #[derive(Debug, Clone)]
 pub(super) struct Greeting {
-    /// As the server writes it, without MariaDB's prefix: `10.11.19-MariaDB-log`.
+    /// The version as the server writes it, without MariaDB's prefix: `10.11.19-MariaDB-log`.
     pub(super) version: String,
     pub(super) is_mariadb: bool,
     pub(super) connection_id: u32,
     pub(super) nonce: [u8; NONCE],
     pub(super) capabilities: CapabilityFlags,
-    /// MariaDB's own, from 10.2 on.
+    /// MariaDB's own capabilities, from 10.2 on.
     pub(super) extended: MariadbCapabilities,
     pub(super) plugin: AuthPlugin<'static>,
 }
@@ -69,7 +69,7 @@ impl Greeting {
         })
     }
 
-    /// The version's first three numbers, 0 where they cannot be read.
+    /// The version's first three numbers. A number that cannot be read is 0.
     pub(super) fn numbers(&self) -> (u16, u16, u16) {
         let [major, minor, patch] =
             version_numbers(&self.version).map(|number| u16::try_from(number).unwrap_or(0));
@@ -77,7 +77,8 @@ impl Greeting {
     }
 }
 
-/// The codec's reserved bytes are MariaDB's where the server does not claim to be MySQL.
+/// MariaDB's own capabilities. They are in bytes that the codec calls reserved, and count only
+/// where the server does not claim to be MySQL.
 fn extended(greeting: &HandshakePacket<'_>) -> MariadbCapabilities {
     if greeting.capabilities().contains(CapabilityFlags::CLIENT_LONG_PASSWORD) {
         return MariadbCapabilities::empty();
@@ -85,8 +86,8 @@ fn extended(greeting: &HandshakePacket<'_>) -> MariadbCapabilities {
     greeting.mariadb_ext_capabilities()
 }
 
-/// The codec computes with the nonce's length as a signed byte and overflows beyond 127; no server
-/// sends that.
+/// Refuses a nonce longer than 127 bytes. The codec reads its length as a signed byte and would
+/// overflow. No server sends one.
 fn check_nonce_length(payload: &[u8]) -> Result<(), Fault> {
     let mut reader = packet::Reader(payload);
     reader.u8()?;
@@ -99,7 +100,7 @@ fn check_nonce_length(payload: &[u8]) -> Result<(), Fault> {
 mod tests {
     use super::*;
 
-    /// A greeting as `version` would send it, ending in `plugin`.
+    /// A greeting as `version` would send it, with `plugin` at its end.
     fn bytes(version: &str, plugin: &[u8]) -> Vec<u8> {
         let mut payload = vec![10];
         payload.extend_from_slice(version.as_bytes());

@@ -1,21 +1,21 @@
-//! Makes the keys that a session's rows get follow each other.
+//! Makes the server give a session's rows consecutive `AUTO_INCREMENT` keys.
 
 use crate::product::permitted;
 use crate::{Class, Result, Session, first_i64};
 
-/// Nodes of a cluster give out keys in steps, so that no two give out the same; an option file may
-/// ask for it, too.
+/// The statement that sets the key step to 1. A cluster's nodes give out keys in larger steps, so
+/// that no two give out the same one. An option file may also ask for that.
 const ONE_BY_ONE: &str = "SET SESSION auto_increment_increment = 1, auto_increment_offset = 1";
 const STEP: &str = "SELECT @@SESSION.auto_increment_increment";
 
-/// Has keys of this session's rows go up by 1. MySQL 8.0 before 8.0.18 refuses it to users without
-/// the privilege SESSION_VARIABLES_ADMIN, which is no matter as long as the server's own step is 1.
+/// Makes this session's keys increase by 1. MySQL 8.0 before 8.0.18 refuses this to users without
+/// the privilege SESSION_VARIABLES_ADMIN, which does not matter if the server's own step is 1.
 pub(crate) async fn one_by_one(session: &mut impl Session) -> Result<()> {
     let Err(mut error) = session.query(ONE_BY_ONE.as_bytes()).await else { return Ok(()) };
     if error.class == Class::Lost {
         return Err(error);
     }
-    // A server that has no such setting gives them out one by one.
+    // A server without this setting always uses a step of 1.
     let Some(step) = permitted(session.rows(STEP).await)? else { return Ok(()) };
     if first_i64(&step) == Some(1) {
         return Ok(());
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
     use crate::{Answer, Cells, DbError, Param, Statement};
 
-    /// A session that refuses the SET and answers the question.
+    /// A session that refuses the SET and answers the query for the step.
     struct Refusing {
         class: Class,
         step: &'static str,

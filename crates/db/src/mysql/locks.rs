@@ -1,13 +1,14 @@
-//! How a connection locks a database of MySQL's family: with a named lock.
+//! How a connection locks a database on a MySQL-family server: with a named lock (`GET_LOCK`).
 
 use sha2::{Digest, Sha256};
 
 use crate::product::Locks;
 
-/// The greatest value that every server of the family takes for `wait_timeout`: a year.
+/// The highest value that every server in the family accepts for `wait_timeout`: one year, in
+/// seconds.
 pub(super) const STAY_WHILE_IDLE: &str = "SET SESSION wait_timeout = 31536000";
 
-/// Longest name of a lock in MySQL from 5.7 on, in characters.
+/// Longest name for a lock in MySQL from 5.7 on, in characters.
 const LONGEST_NAME: usize = 64;
 
 pub(super) fn of(database: &str) -> Locks {
@@ -26,8 +27,8 @@ pub(super) fn of(database: &str) -> Locks {
     }
 }
 
-/// `dbdyno:` and the database's name, as a literal that means the same in every SQL mode. Of a long
-/// name a part of its hash.
+/// `dbdyno:` and the database's name, as a literal that means the same in every SQL mode. A long
+/// name is replaced by part of its hash.
 fn name(database: &str) -> String {
     let mut name = format!("dbdyno:{database}");
     if name.chars().count() > LONGEST_NAME {

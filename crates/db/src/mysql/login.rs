@@ -1,12 +1,12 @@
-//! The conversation that opens a connection: greeting, answer, and whatever the authentication
-//! plugin still asks.
+//! The login conversation that opens a connection: greeting, answer, and whatever the
+//! authentication plugin asks after that.
 //!
-//! `caching_sha2_password` and `sha256_password` hand the password itself to the server: plainly
-//! inside TLS, the former over a unix socket too, as the protocol says; else encrypted with the
-//! server's public key. Over TCP that key must be known, or the user says that any will do: who
-//! poses as the server sends a key of its own.
+//! `caching_sha2_password` and `sha256_password` hand the password itself to the server. It is sent
+//! as plaintext inside TLS, and with the former over a unix socket too, as the protocol says.
+//! Otherwise it is encrypted with the server's public key. Over TCP that key must be known, or the
+//! user must accept any key, because whoever poses as the server sends a key too.
 //!
-//! MariaDB's `client_ed25519` and `parsec` sign the server's nonce and hand nothing out.
+//! MariaDB's `client_ed25519` and `parsec` sign the server's nonce and never send the password.
 
 use dbdyno_model::ColumnDefinitions;
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
@@ -25,8 +25,8 @@ use crate::excerpt::server_text;
 use crate::options::Channel;
 use crate::stream::ByteStream;
 
-/// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD
-/// DATA LOCAL INFILE only where the options ask for it.
+/// The capabilities that this client requests. Others are left out on purpose: one statement must
+/// not hold several, and LOAD DATA LOCAL INFILE is allowed only where the options ask for it.
 const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_LONG_FLAG)
     .union(CapabilityFlags::CLIENT_PROTOCOL_41)
@@ -35,13 +35,15 @@ const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_MULTI_RESULTS)
     .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS);
 
-/// Largest message that is announced; the server's own `max_allowed_packet` is what limits.
+/// Largest message size that the client announces. The real limit is the server's
+/// `max_allowed_packet`.
 const LARGEST_MESSAGE: u32 = 1 << 30;
 
-/// Packets that a login may take after the first answer. The longest honest one takes five.
+/// Packets that a login may take after the first answer. The longest regular login takes five.
 const LONGEST_LOGIN: usize = 16;
 
-/// Asks `caching_sha2_password` and `sha256_password` for the server's RSA key.
+/// The byte that asks for the server's RSA key, in `caching_sha2_password` and in
+/// `sha256_password`.
 const KEY_WANTED_BY_CACHING_SHA2: u8 = 2;
 const KEY_WANTED_BY_SHA256: u8 = 1;
 
@@ -61,7 +63,7 @@ pub(super) async fn greeted<S: ByteStream>(wire: &mut Wire<S>) -> Result<Greetin
     Greeting::parse(&payload)
 }
 
-/// Logs in on a connection whose server has greeted, with TLS under it or without.
+/// Logs in on a connection whose server has sent its greeting, with or without TLS.
 pub(super) async fn login<S: ByteStream>(
     wire: &mut Wire<S>,
     greeting: Greeting,
@@ -88,7 +90,7 @@ pub(super) async fn login<S: ByteStream>(
     })
 }
 
-/// The request for TLS: the beginning of the answer that will follow inside it, up to the user.
+/// The request for TLS. It is the start, up to the user, of the answer that will follow inside TLS.
 pub(super) fn put_tls_request(
     out: &mut Vec<u8>,
     greeting: &Greeting,
@@ -112,8 +114,8 @@ fn put_response(
 ) -> Result<(), Fault> {
     let mut capabilities = wanted(greeting, options);
     capabilities.set(CapabilityFlags::CLIENT_SSL, login.channel.is_encrypted);
-    // Without it the server refuses such a statement; most take the flag whatever they have greeted
-    // with.
+    // Without this flag the server refuses such a statement. Most servers accept the flag even if
+    // their greeting did not offer it.
     capabilities.set(CapabilityFlags::CLIENT_LOCAL_FILES, options.local_infile);
     let offers_plugins = greeting.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
     let response = HandshakeResponse::new(
@@ -130,10 +132,10 @@ fn put_response(
     Ok(())
 }
 
-/// The capabilities of both that are asked for. Without a word of the options, session tracking and
-/// results without EOF packets are those of the product's own client library: libmysqlclient asks
-/// for both since 5.7 (`CLIENT_CAPABILITIES` in its `client_settings.h`), MariaDB Connector/C for
-/// session tracking only (`mariadb_com.h`).
+/// The requested capabilities that both sides have. If the options do not say, session tracking and
+/// results without EOF packets are as in the product's own client library. libmysqlclient requests
+/// both since 5.7 (`CLIENT_CAPABILITIES` in its `client_settings.h`), MariaDB Connector/C only
+/// session tracking (`mariadb_com.h`).
 fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
     let mut wanted = WANTED;
     let connection_settings = &options.connection_settings;
@@ -142,7 +144,7 @@ fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
     greeting.capabilities & wanted
 }
 
-/// MariaDB's own capabilities that are asked for.
+/// The MariaDB capabilities that are requested.
 fn extended(greeting: &Greeting, options: &Options) -> MariadbCapabilities {
     match options.connection_settings.column_definitions {
         ColumnDefinitions::Once => greeting.extended & MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
@@ -166,9 +168,9 @@ impl<'a> Login<'a> {
             ServerKey::Unknown if channel.is_local => &ServerKey::Retrieved,
             key => key,
         };
-        // The first answer is made for the server's default. Where that is not spoken here, or
-        // would ask for a key that may not be asked for, the account's own may be another, which
-        // the server then names.
+        // The first answer is for the server's default plugin. This client may not support it, or
+        // may not be allowed to ask for the key that it needs. The account's own plugin may then be
+        // another one, which the server names next.
         let plugin = match &greeting.plugin {
             AuthPlugin::CachingSha2Password => AuthPlugin::CachingSha2Password,
             AuthPlugin::Sha256Password if channel.is_encrypted || *server_key != ServerKey::Unknown => {
@@ -187,14 +189,14 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The plugin's first word.
+    /// The plugin's first answer.
     fn first_answer(&mut self) -> Result<Vec<u8>, Fault> {
         let password = self.password.as_bytes();
         match &self.plugin {
             AuthPlugin::MysqlNativePassword => {
                 Ok(scramble_native(&self.nonce, password).map_or(Vec::new(), |hash| hash.to_vec()))
             }
-            // A lone NUL says that there is no password.
+            // A single NUL says that there is no password.
             AuthPlugin::CachingSha2Password => {
                 Ok(scramble_sha256(&self.nonce, password).map_or(vec![0], |hash| hash.to_vec()))
             }
@@ -216,8 +218,8 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The password encrypted with the key that is known, or `request` for the server's key where
-    /// any will do.
+    /// The password encrypted with the known key. Where any key is accepted, this is `request`,
+    /// which asks for the server's key.
     fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, Fault> {
         match self.server_key {
             ServerKey::Known(pem) => rsa::encrypt(self.password, &self.nonce, pem),
@@ -229,14 +231,14 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The password with the NUL that ends it.
+    /// The password with a final NUL.
     fn plain(&self) -> Vec<u8> {
         let mut bytes = self.password.as_bytes().to_vec();
         bytes.push(0);
         bytes
     }
 
-    /// Answers the server until it says yes or no.
+    /// Answers the server until it accepts or refuses the login.
     async fn converse<S: ByteStream>(
         &mut self,
         wire: &mut Wire<S>,
@@ -249,7 +251,7 @@ impl<'a> Login<'a> {
                 0xff => return Err(packet::server_error(payload)),
                 0xfe => Some(self.switch(&payload[1..])?),
                 0x01 => self.more(&payload[1..])?,
-                // MariaDB escapes only what could be taken for another packet.
+                // MariaDB escapes only data that could be taken for another packet.
                 _ if self.plugin == AuthPlugin::Parsec => self.more(payload)?,
                 _ => return Err(Fault::Malformed("an unknown packet during login")),
             };
@@ -261,7 +263,7 @@ impl<'a> Login<'a> {
         Err(Fault::Malformed("a login without end"))
     }
 
-    /// The server wants another plugin, with a nonce of its own.
+    /// Switches to another plugin, with its own nonce, as the server asks.
     fn switch(&mut self, request: &[u8]) -> Result<Vec<u8>, Fault> {
         if request.is_empty() {
             return Err(Fault::Login(
@@ -287,7 +289,8 @@ impl<'a> Login<'a> {
         self.first_answer()
     }
 
-    /// The plugin goes on: its cache knew the hash, wants the password itself, or here is the key.
+    /// Continues within the plugin: its cache knew the hash, it wants the password itself, or it
+    /// sends the key.
     fn more(&mut self, data: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         match (&self.plugin, data) {
             (AuthPlugin::CachingSha2Password, [3]) => Ok(None),

@@ -1,4 +1,4 @@
-//! Logins against a server that follows a script.
+//! Tests of logins, against a server that follows a script.
 
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -21,24 +21,24 @@ fn tcp(password: &str) -> Options {
     Options::tcp("db.example", 3306, "bench").with_password(Secret::new(password)).with_database("ib")
 }
 
-/// As [`tcp`], for a network on which any server is trusted.
+/// Does the same as [`tcp`], for a network on which any server is trusted.
 fn trusting(password: &str) -> Options {
     let server_key = ServerKey::Retrieved;
     tcp(password).with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() })
 }
 
-/// As [`tcp`], to a server whose key is known.
+/// Does the same as [`tcp`], for a server whose key is known.
 fn knowing(password: &str) -> Options {
     let server_key = ServerKey::Known(rsa::TEST_KEY.as_bytes().into());
     tcp(password).with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() })
 }
 
-/// A packet with a key of the server.
+/// A packet with the server's key.
 fn key(pem: &str) -> Vec<u8> {
     [b"\x01", pem.as_bytes()].concat()
 }
 
-/// A whole login without TLS.
+/// Performs a whole login without TLS.
 async fn opened<S: ByteStream>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault> {
     let greeting = greeted(wire).await?;
     login(wire, greeting, options, Channel::new(options, false)).await
@@ -52,8 +52,8 @@ async fn receive(stream: &mut DuplexStream) -> Vec<u8> {
     payload
 }
 
-/// ScratchServers a server that greets with `plugin` and answers each packet of the client with the next of
-/// `script`. Returns the outcome and what the client said.
+/// Acts as a server that greets with `plugin` and answers each client packet with the next one in
+/// `script`. Returns the outcome and what the client sent.
 async fn played(
     options: &Options,
     plugin: &str,
@@ -71,8 +71,8 @@ async fn played(
             sequence += 2;
             for payload in script.by_ref() {
                 server.write_all(&packet(sequence, payload)).await.expect("an answer is sent");
-                // The fast path of caching_sha2_password: the OK follows without a word of the
-                // client.
+                // This is the fast path in caching_sha2_password: the OK follows without another
+                // packet from the client.
                 if payload != &[1, 3] {
                     break;
                 }
@@ -102,7 +102,7 @@ fn reported(outcome: Result<Agreed, Fault>) -> String {
     format!("{:?}: {fault}", fault.class())
 }
 
-/// The greeting of a MariaDB whose own capabilities are `offered`.
+/// A MariaDB greeting that offers the extended capabilities `offered`.
 fn mariadb_greeting(offered: u32) -> Vec<u8> {
     let mut payload = greeting("mysql_native_password");
     let flags = 1 + b"8.0.31\0".len() + 4 + 8 + 1;
@@ -113,7 +113,7 @@ fn mariadb_greeting(offered: u32) -> Vec<u8> {
     payload
 }
 
-/// What the client answers a greeting of MariaDB with.
+/// The client's answer to a MariaDB greeting.
 async fn answer_to_mariadb(options: &Options, offered: u32) -> (Agreed, Vec<u8>) {
     let (client, mut server) = tokio::io::duplex(1 << 16);
     let mut wire = Wire::new(client);
@@ -128,7 +128,7 @@ async fn answer_to_mariadb(options: &Options, offered: u32) -> (Agreed, Vec<u8>)
     (agreed.expect("a login"), received)
 }
 
-/// The extended capabilities in it.
+/// The extended capabilities in that answer.
 async fn extended_answer(options: &Options, offered: u32) -> u32 {
     let (agreed, received) = answer_to_mariadb(options, offered).await;
     let reported = u32::from_le_bytes([received[28], received[29], received[30], received[31]]);
@@ -280,7 +280,7 @@ fn a_login_keeps_64_kib_at_most() {
     let greets = || packet(0, &greeting("mysql_native_password"));
     let long_switch = switch_to(&"x".repeat(30_000));
     let large: [Vec<Vec<u8>>; 3] = [
-        // The header of a packet that is continued is enough.
+        // The header of a continued packet is enough.
         vec![b"\xff\xff\xff\0\x0a".to_vec()],
         vec![greets(), packet(2, &[0xff].repeat(65_536))],
         vec![greets(), packet(2, &long_switch), packet(4, &long_switch), packet(6, &long_switch)],
@@ -369,13 +369,13 @@ proptest! {
             server.write_all(&bytes).await.expect("room in the pipe");
             server.shutdown().await.expect("an end");
             let mut wire = Wire::new(client);
-            // Whatever comes out, it comes out: no panic, no endless wait.
+            // Any outcome is fine as long as there is one: no panic and no endless wait.
             let _ = opened(&mut wire, &tcp("secret")).await;
         });
     }
 }
 
-/// Logins that go well, as the server's parts of them.
+/// The server's packets in logins that succeed.
 fn good_logins() -> Vec<Vec<Vec<u8>>> {
     let switch = |plugin: &str| [&[0xfe], plugin.as_bytes(), b"\0", OTHER_NONCE, b"\0"].concat();
     let greets = |plugin: &str| packet(0, &greeting(plugin));

@@ -1,9 +1,9 @@
-//! MySQL, MariaDB and Percona Server: a lean session on the protocol crate's codecs.
+//! MySQL, MariaDB and Percona Server: a small client session built on the protocol crate's codecs.
 //!
-//! Answers are walked through where they lie in the input buffer and counted, not decoded; one
-//! statement costs one write and, for an answer that fits the buffer, one read. Formats: the
-//! client/server protocol of the MySQL source documentation, and the MariaDB knowledge base where
-//! MariaDB differs.
+//! A session counts its way through an answer in the input buffer and does not decode it. One
+//! statement costs one write and, for an answer that fits the buffer, one read. The formats are
+//! from the client/server protocol in the MySQL source documentation, and from the MariaDB
+//! knowledge base where MariaDB differs.
 
 mod cells;
 mod charset;
@@ -38,11 +38,11 @@ pub use crate::options::{ConnectionSettings, Options, ServerKey};
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 
-/// The product.
+/// MySQL, MariaDB and Percona Server as one product.
 #[derive(Debug)]
 pub(crate) struct Mysql;
 
-/// What a server does with tables of `engine` (`InnoDB`, `ROCKSDB`, ...; case does not matter).
+/// What a server can do with `engine` tables (`InnoDB`, `ROCKSDB`, ...; case does not matter).
 /// `owned` says that dbdyno started the server and may drop its binary logs.
 pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
     let rocksdb = engine.eq_ignore_ascii_case("rocksdb");

@@ -1,5 +1,5 @@
-//! Answers made by an encoder of their own, with what must come of them; the same answers damaged;
-//! hostile lengths.
+//! Tests with answers from an independent encoder: intact answers with a known result, the same
+//! answers damaged, and hostile lengths.
 
 use proptest::prelude::*;
 
@@ -11,12 +11,13 @@ use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 /// The largest payload of one packet.
 const FULL: usize = 0xff_ffff;
 
-/// Most room that the client may make for what is only claimed: its input buffer.
+/// The most memory that the client may reserve for data that is only announced, which is its input
+/// buffer.
 const ROOM: usize = 1 << 20;
 
 type Row = Vec<Option<Vec<u8>>>;
 
-/// One result of an answer.
+/// One result in an answer.
 #[derive(Debug, Clone)]
 enum Part {
     Ok {
@@ -25,7 +26,8 @@ enum Part {
         width: u8,
         tail: Vec<u8>,
     },
-    /// `described` is received only where definitions are optional, of a prepared statement.
+    /// `described` says whether definitions are sent. It matters only where they are optional, for
+    /// a prepared statement.
     Rows {
         columns: usize,
         described: bool,
@@ -35,7 +37,7 @@ enum Part {
     },
 }
 
-/// An answer: results, and an error that comes after the packets of some of them.
+/// An answer: its results, and an error that comes after the packets of some of them.
 #[derive(Debug, Clone)]
 struct Model {
     form: Form,
@@ -43,7 +45,7 @@ struct Model {
     error_after: Option<prop::sample::Index>,
 }
 
-/// A number in the protocol's way, in at least `width` bytes.
+/// Writes a length-encoded number in at least `width` bytes.
 fn lenenc(out: &mut Vec<u8>, number: u64, width: u8) {
     let bytes = number.to_le_bytes();
     match (number, width) {
@@ -59,7 +61,7 @@ fn lenenc_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Packets numbered from `first`, the long ones split.
+/// Frames payloads as packets numbered from `first`. Long ones are split.
 fn framed(payloads: &[Vec<u8>], first: u8) -> Vec<u8> {
     let (mut out, mut number) = (Vec::new(), first);
     for payload in payloads {
@@ -228,7 +230,7 @@ pub(super) fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) ->
     }
 }
 
-/// A prepared statement of one parameter.
+/// The answer that prepares a statement with one parameter.
 pub(super) fn preparation(form: Form) -> Vec<u8> {
     let mut payloads = vec![b"\0\x05\0\0\0\0\0\x01\0\0\0\0".to_vec(), b"\x03def param".to_vec()];
     if !form.deprecate_eof {
@@ -237,8 +239,8 @@ pub(super) fn preparation(form: Form) -> Vec<u8> {
     framed(&payloads, 1)
 }
 
-/// What comes of `bytes` as the answer to each kind of statement, and the most room that was made
-/// for it.
+/// What the client makes of `bytes` as the answer to each kind of statement, and the most memory
+/// that it reserved for them.
 fn outcomes(form: Form, bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
     block_on(async {
         let mut widest = 0;
@@ -328,7 +330,7 @@ proptest! {
 
 #[test]
 fn rows_at_the_borders_of_packets_are_read_whole() {
-    // The length of the value's own length: 4 bytes up to 16 MiB, 9 from there on.
+    // The length takes 4 bytes itself up to 16 MiB, and 9 from there on.
     let borders = [
         (FULL - 1, 4),
         (FULL, 4),
@@ -395,7 +397,7 @@ fn claimed_lengths_are_neither_believed_nor_paid_for() {
             assert!(outcomes.iter().all(|outcome| outcome.contains("Lost")), "{bytes:?}: {outcomes:?}");
         }
     }
-    // A statement of 65535 parameters and columns, of which none is described.
+    // This is a statement with 65535 parameters and columns, of which none is described.
     let bytes = framed(&[b"\0\x05\0\0\0\xff\xff\xff\xff\0\0\0".to_vec()], 1);
     let (outcomes, widest) = outcomes(all_forms()[1], &bytes, &[3]);
     assert!(widest <= ROOM && outcomes[2].contains("Lost"), "{widest}: {outcomes:?}");

@@ -1,21 +1,21 @@
-//! The one output buffer of a session: a message is built after its packet header and split where
-//! it is too long.
+//! A session's only output buffer. A message is built after its packet header, and split where it
+//! is too long.
 
-/// Longest payload of one packet; a packet of exactly this length says that another one follows.
+/// Longest payload in one packet. A packet with exactly this length says that another one follows.
 pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 
-/// Bytes of a packet header: three of length, one of sequence number.
+/// Bytes in a packet header: three for the length, one for the sequence number.
 pub(super) const HEADER: usize = 4;
 
-/// A message under construction. The header's place is reserved from the start, so nothing is moved
-/// later.
+/// A message under construction. The header's place is reserved from the start, so that nothing
+/// must be moved later.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     bytes: Vec<u8>,
 }
 
 impl Outgoing {
-    /// Forgets the last message and hands out the place where the next payload is appended.
+    /// Clears the last message and returns the buffer to which the next payload is appended.
     pub(super) fn start(&mut self) -> &mut Vec<u8> {
         self.bytes.clear();
         self.bytes.extend_from_slice(&[0; HEADER]);
@@ -28,14 +28,14 @@ impl Outgoing {
         if payload < MAX_PAYLOAD
             && let Some(header) = self.bytes.first_chunk_mut::<HEADER>()
         {
-            // Nearly every message.
+            // Nearly every message fits one packet.
             let size = (payload as u32).to_le_bytes();
             *header = [size[0], size[1], size[2], first];
             return 1;
         }
         let packets = payload / MAX_PAYLOAD + 1;
         self.bytes.resize(payload + packets * HEADER, 0);
-        // From the back, so that no piece overwrites one that has still to move.
+        // The loop runs from the back, so that no piece overwrites one that has still to move.
         for index in (0..packets).rev() {
             let start = HEADER + index * MAX_PAYLOAD;
             let length = (payload - index * MAX_PAYLOAD).min(MAX_PAYLOAD);
@@ -50,12 +50,12 @@ impl Outgoing {
         packets
     }
 
-    /// The sealed message, headers included.
+    /// The complete message, headers included.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Overwrites what was sent last: a login leaves no password in memory.
+    /// Overwrites what was sent last, so that a login leaves no password in memory.
     pub(super) fn wipe(&mut self) {
         self.bytes.fill(0);
     }
@@ -72,7 +72,7 @@ mod tests {
         (packets, outgoing.bytes().to_vec())
     }
 
-    /// The payload again, put together from its packets as a server would.
+    /// Puts the payload together from its packets again, as a server would.
     fn joined(mut bytes: &[u8]) -> Vec<u8> {
         let mut payload = Vec::new();
         let mut number = 0u8;

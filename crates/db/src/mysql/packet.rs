@@ -1,5 +1,5 @@
-//! The small packets that frame an answer: OK, EOF, ERR, and the length-encoded numbers inside
-//! them.
+//! Reads the small packets that frame an answer (OK, EOF, ERR), and the length-encoded numbers
+//! inside them.
 
 use super::fault::{Fault, ServerError};
 use crate::excerpt::server_text;
@@ -10,10 +10,10 @@ pub(super) const IN_TRANSACTION: u16 = 0x0001;
 /// Another result set follows (`SERVER_MORE_RESULTS_EXISTS`).
 pub(super) const MORE_RESULTS: u16 = 0x0008;
 
-/// Longest row end in the old form: code, warnings, status.
+/// Upper bound on a row end's length in the old form, which has code, warnings and status.
 const EOF_LONGEST: usize = 9;
 
-/// What an OK packet reports, or the end of rows.
+/// What an OK packet or the end of rows reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Finish {
     pub(super) affected: u64,
@@ -30,7 +30,7 @@ impl Finish {
     }
 }
 
-/// Bytes read from the front, each step checked.
+/// Bytes that are read from the front, with a check at each step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// Little-endian, `count` bytes of at most eight.
+    /// Reads a little-endian number of `count` bytes, at most eight.
     pub(super) fn number(&mut self, count: usize) -> Result<u64, Fault> {
         Ok(self.take(count)?.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    /// A length-encoded number; 0xfb (NULL) and 0xff are none.
+    /// Reads a length-encoded number. The first bytes 0xfb (NULL) and 0xff do not start one.
     pub(super) fn length(&mut self) -> Result<u64, Fault> {
         match self.u8()? {
             small @ 0..=0xfa => Ok(u64::from(small)),
@@ -72,14 +72,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A length-encoded string.
+    /// Reads a length-encoded string.
     pub(super) fn text(&mut self) -> Result<&'a [u8], Fault> {
         let length = self.length()?;
         let length = usize::try_from(length).map_err(|_| Fault::Malformed("a length beyond the memory"))?;
         self.take(length)
     }
 
-    /// A string up to a NUL, or to the end where the NUL is missing.
+    /// Reads a string up to a NUL, or up to the end where the NUL is missing.
     pub(super) fn until_nul(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
         let text = &self.0[..end];
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads an OK packet, which begins with 0x00 or, at the end of rows, with 0xfe.
+/// Reads an OK packet. It begins with 0x00, or with 0xfe at the end of rows.
 pub(super) fn ok(payload: &[u8]) -> Result<Finish, Fault> {
     let mut reader = Reader(payload);
     reader.u8()?;
@@ -99,7 +99,7 @@ pub(super) fn ok(payload: &[u8]) -> Result<Finish, Fault> {
     Ok(Finish::new(affected, warnings, status))
 }
 
-/// Reads an ERR packet, with or without an SQL state; before login there is none.
+/// Reads an ERR packet, with or without an SQL state. Before login there is none.
 pub(super) fn server_error(payload: &[u8]) -> Fault {
     let mut reader = Reader(payload);
     let (Ok(0xff), Ok(code)) = (reader.u8(), reader.u16()) else {
@@ -115,16 +115,16 @@ pub(super) fn server_error(payload: &[u8]) -> Fault {
 /// The form of answers that a login agreed on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Form {
-    /// `CLIENT_DEPRECATE_EOF`: no EOF after the column definitions, and an OK in place of the one
-    /// after the rows.
+    /// Whether `CLIENT_DEPRECATE_EOF` was agreed. Then no EOF follows the column definitions, and
+    /// an OK replaces the EOF after the rows.
     pub(super) deprecate_eof: bool,
-    /// `MARIADB_CLIENT_CACHE_METADATA`: after the number of columns is whether their definitions
-    /// follow. They do not when a prepared statement is executed again and they are those that the
-    /// client got before.
+    /// Whether `MARIADB_CLIENT_CACHE_METADATA` was agreed. Then a byte after the number of columns
+    /// says whether their definitions follow. They are left out when a prepared statement is
+    /// executed again with the definitions that the client already has.
     pub(super) optional_definitions: bool,
 }
 
-/// Reads the first packet of a result set: how many columns its rows have, at least 1, and how many
+/// Reads a result set's first packet: how many columns its rows have, at least 1, and how many
 /// definitions follow.
 pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), Fault> {
     let mut reader = Reader(payload);
@@ -136,14 +136,14 @@ pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), Fault> {
     Ok((count, count * u64::from(follow)))
 }
 
-/// Whether a packet of a result set ends its rows. A row may begin with 0xfe too, as the length of
-/// a value of 16 MB and more, but then its packet is a full one (new form) or longer than the old
+/// Whether a packet in a result set ends its rows. A row may also begin with 0xfe, as the length of
+/// a value with 16 MB and more. Its packet is then a full one (new form) or longer than the old
 /// form's five bytes.
 pub(super) fn ends_rows(first: u8, length: usize, deprecate_eof: bool) -> bool {
     first == 0xfe && if deprecate_eof { length < super::outgoing::MAX_PAYLOAD } else { length < EOF_LONGEST }
 }
 
-/// Reads the end of rows in the form that was agreed on. Rows changed are not reported there.
+/// Reads the end of rows in the agreed form. It does not report affected rows.
 pub(super) fn rows_end(payload: &[u8], deprecate_eof: bool) -> Result<Finish, Fault> {
     if deprecate_eof {
         return Ok(Finish { affected: 0, ..ok(payload)? });

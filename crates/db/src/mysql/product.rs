@@ -1,4 +1,4 @@
-//! MySQL, MariaDB and Percona Server as one [`Product`].
+//! Implements [`Product`] for MySQL, MariaDB and Percona Server together.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ impl Connection for MysqlSession {
     }
 }
 
-/// Engines that MariaDB and MySQL are built with; the last two only MariaDB.
+/// Engines that MariaDB and MySQL builds contain. Only MariaDB has the last two.
 const BUILT_IN: &[&str] =
     &["innodb", "myisam", "memory", "heap", "csv", "archive", "mrg_myisam", "aria", "sequence"];
 const OF_MARIADB: usize = 2;
@@ -58,7 +58,7 @@ impl Product for Mysql {
         "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP";
     const TABLES: &'static str = "SELECT table_name FROM information_schema.tables \
                                   WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";
-    // MySQL 9 draws a tree by default; before 5.6 that cannot be changed.
+    // MySQL 9 prints a tree by default. Versions before 5.6 have no format to choose.
     const EXPLAIN: &'static [(&'static str, &'static str)] =
         &[("EXPLAIN FORMAT=TRADITIONAL", Self::NAME), ("EXPLAIN", Self::NAME)];
     const ANALYZE: &'static [(&'static str, &'static str)] =
@@ -138,7 +138,7 @@ impl Product for Mysql {
     }
 
     fn is_engine(asked: &str, found: &str) -> bool {
-        // Words that stand for another one in CREATE TABLE.
+        // These words stand for another one in CREATE TABLE.
         let word = match asked.to_ascii_lowercase().as_str() {
             "heap" => "memory",
             "innobase" => "innodb",
@@ -154,12 +154,12 @@ impl Product for Mysql {
     }
 
     async fn kill(session: &mut LimitedSession<'_, Self>, ticket: Ticket) {
-        // It may have ended meanwhile.
+        // The statement may have ended meanwhile, so an error does not matter.
         let _ = session.query(format!("KILL QUERY {}", ticket.id).as_bytes()).await;
     }
 
     async fn at_work(session: &mut LimitedSession<'_, Self>, login: &Options) -> Result<Vec<String>> {
-        // Unlike a query of the same list it needs no temporary table.
+        // Unlike a query for the same list, this needs no temporary table.
         let rows = session.rows("SHOW PROCESSLIST").await?;
         let ours = rows.into_iter().filter(|row| is_ours(row, login));
         Ok(ours.filter_map(|row| row.into_iter().next()?).collect())
@@ -228,8 +228,8 @@ impl Product for Mysql {
     }
 
     async fn folder_of(session: &mut AnySession, database: &str, engine: &str) -> Result<Option<PathBuf>> {
-        // MyRocks keeps the rows of all databases in a folder of its own, and in the others' folders
-        // their definitions only.
+        // MyRocks keeps the rows from all databases in one folder. The databases' own folders hold
+        // only the definitions.
         let folder = match engine {
             "rocksdb" => {
                 session.rows("SELECT @@rocksdb_datadir").await?.into_iter().flatten().flatten().next()
@@ -253,15 +253,15 @@ impl Product for Mysql {
         let mut words = ["--no-defaults", "--user=root"].map(str::to_owned).to_vec();
         words.push(format!("--socket={}", socket.display()));
         if version.contains("MariaDB") {
-            // From 11.4 on it insists on TLS, which the server has switched off.
+            // From 11.4 on the client insists on TLS, which is off in this server.
             words.push("--skip-ssl".to_owned());
         }
         words
     }
 }
 
-/// Whether a row of the server's list is of a connection with this login that does something:
-/// number, user, host, database, command.
+/// Whether a row in the server's process list is an active connection with this login. The columns
+/// are number, user, host, database and command.
 fn is_ours(row: &[Option<String>], login: &Options) -> bool {
     let column = |number: usize| row.get(number).and_then(Option::as_deref).unwrap_or_default();
     let database = login.database.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Encrypts a password with a server's RSA key, after checking that the key can be used.
+//! Encrypts a password with a server's RSA key, after checking that the key is usable.
 
 use std::path::Path;
 
@@ -13,15 +13,15 @@ use crate::options::ServerKey;
 #[cfg(test)]
 pub(super) use super::testing::{TEST_KEY, WEAK_KEY};
 
-/// Bits of a key that are taken: MySQL makes 2048; fewer can be computed backwards, more than 16384
-/// would be an attack on our time.
+/// Accepted key sizes in bits. MySQL makes 2048-bit keys. A shorter key can be broken, and one
+/// beyond 16384 bits would only cost the client time.
 const BITS: std::ops::RangeInclusive<usize> = 2048..=16384;
 
-/// Bytes that OAEP with SHA-1 adds to what it encrypts.
+/// Bytes that OAEP with SHA-1 adds to the plaintext.
 const OAEP: usize = 42;
 
 impl ServerKey {
-    /// The key in the PEM file `path`.
+    /// Loads the key in the PEM file `path`.
     pub fn load(path: &Path) -> Result<Self, String> {
         let wrong = |why: String| format!("server_public_key {}: {why}", path.display());
         let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -30,14 +30,14 @@ impl ServerKey {
     }
 }
 
-/// The password with its NUL, mixed with `nonce`, encrypted with the key in `pem`.
+/// Mixes the password and its NUL with `nonce`, and encrypts them with the key in `pem`.
 pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result<Vec<u8>, Fault> {
     let wrong =
         |why| Fault::Login(format!("the password cannot be encrypted with the server's RSA key: {why}"));
     let (der, kind, octets) = checked(pem).map_err(wrong)?;
     let mut secret = password.as_bytes().to_vec();
     secret.push(0);
-    // A modulus whose top byte is 1 has one octet less for the codec.
+    // When the modulus' top byte is 1, the codec counts one octet less.
     if secret.len() + OAEP + 1 > octets {
         return Err(wrong(format!("the password is too long for a key of {octets} bytes")));
     }
@@ -51,7 +51,8 @@ pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result
         .map_err(|error| wrong(error.to_string()))
 }
 
-/// The key in `pem` as the codec reads it, and the bytes of its modulus; or what is wrong with it.
+/// Returns the key in `pem` as the codec reads it, with its modulus size in bytes. The error says
+/// what is wrong with it.
 fn checked(pem: &[u8]) -> Result<(Vec<u8>, PubKeyFileType, usize), String> {
     let (der, kind) = pem_to_der(pem).map_err(|_| "it is no public key in PEM".to_owned())?;
     match modulus_bits(&der, kind) {
@@ -63,8 +64,8 @@ fn checked(pem: &[u8]) -> Result<(Vec<u8>, PubKeyFileType, usize), String> {
     }
 }
 
-/// Length of the modulus, `None` for a key that the codec would stumble over: it trusts every
-/// length inside.
+/// Length of the modulus in bits. It is `None` for a key that the codec would fail on, because the
+/// codec trusts every length inside.
 fn modulus_bits(der: &[u8], kind: PubKeyFileType) -> Option<usize> {
     let (fields, _) = element(der, 0x30)?;
     let fields = match kind {

@@ -1,57 +1,57 @@
-//! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes
-//! nothing.
+//! Scans an answer in the input buffer: finds its end and counts rows and bytes, without decoding
+//! them.
 
 use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD};
 use super::packet::{self, Finish, Form};
 use crate::Answer;
 
-/// Longest packet that is read whole (OK, ERR, column count). Real ones have at most some hundred
-/// bytes; the limit keeps a broken server from filling the memory.
+/// Longest packet that is read whole (OK, ERR, column count). Real ones have at most a few hundred
+/// bytes. The limit keeps a faulty server from filling the memory.
 const LONGEST_CONTROL: usize = 64 << 10;
 
-/// What the scanner wants next.
+/// What the scanner needs next.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// The bytes end inside the answer.
+    /// More bytes are needed: the input ends inside the answer.
     More,
     /// The answer is complete.
     Done,
-    /// The answer is complete: the server said no.
+    /// The answer is complete, and it is an error.
     Failed(Fault),
-    /// The server waits for a local file.
+    /// The server asks for a local file.
     LocalFile,
 }
 
-/// Where in an answer the next packet belongs.
+/// The part of an answer to which the next packet belongs.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// First packet of a result: OK, ERR, a file request or the number of columns.
+    /// The first packet of a result: OK, ERR, a file request or the number of columns.
     Head,
-    /// Column definitions still to come.
+    /// Number of column definitions still to come.
     Columns(u64),
-    /// The old form's EOF between column definitions and rows.
+    /// The EOF between column definitions and rows in the old form.
     ColumnsEnd,
     Rows,
 }
 
-/// A walk over one answer, fed with bytes as they arrive.
+/// The state of a scan over one answer, which gets bytes as they arrive.
 #[derive(Debug)]
 pub(super) struct Scanner {
     phase: Phase,
     form: Form,
-    /// Number that the next packet must carry.
+    /// Sequence number that the next packet must carry.
     sequence: u8,
-    /// Bytes of the current packet that are not yet there and will be passed over.
+    /// Bytes to skip in the current packet that have not arrived yet.
     skip: usize,
-    /// The next packet goes on with the current value of 16 MB and more.
+    /// Whether the next packet continues the current value, which has 16 MB or more.
     continued: bool,
     answer: Answer,
     in_transaction: bool,
 }
 
 impl Scanner {
-    /// A walk over the answer whose first packet is number `sequence`.
+    /// Starts a scan over the answer whose first packet has the number `sequence`.
     pub(super) fn new(form: Form, sequence: u8) -> Self {
         Self {
             phase: Phase::Head,
@@ -64,7 +64,7 @@ impl Scanner {
         }
     }
 
-    /// What was counted up to here.
+    /// The counts so far.
     pub(super) fn answer(&self) -> Answer {
         self.answer
     }
@@ -78,14 +78,14 @@ impl Scanner {
         self.sequence
     }
 
-    /// Informs the scanner that packets were sent to the server in the middle of the answer: the
-    /// next one is number `next`.
+    /// Tells the scanner that packets were sent to the server in the middle of the answer, so that
+    /// the next one has the number `next`.
     pub(super) fn sent_up_to(&mut self, next: u8) {
         self.sequence = next;
     }
 
-    /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes
-    /// that are not done with must be at the front of the next `input`.
+    /// Scans `input` and returns how many bytes are finished, and what is needed next. Unfinished
+    /// bytes must be at the front of the next `input`.
     pub(super) fn scan(&mut self, input: &[u8]) -> Result<(usize, Step), Fault> {
         let mut at = 0;
         loop {
@@ -128,7 +128,7 @@ impl Scanner {
         }
     }
 
-    /// A column definition or a row: only its length matters.
+    /// Whether a packet is a column definition or a row, of which only the length matters.
     fn is_passed_over(&self, first: u8, length: usize) -> bool {
         match self.phase {
             Phase::Columns(_) => first != 0xff,
@@ -137,9 +137,9 @@ impl Scanner {
         }
     }
 
-    /// Packets are numbered within an exchange; a wrong number means that answers and questions no
-    /// longer match. Errors are exempt: a server that gives up sends them unasked, with a number of
-    /// its own.
+    /// Checks a packet's sequence number. Packets are numbered within an exchange, so a wrong
+    /// number means that answers no longer match their statements. Errors are exempt: a server that
+    /// gives up sends them unasked, with its own number.
     fn check_sequence(&mut self, number: u8, first: u8) -> Result<(), Fault> {
         if number != self.sequence && first != 0xff {
             return Err(Fault::Malformed("packets out of order"));
@@ -168,7 +168,7 @@ impl Scanner {
         if self.form.deprecate_eof { Phase::Rows } else { Phase::ColumnsEnd }
     }
 
-    /// Reads a packet that steers the walk.
+    /// Reads a packet that decides what follows.
     fn control(&mut self, payload: &[u8]) -> Result<Step, Fault> {
         match (self.phase, payload[0]) {
             (_, 0xff) => Ok(Step::Failed(packet::server_error(payload))),
@@ -199,7 +199,7 @@ impl Scanner {
         }
     }
 
-    /// One result is over; the last one's warnings count, as `SHOW WARNINGS` would show them.
+    /// Ends one result. The last one's warnings count, as `SHOW WARNINGS` would show them.
     fn finish(&mut self, finish: Finish) -> Step {
         self.answer.warnings = finish.warnings;
         self.in_transaction = finish.in_transaction;

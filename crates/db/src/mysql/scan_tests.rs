@@ -1,4 +1,5 @@
-//! Answers of every shape, cut at every byte, and answers that no honest server sends.
+//! Tests of the scanner: answers in every shape, cut at every byte, and answers that no real server
+//! sends.
 
 use proptest::prelude::*;
 
@@ -6,14 +7,14 @@ use super::super::fault::ServerError;
 use super::super::testing::{eof, error, ok, ok_and_more, packet, packets, result_set};
 use super::*;
 
-/// Feeds `bytes` in pieces of the given lengths (the last one repeated), as reads would deliver
-/// them. `None` when the bytes end before the answer does.
+/// Feeds `bytes` to the scanner in pieces with these lengths (the last one repeated), as reads
+/// would deliver them. Returns `None` when the bytes end before the answer does.
 fn fed(new_form: bool, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, Fault>> {
     let form = Form { deprecate_eof: new_form, optional_definitions: false };
     fed_in(form, bytes, pieces)
 }
 
-/// As [`fed`], in any form.
+/// Does the same as [`fed`], in any form.
 fn fed_in(form: Form, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, Fault>> {
     let mut scanner = Scanner::new(form, 1);
     let mut kept = 0;
@@ -43,7 +44,8 @@ fn whole(new_form: bool, payloads: &[Vec<u8>]) -> Result<Answer, Fault> {
     fed(new_form, &bytes, &[bytes.len()]).expect("a complete answer")
 }
 
-/// The answer must come out the same wherever the bytes are cut, and only with the last byte.
+/// Checks that the answer is the same wherever the bytes are cut, and complete only with the last
+/// byte.
 fn check(new_form: bool, payloads: &[Vec<u8>], rows: u64, affected: u64, warnings: u16) {
     let bytes = packets(payloads);
     let expected = Answer { rows, affected, bytes: bytes.len() as u64, warnings, ..Answer::default() };
@@ -118,7 +120,7 @@ fn results_in_a_row_are_read_to_the_last() {
 fn rows_of_one_packet_exactly_and_beyond_are_one_row() {
     for new_form in [false, true] {
         for length in [MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1, 2 * MAX_PAYLOAD, 2 * MAX_PAYLOAD + 9] {
-            // The first byte of a value of 16 MB and more is 0xfe, as at the end of rows.
+            // A value with 16 MB and more starts with the byte 0xfe, as the end of rows does.
             let first = if length >= MAX_PAYLOAD { 0xfe } else { 0xfd };
             let mut row = vec![0xfe; length];
             row[0] = first;
@@ -209,7 +211,7 @@ fn a_long_result_goes_round_the_packet_numbers() {
     assert_eq!(eof(true, 0, false).len(), 7);
 }
 
-/// Bytes that look like packets often enough to get somewhere.
+/// Bytes that look like packets often enough to get past the first checks.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let payload = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..20),

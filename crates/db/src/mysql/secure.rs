@@ -1,4 +1,4 @@
-//! Puts TLS under a connection whose server has greeted, where that was asked for.
+//! Switches a connection to TLS after the server's greeting, where the options ask for it.
 
 use mysql_common::constants::CapabilityFlags;
 
@@ -10,7 +10,7 @@ use super::wire::Wire;
 use crate::options::Channel;
 use crate::stream::Stream;
 
-/// The connection to log in on, and what it keeps from others.
+/// Returns the connection to log in on, and how it is protected.
 pub(super) async fn secured(
     mut wire: Wire<Stream>,
     greeting: &Greeting,

@@ -1,4 +1,4 @@
-//! Connections to a TLS server inside the test.
+//! Tests of TLS connections to a server inside the test.
 
 use dbdyno_model::TlsMode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -9,7 +9,7 @@ use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
 use crate::{DbError, Session};
 
-/// Bit of `CLIENT_SSL` in the second byte of the capabilities.
+/// The `CLIENT_SSL` bit in the capabilities' second byte.
 const CLIENT_SSL: u8 = 0x08;
 
 fn options(desk: &Desk, mode: TlsMode) -> Options {
@@ -19,7 +19,7 @@ fn options(desk: &Desk, mode: TlsMode) -> Options {
         .with_tls(desk.tls(mode))
 }
 
-/// A greeting that offers TLS or not.
+/// A greeting that offers TLS or does not.
 fn greets(offers_tls: bool, plugin: &str) -> Vec<u8> {
     let mut greeting = greeting(plugin);
     if !offers_tls {
@@ -37,7 +37,8 @@ async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(u8, Vec<u8>)> 
     Some((header[3], payload))
 }
 
-/// Answers the client's packets with those of `script`, one after the other; returns what it said.
+/// Answers the client's packets with those in `script`, one after the other. Returns what the
+/// client sent.
 async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let mut received = Vec::new();
     for payload in script {
@@ -49,7 +50,8 @@ async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Ve
     Some(received)
 }
 
-/// One connection to a server that proposes `plugin` and follows `script`, and what it received.
+/// Serves one connection that proposes `plugin` and follows `script`. Returns the outcome and what
+/// the server received.
 async fn served(
     desk: &Desk,
     options: &Options,
@@ -117,7 +119,8 @@ async fn bytes_ahead_of_tls_are_refused() {
 
 #[tokio::test]
 async fn a_server_that_speaks_older_versions_only_is_reported_so() {
-    // The alert protocol_version, as a server before TLS 1.2 answers; and no answer but the end.
+    // The first answer is the alert protocol_version, as a server older than TLS 1.2 sends. The
+    // second is just the end.
     for (answer, words) in [
         (&[0x15, 0x03, 0x01, 0, 2, 2, 70][..], "the server speaks neither TLS 1.2 nor 1.3"),
         (&[], "it may speak nothing newer than TLS 1.1"),

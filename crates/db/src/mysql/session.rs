@@ -18,18 +18,18 @@ use crate::open_connections::Ticket;
 use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Encryption, Param, Result, Session, Statement};
 
-/// First bytes of the commands.
+/// First byte of each command.
 const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const CLOSE_STATEMENT: u8 = 0x19;
 
-/// Bytes of one packet of rows. The server reads each whole, and refuses one beyond
-/// `max_allowed_packet`, 1 MiB at least.
+/// Bytes in one packet of rows. The server reads each packet whole and refuses one beyond
+/// `max_allowed_packet`, which is at least 1 MiB.
 const PIECE: usize = 256 << 10;
 
-/// Where the server is set otherwise: a statement of a benchmark, a check or an upkeep that no one
-/// commits would hold its locks against the next.
+/// Statement for servers that have autocommit off. Otherwise a benchmark's, a check's or an
+/// upkeep's statement that no one commits would keep its locks and block the next one.
 const AUTOCOMMIT: &str = "SET autocommit = 1";
 
 /// One connection to a MySQL, MariaDB or Percona server, over any byte stream.
@@ -41,15 +41,13 @@ pub struct MysqlSession<S = Stream> {
 }
 
 impl MysqlSession {
-    /// Connects and logs in, both within its login limit. The session commits after each
-    /// statement until asked otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the
-    /// options' `client_charset`.
+    /// Connects and logs in, within the login limit. The session commits after each statement until
+    /// told otherwise. It uses utf8mb4 (utf8 before MySQL 5.5.3) or the options' `client_charset`.
     pub async fn connect(options: &Options) -> Result<Self> {
         connected(Self::open(options), (options, "MySQL"), hint).await
     }
 
-    /// The server's version as it reports it, without the prefix that MariaDB before 11 puts in
-    /// front.
+    /// The version that the server reports, without the prefix that MariaDB before 11 adds.
     pub fn server_version(&self) -> &str {
         &self.agreed.version
     }
@@ -58,8 +56,8 @@ impl MysqlSession {
         self.agreed.is_mariadb
     }
 
-    /// The server sends the column definitions of a prepared statement once, and not with each of
-    /// its answers.
+    /// Whether the server sends a prepared statement's column definitions only once, and not with
+    /// each answer.
     pub fn defines_columns_once(&self) -> bool {
         self.agreed.form.optional_definitions
     }
@@ -135,7 +133,7 @@ impl MysqlSession {
         Ok(session)
     }
 
-    /// Sets what the server's own settings do not, before the first statement.
+    /// Sets what the server's own settings lack, before the first statement.
     async fn set(&mut self, sql: &str) -> Result<(), Fault> {
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         self.answer().await.map(drop)
@@ -168,7 +166,8 @@ impl<S: ByteStream> Session for MysqlSession<S> {
             Err(fault) => Err(fault),
         };
         if outcome.is_err() {
-            // Whether the server read the types before it failed is not known.
+            // It is unknown whether the server read the types before the failure, so they are sent
+            // again.
             self.statements[index].types.clear();
         }
         self.exchange.end(outcome, || self.statements[index].excerpt.clone())
@@ -180,7 +179,7 @@ impl<S: ByteStream> Session for MysqlSession<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    /// The server does not answer.
+    /// Closes a prepared statement. The server sends no answer to this.
     async fn forget(&mut self, statement: Statement) -> Result<()> {
         let Some(prepared) = self.statements.get(statement.id as usize) else { return Ok(()) };
         self.exchange.begin()?;
@@ -197,27 +196,27 @@ impl<S: ByteStream> Session for MysqlSession<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    /// Says goodbye; the server closes the connection without an answer.
+    /// Sends the quit command. The server closes the connection without an answer.
     async fn close(mut self) {
         if !self.exchange.is_unfinished() {
             self.wire.message().push(QUIT);
-            // A connection that is already gone needs no goodbye.
+            // A connection that is already gone needs no quit command.
             let _ = self.wire.send().await;
         }
     }
 }
 
 impl<S: ByteStream> MysqlSession<S> {
-    /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names; no
-    /// file is read. The session's options must allow it, and the server's `local_infile` be on.
-    /// The answer's `affected` is the number of rows.
+    /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names. No
+    /// file is read. The session's options must allow it, and the server's `local_infile` must be
+    /// on. The answer's `affected` is the number of rows.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
         self.exchange.begin()?;
         let outcome = self.loaded(sql, rows).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    /// Whatever file the server names, it gets `rows`; one that says no to them reads them to their
+    /// Sends `rows` whatever file the server names. A server that refuses them reads them to their
     /// end first.
     async fn loaded(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, Fault> {
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
@@ -228,7 +227,7 @@ impl<S: ByteStream> MysqlSession<S> {
         for piece in rows.chunks(PIECE) {
             self.wire.send_piece(piece).await?;
         }
-        // An empty packet is the end of the file.
+        // An empty packet ends the file.
         self.wire.send_piece(&[]).await?;
         scanner.sent_up_to(self.wire.sequence());
         match self.wire.scan(&mut scanner).await? {
@@ -237,7 +236,7 @@ impl<S: ByteStream> MysqlSession<S> {
         }
     }
 
-    /// Counts through the answer to what was sent.
+    /// Counts through the answer to the statement that was sent.
     async fn answer(&mut self) -> Result<Answer, Fault> {
         let mut scanner = self.wire.scanner(self.agreed.form);
         match poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? {
@@ -246,11 +245,11 @@ impl<S: ByteStream> MysqlSession<S> {
         }
     }
 
-    /// The statement asks for a file, which is not sent: ends the exchange. What that means for the
-    /// statement.
+    /// Ends the exchange after a statement that asks for a file, which is not sent. Returns the
+    /// statement's error.
     async fn without_file(&mut self, mut scanner: Scanner) -> Fault {
         loop {
-            // An empty packet says: no file. The server's verdict on that still has to be read.
+            // An empty packet stands for no file. The server's result for that must still be read.
             self.wire.message();
             if let Err(fault) = self.wire.reply().await {
                 return fault;

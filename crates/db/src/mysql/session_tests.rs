@@ -1,4 +1,5 @@
-//! Whole statements against a server that follows a script, errors and broken connections included.
+//! Tests of whole statements against a server that follows a script, with errors and broken
+//! connections.
 
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -8,7 +9,7 @@ use super::super::testing::{eof, error, ok, packet, packets, result_set};
 use super::*;
 use crate::{Class, TimeLimits};
 
-/// A session that is logged in, and its server's end.
+/// A session that is logged in, and the server's end of its connection.
 fn connected(deprecate_eof: bool) -> (MysqlSession<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let form = Form { deprecate_eof, optional_definitions: false };
@@ -23,7 +24,8 @@ fn connected(deprecate_eof: bool) -> (MysqlSession<DuplexStream>, DuplexStream) 
     (connection, server)
 }
 
-/// A session whose server has already sent `bytes`, and holds or closes the line.
+/// A session whose server has already sent `bytes`, and then keeps the connection open or closes
+/// it.
 async fn answered(
     deprecate_eof: bool,
     bytes: &[u8],
@@ -37,7 +39,7 @@ async fn answered(
     (connection, server)
 }
 
-/// A prepared statement's first answer: number 5, one column, two parameters.
+/// The first answer to a prepare: statement number 5, one column, two parameters.
 fn prepared(deprecate_eof: bool) -> Vec<Vec<u8>> {
     let mut payloads = vec![vec![0, 5, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0], b"param".to_vec(), b"param".to_vec()];
     if !deprecate_eof {
@@ -178,7 +180,7 @@ async fn a_request_for_a_local_file_is_answered_with_nothing() {
 #[tokio::test]
 async fn rows_for_a_load_go_in_numbered_packets_with_an_empty_one_at_the_end() {
     let asks = [1, 0, 0, 1, 0xfb];
-    // Two packets of rows and the empty one are 2, 3 and 4.
+    // The two packets with rows and the empty one have the numbers 2, 3 and 4.
     let answer = packet(5, &ok(6));
     let (mut session, mut server) = answered(true, &[&asks[..], &answer].concat(), false).await;
     let rows = vec![b'7'; (256 << 10) + 3];

@@ -1,5 +1,5 @@
-//! MariaDB's plugins that sign: `client_ed25519`, and `parsec` from MariaDB 11.6 on. The password
-//! never leaves.
+//! MariaDB's authentication plugins that sign a nonce: `client_ed25519`, and `parsec` from MariaDB
+//! 11.6 on. They never send the password.
 
 use mysql_common::auth::plugins::client_ed25519::{ClientEd25519, NONCE_BYTES};
 use mysql_common::auth::plugins::parsec::Parsec;
@@ -15,8 +15,9 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// The answer to a switch to `plugin`, whose nonce is 32 bytes, maybe with a NUL after them.
-    /// `client_ed25519` signs at once; `parsec` first asks for the salt that its key is made with.
+    /// The answer when the server switches to `plugin`. Its nonce has 32 bytes, sometimes followed
+    /// by a NUL. `client_ed25519` signs at once. `parsec` first asks for the salt from which its
+    /// key is made.
     pub(super) fn first_answer(
         &mut self,
         plugin: &AuthPlugin<'_>,
@@ -32,7 +33,7 @@ impl Signer {
         }
     }
 
-    /// The signature of `parsec` with the key that password and `salt` make.
+    /// Signs for `parsec` with the key derived from password and `salt`.
     pub(super) fn signature(&mut self, password: &str, salt: &[u8]) -> Result<Vec<u8>, Fault> {
         answer(&mut self.parsec, password, salt)
     }
@@ -49,7 +50,7 @@ fn answer<P: ChallengeResponsePlugin>(
     Ok(response.data().unwrap_or_default().to_vec())
 }
 
-/// What the codec asks of a login. Plugins that sign want the password only.
+/// The login data for the codec. Plugins that sign need only the password.
 struct Password<'a>(&'a str);
 
 impl Context for Password<'_> {
@@ -86,7 +87,8 @@ mod tests {
 
     #[test]
     fn client_ed25519_signs_the_nonce_with_the_password_as_its_key() {
-        // With a password of 32 bytes this is plain Ed25519; computed with OpenSSL.
+        // With a password of 32 bytes this is plain Ed25519. The expected value was computed with
+        // OpenSSL.
         let nonce: Vec<u8> = (0..32).chain([0]).collect();
         let signature = Signer::default()
             .first_answer(&AuthPlugin::Ed25519, "a password of 32 bytes, exactly.", &nonce)
@@ -105,8 +107,8 @@ mod tests {
         assert_eq!(signer.first_answer(&AuthPlugin::Parsec, "secret", &nonce).expect("a request"), b"");
         let answer = signer.signature("secret", b"P\x01salt of 18 bytes..").expect("a signature");
         let (own_nonce, signature) = answer.split_at(32);
-        // PBKDF2 of SHA-512, 2048 rounds, and the public key of what it gives, computed with Python
-        // and OpenSSL.
+        // This is PBKDF2 with SHA-512 and 2048 rounds, and the public key from its output. It was
+        // computed with Python and OpenSSL.
         let public: Vec<u8> = (0..64)
             .step_by(2)
             .map(|at| &"7187bfae8cd5374bada082ce87b5f91f7bcf71d355d5fef564daecd0b6cfc577"[at..at + 2])

@@ -1,5 +1,5 @@
-//! Counters and settings of MariaDB, MySQL and Percona Server, and what a connection of the load
-//! gets.
+//! Reads counters and settings from MariaDB, MySQL and Percona Server, and the session settings
+//! that the load's connections get.
 
 use super::Mysql;
 use crate::foreign::{Evidence, Identity, identify};
@@ -9,20 +9,21 @@ use crate::product::{
 };
 use crate::{Result, Session, first_i64};
 
-/// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one
-/// of MariaDB, which counts the groups that it writes to its binary log.
+/// Counters that show which counts a server has. The first exists in MySQL from 5.6 on, whose
+/// performance schema counts file operations. The second is MariaDB's, which counts the groups that
+/// it writes to its binary log.
 const HAS_FILE_COUNTS: &str = "Performance_schema_accounts_lost";
 const HAS_GROUP_COUNTS: &str = "Binlog_group_commits";
-/// Operations on binary logs that neither read nor write: syncs, and a few for each file that is
-/// opened or closed.
+/// Operations on binary logs that neither read nor write. They are syncs, and a few for each file
+/// that is opened or closed.
 const BINLOG_OPERATIONS: &str = "SELECT 'binlog.COUNT_MISC', COUNT_MISC FROM performance_schema.file_summary_by_event_name \
      WHERE EVENT_NAME = 'wait/io/file/sql/binlog'";
 
-/// Server variables that hold a password in some versions; their values are never kept.
+/// Server variables that hold a password in some versions. Their values are never kept.
 const SECRET_VARIABLES: &[&str] = &["report_password", "wsrep_sst_auth", "wsrep_sst_receive_auth"];
 
-/// Variables of MySQL's family that a session may have otherwise than the server, and that change
-/// what a load measures.
+/// MySQL-family variables that a session may set differently from the server, and that change what
+/// a load measures.
 const SESSION: &[&str] = &[
     "autocommit",
     "binlog_format",
@@ -42,14 +43,15 @@ const SESSION: &[&str] = &[
     "unique_checks",
 ];
 
-/// No variable of the server: whether it sends the column definitions of a prepared statement
-/// `once` or `always`.
+/// Pseudo-variable of this client: whether the server sends a prepared statement's column
+/// definitions `once` or `always`.
 const COLUMN_DEFINITIONS: &str = "column_definitions";
 
-/// No variable of the server: see [`crate::mysql::MysqlSession::protocol_options`].
+/// Pseudo-variable of this client: see [`crate::mysql::MysqlSession::protocol_options`].
 const PROTOCOL_OPTIONS: &str = "protocol_options";
 
-/// MariaDB's account of it, then that of MySQL from 8.0. Older servers have neither.
+/// Queries for where each setting comes from, for MariaDB and for MySQL from 8.0. Older servers
+/// have neither.
 const SOURCES: [&str; 2] = [
     "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES \
      WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', '')",
@@ -86,15 +88,16 @@ pub(super) async fn describe(session: &mut LimitedSession<'_, Mysql>) -> Result<
     })
 }
 
-/// Settings that every version of these products has, and those who only speak the protocol seldom.
+/// Settings that every version of these products has, and that other servers with the same protocol
+/// rarely have.
 const OWN_SETTINGS: &[&str] = &["datadir", "plugin_dir", "version_compile_machine", "version_compile_os"];
 
-/// A storage engine that no build of these products is without. Other servers have no such plugin,
-/// even where they have all settings.
+/// Query for a storage engine that every build of these products has. Other servers have no such
+/// plugin, even where they have all the settings.
 const OWN_ENGINE: &str = "SELECT COUNT(*) FROM information_schema.PLUGINS \
                           WHERE PLUGIN_NAME = 'MEMORY' AND PLUGIN_TYPE = 'STORAGE ENGINE'";
 
-/// As command line clients ask for it, which some proxies answer themselves.
+/// The query that command line clients send, which some proxies answer themselves.
 const VERSION_COMMENT: &str = "select @@version_comment limit 1";
 
 async fn identity(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> Result<Identity> {
@@ -125,14 +128,14 @@ async fn default_engine(session: &mut LimitedSession<'_, Mysql>, settings: &Text
     Ok(engine(setting("default_storage_engine"), is_xtradb, setting("innodb_version")))
 }
 
-/// The first three numbers of a version. MariaDB, through some proxies, writes `5.5.5-` before its
-/// version, for old replication clients.
+/// A version's first three numbers. Through some proxies, MariaDB puts `5.5.5-` before its version
+/// for old replication clients.
 pub(super) fn version_numbers(text: &str) -> [u32; 3] {
     let text = if text.contains("MariaDB") { text.strip_prefix("5.5.5-").unwrap_or(text) } else { text };
     product::version_numbers(text)
 }
 
-/// Which of the three products of the family it is.
+/// Which of the family's three products it is.
 fn product(version_text: &str, version_comment: &str) -> &'static str {
     if version_text.contains("MariaDB") {
         "MariaDB"
@@ -143,7 +146,7 @@ fn product(version_text: &str, version_comment: &str) -> &'static str {
     }
 }
 
-/// The default engine's name; an InnoDB is called by its own name and version.
+/// The default engine's name. InnoDB variants are reported under their own name and version.
 fn engine(default: &str, is_xtradb: bool, innodb_version: &str) -> String {
     if !default.eq_ignore_ascii_case("innodb") {
         return default.to_owned();
@@ -152,13 +155,13 @@ fn engine(default: &str, is_xtradb: bool, innodb_version: &str) -> String {
     format!("{name} {innodb_version}").trim_end().to_owned()
 }
 
-/// Global variables of the MySQL family whose names match `pattern`, as text. A variable that the
+/// The MySQL family's global variables whose names match `pattern`, as text. A variable that the
 /// version does not have is absent, not an error.
 pub(super) async fn variables(session: &mut impl Session, pattern: &str) -> Result<Texts> {
     name_value_pairs(session, &format!("SHOW GLOBAL VARIABLES LIKE '{pattern}'")).await
 }
 
-/// Values of this session, as far as the version has them.
+/// This session's values, as far as the version has them.
 async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<Texts> {
     let mut all = permitted(name_value_pairs(session, "SHOW SESSION VARIABLES").await)?.unwrap_or_default();
     all.retain(|name, _| SESSION.contains(&name.as_str()));
@@ -168,7 +171,8 @@ async fn own_values(session: &mut LimitedSession<'_, Mysql>) -> Result<Texts> {
     Ok(all)
 }
 
-/// Empty where the server does not report: it is of use, and nothing depends on it.
+/// Where each setting comes from. The result is empty where the server does not report it, because
+/// nothing depends on it.
 async fn sources(session: &mut LimitedSession<'_, Mysql>) -> Texts {
     for sql in SOURCES {
         if let Ok(found) = name_value_pairs(session, sql).await

@@ -1,5 +1,5 @@
-//! Packets over a byte stream, with one output and one input buffer that are kept for the life of
-//! the session.
+//! Sends and receives packets over a byte stream. One output and one input buffer last for the
+//! session's whole life.
 
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -16,12 +16,12 @@ use crate::receive_limits::ReceiveLimits;
 use crate::input::{FIRST_SIZE, Input};
 use crate::stream::{ByteStream, write_whole};
 
-/// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as
-/// copying this.
+/// Length from which a body is not copied. Below it, copying costs the kernel less than gathering
+/// two pieces.
 const WORTH_GATHERING: usize = 1024;
 
-/// Time for reading what a server said before it closed the connection; it lies in the socket
-/// already or never comes.
+/// Time for reading what a server said before it closed the connection. The text lies in the socket
+/// already, or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -29,11 +29,11 @@ pub(super) struct Wire<S> {
     stream: S,
     outgoing: Outgoing,
     input: Input,
-    /// Number of the next packet, in either direction.
+    /// Sequence number of the next packet, in either direction.
     sequence: u8,
-    /// What [`Wire::read`] may still keep.
+    /// How much [`Wire::read`] may still keep.
     receive_limits: ReceiveLimits,
-    /// What the server said last of the session: it is in a transaction.
+    /// Whether the session is in a transaction, according to the server's last answer.
     pub(super) in_transaction: bool,
 }
 
@@ -49,18 +49,18 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// From now on messages may be kept up to this.
+    /// Sets how much of the following messages may be kept.
     pub(super) fn allow(&mut self, receive_limits: ReceiveLimits) {
         self.receive_limits = receive_limits;
     }
 
-    /// Takes what a row of so many values needs off what may be kept.
+    /// Subtracts what a row with so many values needs from what may be kept.
     pub(super) fn keep_row(&mut self, values: usize) -> Result<(), Fault> {
         self.receive_limits.take_row(values).map_err(Fault::TooLarge)
     }
 
-    /// The stream alone, and the number of the next packet, to go on with [`Wire::resumed`] once
-    /// TLS is under it. Bytes that came ahead of TLS are refused: anybody may have sent them.
+    /// Returns the bare stream and the next packet's number, to continue with [`Wire::resumed`]
+    /// inside TLS. Bytes that arrived ahead of TLS are refused, because anyone may have sent them.
     pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
         if !self.input.is_empty() {
             return Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"));
@@ -68,7 +68,7 @@ impl<S: ByteStream> Wire<S> {
         Ok((self.stream, self.sequence))
     }
 
-    /// A wire over `stream` in the middle of an exchange.
+    /// Continues over `stream` in the middle of an exchange.
     pub(super) fn resumed(stream: S, sequence: u8) -> Self {
         Self { sequence, ..Self::new(stream) }
     }
@@ -77,7 +77,7 @@ impl<S: ByteStream> Wire<S> {
         &self.stream
     }
 
-    /// Where the next message is built; [`Wire::send`] or [`Wire::reply`] sends it.
+    /// Returns the buffer for the next message, which [`Wire::send`] or [`Wire::reply`] sends.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.outgoing.start()
     }
@@ -96,8 +96,8 @@ impl<S: ByteStream> Wire<S> {
         Ok(())
     }
 
-    /// Sends a command of one byte with `body` after it. A long body goes to the kernel from where
-    /// it lies; a short one is cheaper to copy after its header.
+    /// Sends a command byte with `body` after it. A long body goes to the kernel without a copy. A
+    /// short one is cheaper to copy after its header.
     pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), Fault> {
         if body.len() < WORTH_GATHERING || body.len() + 1 >= MAX_PAYLOAD {
             let message = self.message();
@@ -116,8 +116,8 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Sends `piece`, shorter than the longest packet, as the next packet of the exchange that is
-    /// going on, from where it lies.
+    /// Sends `piece`, shorter than the longest packet, as the next packet in the current exchange,
+    /// without a copy.
     pub(super) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), Fault> {
         let size = (piece.len() as u32).to_le_bytes();
         let head = [size[0], size[1], size[2], self.sequence];
@@ -128,7 +128,7 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Number of the next packet, in either direction.
+    /// Sequence number of the next packet, in either direction.
     pub(super) fn sequence(&self) -> u8 {
         self.sequence
     }
@@ -139,11 +139,11 @@ impl<S: ByteStream> Wire<S> {
             self.stream.write_all(&head[written..]).await?;
         }
         self.stream.write_all(&body[written.saturating_sub(head.len())..]).await?;
-        // TLS may hold a record back that did not fit into the socket; without it this is nothing.
+        // TLS may hold back a record that did not fit the socket. Without TLS this does nothing.
         self.stream.flush().await
     }
 
-    /// Sends the message as the next packet of the exchange that is going on.
+    /// Sends the message as the next packet in the current exchange.
     pub(super) fn reply(&mut self) -> impl Future<Output = Result<(), Fault>> {
         self.send_checked(Ok(()))
     }
@@ -158,9 +158,9 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Why the server closed the connection, when it said so before: a statement beyond
-    /// `max_allowed_packet`, a kill, an idle connection's end. Without this the user would only
-    /// learn of a broken pipe.
+    /// The reason why the server closed the connection, if it sent one: a statement beyond
+    /// `max_allowed_packet`, a kill, or an idle timeout. Without this the user would only see a
+    /// broken pipe.
     async fn closing_message(&mut self) -> Option<Fault> {
         let mut payload = Vec::new();
         self.allow(ReceiveLimits::LOGIN);
@@ -173,13 +173,13 @@ impl<S: ByteStream> Wire<S> {
         self.outgoing.wipe();
     }
 
-    /// A walk over the answer to what was just sent.
+    /// Starts a scan over the answer to what was just sent.
     pub(super) fn scanner(&self, form: Form) -> Scanner {
         Scanner::new(form, self.sequence)
     }
 
-    /// Lets `scanner` walk over what has arrived, and reads until it wants something else than
-    /// more.
+    /// Lets `scanner` process what has arrived, and reads more until it needs something other than
+    /// bytes.
     pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
@@ -208,8 +208,8 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Reads one message whole into `payload`. All that is kept is shorter than the packets that
-    /// are continued.
+    /// Reads one whole message into `payload`. Everything that is kept is shorter than a packet
+    /// that another one continues.
     pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), Fault> {
         while self.input.len() < HEADER {
             self.input.fill(&mut self.stream).await?;
@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(u32::from_le_bytes(header) as usize, length + 1, "{length}");
             assert_eq!((received[3], received[4]), (0, 3));
             assert!(received[5..5 + length] == body[..], "{length}");
-            // A payload of the greatest length is followed by an empty packet.
+            // An empty packet follows a payload with the maximum length.
             assert_eq!(received.len(), 5 + length + if length + 1 == MAX_PAYLOAD { HEADER } else { 0 });
         }
     }

@@ -1,22 +1,22 @@
-//! How many rows a statement would change, as far as its text reports: rates of rows are rates of
-//! rows here too.
+//! Derives from a statement's text how many rows it would change, so that row rates are meaningful
+//! on the null database too.
 
 use crate::Param;
 
-/// The column list of an INSERT ends within so many bytes.
+/// An INSERT's column list must end within this many bytes.
 const HEAD_MAX: usize = 512;
 
-/// The rows of one statement, known before it is executed.
+/// The row count of one statement, known before it is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Affected {
     Rows(u64),
-    /// Its last parameter says how many at most.
+    /// The last parameter is the maximum number of rows.
     LastParam,
 }
 
 impl Affected {
-    /// Of a statement's text. Texts in a row must not hold a parenthesis, as those of the workloads
-    /// do not.
+    /// Derives the count from a statement's text. Text values in a row must not contain a
+    /// parenthesis, and the workloads' do not.
     pub(super) fn of(sql: &[u8]) -> Self {
         let from_values = || {
             let head = &sql[..sql.len().min(HEAD_MAX)];
@@ -33,7 +33,7 @@ impl Affected {
         }
     }
 
-    /// `... LIMIT 100` or `... LIMIT ?`
+    /// Reads `... LIMIT 100` or `... LIMIT ?`.
     fn limited(sql: &[u8]) -> Self {
         let Some((word, number)) = std::str::from_utf8(sql).ok().and_then(|sql| sql.rsplit_once("LIMIT "))
         else {
@@ -45,7 +45,7 @@ impl Affected {
         }
     }
 
-    /// With the parameters of this execution.
+    /// The count with this execution's parameters.
     pub(super) fn with(self, params: &[Param]) -> u64 {
         match (self, params.last()) {
             (Self::Rows(rows), _) => rows,

@@ -1,21 +1,22 @@
-//! The requests to a null database, word for word: shows what a workload sends without a server.
+//! A journal of all requests to a null database, word for word. It shows what a workload sends
+//! without a server.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Cells, Param};
 
-/// One request, in the order in which requests were sent.
+/// One request, in the order of sending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     Query(String),
-    /// A prepared statement's text, at each execution, with its parameters.
+    /// A prepared statement's text and its parameters, once for each execution.
     Execute(String, Vec<Param>),
-    /// A question outside the hot path.
+    /// A query outside the measured load.
     Rows(String),
 }
 
-/// Shared by all sessions of an endpoint; cheap to clone.
+/// A journal that all of an endpoint's sessions share. It is cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
     state: Arc<Mutex<State>>,
@@ -28,13 +29,13 @@ struct State {
 }
 
 impl Journal {
-    /// From now on the question `sql` outside the hot path is answered with one row of `value`;
-    /// without this it is answered with no row.
+    /// Makes the query `sql` outside the measured load return one row with `value` from now on.
+    /// Without this it returns no row.
     pub fn answer(&self, sql: &str, value: i64) {
         self.state().answers.insert(sql.to_owned(), value);
     }
 
-    /// All requests since the last call.
+    /// Returns all requests since the last call.
     pub fn take(&self) -> Vec<Request> {
         std::mem::take(&mut self.state().requests)
     }

@@ -1,4 +1,4 @@
-//! A database that answers at once, or after a fixed delay: the yardstick for what dbdyno itself
+//! The null database, which answers at once or after a fixed delay. It measures what dbdyno itself
 //! costs.
 
 mod affected;
@@ -22,19 +22,20 @@ pub(crate) struct Null;
 pub struct Options {
     /// Time from request to answer.
     pub delay: Duration,
-    /// Writes down every request, for tests; makes the hot path slower.
+    /// Records every request, for tests. It makes the load path slower.
     pub journal: Option<Journal>,
 }
 
 #[derive(Debug)]
 pub struct NullSession {
     options: Options,
-    /// Texts of the prepared statements and the rows that they change; a statement's number counts
+    /// Texts of the prepared statements, and the rows that they change. A statement's number counts
     /// from 1.
     statements: Vec<(String, Affected)>,
 }
 
-/// A null database wants what the usual product wants, so that a workload builds the same text for it.
+/// The null database wants the same SQL as the usual product, so that a workload builds the same
+/// text for it.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         engine: None,
@@ -50,7 +51,8 @@ impl NullSession {
         Self { options: options.clone(), statements: Vec::new() }
     }
 
-    /// Takes the rows of a bulk statement, one a line; a journal gets them after its text.
+    /// Accepts the rows of a bulk statement, one per line. A journal gets them after the
+    /// statement's text.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Answer {
         if let Some(journal) = &self.options.journal {
             journal.write(Request::Query(format!("{sql}\n{}", String::from_utf8_lossy(rows))));
@@ -61,7 +63,7 @@ impl NullSession {
 
     async fn answer(&self, affected: u64) -> Answer {
         if self.options.delay.is_zero() {
-            // Without it a closed loop would never give the runtime a chance to look at its timers.
+            // Without this a closed loop would never let the runtime check its timers.
             tokio::task::yield_now().await;
         } else {
             tokio::time::sleep(self.options.delay).await;

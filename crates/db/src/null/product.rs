@@ -1,4 +1,4 @@
-//! The null database as a [`Product`].
+//! Implements [`Product`] for the null database.
 
 use super::{Null, NullSession, Options, capabilities};
 use crate::product::{Connection, Description, LimitedSession, Product};

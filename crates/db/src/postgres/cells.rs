@@ -1,5 +1,5 @@
-//! Reads whole answers message by message: rows as strings, descriptions of statements. The simple
-//! path for everything that is not hot.
+//! Reads whole answers message by message: rows as strings, and statement descriptions. This simple
+//! path is for everything outside the measured load.
 
 use super::copy::put_no_rows;
 use super::fault::{Fault, ServerError};
@@ -10,14 +10,14 @@ use super::wire::Wire;
 use crate::stream::ByteStream;
 use crate::{Cells, Rows};
 
-/// Reads the whole answer to a text that was just sent. Where it holds several statements, the rows
-/// of the first one that has columns are returned.
+/// Reads the whole answer to a query text that was just sent. Where it holds several statements,
+/// this returns the rows of the first one that has columns.
 pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>) -> Result<Cells, Fault> {
     Ok(results(wire).await?.into_iter().next().map(|rows| rows.cells).unwrap_or_default())
 }
 
-/// Reads the whole answer to what was just sent: the rows of every statement in it that has
-/// columns.
+/// Reads the whole answer to what was just sent, and returns the rows of every statement in it that
+/// has columns.
 pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Rows>, Fault> {
     let (mut body, mut fault) = (Vec::new(), None);
     let (mut answered, mut refused_copy) = (false, false);
@@ -51,9 +51,9 @@ pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Row
     }
 }
 
-/// Names of the columns that a message describes.
+/// Names of the columns in a row description.
 fn names(body: &[u8]) -> Result<Vec<String>, Fault> {
-    /// Table, column, type, its size and modifier, format.
+    /// Bytes after a column's name: table, column, type, its size and modifier, format.
     const REST: usize = 18;
     let mut reader = Reader(body);
     let count = reader.u16()?;
@@ -64,8 +64,8 @@ fn names(body: &[u8]) -> Result<Vec<String>, Fault> {
     (0..count).map(|_| name()).collect()
 }
 
-/// What a server says of a statement that it has just parsed: types of the parameters, number of
-/// columns.
+/// Reads what a server says about a statement that it has just parsed: parameter types and number
+/// of columns.
 pub(super) async fn described<S: ByteStream>(wire: &mut Wire<S>) -> Result<(Vec<u32>, u16), Fault> {
     let mut body = Vec::new();
     let mut fault = None;
@@ -87,9 +87,9 @@ pub(super) async fn described<S: ByteStream>(wire: &mut Wire<S>) -> Result<(Vec<
     }
 }
 
-/// The next message that belongs to the answer. Those that come at any time are passed over; the
-/// first error is kept, as the answer goes on after it, but one that ends the session is returned
-/// at once.
+/// Reads the next message that belongs to the answer, and skips those that may come at any time.
+/// The first error is kept, because the answer continues after it. An error that ends the session
+/// is returned at once.
 async fn read<S: ByteStream>(
     wire: &mut Wire<S>,
     body: &mut Vec<u8>,
@@ -120,7 +120,7 @@ fn parameter_types(body: &[u8]) -> Result<Vec<u32>, Fault> {
     (0..count).map(|_| reader.u32()).collect()
 }
 
-/// One row; bytes that are not UTF-8 become replacement characters.
+/// Reads one row. Bytes that are not UTF-8 become replacement characters.
 fn row(body: &[u8], columns: u16) -> Result<Vec<Option<String>>, Fault> {
     let mut reader = Reader(body);
     if reader.u16()? != columns {

@@ -1,10 +1,10 @@
-//! Which class each SQLSTATE of PostgreSQL belongs to.
+//! The error class for each PostgreSQL SQLSTATE, which decides whether a session retries.
 
 use crate::Class;
 use crate::Class::{Fatal, Lost, Refused, Retry};
 
-/// States whose class is not that of their group, sorted. Names as in appendix "PostgreSQL Error
-/// Codes" of its documentation.
+/// States whose class differs from their group's, sorted. The names are from the appendix
+/// "PostgreSQL Error Codes" in its documentation.
 const STATES: &[(&str, Class)] = &[
     ("25P03", Lost),    // idle_in_transaction_session_timeout
     ("25P04", Lost),    // transaction_timeout
@@ -21,7 +21,7 @@ const STATES: &[(&str, Class)] = &[
     ("57P05", Lost),    // idle_session_timeout
 ];
 
-/// Groups by their first two letters, sorted; a group that is not here is [`Class::Refused`].
+/// Groups by their first two letters, sorted. A missing group is [`Class::Refused`].
 const GROUPS: &[(&str, Class)] = &[
     ("08", Lost),  // connection exception
     ("0A", Fatal), // feature not supported

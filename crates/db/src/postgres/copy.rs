@@ -1,4 +1,4 @@
-//! COPY ... FROM STDIN: rows in bulk, in the server's own text, CSV or binary format.
+//! Bulk loads with COPY ... FROM STDIN: rows in the server's own text, CSV or binary format.
 
 use super::fault::{Fault, ServerError};
 use super::message::{put, put_text};
@@ -7,26 +7,28 @@ use super::wire::Wire;
 use crate::Answer;
 use crate::stream::ByteStream;
 
-/// Bytes that go with one write, about: enough that the system call costs little in comparison.
+/// Approximate number of bytes in one write. It is large enough to make the system call's cost
+/// small.
 const BATCH: usize = 64 << 10;
 
-/// Longest piece of a chunk that goes as one message.
+/// Longest piece of a chunk that is sent as one message.
 const PIECE: usize = 1 << 20;
 
-/// Appends the message that ends a COPY which was not asked for as such; its statement then fails.
+/// Appends the message that refuses to send rows for a COPY that no one expected. Its statement
+/// then fails.
 pub(super) fn put_no_rows(out: &mut Vec<u8>) {
     put(out, b'f', |body| put_text(body, b"no rows were given to this COPY"));
 }
 
-/// The failure of a COPY that came as an ordinary statement.
+/// The error for a COPY that was sent as an ordinary statement.
 pub(super) fn no_copy_here() -> Fault {
     Fault::Server(ServerError::Copy(
         "a COPY from the client cannot be run as an ordinary statement; give its rows with it",
     ))
 }
 
-/// Sends the rows of a COPY whose text was just sent, and reads its answer. Chunks may end
-/// anywhere, also inside a row.
+/// Sends the rows for a COPY whose text was just sent, and reads its answer. Chunks may end
+/// anywhere, even inside a row.
 pub(super) async fn copy_in<S, C>(wire: &mut Wire<S>, chunks: C) -> Result<Answer, Fault>
 where
     S: ByteStream,
@@ -44,8 +46,8 @@ where
         for piece in chunk.as_ref().chunks(PIECE) {
             put(wire.unsent(), b'd', |body| body.extend_from_slice(piece));
             if wire.unsent().len() >= BATCH {
-                // A server that has refused a row would pass over all that still comes, the end
-                // included.
+                // A server that has refused a row would discard everything that follows, even the
+                // end.
                 if wire.reply_listening(&mut scanner).await? {
                     return refused(scanner);
                 }
@@ -63,7 +65,7 @@ where
     }
 }
 
-/// An answer that is complete before the last row has gone out can only be a refusal.
+/// Handles an answer that is complete before the last row was sent. It can only be a refusal.
 fn refused(scanner: Scanner) -> Result<Answer, Fault> {
     scanner.finish()?;
     Err(Fault::Malformed("a COPY that ends before its rows do"))

@@ -1,11 +1,11 @@
-//! What PostgreSQL owes, from its statistics views and the control file.
+//! Reads how much work PostgreSQL has deferred, from its statistics views and the control file.
 
 use super::Postgres;
 use super::status::{NEW_NAMES_SINCE, major};
 use crate::product::{DeferredWork, LEAST_BOUND_COUNT, LimitedSession, name_value_pairs, permitted};
 use crate::{Bounds, Result};
 
-/// Names that are capacities; all others are levels.
+/// Names that are capacities. All others are levels.
 const CAPACITIES: &[&str] = &["live_rows", "redo_capacity_bytes"];
 
 pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>) -> Result<DeferredWork> {
@@ -23,7 +23,7 @@ pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>) -> Result<D
     Ok(deferred_work)
 }
 
-/// The most of a level that a quiet server has.
+/// The highest value that a level has on a quiet server.
 pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bounds) -> Option<i64> {
     match level {
         "wal_since_checkpoint_bytes" => deferred_work.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
@@ -36,7 +36,7 @@ pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bound
     }
 }
 
-/// Several statements, so that one that is not allowed takes only its own levels away.
+/// Returns several statements, so that one without permission loses only its own levels.
 fn queries(major: u32) -> [&'static str; 4] {
     let rows = "SELECT 'dead_rows', sum(n_dead_tup)::bigint::text FROM pg_stat_user_tables UNION ALL \
                 SELECT 'live_rows', sum(n_live_tup)::bigint::text FROM pg_stat_user_tables";
@@ -57,8 +57,8 @@ fn queries(major: u32) -> [&'static str; 4] {
         "SELECT 'wal_since_checkpoint_bytes', pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn)::bigint::text \
          FROM pg_control_checkpoint() \
          UNION ALL SELECT 'redo_capacity_bytes', pg_size_bytes(current_setting('max_wal_size'))::text",
-        // A checkpointer without work waits for some; one that works waits for the disk, for its
-        // pace or for nothing.
+        // An idle checkpointer waits for work. One that works waits for the disk, for its pacing,
+        // or for nothing.
         "SELECT 'autovacuum_workers', count(*)::text FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' \
          UNION ALL SELECT 'checkpoints_running', count(*)::text FROM pg_stat_activity \
          WHERE backend_type = 'checkpointer' AND wait_event_type IS DISTINCT FROM 'Activity'",

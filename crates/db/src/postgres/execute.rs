@@ -3,28 +3,28 @@
 use super::message::{put, put_text};
 use crate::Param;
 
-/// Types whose values go as binary numbers, by their OID (`pg_type.dat`).
+/// Types whose values are sent as binary numbers, by their OID (`pg_type.dat`).
 const INT8: u32 = 20;
 const INT2: u32 = 21;
 const INT4: u32 = 23;
 
-/// Format codes of values.
+/// Format codes for values.
 const TEXT: [u8; 2] = [0, 0];
 const BINARY: [u8; 2] = [0, 1];
 
-/// Executes the unnamed portal to its end, then asks for the end of the exchange.
+/// Executes the unnamed portal to its end, then ends the exchange with a Sync.
 const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
 
-/// The two apart.
+/// The same two messages, separately.
 pub(super) const EXECUTE: &[u8] = EXECUTE_AND_SYNC.split_at(10).0;
 pub(super) const SYNC: &[u8] = EXECUTE_AND_SYNC.split_at(10).1;
 
-/// What a session keeps of a statement that it prepared.
+/// What a session keeps about a statement that it prepared.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The server's name for it.
+    /// The server's name for the statement.
     pub(super) name: String,
-    /// Types of its parameters, as the server described them.
+    /// The parameter types, as the server described them.
     pub(super) types: Vec<u32>,
     pub(super) excerpt: String,
 }
@@ -34,7 +34,7 @@ pub(super) fn put_prepare(out: &mut Vec<u8>, name: &str, sql: &str) {
     put(out, b'P', |body| {
         put_text(body, name.as_bytes());
         put_text(body, sql.as_bytes());
-        body.extend_from_slice(&[0, 0]); // the server finds the parameters' types
+        body.extend_from_slice(&[0, 0]); // the server infers the parameter types
     });
     put(out, b'D', |body| {
         body.push(b'S');
@@ -45,8 +45,8 @@ pub(super) fn put_prepare(out: &mut Vec<u8>, name: &str, sql: &str) {
 
 impl Prepared {
     /// Appends the messages that execute the statement with `params`, whose number the caller has
-    /// checked. Whole numbers go binary where the server takes a type of theirs, everything else as
-    /// text; results are asked for as text.
+    /// checked. Integers are sent as binary where the server expects an integer type, and
+    /// everything else as text. Results are requested as text.
     pub(super) fn put(&self, out: &mut Vec<u8>, params: &[Param]) {
         self.put_bind(out, params);
         out.extend_from_slice(EXECUTE_AND_SYNC);
@@ -58,7 +58,7 @@ impl Prepared {
     }
 }
 
-/// Appends the messages that parse `sql` without a name and bind `params`, all as text.
+/// Appends the messages that parse `sql` without a name and bind `params` as text.
 pub(super) fn put_parsed(out: &mut Vec<u8>, sql: &str, params: &[Param]) {
     const UNKNOWN: u32 = 0;
     put(out, b'P', |body| {
@@ -91,7 +91,8 @@ fn put_bind<'a>(
     });
 }
 
-/// A number too large for its type goes as text, so that the server says what is wrong with it.
+/// Whether a value is sent as binary. A number too large for its type is sent as text, so that the
+/// server reports what is wrong with it.
 fn is_binary(param: &Param, kind: u32) -> bool {
     match (param, kind) {
         (Param::Int(_), INT8) => true,
@@ -119,9 +120,9 @@ fn put_value(out: &mut Vec<u8>, param: &Param, kind: u32) {
     }
 }
 
-/// A value's length does not count itself, unlike a message's.
+/// Appends a value with its length. Unlike a message's length, it does not count itself.
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    // What is too long for the field is far too long for the server, which says so.
+    // A value too long for the field is also far too long for the server, which says so.
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX - 1);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(bytes);

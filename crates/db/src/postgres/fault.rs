@@ -1,4 +1,4 @@
-//! What a PostgreSQL server says that goes wrong.
+//! Errors from a PostgreSQL server and its protocol, in words.
 
 use super::classes::class_of;
 use crate::Class;
@@ -6,26 +6,26 @@ use crate::fault::ServerFault;
 
 pub(super) type Fault = crate::fault::Fault<ServerError>;
 
-/// A statement is prepared already, or is not: names of statements are the session's own, so neither
-/// comes from a server that keeps the session.
+/// SQLSTATEs for a statement that is prepared already, and for one that is not. Statement names
+/// belong to the session, so a server that keeps its sessions sends neither.
 const LOST_STATEMENTS: [&str; 2] = ["42P05", "26000"];
 
 /// An error that the server sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
-    /// SQLSTATE: five letters and digits.
+    /// The SQLSTATE, which has five letters and digits.
     pub(super) state: String,
     pub(super) message: String,
-    /// The server ends the session with it: FATAL or PANIC.
+    /// Whether the error ends the session, as FATAL and PANIC do.
     pub(super) ends_session: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServerError {
-    /// The server said no; the session goes on, or never began.
+    /// The server refused something. The session continues, or never began.
     #[error("server said: {}", .0.message)]
     Reported(Report),
-    /// The server said why it ends the session.
+    /// The server gave the reason for ending the session.
     #[error("server said: {}", .0.message)]
     Ended(Report),
     #[error("{0}")]
@@ -33,7 +33,7 @@ pub(super) enum ServerError {
 }
 
 impl Fault {
-    /// What the server said in a session that goes on, unless it says otherwise.
+    /// An error report during a session, which continues unless the report says otherwise.
     pub(super) fn in_session(report: Report) -> Self {
         Self::Server(if report.ends_session {
             ServerError::Ended(report)

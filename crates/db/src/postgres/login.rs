@@ -1,5 +1,5 @@
-//! The conversation that opens a connection: start-up message, proof of the password, the server's
-//! parameters.
+//! The login conversation that opens a connection: start-up message, proof of the password, and the
+//! server's parameters.
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
@@ -16,13 +16,13 @@ use crate::excerpt::server_text;
 use crate::options::Channel;
 use crate::stream::ByteStream;
 
-/// Version 3.0 of the protocol, which all servers from 7.4 on speak.
+/// Protocol version 3.0, which all servers from 7.4 on support.
 const PROTOCOL_VERSION: u32 = 3 << 16;
 
-/// Messages that a login may take. An honest one takes about thirty, most of them parameters.
+/// Messages that a login may take. A regular one takes about thirty, most of them parameters.
 const LONGEST_LOGIN: usize = 1000;
 
-/// Kinds of the server's requests for proof.
+/// Codes for the server's authentication requests.
 const OK: u32 = 0;
 const CLEARTEXT: u32 = 3;
 const MD5: u32 = 5;
@@ -32,15 +32,15 @@ const SASL_FINAL: u32 = 12;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Agreed {
-    /// `15.19`, `17.5 (Debian 17.5-1)`
+    /// The server's version: `15.19`, `17.5 (Debian 17.5-1)`.
     pub(super) version: String,
-    /// The server's process for this connection.
+    /// The number of the server's process for this connection.
     pub(super) backend: u32,
-    /// The secret that lets a client cancel what it does.
+    /// The secret with which a client may cancel a statement on this connection.
     pub(super) key: u32,
 }
 
-/// Logs in on a fresh connection, with TLS under it or without.
+/// Logs in on a new connection, with or without TLS.
 pub(super) async fn login<S: ByteStream>(
     wire: &mut Wire<S>,
     options: &Options,
@@ -74,8 +74,8 @@ pub(super) async fn login<S: ByteStream>(
                 (agreed.backend, agreed.key) = (reader.u32()?, reader.u32()?);
             }
             (b'Z', true) => return Ok(agreed),
-            // Notices, and what the server cannot do of what was asked: nothing but the plain
-            // protocol was.
+            // These are notices, and a list of requested features that the server lacks. The client
+            // requested none beyond the plain protocol.
             (b'N' | b'v', _) => {}
             _ => return Err(Fault::Malformed("an unknown message during login")),
         }
@@ -100,7 +100,7 @@ fn put_startup(out: &mut Vec<u8>, options: &Options) {
     });
 }
 
-/// The proof that the client knows the password.
+/// Proves to the server that the client knows the password.
 struct Proof<'a> {
     options: &'a Options,
     channel: Channel,
@@ -108,19 +108,20 @@ struct Proof<'a> {
     state: State,
 }
 
-/// How far the proof has come.
+/// The stage that the proof has reached.
 enum State {
     Nothing,
-    /// The password, or its md5 hash, was sent.
+    /// The password or its md5 hash was sent.
     Sent,
-    /// SCRAM goes on.
+    /// SCRAM continues.
     Scram(Box<ScramSha256>),
-    /// SCRAM is over: the server has proven that it knows the password too.
+    /// SCRAM is complete: the server has proven that it knows the password too.
     Proven,
 }
 
 impl Proof<'_> {
-    /// Builds the answer to a request for proof into `out`; `true` when the server admits the user.
+    /// Builds the answer to an authentication request into `out`. The result is `true` when the
+    /// server accepts the user.
     fn answer(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
         let password = self.options.password.reveal();
         let mut reader = Reader(body);
@@ -148,7 +149,7 @@ impl Proof<'_> {
                 let scram = ScramSha256::new(password.as_bytes(), bound);
                 put(out, b'p', |body| {
                     put_text(body, mechanism.as_bytes());
-                    // Unlike a message's, this length does not count itself.
+                    // Unlike a message's length, this one does not count itself.
                     body.extend_from_slice(&(scram.message().len() as u32).to_be_bytes());
                     body.extend_from_slice(scram.message());
                 });
@@ -171,9 +172,10 @@ impl Proof<'_> {
     }
 }
 
-/// The best mechanism of the server's list that is spoken here. Over TLS the proof is bound to the
-/// server's certificate where the server can, and where it says that it cannot, the proof says that
-/// we could: a server that could knows then that someone in between has changed its list.
+/// Picks the best mechanism in the server's list that this client supports. Over TLS the proof is
+/// bound to the server's certificate where the server supports that. Where its list lacks that, the
+/// proof says that the client would have supported it. A server that does support it then knows
+/// that someone in between has changed its list.
 fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, ChannelBinding), Fault> {
     let mut offered = Vec::new();
     while !offer.0.is_empty() {

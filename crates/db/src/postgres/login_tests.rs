@@ -1,4 +1,4 @@
-//! Logins against a server that follows a script.
+//! Tests of logins, against a server that follows a script.
 
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -17,7 +17,7 @@ fn tcp(password: &str) -> Options {
     Options::tcp("db.example", 5432, "bench").with_password(Secret::new(password))
 }
 
-/// A request for proof.
+/// An authentication request.
 fn asks(request: u32, data: &[u8]) -> Vec<u8> {
     message(b'R', &[&request.to_be_bytes(), data].concat())
 }
@@ -28,22 +28,22 @@ async fn exactly(stream: &mut DuplexStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// The client's start-up message.
+/// Receives the client's start-up message.
 async fn received_startup(stream: &mut DuplexStream) -> Vec<u8> {
     let length = exactly(stream, 4).await;
     let count = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize - 4;
     [length, exactly(stream, count).await].concat()
 }
 
-/// The body of the client's next message, which proves the password.
+/// Receives the body of the client's next message, which proves the password.
 async fn received_proof(stream: &mut DuplexStream) -> Vec<u8> {
     let head = exactly(stream, 5).await;
     assert_eq!(head[0], b'p');
     exactly(stream, u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4).await
 }
 
-/// ScratchServers a server that sends each part of `script` when the client has said something, and returns
-/// the outcome and what the client said.
+/// Acts as a server that sends each part of `script` once the client has sent something. Returns
+/// the outcome and what the client sent.
 async fn played(options: &Options, script: &[Vec<u8>]) -> (Result<Agreed, Fault>, Vec<Vec<u8>>) {
     let (client, mut server) = tokio::io::duplex(1 << 16);
     let mut wire = Wire::new(client);
@@ -101,7 +101,8 @@ async fn a_clear_password_never_goes_over_tcp() {
 async fn an_md5_password_is_hashed_with_user_and_salt() {
     let (agreed, received) = played(&tcp("secret"), &[asks(MD5, b"salt"), admitted()]).await;
     agreed.expect("a login");
-    // "md5" + hex(md5(hex(md5("secret" + "bench")) + "salt")), computed with another tool.
+    // The expected value is "md5" + hex(md5(hex(md5("secret" + "bench")) + "salt")), computed with
+    // another tool.
     assert_eq!(String::from_utf8_lossy(&received[1]), "md576820aef5b65ee17efcd84bebe25b079\0");
 }
 
@@ -206,15 +207,15 @@ proptest! {
             server.write_all(&script.concat()).await.expect("room in the pipe");
             server.shutdown().await.expect("an end");
             let mut wire = Wire::new(client);
-            // Whatever comes out, it comes out: no panic, no endless wait.
+            // Any outcome is fine as long as there is one: no panic and no endless wait.
             let options = socket(&password);
             let _ = login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible).await;
         });
     }
 }
 
-/// Logins that go well, as far as they can be written down: SCRAM repeats a random number of the
-/// client's.
+/// Logins that succeed, as far as they can be scripted. SCRAM is missing, because the server must
+/// repeat the client's random number.
 fn good_logins() -> Vec<Vec<Vec<u8>>> {
     let parameters = || [welcome(), message(b'v', b"\0\0\0\0\0\0\0\0")].concat();
     vec![
@@ -247,7 +248,7 @@ fn good_logins_go_well_in_any_pieces_and_end_when_they_are_cut() {
             assert_eq!(outcome.starts_with("Ok"), number < 3, "{number}: {outcome}");
         }
         for part in 0..login.len() {
-            // What follows the end of a login belongs to the session.
+            // Bytes after the end of a login belong to the session.
             let needed = login[part].len() - if number == 0 { 13 } else { 0 };
             for end in 0..needed {
                 let mut cut = login[..=part].to_vec();

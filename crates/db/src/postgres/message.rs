@@ -1,43 +1,43 @@
-//! The frame of every message: one byte of kind, four of length, a body; and the fields that bodies
-//! are made of.
+//! Message framing: one byte for the kind, four for the length, and a body. Also reads the fields
+//! inside bodies.
 
 use super::fault::Fault;
 
 /// Bytes before a message's body.
 pub(super) const HEADER: usize = 5;
 
-/// Bytes of the length, which counts itself.
+/// Bytes in the length field, which counts itself.
 const LENGTH: usize = 4;
 
-/// No message of a server is longer: the largest piece of memory that it hands out is 1 GiB.
+/// Longest message that is accepted. No server sends a longer one, because its largest memory
+/// allocation is 1 GiB.
 const LONGEST: usize = 1 << 30;
 
-/// Appends a message of `kind` whose body is written by `body`.
+/// Appends a message with the kind `kind`. The closure writes its body.
 pub(super) fn put(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(kind);
     put_sized(out, body);
 }
 
-/// Appends the length of what `body` writes, the length itself counted, then that: a message
-/// without kind.
+/// Appends a message without a kind: its length, which counts itself, and what `body` writes.
 pub(super) fn put_sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; LENGTH]);
     body(out);
-    // What is too long for the field is far too long for the server, which says so and closes the
-    // connection.
+    // A message too long for the field is also far too long for the server, which says so and
+    // closes the connection.
     let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
     out[start..start + LENGTH].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Appends a text with the NUL that ends it.
+/// Appends a text and its final NUL.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
     out.push(0);
 }
 
-/// Kind and body length of the message that begins with `bytes`; `None` when its header is not yet
-/// whole.
+/// Kind and body length of the message that begins with `bytes`. The result is `None` while its
+/// header is incomplete.
 pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, Fault> {
     let Some(&[kind, length @ ..]) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     let length = u32::from_be_bytes(length) as usize;
@@ -47,7 +47,7 @@ pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, Fault> {
     }
 }
 
-/// Bytes read from the front of a body, each step checked.
+/// Bytes that are read from a body's front, with a check at each step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    /// A text up to its NUL.
+    /// Reads a text up to its NUL.
     pub(super) fn text(&mut self) -> Result<&'a [u8], Fault> {
         let end = self.0.iter().position(|&byte| byte == 0);
         let text = self.take(end.ok_or(Fault::Malformed("a text without end"))?)?;
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// A value of a row: `None` is NULL.
+    /// Reads a row's value. `None` is NULL.
     pub(super) fn value(&mut self) -> Result<Option<&'a [u8]>, Fault> {
         match self.u32()? {
             u32::MAX => Ok(None),

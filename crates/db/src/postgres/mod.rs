@@ -1,9 +1,9 @@
-//! PostgreSQL: a lean session on its own wire protocol, version 3.
+//! PostgreSQL: a small client session on its own wire protocol, version 3.
 //!
-//! Answers are walked through where they lie in the input buffer and counted, not decoded; one
-//! statement costs one write and, for an answer that fits the buffer, one read. Formats: chapter
-//! "Frontend/Backend Protocol" of PostgreSQL's documentation, the same from 9.6 to 19. Passwords:
-//! the crate `postgres-protocol`.
+//! A session counts its way through an answer in the input buffer and does not decode it. One
+//! statement costs one write and, for an answer that fits the buffer, one read. The formats are
+//! from the chapter "Frontend/Backend Protocol" in PostgreSQL's documentation, and are the same
+//! from 9.6 to 19. Password hashing is from the crate `postgres-protocol`.
 
 mod cells;
 mod classes;
@@ -35,18 +35,18 @@ pub use crate::Secret;
 pub use crate::options::Options;
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 
-/// The product.
+/// The PostgreSQL product.
 #[derive(Debug)]
 pub(crate) struct Postgres;
 
-/// The socket that a server on `port` makes in the folder `unix_socket_directories`: what
-/// [`Address::Socket`](crate::Address::Socket) holds.
+/// The socket that a server on `port` makes in the folder `unix_socket_directories`.
+/// [`Address::Socket`](crate::Address::Socket) holds this path.
 pub fn socket_path(folder: &Path, port: u16) -> PathBuf {
     folder.join(format!(".s.PGSQL.{port}"))
 }
 
-/// What PostgreSQL can do, in its own words. It has neither index hints nor a binary log apart from
-/// its redo log, and deletes know no LIMIT.
+/// What PostgreSQL can do, in its own terms. It has no index hints, and no binary log apart from
+/// its write-ahead log. Its DELETE has no LIMIT.
 pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "bigserial primary key",

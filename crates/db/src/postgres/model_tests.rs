@@ -1,5 +1,5 @@
-//! Answers made by an encoder of their own, with what must come of them; the same answers damaged;
-//! hostile lengths.
+//! Tests with answers from an independent encoder: intact answers with a known result, the same
+//! answers damaged, and hostile lengths.
 
 use proptest::prelude::*;
 
@@ -8,15 +8,16 @@ use super::*;
 use crate::Class;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
-/// Most room that the client may make for what is only claimed: its input buffer.
+/// The most memory that the client may reserve for data that is only announced, which is its input
+/// buffer.
 const ROOM: usize = 1 << 20;
 
 type Row = Vec<Option<Vec<u8>>>;
 
-/// One statement of a text.
+/// The answer to one statement in a query text.
 #[derive(Debug, Clone)]
 enum Part {
-    /// Rows in a result of that width, and the tag that ends them.
+    /// Rows in a result with that many columns, and the tag that ends them.
     Rows {
         columns: usize,
         rows: Vec<Row>,
@@ -24,7 +25,7 @@ enum Part {
     },
     Command(Tag),
     Empty,
-    /// A portal that stops at a limit.
+    /// A portal that stops at a row limit.
     Suspended {
         columns: usize,
         rows: Vec<Row>,
@@ -32,11 +33,11 @@ enum Part {
     CopyOut(Vec<Vec<u8>>),
 }
 
-/// What a statement says of itself, with the rows that it changed.
+/// A statement's command tag, with the number of rows that it changed.
 #[derive(Debug, Clone)]
 struct Tag(&'static str, Option<u64>);
 
-/// What a server says when it likes.
+/// A message that a server may send at any time.
 #[derive(Debug, Clone)]
 enum Aside {
     Notice,
@@ -44,8 +45,8 @@ enum Aside {
     Notification,
 }
 
-/// An answer: statements, an error that comes after some of its messages, and asides that come
-/// before some.
+/// An answer: the parts for its statements, an error that comes after some of its messages, and
+/// asides that come before some.
 #[derive(Debug, Clone)]
 struct Model {
     parts: Vec<Part>,
@@ -96,7 +97,8 @@ impl Aside {
 }
 
 impl Part {
-    /// Its messages; `described` says whether its columns are reported, as they are for a text.
+    /// The part's messages. `described` says whether its columns are reported, as they are for a
+    /// query text.
     fn messages(&self, described: bool) -> Vec<Vec<u8>> {
         match self {
             Self::Rows { columns, rows, tag } => {
@@ -137,7 +139,7 @@ impl Part {
 }
 
 impl Model {
-    /// The answer to a text, or to the execution of its first statement.
+    /// The answer to a query text, or to the execution of its first statement.
     fn bytes(&self, executed: bool) -> Vec<u8> {
         let parts = if executed { &self.parts[..1] } else { &self.parts[..] };
         let mut messages: Vec<Vec<u8>> = parts.iter().flat_map(|part| part.messages(!executed)).collect();
@@ -229,13 +231,13 @@ pub(super) fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> PostgresSes
     }
 }
 
-/// A prepared statement of one parameter and one column.
+/// The answer that prepares a statement with one parameter and one column.
 pub(super) fn preparation() -> Vec<u8> {
     [message(b'1', b""), message(b't', b"\0\x01\0\0\0\x14"), description(1), ready()].concat()
 }
 
-/// What comes of `bytes` as the answer to each kind of statement, and the most room that was made
-/// for it.
+/// What the client makes of `bytes` as the answer to each kind of statement, and the most memory
+/// that it reserved for them.
 fn outcomes(bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
     block_on(async {
         let mut widest = 0;
@@ -254,7 +256,8 @@ fn outcomes(bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
         out.push(format!("{:?}", session.execute(statement, &[Param::Int(7)]).await));
         widest = widest.max(session.wire.stream().widest);
         let mut session = connection(vec![[message(b'G', b"\0\0\x01\0\0"), bytes.to_vec()].concat()], pieces);
-        // When a refusal that comes too early is noticed depends on how it arrives.
+        // When the client notices a refusal that comes too early depends on how it arrives, so the
+        // result is ignored.
         let _ = session.copy_in("COPY t FROM STDIN", ["1\n", "2\n"]).await;
         (out, widest.max(session.wire.stream().widest))
     })
@@ -289,7 +292,7 @@ proptest! {
         let cut = &bytes[..at.index(bytes.len())];
         block_on(async {
             let error = connection(vec![cut.to_vec()], &pieces).query(b"x").await.expect_err("cut");
-            // An error that came whole says more than the end of the stream after it.
+            // An error that arrived whole says more than the end of the stream after it.
             assert!(error.class == Class::Lost || error.code == "23505", "{error}");
             let error = connection(vec![cut.to_vec()], &pieces).rows("x").await.expect_err("cut");
             assert!(error.class == Class::Lost || error.code == "23505", "{error}");

@@ -1,24 +1,25 @@
 //! Translates parameters written as `?` into PostgreSQL's `$1`, `$2`, ...
 
-/// Where in a statement a byte is.
+/// The lexical context of a byte in a statement.
 #[derive(Clone, Copy)]
 enum LexerState<'a> {
     Plain,
-    /// Inside `'...'` or `"..."`; doubled quotes end and begin it again, which comes to the same.
+    /// Inside `'...'` or `"..."`. A doubled quote ends and begins it again, which has the same
+    /// effect.
     Quoted(u8),
-    /// Inside `E'...'`, where a backslash hides the next byte.
+    /// Inside `E'...'`, where a backslash escapes the next byte.
     Escaped,
-    /// Inside `$tag$...$tag$`; the tag with its dollars.
+    /// Inside `$tag$...$tag$`. The value is the tag with its dollars.
     Dollar(&'a [u8]),
-    /// After `--`.
+    /// After `--`, up to the end of the line.
     Line,
-    /// Inside so many `/* ... */`, which nest.
+    /// Inside this many nested `/* ... */`.
     Block(u32),
 }
 
-/// The statement with each `?` outside of quotes and comments numbered in its order. The operators
-/// `?`, `?|` and `?&` of JSON cannot be written this way; their functions (`jsonb_exists`, ...)
-/// can.
+/// The statement with each `?` outside of quotes and comments replaced by its number in order. The
+/// JSON operators `?`, `?|` and `?&` cannot be written this way, but their functions
+/// (`jsonb_exists`, ...) can.
 pub(super) fn numbered(sql: &str) -> String {
     let bytes = sql.as_bytes();
     let mut out = String::with_capacity(sql.len() + 16);
@@ -79,7 +80,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// Whether the quote after `before` belongs to an `E` that is a word of its own.
+/// Whether the quote after `before` belongs to an `E` that is a separate word.
 fn begins_escaped(before: &[u8]) -> bool {
     match before {
         [head @ .., b'e' | b'E'] => head.last().is_none_or(|&byte| !is_word(byte)),
@@ -87,8 +88,8 @@ fn begins_escaped(before: &[u8]) -> bool {
     }
 }
 
-/// `$$` or `$tag$` at the front of `rest`; a dollar inside a name or before a number begins no
-/// quote.
+/// Finds `$$` or `$tag$` at the front of `rest`. A dollar inside a name or before a number starts
+/// no quote.
 fn dollar_tag<'a>(before: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
     if before.last().is_some_and(|&byte| is_word(byte)) || rest.get(1).is_some_and(u8::is_ascii_digit) {
         return None;
@@ -134,8 +135,8 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_a_quote_hides_nothing() {
-        // An ordinary string knows no backslash, `te` is a name, `a$b$c` and `a$` are names, `$1`
-        // is a parameter.
+        // An ordinary string has no backslash escapes, `te` is a name, `a$b$c` and `a$` are names,
+        // and `$1` is a parameter.
         for (before, after) in [
             ("'\\' + ?", "'\\' + $1"),
             ("te'x\\', ?", "te'x\\', $1"),

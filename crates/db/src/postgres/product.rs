@@ -1,4 +1,4 @@
-//! PostgreSQL as a [`Product`].
+//! Implements [`Product`] for PostgreSQL.
 
 use std::path::{Path, PathBuf};
 
@@ -18,15 +18,15 @@ use crate::{AnySession, Bounds, Capabilities, Result, Session, Target, first_i64
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
                        AND datname = current_database()";
 
-/// 0 is for ever; the setting came with 14.
+/// Keeps idle sessions open: 0 means for ever. The setting came with 14.
 const STAY_WHILE_IDLE: &str =
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
 
-/// Locks are numbers, and each database has its own: `dbdyno` in ASCII, its upper and its lower
-/// half.
+/// The lock's key. PostgreSQL locks are numbers, and each database has its own. These are the upper
+/// and lower half of `dbdyno` in ASCII.
 const KEY: [u32; 2] = [0x6462, 0x6479_6e6f];
 
-/// In the place of the protocol's version.
+/// The number that a cancel request has in place of the protocol version.
 const CANCEL: u32 = 1234 << 16 | 5678;
 
 impl Product for Postgres {
@@ -178,15 +178,15 @@ impl Product for Postgres {
     }
 }
 
-/// Sends the request over a connection of its own, and waits until the server has taken it. The
-/// server does not report what became of it.
+/// Sends the cancel request over a separate connection, and waits until the server has received it.
+/// The server does not report whether anything was cancelled.
 async fn send_cancel(options: &Options, ticket: Ticket) -> Result<(), Fault> {
     let mut stream = connected(options).await?.stream;
     let words = [16, CANCEL, ticket.id, ticket.key];
     let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
     stream.write_all(&bytes).await?;
     stream.flush().await?;
-    // It closes the connection without an answer; TLS may take that for a fault.
+    // The server closes the connection without an answer. TLS may treat that as an error.
     let _ = stream.read(&mut [0]).await;
     Ok(())
 }

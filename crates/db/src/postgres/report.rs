@@ -1,4 +1,4 @@
-//! What a server reports in addition to rows: errors, and what a statement did.
+//! Reads what a server reports besides rows: errors, and command tags.
 
 use super::fault::{Fault, Report};
 use super::message::Reader;
@@ -16,7 +16,8 @@ pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
         match field {
             b'C' => report.state = server_text(text),
             b'M' => report.message = server_text(text),
-            // Severity in English, whatever the server's language; `S` is the translated one.
+            // This is the severity in English, whatever the server's language. Field `S` is the
+            // translated one.
             b'V' => report.ends_session = matches!(text, b"FATAL" | b"PANIC"),
             _ => {}
         }
@@ -27,13 +28,13 @@ pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
     Ok(report)
 }
 
-/// As [`error`], of a body of which only the beginning is there.
+/// Reads an error like [`error`], from a body of which only the beginning is there.
 pub(super) fn beginning_of_error(body: &[u8]) -> Result<Report, Fault> {
     error(&[body, b"\0\0"].concat())
 }
 
-/// Rows changed, from the tag that ends a statement: `INSERT 0 100`, `DELETE 50`, `COPY 7`. Of a
-/// `SELECT` none.
+/// Affected rows, from the tag that ends a statement: `INSERT 0 100`, `DELETE 50`, `COPY 7`. A
+/// `SELECT` affects none.
 pub(super) fn affected(tag: &[u8]) -> u64 {
     let mut words = tag.split(|&byte| byte == b' ');
     match words.next() {

@@ -1,63 +1,64 @@
-//! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes
-//! nothing.
+//! Scans an answer in the input buffer: finds its end and counts rows and bytes, without decoding
+//! them.
 
 use super::fault::{Fault, ServerError};
 use super::message::{HEADER, header};
 use super::report;
 use crate::Answer;
 
-/// Longest message that is read whole (errors, tags). Of an error that repeats a longer value the
-/// beginning is read and the rest passed over; the limit keeps a broken server from filling the
+/// Longest message that is read whole (errors, tags). An error that repeats a longer value is read
+/// up to this length, and the rest is skipped. The limit keeps a faulty server from filling the
 /// memory.
 pub(super) const LONGEST_CONTROL: usize = 64 << 10;
 
-/// What the scanner wants next.
+/// What the scanner needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The bytes end inside the answer.
+    /// More bytes are needed: the input ends inside the answer.
     More,
     /// The answer is complete.
     Done,
-    /// The server waits for rows of a COPY.
+    /// The server waits for the rows of a COPY.
     CopyIn,
 }
 
 /// How the statement was sent, which decides which messages may come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestForm {
-    /// A text, which may hold several statements.
+    /// A query text, which may hold several statements.
     Query,
     /// The execution of one prepared statement.
     Execute,
-    /// Executions of several statements up to one Sync, each parsed before or not.
+    /// Executions of several statements before one Sync. Each was prepared earlier or is parsed in
+    /// the pipeline.
     Pipeline,
 }
 
-/// Where in an answer the next message belongs.
+/// The part of an answer to which the next message belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing has been said of the statement. An execution must be confirmed to be bound first.
+    /// No message about the statement has arrived. An execution must first be confirmed as bound.
     Begun,
-    /// Results come, or have come; of a text there may be more.
+    /// Results are arriving or have arrived. A query text may have more of them.
     Results,
-    /// The one statement of an execution is over; only an error of its commit may follow.
+    /// The only statement in an execution has ended. Only an error from its commit may follow.
     Over,
 }
 
-/// A walk over one answer, fed with bytes as they arrive.
+/// The state of a scan over one answer, which gets bytes as they arrive.
 #[derive(Debug)]
 pub(super) struct Scanner {
     form: RequestForm,
     phase: Phase,
-    /// Bytes of the current message that are not yet there and will be passed over.
+    /// Bytes to skip in the current message that have not arrived yet.
     skip: usize,
-    /// Something was said that may stand for a whole answer.
+    /// Whether a message has arrived that may stand for a whole answer.
     answered: bool,
-    /// Rows go out of a COPY; its tag repeats their number.
+    /// Whether a COPY is sending rows to the client. Its tag repeats their number.
     copies_out: bool,
     answer: Answer,
     in_transaction: bool,
-    /// The first error. The answer goes on after it, to where the server is ready again.
+    /// The first error. The answer continues after it until the server is ready again.
     fault: Option<Fault>,
 }
 
@@ -80,23 +81,24 @@ impl Scanner {
         self.form
     }
 
-    /// Whether the session was in a transaction, a failed one perhaps, when the answer was complete.
+    /// Whether the session was in a transaction when the answer was complete. A failed transaction
+    /// counts too.
     pub(super) fn in_transaction(&self) -> bool {
         self.in_transaction
     }
 
-    /// What was counted, or the error that came instead.
+    /// Returns the counts, or the error that came instead.
     pub(super) fn finish(self) -> Result<Answer, Fault> {
         self.fault.map_or(Ok(self.answer), Err)
     }
 
-    /// The error that came before the stream broke: it says more than the break.
+    /// The error that arrived before the stream broke. It says more than the break.
     pub(super) fn last_word(&mut self) -> Option<Fault> {
         self.fault.take()
     }
 
-    /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes
-    /// that are not done with must be at the front of the next `input`.
+    /// Scans `input` and returns how many bytes are finished, and what is needed next. Unfinished
+    /// bytes must be at the front of the next `input`.
     pub(super) fn scan(&mut self, input: &[u8]) -> Result<(usize, Step), Fault> {
         let mut at = 0;
         loop {
@@ -129,7 +131,7 @@ impl Scanner {
         }
     }
 
-    /// A message of which only the kind and the length matter.
+    /// Handles a message of which only the kind and the length matter.
     fn passed_over(&mut self, kind: u8) -> Result<Step, Fault> {
         match (kind, self.phase) {
             // Parameters and notifications come at any time, and so do warnings and notices.
@@ -140,7 +142,8 @@ impl Scanner {
             (b'2', Phase::Begun) => self.phase = Phase::Results,
             (b'2', Phase::Over) if self.form == RequestForm::Pipeline => self.phase = Phase::Results,
             (b'1', Phase::Begun | Phase::Over) if self.form == RequestForm::Pipeline => {}
-            // An empty statement, and a portal that stopped at a row limit, which is never set.
+            // This is an empty statement, or a portal that stopped at a row limit, which this
+            // client never sets.
             (b'I' | b's', Phase::Results) => self.end_of_statement(),
             (b'H', Phase::Results) => {
                 self.copies_out = true;
@@ -152,7 +155,7 @@ impl Scanner {
         Ok(Step::More)
     }
 
-    /// Reads a message that steers the walk; `true` when the answer is complete.
+    /// Reads a message that decides what follows. The result is `true` when the answer is complete.
     fn control(&mut self, kind: u8, body: &[u8]) -> Result<bool, Fault> {
         match kind {
             b'C' if self.phase == Phase::Results => {
@@ -192,8 +195,8 @@ impl Scanner {
     }
 }
 
-/// What the end of an answer says of the session: `I` for idle, `T` in a transaction, `E` in one
-/// that has failed.
+/// The session's state at the end of an answer: `I` for idle, `T` in a transaction, `E` in a failed
+/// one.
 pub(super) fn is_in_transaction(body: &[u8]) -> bool {
     matches!(body.first(), Some(b'T' | b'E'))
 }

@@ -1,4 +1,5 @@
-//! Answers of every shape, cut at every byte, and answers that no honest server sends.
+//! Tests of the scanner: answers in every shape, cut at every byte, and answers that no real server
+//! sends.
 
 use proptest::prelude::*;
 
@@ -7,18 +8,18 @@ use super::super::testing::{
 };
 use super::*;
 
-/// What came of feeding bytes to a scanner.
+/// The result of feeding bytes to a scanner.
 #[derive(Debug)]
 enum Outcome {
     Answer(Answer),
     CopyIn,
     Fault(Fault),
-    /// The bytes end before the answer does.
+    /// The bytes ended before the answer did.
     Unfinished,
 }
 
-/// Feeds `bytes` in pieces of the given lengths (the last one repeated), as reads would deliver
-/// them.
+/// Feeds `bytes` to the scanner in pieces with these lengths (the last one repeated), as reads
+/// would deliver them.
 fn fed(form: RequestForm, bytes: &[u8], pieces: &[usize]) -> Outcome {
     let mut scanner = Scanner::new(form);
     let (mut kept, mut arrived) = (0, 0);
@@ -46,7 +47,8 @@ fn whole(form: RequestForm, messages: &[Vec<u8>]) -> Outcome {
     fed(form, &bytes, &[bytes.len()])
 }
 
-/// The answer must come out the same wherever the bytes are cut, and only with the last byte.
+/// Checks that the answer is the same wherever the bytes are cut, and complete only with the last
+/// byte.
 fn check(form: RequestForm, messages: &[Vec<u8>], rows: u64, affected: u64, warnings: u16) {
     let bytes = messages.concat();
     let copied_out = messages.iter().any(|message| message[0] == b'H');
@@ -209,7 +211,7 @@ fn answers_that_break_the_protocol_are_distinguished() {
     }
 }
 
-/// Bytes that look like messages often enough to get somewhere.
+/// Bytes that look like messages often enough to get past the first checks.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         (any::<u8>(), prop::collection::vec(any::<u8>(), 0..12))

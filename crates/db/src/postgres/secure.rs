@@ -1,4 +1,4 @@
-//! Puts TLS under a fresh connection, where that was asked for.
+//! Switches a new connection to TLS, where the options ask for it.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -9,19 +9,20 @@ use crate::stream::Stream;
 use crate::tls::Tls;
 use crate::tls::binding::server_end_point;
 
-/// A message of eight bytes, with a number in the place of the protocol's version.
+/// The request for TLS. It is a message with eight bytes that has a special number in place of the
+/// protocol version.
 const REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// What SCRAM can be bound to.
+/// What SCRAM can bind its proof to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Binding {
-    /// Nothing: no TLS, or a certificate for which no hash is defined.
+    /// Nothing, because there is no TLS or no hash is defined for the certificate.
     Impossible,
     /// The hash of the server's certificate.
     EndPoint(Vec<u8>),
 }
 
-/// A connected stream, and what is known of it.
+/// A connected stream, and how it is protected.
 #[derive(Debug)]
 pub(super) struct Secured {
     pub(super) stream: Stream,
@@ -29,7 +30,7 @@ pub(super) struct Secured {
     pub(super) binding: Binding,
 }
 
-/// Connects to the server of `options`, with TLS where it was asked for.
+/// Connects to the server in `options`, with TLS where they ask for it.
 pub(super) async fn connected(options: &Options) -> Result<Secured, Fault> {
     let wanted = options.wanted_tls();
     if wanted.is_some() && Channel::new(options, false).is_local {
@@ -62,7 +63,7 @@ async fn secured(mut stream: Stream, tls: &Tls, options: &Options) -> Result<Sec
                 .to_owned(),
         )),
         (1, b'N') => Ok(in_clear(stream, options)),
-        // Whatever it says was not asked for under protection, so it is not repeated.
+        // The server's text arrived without protection, so it is not repeated.
         (_, b'E') => Err(Fault::Tls("the server answered the request for TLS with an error; see its log".to_owned())),
         (_, b'S') => {
             Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"))

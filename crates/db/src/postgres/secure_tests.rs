@@ -1,4 +1,4 @@
-//! Connections to a TLS server inside the test.
+//! Tests of TLS connections to a server inside the test.
 
 use dbdyno_model::TlsMode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -16,7 +16,7 @@ fn options(desk: &Desk, mode: TlsMode) -> Options {
         .with_tls(desk.tls(mode))
 }
 
-/// A request for proof.
+/// An authentication request.
 fn asks(request: u32, data: &[u8]) -> Vec<u8> {
     message(b'R', &[&request.to_be_bytes(), data].concat())
 }
@@ -35,7 +35,7 @@ async fn length<S: AsyncRead + Unpin>(stream: &mut S) -> Option<usize> {
     Some(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize - 4)
 }
 
-/// Sends each part of `script` when the client has said something; returns what it said after its
+/// Sends each part of `script` once the client has sent something. Returns what it sent after its
 /// start-up message.
 async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let startup = length(&mut stream).await?;
@@ -53,8 +53,7 @@ async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Ve
     Some(heard)
 }
 
-/// One connection to a server that answers the request for TLS with `answer`, and then follows
-/// `script`.
+/// Serves one connection that answers the request for TLS with `answer` and then follows `script`.
 async fn served(
     desk: &Desk,
     options: &Options,
@@ -150,7 +149,7 @@ async fn a_clear_password_goes_only_over_tls_that_is_demanded() {
     assert!(reported.contains("over TLS that is demanded (tls mode require or verify)"), "{reported}");
 }
 
-/// The client's first word of SCRAM under TLS, to a server that offers these mechanisms.
+/// The client's first SCRAM message under TLS, to a server that offers these mechanisms.
 async fn first_word(desk: &Desk, mechanisms: &[u8]) -> Vec<u8> {
     let script = [asks(10, mechanisms), Vec::new()];
     let (_, heard) = served(desk, &options(desk, TlsMode::Verify), b"S", &script).await;
@@ -163,7 +162,8 @@ async fn scram_is_bound_to_the_certificate_where_the_server_can() {
     let bound = first_word(&desk, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0").await;
     assert!(bound.starts_with(b"SCRAM-SHA-256-PLUS\0"), "{bound:?}");
     assert!(bound.windows(24).any(|part| part == b"p=tls-server-end-point,,"), "{bound:?}");
-    // The server does not offer it, and we say that we could: "y", not "n".
+    // The server does not offer channel binding, and the client says that it would have used it:
+    // "y", not "n".
     let unbound = first_word(&desk, b"SCRAM-SHA-256\0\0").await;
     assert!(unbound.starts_with(b"SCRAM-SHA-256\0"), "{unbound:?}");
     assert!(unbound.windows(5).any(|part| part == b"y,,n="), "{unbound:?}");

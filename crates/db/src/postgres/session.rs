@@ -26,30 +26,31 @@ pub struct PostgresSession<S = Stream> {
     wire: Wire<S>,
     agreed: Agreed,
     statements: Vec<Prepared>,
-    /// Number of the next statement's name. One that could not be described keeps its name on the
-    /// server.
+    /// Number for the next statement's name. It always grows, because a statement whose description
+    /// failed keeps its name on the server.
     next_name: u32,
     pub(super) exchange: Exchange,
-    /// Cold, and large: thousands of sessions are kept.
+    /// The options are boxed because they are large and rarely used, and dbdyno keeps thousands of
+    /// sessions.
     options: Box<Options>,
-    /// The questions for counters that the server has answered; `None` before the first time.
+    /// The counter queries that the server has answered; `None` before the first time.
     pub(super) counted: Option<Vec<String>>,
 }
 
 impl PostgresSession {
-    /// Connects and logs in, both within its login limit. The session commits after each
-    /// statement until asked otherwise, and speaks UTF-8. Without a database the server takes the
-    /// one that is named like the user.
+    /// Connects and logs in, within the login limit. The session commits after each statement until
+    /// told otherwise, and uses UTF-8. Without a database the server takes the one with the user's
+    /// name.
     pub async fn connect(options: &Options) -> Result<Self> {
         exchange::connected(Self::open(options), (options, "PostgreSQL"), hint).await
     }
 
-    /// One more session with the same login.
+    /// Opens another session with the same login.
     pub async fn another(&self) -> Result<Self> {
         Self::connect(&self.options).await
     }
 
-    /// The server's version as it reports it: `15.19`, `17.5 (Debian 17.5-1)`.
+    /// The version that the server reports: `15.19`, `17.5 (Debian 17.5-1)`.
     pub fn server_version(&self) -> &str {
         &self.agreed.version
     }
@@ -62,12 +63,13 @@ impl PostgresSession {
         self.wire.stream().peer_pid()
     }
 
-    /// Whether the session was in a transaction, a failed one perhaps, at the end of the last answer.
+    /// Whether the session was in a transaction at the end of the last answer. A failed transaction
+    /// counts too.
     pub fn in_transaction(&self) -> bool {
         self.wire.in_transaction
     }
 
-    /// The server's process for this connection, as in `pg_stat_activity` and
+    /// The number of the server's process for this connection, as in `pg_stat_activity` and
     /// `pg_terminate_backend`.
     pub fn connection_id(&self) -> u32 {
         self.agreed.backend
@@ -139,7 +141,7 @@ impl<S: ByteStream> Session for PostgresSession<S> {
 
     async fn forget(&mut self, statement: Statement) -> Result<()> {
         let Some(prepared) = self.statements.get(statement.id as usize) else { return Ok(()) };
-        // By SQL, whose answer is read like that of every statement.
+        // This uses SQL, because its answer is read like every statement's.
         let sql = format!("DEALLOCATE {}", prepared.name);
         self.query(sql.as_bytes()).await.map(|_| ())
     }
@@ -151,11 +153,11 @@ impl<S: ByteStream> Session for PostgresSession<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
-    /// Says goodbye; the server closes the connection without an answer.
+    /// Sends the terminate message. The server closes the connection without an answer.
     async fn close(mut self) {
         if !self.exchange.is_unfinished() {
             put(self.wire.message(), b'X', |_| {});
-            // A connection that is already gone needs no goodbye.
+            // A connection that is already gone needs no terminate message.
             let _ = self.wire.send().await;
         }
     }
@@ -225,7 +227,7 @@ impl Connection for PostgresSession {
 
 impl<S: ByteStream> PostgresSession<S> {
     /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names.
-    /// Chunks may end anywhere, also inside a row. The answer's `affected` is the number of rows.
+    /// Chunks may end anywhere, even inside a row. The answer's `affected` is the number of rows.
     pub async fn copy_in(
         &mut self,
         sql: &str,
@@ -247,7 +249,7 @@ impl<S: ByteStream> PostgresSession<S> {
         }
     }
 
-    /// Sends the request, and counts through the answer.
+    /// Sends the request and counts through the answer.
     async fn answer(&mut self, form: RequestForm) -> Result<Answer, Fault> {
         self.wire.send().await?;
         self.scanned(Scanner::new(form)).await
@@ -260,13 +262,12 @@ impl<S: ByteStream> PostgresSession<S> {
         scanner.finish()
     }
 
-    /// The statement is a COPY from the client, which has no rows for it: ends it and reads the
-    /// verdict.
+    /// Ends a COPY from the client for which there are no rows, and reads its result.
     async fn without_copy(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
         let message = self.wire.message();
         put_no_rows(message);
         if scanner.form() != RequestForm::Query {
-            // The server passed over the Sync that came before the COPY ended.
+            // The server discarded the Sync that came before the COPY ended, so another is needed.
             put(message, b'S', |_| {});
         }
         self.wire.reply().await?;
@@ -292,14 +293,14 @@ impl<S: ByteStream> PostgresSession<S> {
         self.wire.send().await?;
         let (types, columns) = cells::described(&mut self.wire).await?;
         let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
-        // The server counted them with two bytes.
+        // The server counts parameters with two bytes, so the number fits.
         let params = types.len() as u16;
         self.statements.push(Prepared { name, types, excerpt: excerpt(sql.as_bytes()) });
         Ok(Statement { id, params, columns })
     }
 }
 
-/// Appends the messages up to the execution of a statement; a text runs at once.
+/// Appends the messages up to a statement's execution. A query text is executed at once.
 fn put_sent(out: &mut Vec<u8>, statements: &[Prepared], sent: Sent<'_>) {
     match sent {
         Sent::Text(sql) => put_query(out, sql.as_bytes()),

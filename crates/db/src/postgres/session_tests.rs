@@ -1,4 +1,5 @@
-//! Whole statements against a server that follows a script, errors and broken connections included.
+//! Tests of whole statements against a server that follows a script, with errors and broken
+//! connections.
 
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -11,7 +12,7 @@ use crate::{Class, TimeLimits};
 
 const INT8: u32 = 20;
 
-/// A session that is logged in, and its server's end.
+/// A session that is logged in, and the server's end of its connection.
 fn connected() -> (PostgresSession<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let connection = PostgresSession {
@@ -26,7 +27,8 @@ fn connected() -> (PostgresSession<DuplexStream>, DuplexStream) {
     (connection, server)
 }
 
-/// A session whose server has already sent `bytes`, and holds or closes the line.
+/// A session whose server has already sent `bytes`, and then keeps the connection open or closes
+/// it.
 async fn answered(bytes: &[u8], closed: bool) -> (PostgresSession<DuplexStream>, DuplexStream) {
     let (connection, mut server) = connected();
     server.write_all(bytes).await.expect("room in the pipe");
@@ -36,7 +38,7 @@ async fn answered(bytes: &[u8], closed: bool) -> (PostgresSession<DuplexStream>,
     (connection, server)
 }
 
-/// What the client has said.
+/// What the client has sent.
 async fn received(session: PostgresSession<DuplexStream>, mut server: DuplexStream) -> Vec<u8> {
     drop(session);
     let mut bytes = Vec::new();
@@ -220,7 +222,8 @@ async fn a_copy_goes_in_batches_and_a_large_chunk_in_pieces() {
 async fn a_server_that_talks_while_rows_go_out_is_listened_to() {
     let (mut session, mut server) = answered(&wants_rows(), false).await;
     let talk = tokio::spawn(async move {
-        // More than the pipe holds in either direction, before the first row is read.
+        // This is more than the pipe holds in either direction, before the server reads the first
+        // row.
         for _ in 0..2000 {
             server.write_all(&notice(&"n".repeat(1500))).await.expect("received");
         }

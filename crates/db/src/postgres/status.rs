@@ -1,4 +1,4 @@
-//! PostgreSQL's own counters, and who it says it is.
+//! Reads PostgreSQL's own counters and settings, and finds out which product the server is.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::product::{
     name_value_pairs, permitted, version_numbers,
 };
 
-/// Settings that may hold a password; their values are never kept.
+/// Settings that may hold a password. Their values are never kept.
 const SECRET_SETTINGS: &[&str] = &["primary_conninfo"];
 
-/// Views of one row, with the first major version that has each and the condition that picks the
-/// row. Each column that is a number becomes a counter `view.column`.
+/// Views with one row, the first major version that has each, and the condition that picks the row.
+/// Each numeric column becomes a counter `view.column`.
 const VIEWS: &[(&str, u32, &str)] = &[
     ("pg_stat_database", 9, "WHERE datname = current_database()"),
     ("pg_stat_bgwriter", 9, ""),
@@ -22,43 +22,44 @@ const VIEWS: &[(&str, u32, &str)] = &[
     ("pg_stat_wal", 14, ""),
 ];
 
-/// `pg_stat_io` has a row for each kind of process, object and purpose. Here are its sums;
-/// `op_bytes` is no counter.
+/// The first version with `pg_stat_io`, which has a row for each kind of process, object and
+/// purpose. The counters are sums over these rows. The column `op_bytes` is no counter.
 const IO_SINCE: u32 = 16;
 const IO_SUMS: &str = "SELECT 'pg_stat_io.' || key, sum(value::numeric)::text \
      FROM pg_stat_io AS view, json_each_text(row_to_json(view)) \
      WHERE value ~ '^[0-9.]+$' AND key <> 'op_bytes' GROUP BY key";
 
-/// The first version whose own counters have anything that a session reports late and that is used:
-/// the log's fsyncs.
+/// The first version in which a session reports late a counter that is used here, the write-ahead
+/// log's fsyncs.
 const REPORTS_LATE_SINCE: u32 = 14;
-/// From here on counters lie in shared memory. Before, a process of its own collects them and
-/// writes them to a file, which a reader takes as long as it is not older than this
-/// (`PGSTAT_STAT_INTERVAL`).
+/// The first version that keeps counters in shared memory. Before it, a separate process collects
+/// them and writes them to a file. A reader takes that file as long as it is not older than
+/// [`FILE_AGE`] (`PGSTAT_STAT_INTERVAL`).
 const IN_MEMORY_SINCE: u32 = 15;
 const FILE_AGE: Duration = Duration::from_millis(500);
 
-/// Sessions of dbdyno in the session's database, this one included.
+/// Counts dbdyno's sessions in the session's database, this one included.
 const SESSIONS: &str = "SELECT count(*)::text FROM pg_stat_activity \
      WHERE application_name = 'dbdyno' AND datname = current_database()";
 
-/// Values of a session that change what a load measures, with the database's own encoding and rules
-/// for text.
+/// Session settings that change what a load measures, with the database's own encoding and
+/// collation rules.
 const SESSION: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('client_encoding', 'synchronous_commit', \
      'transaction_isolation', 'search_path', 'work_mem', 'jit', 'plan_cache_mode') UNION ALL \
      SELECT 'lc_collate', datcollate::text FROM pg_database WHERE datname = current_database()";
 
-/// Settings that were set, by where, and those that wait for a restart.
+/// Query for settings that someone has set, with the source of each, and for those that wait for a
+/// restart.
 const SOURCES: &str = "SELECT name, CASE WHEN pending_restart THEN source || ', waits for a restart' ELSE source END \
      FROM pg_settings WHERE pending_restart OR source NOT IN ('default', 'override', 'client')";
 
-/// The version in which the write-ahead log's functions lost their `xlog`, and processes got a
-/// type.
+/// The version in which the write-ahead log's functions lost the `xlog` in their names, and
+/// processes got a type.
 pub(super) const NEW_NAMES_SINCE: u32 = 10;
 
-/// The counters of the session's database and of the whole server, as the server keeps them: a
-/// session's own work is counted with up to a second's delay. A view that the server does not have
-/// is left out, here and in later questions of the session.
+/// The counters for the session's database and the whole server, as the server keeps them. The
+/// server counts a session's own work up to a second late. A view that the server lacks is skipped,
+/// here and in the session's later queries.
 pub(super) async fn counters(session: &mut LimitedSession<'_, Postgres>) -> Result<Texts> {
     let parts = match session.counted.take() {
         Some(parts) => parts,
@@ -83,7 +84,7 @@ pub(super) async fn counters(session: &mut LimitedSession<'_, Postgres>) -> Resu
     Ok(counters)
 }
 
-/// A question for each view with counters: pairs of name and value.
+/// One query for each view with counters. It returns pairs of name and value.
 fn counters_queries(major: u32) -> Vec<String> {
     let counters = |(view, _, condition): &(&str, u32, &str)| {
         format!(
@@ -101,14 +102,14 @@ fn counters_queries(major: u32) -> Vec<String> {
     } else {
         "pg_xlog_location_diff(pg_current_xlog_location(), '0/0')"
     };
-    // A standby has no position of its own, and asking it is an error.
+    // A standby has no position of its own, and asking for it is an error.
     parts.push(format!(
         "SELECT 'wal_position_bytes', CASE WHEN NOT pg_is_in_recovery() THEN {position}::text END"
     ));
     parts
 }
 
-/// Product, version and all settings, with the units that `SHOW` gives them.
+/// Product, version and all settings, with the units that `SHOW` prints.
 pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Result<Description> {
     let mut settings = permitted(name_value_pairs(session, "SHOW ALL").await)?.unwrap_or_default();
     for secret in SECRET_SETTINGS {
@@ -118,24 +119,25 @@ pub(super) async fn describe(session: &mut LimitedSession<'_, Postgres>) -> Resu
     }
     let identity = identity(session, &settings).await?;
     let is_product = identity.foreign.as_ref().is_none_or(|foreign| foreign.is_proxy);
-    // Before 12 there was only one.
+    // Before 12 there was only one table access method.
     let only = if is_product { "heap" } else { "" };
     Ok(Description {
         engine: settings.get("default_table_access_method").map_or(only, String::as_str).to_owned(),
         settings,
-        // A server that only speaks the protocol has no such views.
+        // A server that only speaks the protocol lacks such views.
         session: name_value_pairs(session, SESSION).await.unwrap_or_default(),
         sources: name_value_pairs(session, SOURCES).await.unwrap_or_default(),
         ..Description::of(identity)
     })
 }
 
-/// Settings that every build of the product shows, and those who only speak the protocol seldom.
+/// Settings that every build of the product shows, and that other servers with the same protocol
+/// rarely have.
 const OWN_SETTINGS: &[&str] = &["block_size", "server_version_num", "shared_buffers", "wal_segment_size"];
 
-/// Which server it is. One with the product's own words for its version may still have functions
-/// that only another one has: they are looked for in its catalogue, because a call of one that is
-/// not there would leave an error in the server's log.
+/// Finds out which server it is. A server that reports a version like PostgreSQL's may still have
+/// functions that only another product has. They are looked up in its catalogue, because calling a
+/// missing one would leave an error in the server's log.
 async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) -> Result<Identity> {
     let at_login = session.server_version().to_owned();
     let said = permitted(cell(session, "SELECT version()").await)?.flatten().unwrap_or_default();
@@ -144,7 +146,8 @@ async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) 
     let there =
         format!("SELECT proname FROM pg_proc WHERE pronargs = 0 AND proname IN ({})", names.join(", "));
     for name in permitted(column(session, &there).await)?.unwrap_or_default() {
-        // Named by our own list: what a server calls its functions is in no statement.
+        // The name comes from dbdyno's own list, so that no statement contains a function name from
+        // the server.
         let Some(name) = telling_names(Postgres::NAME).find(|known| *known == name) else { continue };
         let version = permitted(cell(session, &format!("SELECT {name}()")).await)?.flatten();
         has.insert(name.to_owned(), version.unwrap_or_default());
@@ -163,8 +166,8 @@ async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) 
     Ok(identify(&evidence))
 }
 
-/// Whether a version is in the product's own words: `PostgreSQL 15.19 on x86_64-pc-linux-gnu, compiled
-/// by gcc (GCC) 12.2.0, 64-bit`. Behind its number there may be words of who built it.
+/// Whether a version text has the product's own form: `PostgreSQL 15.19 on x86_64-pc-linux-gnu,
+/// compiled by gcc (GCC) 12.2.0, 64-bit`. Words from its builder may follow the number.
 fn names_itself(version: &str) -> bool {
     let number = version.strip_prefix("PostgreSQL ").and_then(|rest| rest.split([' ', ',']).next());
     number.is_some_and(|number| number.starts_with(|sign: char| sign.is_ascii_digit()))
@@ -177,7 +180,8 @@ pub(super) fn major(session: &PostgresSession) -> u32 {
     version_numbers(session.server_version())[0]
 }
 
-/// Sessions report what they did at most once a second, and when they end (`pgstat_report_stat`).
+/// How many sessions have work that the server has not counted yet. Sessions report their work at
+/// most once per second, and when they end (`pgstat_report_stat`).
 pub(super) async fn unreported(session: &mut LimitedSession<'_, Postgres>) -> Result<Option<Unreported>> {
     let major = major(session);
     if major < REPORTS_LATE_SINCE {

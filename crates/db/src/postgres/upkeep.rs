@@ -1,4 +1,5 @@
-//! Rest for PostgreSQL: vacuum all tables at the same time, then write a checkpoint.
+//! Brings PostgreSQL to rest after a load: vacuums all tables at the same time, then writes a
+//! checkpoint.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,13 @@ use super::{Postgres, PostgresSession};
 use crate::product::{Limited, Work, permitted};
 use crate::{Class, DbError, Result, Session, first_i64};
 
-/// First version whose VACUUM has an option to clean indexes in any case; from 14 on it else may
-/// leave them out.
+/// First version whose VACUUM has an option to clean indexes in any case. From 14 on, VACUUM may
+/// otherwise skip them.
 const INDEX_CLEANUP_SINCE: u32 = 12;
 
 impl Work<'_, Postgres> {
-    /// Each table is vacuumed on a connection of its own; durations of these parts overlap. The
-    /// checkpoint needs rights over the whole server and is left out on one that others run.
+    /// Vacuums each table on a separate connection, so these parts' durations overlap. The
+    /// checkpoint needs rights over the whole server, so it is skipped on one that others run.
     pub(super) async fn vacuum(&mut self, tables: &[String]) -> Result<()> {
         if !self.capabilities.gather_statistics.starts_with("VACUUM") {
             return self.without_vacuum(tables).await;
@@ -49,7 +50,7 @@ impl Work<'_, Postgres> {
         self.dead_rows(tables, "after").await
     }
 
-    /// Of a server that has no such statement: the statistics, if it gathers any.
+    /// Gathers only statistics, if the server supports that, because it has no VACUUM.
     async fn without_vacuum(&mut self, tables: &[String]) -> Result<()> {
         self.note("the server has no VACUUM");
         let words = self.capabilities.gather_statistics;
@@ -62,7 +63,7 @@ impl Work<'_, Postgres> {
         Ok(())
     }
 
-    /// Rows that were deleted and still lie in the tables, as the server estimates them.
+    /// Records the deleted rows that still lie in the tables, as the server estimates them.
     async fn dead_rows(&mut self, tables: &[String], when: &str) -> Result<()> {
         let names: Vec<String> = tables.iter().map(|table| literal(table)).collect();
         let sql = format!(

@@ -1,5 +1,5 @@
-//! Messages over a byte stream, with one output and one input buffer that are kept for the life of
-//! the session.
+//! Sends and receives messages over a byte stream. One output and one input buffer last for the
+//! session's whole life.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,14 +17,14 @@ use crate::receive_limits::ReceiveLimits;
 use crate::input::{FIRST_SIZE, Input};
 use crate::stream::{ByteStream, write_whole};
 
-/// Time for reading what a server said before it closed the connection; it lies in the socket
-/// already or never comes.
+/// Time for reading what a server said before it closed the connection. The text lies in the socket
+/// already, or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What happened first on a stream that is written to and listened to.
+/// The first event on a stream that is both written and read.
 enum Event {
     Sent(io::Result<usize>),
-    /// Nothing is held back any more; TLS may do that with what did not fit into the socket.
+    /// Nothing is held back any more. TLS may hold back what did not fit the socket.
     Flushed(io::Result<()>),
     Received(io::Result<usize>),
 }
@@ -34,9 +34,9 @@ pub(super) struct Wire<S> {
     stream: S,
     output: Vec<u8>,
     input: Input,
-    /// What [`Wire::read`] may still keep.
+    /// How much [`Wire::read`] may still keep.
     receive_limits: ReceiveLimits,
-    /// What the server said last of the session: it is in a transaction.
+    /// Whether the session is in a transaction, according to the server's last answer.
     pub(super) in_transaction: bool,
 }
 
@@ -51,12 +51,12 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// From now on messages may be kept up to this.
+    /// Sets how much of the following messages may be kept.
     pub(super) fn allow(&mut self, receive_limits: ReceiveLimits) {
         self.receive_limits = receive_limits;
     }
 
-    /// Takes what a row of so many values needs off what may be kept.
+    /// Subtracts what a row with so many values needs from what may be kept.
     pub(super) fn keep_row(&mut self, values: usize) -> Result<(), Fault> {
         self.receive_limits.take_row(values).map_err(Fault::TooLarge)
     }
@@ -65,24 +65,24 @@ impl<S: ByteStream> Wire<S> {
         &self.stream
     }
 
-    /// Where the next messages are built; [`Wire::send`] or [`Wire::reply`] sends them.
+    /// Returns the buffer for the next messages, which [`Wire::send`] or [`Wire::reply`] sends.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.output.clear();
         &mut self.output
     }
 
-    /// Messages that are built and not yet sent, to add to.
+    /// Returns the messages that are built but not yet sent, so that more can be added.
     pub(super) fn unsent(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// Sends the messages as a new question.
+    /// Sends the messages as a new request.
     pub(super) fn send(&mut self) -> impl Future<Output = Result<(), Fault>> {
         let checked = if self.input.is_empty() { Ok(()) } else { self.check_unasked() };
         self.send_checked(checked)
     }
 
-    /// Sends the messages as a part of the exchange that is going on.
+    /// Sends the messages as part of the current exchange.
     pub(super) fn reply(&mut self) -> impl Future<Output = Result<(), Fault>> {
         self.send_checked(Ok(()))
     }
@@ -95,9 +95,10 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Sends the messages as a part of the exchange that is going on, and lets `scanner` walk over
-    /// what comes meanwhile: a server that reports each row stops reading rows when no one listens.
-    /// Says whether the answer is complete, which happens when the server refuses the rest.
+    /// Sends the messages as part of the current exchange, and lets `scanner` process what arrives
+    /// meanwhile. A server that reports each row stops reading rows when no one reads its reports.
+    /// The result says whether the answer is complete, which happens when the server refuses the
+    /// rest.
     pub(super) async fn reply_listening(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
         let mut complete = self.walk(scanner)?;
         if complete {
@@ -127,7 +128,7 @@ impl<S: ByteStream> Wire<S> {
         Ok(complete)
     }
 
-    /// Lets `scanner` walk over what has arrived; `true` when the answer is complete.
+    /// Lets `scanner` process what has arrived. The result is `true` when the answer is complete.
     fn walk(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
         let (done, step) = scanner.scan(&self.input)?;
         self.input.take(done);
@@ -137,7 +138,8 @@ impl<S: ByteStream> Wire<S> {
         Ok(step == Step::Done)
     }
 
-    /// Writes what is not `sent` of the messages; where the stream takes nothing, reads instead.
+    /// Writes the part of the messages after the first `sent` bytes. When the stream accepts
+    /// nothing, it reads instead.
     fn poll_event(&mut self, context: &mut Context<'_>, sent: usize) -> Poll<Event> {
         let stream = Pin::new(&mut self.stream);
         let event = match &self.output[sent..] {
@@ -152,13 +154,13 @@ impl<S: ByteStream> Wire<S> {
         Poll::Ready(Event::Received(outcome.map(|()| room.filled().len())))
     }
 
-    /// What came after the last answer: a server reports new parameters, notifications and its own
-    /// end when it likes, and of nothing else.
+    /// Checks what arrived after the last answer. Without a request a server may report only new
+    /// parameters, notifications, notices and its own end.
     fn check_unasked(&mut self) -> Result<(), Fault> {
         while let Some((kind, length)) = header(&self.input)? {
             match kind {
                 b'S' | b'A' | b'N' => {}
-                // The next answer begins with it.
+                // The next answer begins with this error.
                 b'E' => return Ok(()),
                 _ => return Err(Fault::Malformed("a message after the end of the last answer")),
             }
@@ -170,8 +172,8 @@ impl<S: ByteStream> Wire<S> {
         Ok(())
     }
 
-    /// Why the server closed the connection, when it said so before: a shutdown, a kill, an idle
-    /// connection's end. Without this the user would only learn of a broken pipe.
+    /// The reason why the server closed the connection, if it sent one: a shutdown, a kill, or an
+    /// idle timeout. Without this the user would only see a broken pipe.
     async fn closing_message(&mut self) -> Option<Fault> {
         let mut body = Vec::new();
         self.allow(ReceiveLimits::LOGIN);
@@ -187,7 +189,8 @@ impl<S: ByteStream> Wire<S> {
         tokio::time::timeout(LAST_WORDS, search).await.ok()?
     }
 
-    /// As [`Wire::closing_message`], in the middle of an answer that `scanner` walks over.
+    /// Does the same as [`Wire::closing_message`], in the middle of an answer that `scanner` is
+    /// processing.
     async fn scanned_closing_message(&mut self, scanner: &mut Scanner) -> Option<Fault> {
         match tokio::time::timeout(LAST_WORDS, self.scan(scanner)).await {
             Ok(Err(fault @ Fault::Server(ServerError::Ended(_) | ServerError::Reported(_)))) => Some(fault),
@@ -195,13 +198,13 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Overwrites the message sent last: a login leaves no password in memory.
+    /// Overwrites the message sent last, so that a login leaves no password in memory.
     pub(super) fn wipe(&mut self) {
         self.output.fill(0);
     }
 
-    /// Lets `scanner` walk over what has arrived, and reads until it wants something else than
-    /// more.
+    /// Lets `scanner` process what has arrived, and reads more until it needs something other than
+    /// bytes.
     pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
@@ -228,7 +231,7 @@ impl<S: ByteStream> Wire<S> {
         }
     }
 
-    /// Reads one message whole: its kind, and its body into `body`.
+    /// Reads one whole message. Returns its kind, and puts its body into `body`.
     pub(super) async fn read(&mut self, body: &mut Vec<u8>) -> Result<u8, Fault> {
         let (kind, length) = loop {
             match header(&self.input)? {

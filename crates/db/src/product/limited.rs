@@ -1,4 +1,4 @@
-//! A session whose statements end within the limit that was set for it.
+//! A session wrapper that gives each statement the session's time limit.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use super::Connection;
 use crate::excerpt::excerpt;
 use crate::{Answer, Cells, Class, DbError, Param, Result, Session, Statement};
 
-/// Statements as those of the session, but one without an answer within the session's limit fails.
-/// Without a limit, as in steps, they are the session's own futures and nothing around them.
+/// Runs the session's statements, and fails one that has no answer within the session's limit.
+/// Without a limit, as in steps, it returns the session's own futures with nothing around them.
 pub(crate) struct Limited<'a, S>(pub(crate) &'a mut S);
 
-/// `$done` within the limit of `$session`.
+/// Runs `$done` within the limit that `$session` has.
 macro_rules! within_limit {
     ($session:expr, $what:expr, $inner:ident => $done:expr) => {
         match limit($session) {
@@ -36,7 +36,7 @@ fn limit(session: &impl Connection) -> Option<Duration> {
     session.exchange()?.limit
 }
 
-/// The failure of a statement that had no answer within `limit`.
+/// The error for a statement that had no answer within `limit`.
 fn silent(session: &impl Connection, limit: Duration, what: &[u8]) -> DbError {
     let place = session.exchange().map_or("", |exchange| exchange.place.as_str());
     let what = excerpt(what);

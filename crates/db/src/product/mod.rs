@@ -1,9 +1,9 @@
-//! A database product, or a family of products that are served alike, as one object: its sessions,
-//! the questions that its servers are asked, how they are found, configured and started, and what
-//! it does otherwise than others.
+//! Defines what a database product is to dbdyno. A product, or a family of similar products, is one
+//! type that has its sessions and server queries. It also says how its servers are found,
+//! configured and started, and where it differs from others.
 //!
 //! A product is a folder next to this one with a type that implements [`Product`], and a line in
-//! the list of [`products`](crate::products). What it does not say is that of a database without a
+//! the list of [`products`](crate::products). The defaults here are for a database without a
 //! server.
 
 mod answering;
@@ -44,9 +44,9 @@ use crate::{
     Session, Target,
 };
 
-/// A session with what is not asked of it in a step.
+/// A session's functions that no step uses.
 pub(crate) trait Connection: Session {
-    /// State of its exchanges with a server; `None` of an embedded database.
+    /// The state of the session's exchanges with a server; `None` for an embedded database.
     fn exchange(&self) -> Option<&Exchange> {
         None
     }
@@ -55,23 +55,23 @@ pub(crate) trait Connection: Session {
         None
     }
 
-    /// What the connection agreed on; `None` in clear.
+    /// What the connection agreed on; `None` for plaintext.
     fn encryption(&self) -> Option<Encryption> {
         None
     }
 
-    /// The process at the other end of a unix socket; `None` where it is not known.
+    /// The process at the other end of a unix socket; `None` where it is unknown.
     fn peer_pid(&self) -> Option<u32> {
         None
     }
 
-    /// Whether the session is in a transaction, by what the database said with the last answer.
+    /// Whether the session is in a transaction, according to the database's last answer.
     fn in_transaction(&self) -> bool {
         false
     }
 
-    /// Ends the statement that a database in this process is at, from any thread; `None` of a
-    /// server.
+    /// Returns a function that ends the statement of a database in this process, from any thread;
+    /// `None` for a server.
     fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
         None
     }
@@ -92,63 +92,64 @@ pub(crate) trait Connection: Session {
     }
 }
 
-/// A session of a product, with its time limit for statements.
+/// A product's session, with its time limit for statements.
 pub(crate) type LimitedSession<'a, P> = Limited<'a, <P as Product>::Session>;
 
-/// What is asked only of products that have servers.
+/// Default for functions that are called only on products with servers.
 fn without_servers() -> ! {
     unreachable!("a product without servers has neither builds nor addresses")
 }
 
-/// See the module. Names, types, [`Product::capabilities`], [`Product::connect`] and
-/// [`Product::describe`] have no default.
+/// A database product; the module's comment explains it. Names, types, [`Product::capabilities`],
+/// [`Product::connect`] and [`Product::describe`] have no default.
 pub(crate) trait Product: Debug + Sized + 'static {
-    /// In records, lists and forms of query plans.
+    /// Name in records, lists and forms of query plans.
     const NAME: &'static str = Self::FACTS.name;
-    /// The product whose protocol it is, for people; empty of what has none.
+    /// The product whose protocol this is, for people. It is empty for a database without one.
     const PROTOCOL: &'static str = "";
-    /// What it is, in the list of drivers.
+    /// Description in the list of drivers.
     const ABOUT: &'static str;
-    /// Asks for the names of the tables of the session's database, in their order; empty where
+    /// Query for the names of the tables in the session's database, in order. It is empty where
     /// there are none.
     const TABLES: &'static str;
-    /// The words that ask for a query plan, and the form of the answer; the first that the server
-    /// understands are taken.
+    /// The statements that ask for a query plan, and each answer's form. The first one that the
+    /// server understands is used.
     const EXPLAIN: &'static [(&'static str, &'static str)] = &[];
-    /// The same of words that have a query executed and its operators counted.
+    /// The same for statements that execute a query and count by operator.
     const ANALYZE: &'static [(&'static str, &'static str)] = &[];
-    /// A server is its first process and the children of that.
+    /// Whether a server consists of its first process and that process' children.
     const IS_PROCESS_TREE: bool = false;
-    /// Sees to it that the server does not close the session for being idle.
+    /// Statement that keeps the server from closing an idle session.
     const STAY_WHILE_IDLE: Option<&'static str> = None;
-    /// Take away the limits that the server's own settings give a session's statements. Each version
-    /// knows some of them.
+    /// Statements that remove the limits which the server's own settings put on a session's
+    /// statements. Each version knows some of them.
     const LIFT_OWN_LIMITS: &'static [&'static str] = &[];
-    /// An expression: the server's number for the connection.
+    /// Expression for the server's number for the connection.
     const OWN_NUMBER: Option<&'static str> = None;
-    /// Asks whether a session commits after each statement: 0 or 1.
+    /// Query whether a session commits after each statement: 0 or 1.
     const COMMITS_EACH: Option<&'static str> = None;
-    /// Asks how many connections the server takes, and the setting that says so.
+    /// Query for the number of connections that the server accepts, and the setting that limits it.
     const ROOM: Option<(&'static str, &'static str)> = None;
-    /// Asks how many prepared statements it holds for all connections together, and the setting
-    /// that says so.
+    /// Query for the number of prepared statements that the server holds for all connections
+    /// together, and the setting that limits it.
     const PREPARED_ROOM: Option<(&'static str, &'static str)> = None;
-    /// Levels of [`Product::deferred_work`] that a server may keep for ever until it is asked to write them.
+    /// Levels in [`Product::deferred_work`] that a server may keep for ever until it is asked to
+    /// write them.
     const WRITTEN_WHEN_ASKED: &'static [&'static str] = &[];
 
-    /// Names, addresses and options of its servers.
+    /// Names, addresses and options of the product's servers.
     const FACTS: &'static FamilyFacts = FamilyFacts::UNKNOWN;
 
     type Options: Clone + Debug;
     type Session: Connection;
 
-    /// What it does with tables of `engine` (case does not matter), where it has several. `owned`
-    /// says that dbdyno started the server and may drop its binary logs.
+    /// What the product can do with `engine` tables (case does not matter), where it has several
+    /// engines. `owned` says that dbdyno started the server and may drop its binary logs.
     fn capabilities(engine: &str, owned: bool) -> Capabilities;
 
     async fn connect(options: &Self::Options) -> Result<Self::Session>;
 
-    /// How to log in, if there is a server.
+    /// The login, if there is a server.
     fn login(_options: &Self::Options) -> Option<&Login> {
         None
     }
@@ -157,36 +158,36 @@ pub(crate) trait Product: Debug + Sized + 'static {
         None
     }
 
-    /// See [`crate::Endpoint::connect_to_insert`].
+    /// Prepares a session for [`crate::Endpoint::connect_to_insert`].
     async fn begin_to_insert(_session: &mut Self::Session) -> Result<()> {
         Ok(())
     }
 
-    /// See [`crate::Endpoint::connect_to_load`].
+    /// Prepares a session for [`crate::Endpoint::connect_to_load`].
     async fn begin_to_load(_session: &mut Self::Session, _table: &str) -> Result<()> {
         Ok(())
     }
 
-    /// Who the server is: product, version, engine, and all its settings as they are in force.
+    /// Describes the server: product, version, engine, and all settings in force.
     async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description>;
 
-    /// The server's counters, as it writes them.
+    /// The server's counters, as the server writes them.
     async fn counters(_session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
         Ok(Texts::new())
     }
 
-    /// What [`Product::counters`] does not hold yet; `None` of servers that count at once.
+    /// What [`Product::counters`] lacks so far; `None` for servers that count at once.
     async fn unreported(_session: &mut LimitedSession<'_, Self>) -> Result<Option<Unreported>> {
         Ok(None)
     }
 
-    /// Reads what the server has put off.
+    /// Reads the work that the server has deferred.
     async fn deferred_work(_session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<DeferredWork> {
         Ok(DeferredWork::default())
     }
 
-    /// The most of a level that a quiet server has; `None` where it says nothing of rest. Work that
-    /// goes on must have ended.
+    /// The highest value that a level has on a quiet server; `None` where the level does not matter
+    /// for rest. The level of running work must be 0.
     fn quiet_at(_level: &str, _debt: &DeferredWork, _bounds: &Bounds) -> Option<i64> {
         None
     }
@@ -196,45 +197,45 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(())
     }
 
-    /// Deletes the binary logs. Says whether there were any.
+    /// Deletes the binary logs, and returns whether there were any.
     async fn drop_binlog(_session: &mut LimitedSession<'_, Self>) -> Result<bool> {
         Ok(false)
     }
 
-    /// The engine of each of these tables.
+    /// The engine of each table.
     async fn table_engines(_session: &mut LimitedSession<'_, Self>, _tables: &[String]) -> Result<Texts> {
         Ok(Texts::new())
     }
 
-    /// Whether `found`, as a server spells it, is the engine that was asked for as `asked`.
+    /// Whether `found`, in a server's spelling, is the engine that was requested as `asked`.
     fn is_engine(asked: &str, found: &str) -> bool {
         asked.eq_ignore_ascii_case(found)
     }
 
-    /// How `database` is locked; `None` where it cannot be.
+    /// The statements that lock `database`; `None` where it cannot be locked.
     fn locks(_database: &str) -> Option<Locks> {
         None
     }
 
-    /// Asks the server without a login to end what it does for a connection.
+    /// Asks the server, without a login, to end the statement on a connection.
     async fn request_cancel(_options: &Self::Options, _ticket: Ticket) -> Result<()> {
         Ok(())
     }
 
-    /// The same over a session.
+    /// Does the same over a session.
     async fn kill(_session: &mut LimitedSession<'_, Self>, _ticket: Ticket) {}
 
-    /// Numbers of the connections with this login that the server works for.
+    /// Numbers of the connections with this login on which the server is working.
     async fn at_work(_session: &mut LimitedSession<'_, Self>, _login: &Login) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
-    /// See [`Family::connection_settings`].
+    /// Implements [`Family::connection_settings`].
     fn connection_settings(_options: &Map<String, Value>) -> Result<ConnectionSettings, String> {
         Ok(ConnectionSettings::default())
     }
 
-    /// See [`Family::own_settings`].
+    /// Implements [`Family::own_settings`].
     fn own_settings(_options: &Map<String, Value>) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -244,7 +245,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
         without_servers()
     }
 
-    /// What such a file asks of TLS.
+    /// The TLS settings in such a file.
     fn tls_of_file(_path: &Path) -> Result<Option<TlsSettings>, Error> {
         Ok(None)
     }
@@ -253,73 +254,73 @@ pub(crate) trait Product: Debug + Sized + 'static {
         without_servers()
     }
 
-    /// See [`Family::claim`].
+    /// Implements [`Family::claim`].
     async fn claim(_options: &Login, _database: &str) -> Result<Claim, Error> {
         without_servers()
     }
 
-    /// Programs that are looked for in a base directory.
+    /// The programs that dbdyno looks for in a base directory, for messages.
     fn looked_for() -> String {
         without_servers()
     }
 
-    /// The server program in a base directory, without running it.
+    /// Finds the server program in a base directory, without running it.
     fn program_in(_path: &Path) -> Option<PathBuf> {
         None
     }
 
-    /// Asks the server program in the base directory `path`, absolute, for its version; `None`
-    /// without a program.
+    /// Asks the server program in the base directory `path` (absolute) for its version. The result
+    /// is `None` without a program.
     fn open(_path: &Path) -> Result<Option<Base>, Error> {
         Ok(None)
     }
 
-    /// See [`Family::built_in_engines`].
+    /// Implements [`Family::built_in_engines`].
     fn built_in_engines(_base: &Base) -> Option<&'static [&'static str]> {
         None
     }
 
-    /// See [`Family::engine_plugin`].
+    /// Implements [`Family::engine_plugin`].
     fn engine_plugin(_engine: &str) -> String {
         String::new()
     }
 
-    /// See [`Family::own_config`].
+    /// Implements [`Family::own_config`].
     fn own_config(_base: &Base, _path: &Path) -> Result<OwnConfig, Error> {
         without_servers()
     }
 
-    /// See [`Family::start`].
+    /// Implements [`Family::start`].
     fn start(_home: RuntimeDir, _spec: &ServerSpec, _data: Data) -> Result<Server, Error> {
         without_servers()
     }
 
-    /// See [`Family::open_file`].
+    /// Implements [`Family::open_file`].
     fn open_file(_folder: &Path, _settings: &[(String, String)], _is_fresh: bool) -> Result<Endpoint> {
         unreachable!("a product with servers is opened in no folder")
     }
 
-    /// See [`Family::folder_of`].
+    /// Implements [`Family::folder_of`].
     async fn folder_of(_session: &mut AnySession, _database: &str, _engine: &str) -> Result<Option<PathBuf>> {
         Ok(None)
     }
 
-    /// Asks a server what it can do.
+    /// Finds out what a server can do.
     async fn abilities(_question: Question<'_>) -> Result<Abilities> {
         without_servers()
     }
 
-    /// See [`Family::clients`].
+    /// Implements [`Family::clients`].
     fn clients(_base: &Base) -> (PathBuf, &'static [&'static str]) {
         without_servers()
     }
 
-    /// See [`Family::client_arguments`].
+    /// Implements [`Family::client_arguments`].
     fn client_arguments(_socket: &Path, _version: &str) -> Vec<String> {
         without_servers()
     }
 
-    /// See [`Family::socket_in_address`].
+    /// Implements [`Family::socket_in_address`].
     fn socket_in_address(socket: &Path) -> &Path {
         socket
     }
@@ -328,15 +329,16 @@ pub(crate) trait Product: Debug + Sized + 'static {
 /// The statements with which a connection locks a database.
 #[derive(Debug)]
 pub(crate) struct Locks {
-    /// Which server, and which start of it.
+    /// Query that identifies the server and its start.
     pub(crate) server: &'static str,
-    /// Takes the lock and answers 1, or does not wait for it.
+    /// Statement that takes the lock and returns 1, or does not wait for it.
     pub(crate) take: String,
-    /// 1 as long as this connection has the lock.
+    /// Query that returns 1 as long as this connection has the lock.
     pub(crate) is_kept: String,
-    /// Number and origin of the connection that has it.
+    /// Query for the number and origin of the connection that owns the lock.
     pub(crate) holder: String,
     pub(crate) release: String,
-    /// Statements of others that have been at work in the database for a second or longer.
+    /// Query for other connections' statements that have been running in the database for a second
+    /// or longer.
     pub(crate) others: &'static str,
 }

@@ -1,4 +1,4 @@
-//! Who a server says it is, and the forms in which servers answer questions.
+//! A server's description of itself, and the forms in which servers answer queries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,52 +6,52 @@ use std::time::Duration;
 use crate::foreign::Identity;
 use crate::{Foreign, Result, Session};
 
-/// Texts by their names, as a server gives them.
+/// Texts by name, as a server reports them.
 pub(crate) type Texts = BTreeMap<String, String>;
 
-/// Who a server says it is and how it is set.
+/// A server's identity and settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description {
-    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`, `null`, or the name that a server
-    /// of another kind gives itself.
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`, `null`, or the name that
+    /// another kind of server gives itself.
     pub product: String,
     /// The first three numbers of the version: `[10, 11, 19]`.
     pub version: [u32; 3],
     /// The version as the server writes it: `10.11.19-MariaDB-0+deb12u1`.
     pub version_text: String,
-    /// The default engine, with the InnoDB's or XtraDB's own version where it has one: `XtraDB
-    /// 5.6.35-80.0`. PostgreSQL: the default table access method, `heap`.
+    /// The default engine, with InnoDB's or XtraDB's own version where it has one: `XtraDB
+    /// 5.6.35-80.0`. For PostgreSQL it is the default table access method, `heap`.
     pub engine: String,
-    /// Every effective global setting by name. SQLite: its pragmas and `compile_options`, of this
-    /// session.
+    /// Every effective global setting by name. For SQLite these are this session's pragmas and
+    /// `compile_options`.
     pub settings: Texts,
-    /// Values of this session that may differ from the server's: isolation, autocommit, character
+    /// This session's values that may differ from the server's: isolation, autocommit, character
     /// set, SQL mode.
     pub session: Texts,
-    /// Where settings that are no defaults come from, by name, as far as the server reports.
+    /// The sources of settings that are not defaults, by name, as far as the server reports them.
     pub sources: Texts,
-    /// The server, where it is none of the products.
+    /// The server, where it is none of the known products.
     pub foreign: Option<Foreign>,
 }
 
 impl Description {
-    /// The description of a server that was identified, without settings.
+    /// The description of an identified server, without settings.
     pub(crate) fn of(Identity { product, version_text, version, foreign }: Identity) -> Self {
         Self { product, version, version_text, foreign, ..Self::default() }
     }
 }
 
-/// What is missing in the counters of a server whose sessions report theirs late.
+/// What is missing in a server's counters when its sessions report theirs late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreported {
-    /// Open sessions of dbdyno in the session's database, this one included. One that is gone has
-    /// reported everything: it does so before it leaves the list.
+    /// dbdyno's open sessions in the session's database, this one included. A session that is gone
+    /// has reported everything, because it does so before it leaves the list.
     pub sessions: i64,
-    /// How old [`crate::status`] may be.
+    /// The age that [`crate::status`] may have.
     pub age: Duration,
 }
 
-/// The first three numbers of a version, 0 for one that is missing.
+/// A version's first three numbers. A missing number is 0.
 pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
     let numbers =
         text.split(|separator: char| !separator.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
@@ -60,7 +60,7 @@ pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
     version
 }
 
-/// The only value of a statement's first row.
+/// The only value in a statement's first row.
 pub(crate) async fn cell(session: &mut impl Session, sql: &str) -> Result<Option<String>> {
     Ok(session.rows(sql).await?.into_iter().flatten().next().flatten())
 }
@@ -73,18 +73,19 @@ pub(crate) async fn name_value_pairs(session: &mut impl Session, sql: &str) -> R
     Ok(session.rows(sql).await?.into_iter().filter_map(pair).collect())
 }
 
-/// The first column of an answer without its NULLs.
+/// The first column of an answer, without NULLs.
 pub async fn column(session: &mut impl Session, sql: &str) -> Result<Vec<String>> {
     let cells = session.rows(sql).await?;
     Ok(cells.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
 }
 
-/// The values that are numbers.
+/// Keeps the values that are numbers.
 pub(crate) fn numbers(texts: Texts) -> BTreeMap<String, i64> {
     texts.into_iter().filter_map(|(name, text)| Some((name, number(&text)?))).collect()
 }
 
-/// A counter's value: `None` for a word. Conversion from `f64` saturates at the ends of `i64`.
+/// A counter's value as a number, and `None` for a word. Conversion from `f64` saturates at the
+/// limits of `i64`.
 fn number(text: &str) -> Option<i64> {
     let fraction =
         || text.parse::<f64>().ok().filter(|value| value.is_finite()).map(|value| value.round() as i64);

@@ -1,10 +1,10 @@
 //! Brings a database to rest between the load and the first read-write step, as the insert
 //! benchmark does.
 //!
-//! The original waits W = min(1200, 60 + loaded rows / 1,000,000) seconds, counted from the start
-//! of this work: the work runs inside W and only the remainder is slept; work that takes longer is
-//! followed by no sleep. [`Rest::Quiet`] waits until the server's state is under bounds instead.
-//! What the work is, each product says ([`Product::upkeep`]).
+//! The original benchmark waits W = min(1200, 60 + loaded rows / 1,000,000) seconds, counted from
+//! the start of this work. The work runs inside W, and dbdyno sleeps only for the remainder. After
+//! work that takes longer there is no sleep. [`Rest::Quiet`] instead waits until the server's state
+//! is below limits. Each product defines its work in [`Product::upkeep`].
 
 mod rest;
 
@@ -18,26 +18,26 @@ pub use rest::{Bounds, DeviceGauge, Quiet, Rest, Settling};
 use super::{Limited, LimitedSession, Product};
 use crate::{Capabilities, Result};
 
-/// What was done, how long each part took, and what it changed.
+/// What upkeep did, how long each part took, and what it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpkeepReport {
-    /// Named parts with their durations, in their order; `wait` is the sleep for the remainder,
-    /// `settle` the wait for a state. PostgreSQL's `vacuum` parts go on at the same time.
+    /// Named parts with their durations, in order. `wait` is the sleep for the remainder, and
+    /// `settle` is the wait for a state. PostgreSQL's `vacuum` parts run at the same time.
     pub parts: Vec<(String, Duration)>,
-    /// Numbers seen: `dirty_pages_before` and `_after`, `history_list_length_before` and `_after`,
-    /// `wal_frames_left`, `dead_rows_before` and `_after`. One that the server does not report is
-    /// absent.
+    /// Numbers observed: `dirty_pages_before` and `_after`, `history_list_length_before` and
+    /// `_after`, `wal_frames_left`, `dead_rows_before` and `_after`. A number that the server does
+    /// not report is absent.
     pub facts: BTreeMap<String, i64>,
     /// Settings that were changed and restored: `innodb_max_dirty_pages_pct: 90.000000, for this
     /// work 1`.
     pub settings: Vec<String>,
-    /// What was left out, and why.
+    /// What was skipped, and why.
     pub notes: Vec<String>,
     /// How the server came to rest; `None` after a fixed wait.
     pub settling: Option<Settling>,
 }
 
-/// Does the product's work on `tables` and rests. See [`crate::settle`].
+/// Does the product's work on `tables` and waits for rest. See [`crate::settle`].
 pub(crate) async fn settle<P: Product>(
     session: &mut P::Session,
     capabilities: &Capabilities,
@@ -61,16 +61,16 @@ pub(crate) async fn settle<P: Product>(
     Ok(work.report)
 }
 
-/// The work while it goes on.
+/// The work in progress.
 pub(crate) struct Work<'a, P: Product> {
     pub(crate) session: LimitedSession<'a, P>,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) report: UpkeepReport,
     pub(super) start: Instant,
     pub(super) rest: Rest,
-    /// The server's state when the work began, if the rest is a state.
+    /// The server's state when the work began. It is set only if the rest waits for a state.
     pub(super) before: BTreeMap<String, i64>,
-    /// dbdyno started the server and may change its settings.
+    /// Whether dbdyno started the server and may change its settings.
     pub(crate) owned: bool,
 }
 
@@ -79,7 +79,7 @@ impl<P: Product> Work<'_, P> {
         self.report.parts.push((part.to_owned(), since.elapsed()));
     }
 
-    /// Says once what was left out, and why.
+    /// Notes once what was skipped, and why.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.report.notes.contains(&note) {
@@ -116,8 +116,8 @@ mod tests {
         session
     }
 
-    /// Settles within a short wait; within a longer one where a hold-up lets the work take all of
-    /// it, for then nothing is left to wait.
+    /// Settles within a short wait. If a delay lets the work use up the whole wait, it tries again
+    /// with a longer one, because nothing would be left to wait.
     async fn settled(session: &mut AnySession, capabilities: &Capabilities) -> UpkeepReport {
         let mut report = UpkeepReport::default();
         for wait in [400, 4_000, 40_000].map(Duration::from_millis) {
@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(statistics, [[Some("2 1".to_owned())]]);
             if mode == "wal" {
                 assert_eq!(report.facts["wal_frames_left"], 0);
-                // The statistics query above wrote nothing, so the emptied log is still empty.
+                // The query for statistics above wrote nothing, so the emptied log is still empty.
                 assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
             }
         }

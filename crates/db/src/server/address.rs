@@ -1,4 +1,4 @@
-//! How to log in to a server that others run, without a secret in any argument.
+//! How to log in to a server that others run, without putting a secret into any argument.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,8 +16,8 @@ pub fn login_at(address: &ServerAddress) -> (Family, Options) {
     (Family::of(address.family), options.with_database(address.database.clone()))
 }
 
-/// What the address or the plan's own words ask of TLS, else what `option_file` does. `None` when no
-/// one speaks of TLS.
+/// Takes the TLS settings from the address or from the plan's own words, and otherwise from
+/// `option_file`. The result is `None` when none of them mentions TLS.
 pub fn tls_settings(
     address: &ServerAddress,
     plan: Option<TlsSettings>,
@@ -29,9 +29,9 @@ pub fn tls_settings(
     }
 }
 
-/// Completes `options` with a password from the environment variable `password_env`, or from
-/// `option_file`: what its family reads there. A user in the address and a password in the
-/// environment go first. Also returns warnings for the user.
+/// Completes `options` with a password from the environment variable `password_env`, or with what
+/// the family reads from `option_file`. A user in the address and a password in the environment
+/// take precedence. Also returns warnings for the user.
 pub fn credentials(
     family: Family,
     options: Options,

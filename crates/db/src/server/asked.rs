@@ -1,5 +1,5 @@
-//! Running other programs to their end for what they print. No program has to be trusted for that:
-//! one that prints for ever fills no memory, and one that never ends is killed.
+//! Runs other programs to their end and returns what they print. It trusts no program: one that
+//! prints for ever cannot fill the memory, and one that never ends is killed.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -14,24 +14,24 @@ use nix::unistd::Pid;
 
 use crate::server::process_group::ProcessGroup;
 
-/// For a program that is only asked something, such as its version.
+/// Time limit for a program that only answers a query, such as the one for its version.
 const ASKED_LIMIT: Duration = Duration::from_secs(10);
-/// What is kept of each of its outputs.
+/// Bytes that are kept from each of the program's outputs.
 const ASKED_BYTES: usize = 64 << 10;
 
-/// How often it is looked whether the program has ended or shall be stopped.
+/// Interval between two checks whether the program has ended or should be stopped.
 const POLL: Duration = Duration::from_millis(5);
-/// Time that a program has to end by itself when it shall be stopped.
+/// Time that a program gets to end by itself after it was asked to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time in which what is left in the pipes of a program that has ended is read. Only a process that
-/// has left its group can still hold them.
+/// Time for reading what is left in the pipes after a program has ended. Only a process that has
+/// left its group can still hold them.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// What a program may take.
+/// The time and output that a program may use.
 pub struct Bounds<'a> {
-    /// `None` for one that may take any time, until `cancel` says otherwise.
+    /// The time limit. `None` lets the program run until `cancel` is set.
     pub limit: Option<Duration>,
-    /// Kept of each of its outputs, from its begin; the rest is read and dropped.
+    /// Bytes that are kept from the start of each output. The rest is read and dropped.
     pub kept_bytes: usize,
     pub cancel: &'a AtomicBool,
 }
@@ -47,7 +47,7 @@ pub enum Unanswered {
     Cancelled,
 }
 
-/// What a program prints that is only asked something: within [`ASKED_LIMIT`], and no more than
+/// Returns what a program prints that only answers a query, within [`ASKED_LIMIT`] and up to
 /// [`ASKED_BYTES`].
 pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
     let bounds =
@@ -55,8 +55,8 @@ pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
     output(command, &bounds)
 }
 
-/// Runs `command` to its end within its bounds; it reads nothing. It is in a process group of its
-/// own, whose processes end with it, with dbdyno, or when it has taken too long.
+/// Runs `command` to its end within its bounds, with empty input. The command gets its own process
+/// group. The group's processes end with the command, with dbdyno, or at the time limit.
 pub fn output(command: &mut Command, bounds: &Bounds<'_>) -> Result<Output, Unanswered> {
     let mut process_group = Some(ProcessGroup::start()?);
     let group = process_group.as_ref().map_or(0, ProcessGroup::group);
@@ -65,8 +65,9 @@ pub fn output(command: &mut Command, bounds: &Bounds<'_>) -> Result<Output, Unan
     let (stdout, stderr) =
         (Kept::of(child.stdout.take(), bounds.kept_bytes), Kept::of(child.stderr.take(), bounds.kept_bytes));
     let ended = wait(&mut child, group, bounds);
-    // Whatever is left of the group may hold the pipes open. The program itself is no child of the
-    // process group, and would stay as a zombie.
+    // The group must end here, because processes left in it may hold the pipes open. The program
+    // itself is no child of the group's first process, so it stays as a zombie until it is waited
+    // for.
     process_group.take();
     let status = match ended {
         Ok(Some(status)) => status,
@@ -79,7 +80,7 @@ pub fn output(command: &mut Command, bounds: &Bounds<'_>) -> Result<Output, Unan
     Ok(Output { status, stdout: stdout.take(deadline), stderr: stderr.take(deadline) })
 }
 
-/// Waits for the program's end; `None` when it ended because it was to be stopped.
+/// Waits for the program's end. The result is `None` when it ended because it was asked to stop.
 fn wait(
     child: &mut Child,
     group: i32,
@@ -105,7 +106,7 @@ fn wait(
     }
 }
 
-/// The begin of what a thread reads to its end.
+/// The first bytes of an output that a thread reads to its end.
 struct Kept {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -133,7 +134,7 @@ impl Kept {
         Self { bytes, reader }
     }
 
-    /// What was read when all has been, or at the deadline.
+    /// Returns what was read, once everything has been read or the deadline has passed.
     fn take(self, deadline: Instant) -> Vec<u8> {
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));

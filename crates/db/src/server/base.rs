@@ -12,27 +12,28 @@ pub struct Base {
     pub family: Family,
     /// The folder that was opened, absolute.
     pub path: PathBuf,
-    /// The folder or its `usr`, where programs and libraries lie.
+    /// The folder or its `usr`, which holds the programs and libraries.
     pub prefix: PathBuf,
     pub program: PathBuf,
     pub product: &'static Product,
-    /// As the program prints it, which may end in words of its builder:
+    /// The version as the program prints it. It may end in words from its builder:
     /// `10.11.19-MariaDB-0+deb12u1`, `19rc1`.
     pub version: String,
     pub release: Release,
     /// Product and version for people: `MariaDB 10.11.19`, `PostgreSQL 15.19`.
     pub title: String,
-    /// Folder of loadable plugins; builds with built-in plugins only have none.
+    /// Folder with loadable plugins. Builds that have only built-in plugins have none.
     pub plugin_dir: Option<PathBuf>,
-    /// The program that makes a data directory; some servers need none, some packages leave it out.
+    /// The program that makes a data directory. Some servers need none, and some packages leave it
+    /// out.
     pub(crate) installer: Option<PathBuf>,
-    /// Folder of error messages, character sets and SQL scripts, for servers that get it as an
+    /// Folder with error messages, character sets and SQL scripts, for servers that get it as an
     /// option.
     pub(crate) share_dir: Option<PathBuf>,
 }
 
 impl Base {
-    /// Looks into `path` and asks the server program in it for its version.
+    /// Looks into `path` and asks the server program there for its version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         if let Ok(absolute) = path.canonicalize() {
@@ -46,17 +47,17 @@ impl Base {
         Err(Error::NoServer { path: path.to_path_buf(), looked_for: looked_for.join(", ") })
     }
 
-    /// Whether `path` holds a server, without running anything.
+    /// Whether `path` holds a server. Nothing is run.
     pub fn is_in(path: &Path) -> bool {
         Self::program_in(path).is_some()
     }
 
-    /// Whether `plugin`, a file's name, is among those that can be loaded.
+    /// Whether `plugin` (a file name) is among the plugins that can be loaded.
     pub fn has_plugin(&self, plugin: &str) -> bool {
         self.plugin_dir.as_ref().is_some_and(|folder| folder.join(plugin).is_file())
     }
 
-    /// The server program in `path`, without running it.
+    /// Finds the server program in `path` without running it.
     pub fn program_in(path: &Path) -> Option<PathBuf> {
         Family::with_servers().find_map(|family| family.program_in(path))
     }

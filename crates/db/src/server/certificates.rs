@@ -1,5 +1,5 @@
-//! Certificates for servers that dbdyno starts: an authority of the run's own, what it signs for
-//! server and client, and their files.
+//! TLS certificates for servers that dbdyno starts: one certificate authority per run, the server
+//! and client certificates that it signs, and their files.
 
 use std::fs;
 use std::io::Write;
@@ -14,21 +14,21 @@ use rcgen::{
 
 use crate::server::Error;
 
-/// Names that a client may have reached a server of dbdyno's under: over its unix socket, and over
-/// TCP.
+/// Names under which a client may reach dbdyno's own servers: `localhost` over the unix socket,
+/// `127.0.0.1` over TCP.
 const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// An authority, a certificate that it has signed for a server, and one for the client: ECDSA keys
-/// on P-256, the same for each product, so that handshakes cost the same. Kept in memory; servers
-/// get files of it in their homes, which go with them. Cheap to make: under a millisecond. The
-/// authority's own key is forgotten at once.
+/// One authority, and the certificates that it has signed for a server and for the client. Every
+/// product gets ECDSA keys on P-256, so that handshakes cost the same. The certificates are kept in
+/// memory. Servers get them as files in their runtime directories, which are removed with them.
+/// Making them takes less than a millisecond. The authority's own key is dropped at once.
 #[derive(Debug, Clone)]
 pub struct Certificates {
     server: TlsPem,
     client: TlsPem,
 }
 
-/// What a server is asked to use.
+/// The certificate files that a server's options name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CertificateFiles {
     pub(crate) authority: PathBuf,
@@ -37,17 +37,19 @@ pub(crate) struct CertificateFiles {
 }
 
 impl Certificates {
-    /// New ones for a server on this machine; the client's is for the database user `user`.
+    /// Makes certificates for a server on this machine. The client's certificate is for the
+    /// database user `user`.
     pub fn new(user: &str) -> Result<Self, Error> {
         Self::for_server_at(&HOSTS, user)
     }
 
-    /// New ones for a server that is reached under these names or addresses.
+    /// Makes certificates for a server that clients reach under these names or addresses.
     pub fn for_server_at(hosts: &[&str], user: &str) -> Result<Self, Error> {
         make(hosts, user).map_err(|error| Error::Certificates { why: error.to_string() })
     }
 
-    /// What the client needs: whom to trust, and its own certificate for a server that asks.
+    /// What the client needs: the authority to trust, and its own certificate for a server that
+    /// asks for one.
     pub fn for_client(&self) -> TlsPem {
         self.client.clone()
     }
@@ -57,7 +59,7 @@ impl Certificates {
         self.server.clone()
     }
 
-    /// Writes what the server needs into the new folder `folder`; only its owner may read its key.
+    /// Writes what the server needs into the new folder `folder`. Only its owner may read the key.
     pub(crate) fn write(&self, folder: &Path) -> Result<CertificateFiles, Error> {
         let cannot = |path: &Path| Error::io("cannot write", path.to_path_buf());
         fs::create_dir_all(folder).map_err(cannot(folder))?;

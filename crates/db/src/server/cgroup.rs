@@ -1,9 +1,9 @@
-//! Control groups: a limit on the memory of a server, its page cache included, by cgroup version 2
-//! or 1.
+//! Control groups (cgroups), versions 1 and 2: they limit a server's memory, its page cache
+//! included.
 //!
-//! Groups are made where this process may make them: in version 1 below its own group, in version 2
-//! next to it, because there a group with processes cannot hand its controllers down. Limits of the
-//! groups above hold as well.
+//! dbdyno makes a group where its own process may make one. In version 1 that is below its own
+//! group. In version 2 it is next to it, because there a group with processes cannot pass
+//! controllers down. The limits of the groups above still apply.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,18 @@ use std::time::{Duration, Instant};
 use crate::server::Error;
 use crate::server::process::{has_ended, own_mark};
 
-/// Beginning of the names of groups that dbdyno makes; process number, its time of start and a
+/// Prefix for the names of groups that dbdyno makes. The process number, its start time and a
 /// counter follow.
 const PREFIX: &str = "dbdyno-";
 
-/// The kernel keeps a group for a moment after its last process has ended.
+/// Time to wait for a group to become empty: the kernel keeps it for a moment after its last
+/// process has ended.
 const EMPTYING: Duration = Duration::from_secs(10);
 
-/// More than the kernel charges to a group at once: a huge page, and what it charges ahead.
+/// More than the kernel charges to a group at once: one huge page, and what it charges ahead.
 const CHARGE_BYTES: u64 = 4 << 20;
 
-/// Folders of groups above each other that are searched for groups left.
+/// Levels of nested groups in which dbdyno searches for groups that an earlier run left.
 const MAX_DEPTH: usize = 8;
 
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -35,17 +36,20 @@ enum CgroupVersion {
     V2,
 }
 
-/// A control group of one server; removed when dropped, for which its processes must have ended.
+/// One server's control group. It is removed when dropped, so its processes must have ended by
+/// then.
 #[derive(Debug)]
 pub struct Cgroup {
-    /// Its folder, with the kernel's counters.
+    /// The group's folder, which holds the kernel's counters.
     pub folder: PathBuf,
     version: CgroupVersion,
-    /// The limit in force, as the kernel rounds it, or a lower one of a group above.
+    /// The limit in force. It is the limit as the kernel rounds it, or a lower limit from a group
+    /// above.
     pub memory_limit_bytes: u64,
 }
 
-/// `512 MiB`, `1.5 GiB`, `953.67 MiB`: at most two decimals of the largest unit that fits.
+/// Formats bytes as `512 MiB`, `1.5 GiB`, `953.67 MiB`: the largest unit that fits, with at most
+/// two decimals.
 pub(crate) fn size_text(bytes: u64) -> String {
     let (unit, shift) = if bytes >> 30 > 0 { ("GiB", 30) } else { ("MiB", 20) };
     let text = format!("{:.2}", bytes as f64 / (1_u64 << shift) as f64);
@@ -57,11 +61,11 @@ pub(crate) fn size_text(bytes: u64) -> String {
 struct CgroupParent {
     version: CgroupVersion,
     mount: PathBuf,
-    /// The group in which new ones are made.
+    /// The group below which new ones are made.
     folder: PathBuf,
 }
 
-/// A mounted hierarchy, as `/proc/self/mountinfo` reports it, and the path of this process's group
+/// A mounted hierarchy, as `/proc/self/mountinfo` reports it, and the path to this process's group
 /// in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mounted {
@@ -70,7 +74,7 @@ struct Mounted {
 }
 
 impl Cgroup {
-    /// A new group whose processes may use `bytes` of memory and no swap.
+    /// Makes a new group whose processes may use `bytes` of memory and no swap.
     pub fn with_memory(bytes: u64) -> Result<Self, Error> {
         Self::make(&CgroupParent::find().map_err(|why| Error::Cgroup { why })?, bytes)
     }
@@ -81,14 +85,14 @@ impl Cgroup {
         let refused = |what: &str, error: std::io::Error| Error::Cgroup { why: format!("{what}: {error}") };
         fs::create_dir(&folder)
             .map_err(|error| refused(&format!("cannot make the group {}", folder.display()), error))?;
-        // Dropped on errors.
+        // The group is removed if an error drops it.
         let mut group = Self { folder, version: parent.version, memory_limit_bytes: bytes };
         let (limit, files) = match parent.version {
             CgroupVersion::V1 => (
                 "memory.limit_in_bytes",
-                // Swap is switched off rather than limited to nothing: of two equal limits the
-                // kernel meets the one on memory and swap together first, and new kernels (6.18) do
-                // not count that in `memory.memsw.failcnt`.
+                // dbdyno switches swap off instead of limiting it to nothing. When the two limits
+                // are equal, the kernel meets the limit on memory and swap together first, and new
+                // kernels (6.18) do not count that in `memory.memsw.failcnt`.
                 vec![
                     ("memory.memsw.limit_in_bytes", bytes.saturating_add(CHARGE_BYTES)),
                     ("memory.swappiness", 0),
@@ -100,7 +104,7 @@ impl Cgroup {
             .write(limit, bytes)
             .map_err(|error| refused(&format!("cannot set {limit} to {bytes}"), error))?;
         for (file, value) in files {
-            // Kernels without swap accounting do not have it.
+            // Kernels without swap accounting do not have this file.
             if group.folder.join(file).exists() {
                 group.write(file, value).map_err(|error| refused(&format!("cannot set {file}"), error))?;
             }
@@ -109,8 +113,8 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// How often the kernel has killed a process of the group because there was no memory left to
-    /// take back.
+    /// Number of times the kernel has killed a process in the group because there was no memory
+    /// left to reclaim.
     pub fn kills(&self) -> u64 {
         let file = match self.version {
             CgroupVersion::V1 => "memory.oom_control",
@@ -121,9 +125,9 @@ impl Cgroup {
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// Words before a command that make its process a member before it becomes the command. What a
-    /// process has used stays with the group that it was in then, so a server must not begin
-    /// elsewhere.
+    /// Words to put before a command, so that its process joins the group before it becomes the
+    /// command. The kernel charges memory to the group that the process was in when it used it, so
+    /// a server must not start elsewhere.
     pub fn entering(&self) -> Vec<String> {
         let members = self.folder.join("cgroup.procs").display().to_string();
         ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", &members].map(str::to_owned).to_vec()
@@ -147,7 +151,7 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let deadline = Instant::now() + EMPTYING;
-        // One that cannot be removed now is removed at the next start.
+        // A group that cannot be removed now is removed at the next start.
         while fs::remove_dir(&self.folder).is_err() && self.folder.exists() && Instant::now() < deadline {
             sleep(Duration::from_millis(20));
         }
@@ -155,7 +159,7 @@ impl Drop for Cgroup {
 }
 
 impl CgroupParent {
-    /// Where this process can limit memory, or what is missing for it.
+    /// Finds where this process can limit memory. The error says what is missing for it.
     fn find() -> Result<Self, String> {
         let read =
             |path: &str| fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"));
@@ -180,7 +184,8 @@ impl CgroupParent {
 }
 
 impl Mounted {
-    /// The nearest group above this process's own that gives memory to the groups in it.
+    /// The nearest group above this process's own that passes the memory controller to the groups
+    /// below it.
     fn parent_v2(&self) -> Option<PathBuf> {
         let hands_down = |folder: &&Path| {
             let controllers = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
@@ -191,8 +196,8 @@ impl Mounted {
     }
 }
 
-/// The hierarchy that may hold the memory controller in the two files' texts; see proc(5) and
-/// cgroups(7).
+/// Finds the hierarchy that may hold the memory controller in the text of the two files. See
+/// proc(5) and cgroups(7).
 fn mounted(mountinfo: &str, own: &str, version: CgroupVersion) -> Option<Mounted> {
     let is_ours = |(kind, options): (&str, &str)| match version {
         CgroupVersion::V1 => kind == "cgroup" && options.split(',').any(|option| option == "memory"),
@@ -217,14 +222,14 @@ fn mounted(mountinfo: &str, own: &str, version: CgroupVersion) -> Option<Mounted
         };
         is_ours.then_some(path)
     })?;
-    // In a container the mount shows a part of the hierarchy only, while the path may count from
-    // the top.
+    // In a container the mount shows only a part of the hierarchy, while the path may start at the
+    // top.
     let below = Path::new(path).strip_prefix(&root).or(Path::new(path).strip_prefix("/")).ok()?;
     Some(Mounted { own: mount.join(below), mount })
 }
 
-/// Removes groups whose dbdyno was killed and returns their folders. One that still has processes
-/// stays.
+/// Removes groups whose dbdyno was killed, and returns their folders. A group that still has
+/// processes stays.
 pub(crate) fn sweep() -> Vec<PathBuf> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (mounts, own) = (read("/proc/self/mountinfo"), read("/proc/self/cgroup"));
@@ -252,7 +257,7 @@ fn sweep_below(folder: &Path, depth: usize, removed: &mut Vec<PathBuf>) {
     }
 }
 
-/// `maker` is a process's mark and a number.
+/// Whether the dbdyno that made the group has ended. `maker` is a process marker and a number.
 fn is_abandoned(maker: &str) -> bool {
     maker.rsplit_once('-').is_some_and(|(mark, _)| has_ended(mark))
 }
@@ -294,8 +299,8 @@ mod tests {
         assert_eq!(found.parent_v2(), Some(mount.path().join("user.slice/user-0.slice")), "not the own one");
     }
 
-    /// The kernel's files, in a folder of an ordinary filesystem: what is written into them, and
-    /// what is read.
+    /// This test replaces the kernel's files with files in an ordinary folder. It checks what is
+    /// written to them and what is read.
     #[test]
     fn in_version_2_the_limit_the_swap_the_groups_above_and_the_kills_are_files_of_their_own() {
         let mount = tempfile::tempdir().unwrap();
@@ -325,7 +330,7 @@ mod tests {
         let lower = made(512 << 20);
         assert_eq!(lower.memory_limit_bytes, 256 << 20, "the lower one of the group above");
         for group in [group, next, lower] {
-            // The kernel's files go with their group, these do not.
+            // The kernel removes its files with their group, but these files stay.
             fs::remove_dir_all(&group.folder).unwrap();
         }
     }

@@ -1,20 +1,21 @@
-//! A database on a server that others run: made with dbdyno's mark, or refused.
+//! Ownership of a database on a server that others run: dbdyno creates it with its own marker
+//! table, or refuses to use it.
 
 use crate::DbError;
 
 use crate::server::Error;
 
-/// The table that marks a database as dbdyno's.
+/// The marker table. A database that has it belongs to dbdyno.
 pub const MARK_TABLE: &str = "dbdyno_mark";
 
-/// Whose the database was.
+/// How the database came to be dbdyno's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// It did not exist; it was made and marked.
+    /// The database did not exist. dbdyno made and marked it.
     Created,
-    /// It carried the mark.
+    /// The database carried the marker.
     Ours,
-    /// It is the only one of its server, held no table, and was marked.
+    /// The database is the only one on its server. It held no table, so dbdyno marked it.
     Only,
 }
 

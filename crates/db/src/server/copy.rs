@@ -1,5 +1,5 @@
-//! Copies folders of data: blocks are shared where the filesystem can, holes stay holes, owners and
-//! rights are kept.
+//! Copies data folders. It shares blocks where the filesystem can (reflinks), and keeps holes,
+//! owners and permissions.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -15,18 +15,18 @@ use crate::server::Error;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Copied {
     pub files: u64,
-    /// Lengths of all files, holes included.
+    /// Sum of all file lengths, holes included.
     pub bytes: u64,
-    /// Files whose blocks are shared with the original (reflinks): they took no space and no
+    /// Files whose blocks are shared with the original (reflinks). They took no space and no
     /// writes.
     pub shared_files: u64,
 }
 
-/// Bytes that are copied at once: between two such pieces the user may end it.
+/// Bytes that one step copies. The user may cancel between two steps.
 const PIECE_BYTES: u64 = 32 << 20;
 
-/// Copies what lies in `from` into the folder `to`, which exists, except for entries of `from`
-/// itself that are named `but`. Sockets and pipes belong to processes and are passed over.
+/// Copies the entries in `from` into the existing folder `to`, except for an entry directly in
+/// `from` with the name `but`. Sockets and pipes belong to processes, so they are skipped.
 pub(crate) fn copy_tree(from: &Path, to: &Path, but: &str, cancel: &AtomicBool) -> Result<Copied, Error> {
     let mut copied = Copied::default();
     for path in sorted_entries(from)?.into_iter().filter(|path| path.file_name() != Some(but.as_ref())) {
@@ -68,7 +68,7 @@ fn copy_entry(from: &Path, to: &Path, copied: &mut Copied, cancel: &AtomicBool) 
     Ok(())
 }
 
-/// Gives the copy the original's owner, where this process may, and its rights.
+/// Gives the copy the original's permissions, and its owner where this process may.
 pub(crate) fn keep_owner(to: &Path, of: &fs::Metadata) -> Result<(), Error> {
     if is_root() {
         chown(to, Some(of.uid()), Some(of.gid())).map_err(Error::io("cannot change the owner of", to))?;
@@ -81,7 +81,7 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Whether blocks are shared.
+/// Copies one file and returns whether its blocks are shared.
 fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata, cancel: &AtomicBool) -> io::Result<bool> {
     let source = File::open(from)?;
     let copy = File::options().write(true).create_new(true).mode(0o600).open(to)?;
@@ -94,7 +94,7 @@ fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata, cancel: &AtomicBoo
     Ok(is_shared)
 }
 
-/// Copies what is not a hole. Ends as interrupted when `cancel` becomes true.
+/// Copies everything but holes. It fails as interrupted when `cancel` becomes true.
 fn copy_data(source: &File, mut copy: &File, length: u64, cancel: &AtomicBool) -> io::Result<()> {
     let mut at = 0;
     while at < length {
@@ -103,18 +103,18 @@ fn copy_data(source: &File, mut copy: &File, length: u64, cancel: &AtomicBool) -
         }
         let begin = match seek(source, SeekFrom::Data(at)) {
             Ok(begin) => begin,
-            // Nothing but a hole is left.
+            // Only a hole is left.
             Err(Errno::NXIO) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
-        // A file that grows meanwhile.
+        // The file has grown since its length was read.
         if begin >= length {
             return Ok(());
         }
         at = seek(source, SeekFrom::Hole(begin))?.min(length).min(begin + PIECE_BYTES);
         seek(source, SeekFrom::Start(begin))?;
         seek(copy, SeekFrom::Start(begin))?;
-        // In the kernel, where the filesystems have that.
+        // The kernel copies the data itself where the filesystems support that.
         if io::copy(&mut source.take(at - begin), &mut copy)? < at - begin {
             return Err(ErrorKind::UnexpectedEof.into());
         }
@@ -122,16 +122,16 @@ fn copy_data(source: &File, mut copy: &File, length: u64, cancel: &AtomicBool) -
     Ok(())
 }
 
-/// Lets all writes of the filesystem that holds `folder` reach the disk, so that they are not
-/// charged to what is measured next.
+/// Flushes all writes in the filesystem that holds `folder` to the disk, so that they are not
+/// charged to the next measurement.
 pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
     let opened = File::open(folder).map_err(Error::io("cannot open", folder))?;
     nix::unistd::syncfs(&opened).map_err(|errno| Error::io("cannot sync", folder)(errno.into()))
 }
 
-/// Takes the files below `folder` out of the page cache; they must be synced. The next reader reads
-/// the disk, and is charged for the memory: pages that a copy has left there belong to the memory
-/// of the process that copied.
+/// Drops the files below `folder` from the page cache; they must be synced already. The next reader
+/// then reads from the disk and is charged for the memory. Otherwise the pages would stay charged
+/// to the process that made the copy.
 pub(crate) fn forget_cached(folder: &Path) -> Result<(), Error> {
     for path in files_below(folder)? {
         let file = File::open(&path).map_err(Error::io("cannot open", path.clone()))?;
@@ -141,7 +141,7 @@ pub(crate) fn forget_cached(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// All regular files below `folder`, in order of their paths.
+/// All regular files below `folder`, sorted by path.
 pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in sorted_entries(folder)? {

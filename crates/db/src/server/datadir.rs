@@ -1,4 +1,5 @@
-//! Data directories: made, marked, wiped and filled; one without dbdyno's mark is never touched.
+//! Data directories: this file makes, marks, wipes and fills them. It never touches one without
+//! dbdyno's marker.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,29 +17,33 @@ use crate::server::Error;
 use crate::server::copy::{Copied, copy_tree, keep_owner, sync};
 use crate::server::process::{has_ended, is_alive, own_mark, parent_of, processes, started};
 
-/// The file that says a data directory is dbdyno's to wipe.
+/// The marker file. It says that dbdyno may wipe this data directory.
 pub(crate) const MARK: &str = ".dbdyno-data";
 
 const MARK_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
 
-/// Beginnings of the line of a mark that notes a server: its process and the time of its start; or,
-/// before there is one, the dbdyno that starts it.
+/// Prefix for the marker's line that notes a server by its process number and start time.
+/// [`STARTING`] is the prefix while there is no server yet; its line notes the dbdyno that starts
+/// it.
 const SERVER: &str = "server ";
 const STARTING: &str = "starting ";
 
-/// What the name of the folder for a server's temporary files has more than that of its data
-/// directory. It does not lie in there, where a server would take it for a database.
+/// Suffix that turns a data directory's name into the name of the folder for the server's temporary
+/// files. That folder lies next to the data, because a server would take a folder inside for a
+/// database.
 const TEMPORARY: &str = ".tmp";
 
-/// How long a server whose dbdyno was killed may take to end before its data directory is refused.
+/// Time that a server whose dbdyno was killed may take to end. After that its data directory is
+/// refused.
 const LEAVING: Duration = Duration::from_secs(60);
 
-/// A folder that is held open and was reached through no link of its own: whatever takes the place
-/// of its path meanwhile, what is done inside is done to this one.
+/// An open folder that was not reached through a link in its own place. Even if something else
+/// takes its path meanwhile, all work is done inside the opened folder.
 struct Folder(File);
 
 impl Folder {
-    /// [`Error::NotOurs`] for a link and whatever else is no folder.
+    /// Opens the folder. It fails with [`Error::NotOurs`] for a link and for anything else that is
+    /// no folder.
     fn open(path: &Path) -> Result<Self, Error> {
         let flags = OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY;
         match File::options().read(true).custom_flags(flags.bits()).open(path) {
@@ -48,7 +53,7 @@ impl Folder {
         }
     }
 
-    /// A path to it that the kernel resolves to what is open.
+    /// A path that the kernel resolves to the opened folder.
     fn inside(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
@@ -72,7 +77,8 @@ fn not_ours(path: &Path) -> Error {
     Error::NotOurs { path: path.to_path_buf(), mark: MARK }
 }
 
-/// Makes `path` an empty directory with the mark: new, empty before, or ours and wiped.
+/// Makes `path` an empty directory with the marker. It may be new, empty already, or marked and
+/// then wiped.
 pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -94,27 +100,27 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     mark(path)
 }
 
-/// Removes the data directory `path`, and what a server that was killed has left of temporary files
-/// next to it; a data directory that is not there is fine.
+/// Removes the data directory `path`, and the temporary files that a killed server has left next to
+/// it. A missing data directory is no error.
 pub fn remove_data(path: &Path) -> Result<(), Error> {
     remove_marked(path)?;
     let temporary = temporary_files(path);
     match remove_marked(&temporary) {
-        // What is not dbdyno's stays: no server knows of it.
+        // What does not belong to dbdyno stays: no server uses it.
         Err(Error::NotOurs { .. }) => Ok(()),
         removed => removed,
     }
 }
 
-/// Where the temporary files of the server on `data_dir` lie.
+/// Path for the temporary files of the server on `data_dir`.
 pub(crate) fn temporary_files(data_dir: &Path) -> PathBuf {
     let mut path = data_dir.as_os_str().to_owned();
     path.push(TEMPORARY);
     PathBuf::from(path)
 }
 
-/// Removes one folder that has the mark, or that is empty: a process that was killed has left it
-/// before the mark was made or after it was removed. One that is not there is fine.
+/// Removes one folder that has the marker or is empty. An empty one is left by a process that was
+/// killed before it made the marker or after it removed it. A missing folder is no error.
 pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(());
@@ -129,7 +135,8 @@ pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     }
     wait_for_leaving_server(path, &AtomicBool::new(false))?;
     wipe(path, &folder)?;
-    // The mark goes last: what is left by a removal that is cut short is still known as ours.
+    // The marker goes last, so that the rest of an interrupted removal is still recognised as
+    // dbdyno's.
     let removed = fs::remove_file(folder.inside().join(MARK)).and_then(|()| fs::remove_dir(path));
     removed.map_err(cannot())
 }
@@ -138,13 +145,13 @@ pub(crate) fn mark(path: &Path) -> Result<(), Error> {
     Folder::open(path)?.write_mark(MARK_TEXT).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
-/// Notes in the mark that this process is about to start a server on the data directory: if it is
-/// killed before it notes which, the server is looked for.
+/// Notes in the marker that this process is about to start a server on the data directory. If
+/// dbdyno is killed before it notes the server's process, the next one searches for it.
 pub(crate) fn note_start(path: &Path) -> Result<(), Error> {
     note(path, &format!("{STARTING}{}", own_mark()))
 }
 
-/// Notes in the mark which process runs on the data directory, so that no one wipes it under a
+/// Notes in the marker which process runs on the data directory, so that no one wipes it under a
 /// running server.
 pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
     note(path, &format!("{SERVER}{pid} {}", started(pid).unwrap_or_default()))
@@ -155,8 +162,8 @@ fn note(path: &Path, line: &str) -> Result<(), Error> {
     Folder::open(path)?.write_mark(&text).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
-/// Fills the prepared `data_dir` from another, sharing blocks where the filesystem can, and lets
-/// the writes reach the disk, so that they are not charged to what is measured next.
+/// Fills the prepared `data_dir` from another one, sharing blocks where the filesystem can. It
+/// flushes the writes to the disk, so that they are not charged to the next measurement.
 pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
     let copied = copy_tree(from, data_dir, MARK, cancel)?;
     let metadata = fs::metadata(from).map_err(Error::io("cannot look at", from))?;
@@ -165,7 +172,7 @@ pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<
     Ok(copied)
 }
 
-/// Makes sure that `path` is a data directory that dbdyno made, and that nothing runs on it.
+/// Checks that dbdyno made the data directory `path`, and that nothing runs on it.
 pub(crate) fn check_at_rest(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     if !Folder::open(path)?.has_mark() {
         return Err(not_ours(path));
@@ -179,8 +186,7 @@ fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
     entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(cannot())
 }
 
-/// Removes everything but the mark, which stays so that a wipe that is cut short can be taken up
-/// again.
+/// Removes everything but the marker. The marker stays so that an interrupted wipe can be resumed.
 fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
     for entry in entries(&folder.inside())?.into_iter().filter(|entry| !entry.ends_with(MARK)) {
         let is_folder = fs::symlink_metadata(&entry).is_ok_and(|metadata| metadata.is_dir());
@@ -194,8 +200,8 @@ fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
 fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     let deadline = Instant::now() + LEAVING;
     while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
-        // One that dbdyno still owns will not leave; one without its parent was asked to end when
-        // that died.
+        // A server that this dbdyno still owns will not end by itself. A server without its parent
+        // was asked to end when the parent died.
         if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
             return Err(Error::StillRunning { pid, path: path.to_path_buf() });
         }
@@ -209,9 +215,9 @@ fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error
     Ok(())
 }
 
-/// The process noted in the mark, if it still runs. Numbers of processes are reused, so its time of
-/// start counts. Where a dbdyno was killed before it could note one, a process that was called with
-/// `path`.
+/// Finds the process noted in the marker, if it still runs. Process numbers are reused, so the
+/// start time must match too. Where dbdyno was killed before it could note a process, this finds
+/// one that has `path` on its command line.
 fn server_on(path: &Path) -> Option<u32> {
     let mark = fs::read_to_string(path.join(MARK)).ok()?;
     let noted = |begin: &str| mark.lines().find_map(|line| line.strip_prefix(begin));
@@ -223,7 +229,7 @@ fn server_on(path: &Path) -> Option<u32> {
     is_alive(pid, noted).then_some(pid)
 }
 
-/// A process that has `path` as an argument or as the value of an option.
+/// Finds a process that has `path` as an argument or as an option's value.
 fn called_with(path: &Path) -> Option<u32> {
     let path = std::path::absolute(path).ok()?;
     let path = path.as_os_str().as_encoded_bytes();
@@ -235,8 +241,8 @@ fn called_with(path: &Path) -> Option<u32> {
     processes().filter(|pid| *pid != std::process::id()).find(is_called)
 }
 
-/// A process that works in `path`, of a server that is several: when its first process was killed,
-/// the others end a little later, and may still write.
+/// Finds a process that works in `path` and belongs to a server with several processes. When the
+/// first process was killed, the others end a little later and may still write.
 fn worker_in(path: &Path) -> Option<u32> {
     let path = path.canonicalize().ok()?;
     let mut all = ALL.iter().filter_map(|family| family.workers);
@@ -295,7 +301,8 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// As `kill -9` leaves it before the mark is made, and between its removal and the folder's.
+    /// `kill -9` leaves this state before the marker is made, and between its removal and the
+    /// folder's.
     #[test]
     fn an_empty_directory_is_removed_and_so_are_temporary_files_next_to_it() {
         let folder = tempfile::tempdir().unwrap();
@@ -311,14 +318,14 @@ mod tests {
     fn nothing_is_written_or_removed_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let (theirs, path) = (folder.path().join("theirs"), folder.path().join("data"));
-        // Marked: another run's, or made to look so.
+        // This folder is marked: it belongs to another run, or was made to look so.
         prepare(&theirs, &GO_ON).unwrap();
         fs::write(theirs.join("precious"), "x").unwrap();
         std::os::unix::fs::symlink(&theirs, &path).unwrap();
         let refused = [prepare(&path, &GO_ON), remove_data(&path), check_at_rest(&path, &GO_ON), mark(&path)];
         assert!(refused.iter().all(|refused| matches!(refused, Err(Error::NotOurs { .. }))), "{refused:?}");
         assert_eq!(fs::read_to_string(theirs.join("precious")).unwrap(), "x");
-        // The folder that was looked at is the one that is emptied, whatever has its name by then.
+        // The folder that was checked is the one that is emptied, whatever has its name by then.
         fs::remove_file(&path).unwrap();
         prepare(&path, &GO_ON).unwrap();
         fs::write(path.join("old"), "x").unwrap();
@@ -327,7 +334,7 @@ mod tests {
         std::os::unix::fs::symlink(&theirs, &path).unwrap();
         wipe(&path, &opened).unwrap();
         assert!(theirs.join("precious").exists() && !folder.path().join("moved/old").exists());
-        // A mark that is a link marks nothing, and is not written through.
+        // A marker that is a link marks nothing, and nothing is written through it.
         let (outside, linked) = (folder.path().join("outside"), folder.path().join("linked"));
         fs::write(&outside, "x").unwrap();
         fs::create_dir(&linked).unwrap();
@@ -351,7 +358,7 @@ mod tests {
         prepare(&path, &GO_ON).unwrap();
     }
 
-    /// As `kill -9` leaves it between the start of a server and the note of its process.
+    /// `kill -9` leaves this state between a server's start and the note of its process.
     #[test]
     fn a_server_that_was_started_and_not_noted_is_found_by_how_it_was_called() {
         let folder = tempfile::tempdir().unwrap();
@@ -364,13 +371,13 @@ mod tests {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        // This process is about to note it.
+        // This process is the one that is about to note the server.
         assert_eq!(server_on(&path), None);
         let ended = format!("{STARTING}{}-1-{}", std::process::id(), own_mark().rsplit_once('-').unwrap().1);
         note(&path, &ended).unwrap();
         let deadline = Instant::now() + LEAVING;
         while server_on(&path).is_none() && Instant::now() < deadline {
-            // It has not become the shell yet.
+            // The child has not become the shell yet.
             sleep(Duration::from_millis(1));
         }
         let refused = prepare(&path, &GO_ON);

@@ -1,11 +1,11 @@
-//! What can go wrong with servers, in sentences that name the thing and what to try.
+//! Server errors, as sentences that name the object and say what to try.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::DbError;
 
-/// An error of this crate. No message ever holds a password.
+/// An error in starting, using or stopping a server. No message ever contains a password.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -23,7 +23,7 @@ pub enum Error {
     #[error("option file {path}: {why}", path = .path.display())]
     OptionFile { path: PathBuf, why: String },
 
-    /// Intents that a config cannot ask for, or that a server cannot do: a line each.
+    /// Intents that a config cannot ask for or that a server cannot fulfil, with one line for each.
     #[error("{why}")]
     Config { why: String },
 
@@ -131,13 +131,13 @@ pub enum Error {
     Io { what: &'static str, path: PathBuf, source: std::io::Error },
 }
 
-/// `2 s`, `0.05 s`.
+/// Formats a limit as `2 s`, `0.05 s`.
 fn seconds(limit: &Duration) -> String {
     format!("{} s", limit.as_secs_f64())
 }
 
 impl Error {
-    /// For `map_err`: an I/O error that says what was done to which path.
+    /// For `map_err`: makes an I/O error that says what was done to which path.
     pub fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { what, path, source }

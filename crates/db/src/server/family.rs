@@ -1,4 +1,5 @@
-//! What is asked of a product by those who start its servers or are given their addresses.
+//! What each database product must provide, so that dbdyno can start its servers or use their
+//! addresses.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::server::running::Data;
 use crate::server::{Base, Error, RuntimeDir, OwnConfig, Server, ServerSpec};
 use crate::{AnySession, DbError, Endpoint, Family, ConnectionSettings, Options, Target};
 
-/// A login that a file of the user holds.
+/// A login from one of the user's option files.
 #[derive(Default)]
 pub struct FileLogin {
     pub(crate) user: Option<String>,
@@ -22,23 +23,24 @@ pub struct FileLogin {
 }
 
 impl Family {
-    /// Those whose servers dbdyno starts or is given the address of, in the order in which a base
-    /// directory is looked into, and of tables.
+    /// Families whose servers dbdyno can start or reach by an address. Base directories are
+    /// searched and tables are written in this order.
     pub fn with_servers() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|family| !family.facts().schemes.is_empty())
     }
 
-    /// The family with these facts; of [`FamilyFacts::UNKNOWN`] the one that answers by itself.
+    /// The family with these facts. For [`FamilyFacts::UNKNOWN`] it is the null family, which
+    /// answers by itself.
     pub fn of(facts: &FamilyFacts) -> Self {
         Self::with_servers().find(|family| std::ptr::eq(family.facts(), facts)).unwrap_or(Self::Null)
     }
 
-    /// In records, lists and forms of query plans.
+    /// Name in records, lists and forms of query plans.
     pub fn name(self) -> &'static str {
         each_family!(self, P => P::NAME)
     }
 
-    /// What it is, in the list of drivers.
+    /// Description in the list of drivers.
     pub fn about(self) -> &'static str {
         each_family!(self, P => P::ABOUT)
     }
@@ -47,13 +49,13 @@ impl Family {
         each_family!(self, P => P::FACTS)
     }
 
-    /// How sessions speak with their server, as the `options` of a checked variant say; reads the
-    /// files that they name.
+    /// How sessions talk to their server, as a checked variant's `options` say. Reads the files
+    /// that these name.
     pub fn connection_settings(self, options: &Map<String, Value>) -> Result<ConnectionSettings, String> {
         each_family!(self, P => P::connection_settings(options))
     }
 
-    /// The settings of [`Family::open_file`] that the `options` of a checked variant hold.
+    /// The settings for [`Family::open_file`] in a checked variant's `options`.
     pub fn own_settings(self, options: &Map<String, Value>) -> Vec<(String, String)> {
         each_family!(self, P => P::own_settings(options))
     }
@@ -70,9 +72,9 @@ impl Family {
         each_family!(self, P => P::target(login))
     }
 
-    /// Makes sure that `database` is dbdyno's to make and drop tables in, on the server of
-    /// `options`, whose own database does not matter. It never drops the database, and neither
-    /// should the caller: only the tables that its workload names.
+    /// Makes sure that dbdyno may make and drop tables in `database`, on the server that `options`
+    /// names. The database in `options` does not matter. This never drops the database, and the
+    /// caller should not either: the caller drops only the tables that its workload names.
     pub async fn claim(self, options: &Options, database: &str) -> Result<Claim, Error> {
         each_family!(self, P => P::claim(options, database).await)
     }
@@ -89,35 +91,35 @@ impl Family {
         each_family!(self, P => P::open(path))
     }
 
-    /// The storage engines that a build has without plugins; `None` where there is no choice.
+    /// The storage engines that a build has without plugins. `None` means that there is no choice.
     pub fn built_in_engines(self, base: &Base) -> Option<&'static [&'static str]> {
         each_family!(self, P => P::built_in_engines(base))
     }
 
-    /// The file of the plugin that has an engine which a build may lack.
+    /// The plugin file that provides an engine which a build may lack.
     pub fn engine_plugin(self, engine: &str) -> String {
         each_family!(self, P => P::engine_plugin(engine))
     }
 
-    /// Whether `found`, as a server spells it, is the engine that was asked for as `asked`.
+    /// Whether `found`, in the server's spelling, is the engine that was requested as `asked`.
     pub fn is_engine(self, asked: &str, found: &str) -> bool {
         each_family!(self, P => P::is_engine(asked, found))
     }
 
-    /// Reads the option file of a user at `path` as a server of `base` does, and refuses what cannot
-    /// hold in a data directory of dbdyno's.
+    /// Reads the user's option file at `path` as a `base` server does. Refuses settings that cannot
+    /// apply in dbdyno's data directories.
     pub(crate) fn own_config(self, base: &Base, path: &Path) -> Result<OwnConfig, Error> {
         each_family!(self, P => P::own_config(base, path))
     }
 
-    /// [`Server::start`] in a runtime dir of the caller's, on fresh data or on what an earlier start has
-    /// left.
+    /// [`Server::start`] in the caller's runtime directory, on fresh data or on what an earlier
+    /// start has left.
     pub fn start(self, runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
         each_family!(self, P => P::start(runtime_dir, spec, data))
     }
 
-    /// Opens the database in a folder, made there if it is to be a fresh one. Each connection gets
-    /// the settings.
+    /// Opens the database in a folder, and makes it there if it should be fresh. Each connection
+    /// gets the settings.
     pub fn open_file(
         self,
         folder: &Path,
@@ -127,8 +129,8 @@ impl Family {
         each_family!(self, P => P::open_file(folder, settings, is_fresh))
     }
 
-    /// Where in the data directory the tables of `database` lie, that have `engine`; `None` when
-    /// the server does not say.
+    /// Folder in the data directory that holds the `database` tables with this `engine`. The result
+    /// is `None` when the server does not say.
     pub async fn folder_of(
         self,
         session: &mut AnySession,
@@ -147,12 +149,12 @@ impl Family {
         each_family!(self, P => P::clients(base))
     }
 
-    /// Arguments with which a client that printed `version` comes to `socket`.
+    /// Arguments with which a client that printed `version` connects to `socket`.
     pub fn client_arguments(self, socket: &Path, version: &str) -> Vec<String> {
         each_family!(self, P => P::client_arguments(socket, version))
     }
 
-    /// The folder or file that an address names for `socket`.
+    /// The folder or file that stands for `socket` in an address.
     pub fn socket_in_address(self, socket: &Path) -> &Path {
         each_family!(self, P => P::socket_in_address(socket))
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::server::{Base, Error};
 
-/// The folder of base directories: `$DBDYNO_SERVERS`, else `$XDG_CACHE_HOME/dbdyno/servers`, else
-/// `~/.cache/dbdyno/servers`.
+/// The folder with base directories: `$DBDYNO_SERVERS`, otherwise `$XDG_CACHE_HOME/dbdyno/servers`,
+/// otherwise `~/.cache/dbdyno/servers`.
 pub fn servers_dir() -> PathBuf {
     servers_dir_of(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
 }

@@ -1,4 +1,4 @@
-//! Runs a program that makes a data directory: its input, its log, its time limit.
+//! Runs the program that makes a data directory, with its input, its log file and a time limit.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -13,30 +13,32 @@ use crate::server::process_group::ProcessGroup;
 use crate::server::process::Process;
 use crate::server::{Error, launch, log};
 
-/// No server takes a minute on an idle machine; a busy one gets ten.
+/// Time limit for an installer. No server needs a minute on an idle machine, so a busy one gets
+/// ten.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Installers say some pages; one that says so much fills the disk.
+/// Size limit for the log. Installers print a few pages, so one that prints this much would fill
+/// the disk.
 const LOG_MAX_BYTES: u64 = 64 << 20;
 
-/// How often that is looked at.
+/// Interval between two checks of the time and the log's size.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where an installer runs.
+/// Where an installer runs and what it logs to.
 pub(crate) struct Installer<'a> {
     /// Product and version for people.
     pub(crate) title: String,
-    /// Gets all output.
+    /// The file that gets all output.
     pub(crate) log: &'a Path,
-    /// The folder that it is called from.
+    /// The folder in which the installer runs.
     pub(crate) folder: &'a Path,
     pub(crate) tmp_dir: &'a Path,
     pub(crate) cancel: &'a AtomicBool,
 }
 
 impl Installer<'_> {
-    /// Runs `line` to its end with `input` as its standard input. What it has started ends with it,
-    /// or with dbdyno.
+    /// Runs `line` to its end with `input` as its standard input. All processes that it has started
+    /// end with it, or with dbdyno.
     pub(crate) fn run(&self, line: &[String], input: &str) -> Result<(), Error> {
         let failed = |why: String| Error::Initialise {
             server: self.title.clone(),
@@ -50,8 +52,8 @@ impl Installer<'_> {
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         if let Some(mut stdin) = child.stdin.take() {
             let input = input.to_owned();
-            // In a thread: a program that is frozen reads nothing. One that ended early closes the
-            // pipe; its exit status says more than the broken pipe.
+            // A thread writes the input, because a frozen program reads nothing. A program that
+            // ended early closes the pipe; its exit status says more than the broken pipe.
             std::thread::spawn(move || stdin.write_all(input.as_bytes()));
         }
         let process = Process::new(child, Signal::SIGTERM);
@@ -62,7 +64,7 @@ impl Installer<'_> {
             Some(status) => return Err(failed(status.to_string())),
             None => {}
         }
-        // The process group has killed it.
+        // Dropping the process group has killed it.
         let _ = process.wait(Duration::from_secs(5), &AtomicBool::new(false), Duration::ZERO);
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled { what: format!("initialising {}", self.title) });
@@ -76,7 +78,8 @@ impl Installer<'_> {
         Err(failed(format!("not done after {} s", LIMIT.as_secs())))
     }
 
-    /// Waits for the end, until the time is over, the log is too long, or no one wants it any more.
+    /// Waits until the program has ended, the time is over, the log is too long, or the user
+    /// cancels.
     fn wait(&self, process: &Process) -> Option<ExitStatus> {
         let deadline = Instant::now() + LIMIT;
         loop {

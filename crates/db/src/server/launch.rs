@@ -1,5 +1,5 @@
-//! Starting programs with a clean environment, and servers: on given CPUs, in its own process
-//! group, ending with the thread that spawned it.
+//! Starts programs with a clean environment. Servers also get their own CPUs and process group, and
+//! end with the thread that spawned them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,13 +14,13 @@ use nix::unistd::Pid;
 use crate::server::Error;
 use crate::server::asked::ask;
 
-/// What every program gets of dbdyno's own environment, besides `LC_*`: where programs and
-/// libraries are, the language and the time zone. Anything else stays here: the passwords of
-/// servers, and what would add sockets or ports to a server's command line.
+/// The variables from dbdyno's own environment that every program gets, besides `LC_*`: the paths
+/// to programs and libraries, the language and the time zone. Others are not passed on, such as
+/// server passwords and variables that would add sockets or ports to a server's command line.
 const HANDED_ON: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
 
-/// A call of `program` with a clean environment. All programs that dbdyno starts are called so.
+/// A command for `program` with a clean environment. dbdyno starts every program through this.
 pub fn calling(program: impl AsRef<OsStr>) -> Command {
     let is_handed_on = |name: &str| HANDED_ON.contains(&name) || name.starts_with("LC_");
     let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
@@ -29,7 +29,7 @@ pub fn calling(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// What `parse` reads from what a server's `program` prints of its version.
+/// What `parse` reads from the version text that a server's `program` prints.
 pub(crate) fn version_of<T>(
     program: &Path,
     arguments: &[&str],
@@ -50,48 +50,50 @@ pub(crate) fn version_of<T>(
     parse(&printed).ok_or_else(|| failed(format!("it printed {printed:?}, in which no version is known")))
 }
 
-/// The calling thread, for the affinity calls.
+/// The calling thread's number in the affinity calls.
 const THIS_THREAD: Pid = Pid::from_raw(0);
 
-/// Puts the thread back on its CPUs when the server has been spawned.
+/// Restores the thread's own CPUs once the server has been spawned.
 struct Unpin(CpuSet);
 
 impl Drop for Unpin {
     fn drop(&mut self) {
-        // The set was in force a moment ago; should it be refused now, the thread stays on the
+        // This set was in force a moment ago. If the kernel refuses it now, the thread stays on the
         // server's CPUs.
         let _ = sched_setaffinity(THIS_THREAD, &self.0);
     }
 }
 
-/// How a server is called, and how it is asked to end.
+/// A server's command line, and the signal that asks it to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) words: Vec<String>,
-    /// The kernel sends the server a signal when the spawning thread ends, even by `kill -9`.
+    /// Whether the kernel sends the server a signal when the spawning thread ends, even by `kill
+    /// -9`.
     pub(crate) ends_with_us: bool,
     pub(crate) stop_signal: Signal,
 }
 
-/// The signals by which a server is asked to end, and which it gets when dbdyno has ended.
+/// The signal that asks a server to end, and the one that it gets when dbdyno has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Signals {
     pub(crate) stop: Signal,
     pub(crate) orphaned: Signal,
 }
 
-/// The command line for a program that ends cleanly on SIGTERM, and gets `orphaned` when dbdyno has
+/// The command line for a program that ends cleanly on SIGTERM and gets `orphaned` when dbdyno has
 /// ended.
 pub(crate) fn command_line(program: &Path, options: &[String], orphaned: Signal) -> Line {
     let signals = Signals { stop: Signal::SIGTERM, orphaned };
     line(find_in_path("setpriv").as_deref(), &[], signals, program, options)
 }
 
-/// Ends where dbdyno has ended before `setpriv` had asked for a signal at its end, which then never
-/// comes; otherwise becomes the server. Its own parent is that of `setpriv`.
+/// A shell line that exits if dbdyno ended before `setpriv` had asked for a signal at its end,
+/// because that signal then never comes. Otherwise the shell becomes the server, which has the same
+/// parent as `setpriv`.
 const UNLESS_ORPHANED: &str = "test \"$PPID\" = \"$0\" && exec \"$@\"";
 
-/// The command line for `program`, through `setpriv` where there is one.
+/// The command line for `program`, through `setpriv` where it is installed.
 pub(crate) fn line(
     setpriv: Option<&Path>,
     setpriv_options: &[String],
@@ -103,7 +105,7 @@ pub(crate) fn line(
     if let Some(setpriv) = setpriv {
         words.push(setpriv.display().to_string());
         words.extend_from_slice(setpriv_options);
-        // Last: a change of user takes it back.
+        // This comes last, because a change of user resets it.
         let signal = signals.orphaned.as_str().trim_start_matches("SIG");
         words.extend(["--pdeathsig", signal, "--", "sh", "-c", UNLESS_ORPHANED].map(str::to_owned));
         words.push(std::process::id().to_string());
@@ -113,8 +115,8 @@ pub(crate) fn line(
     Line { words, ends_with_us: setpriv.is_some(), stop_signal: signals.stop }
 }
 
-/// A command with a clean environment, in a process group of its own, so that
-/// Ctrl-C in the terminal reaches dbdyno only. Output goes to the end of `log`.
+/// A command with a clean environment, in its own process group, so that Ctrl-C in the terminal
+/// reaches only dbdyno. Output is appended to `log`.
 pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     use std::os::unix::fs::OpenOptionsExt;
     use std::os::unix::process::CommandExt;
@@ -124,7 +126,7 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
         std::fs::create_dir_all(folder).map_err(cannot())?;
     }
     let mut options = File::options();
-    // Made here: nothing is written through a link in its place.
+    // The file is created here, and nothing is written through a link in its place.
     options.create(true).append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
     let output = options.open(log).map_err(cannot())?;
     let errors = output.try_clone().map_err(cannot())?;
@@ -133,8 +135,8 @@ pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
     Ok(command)
 }
 
-/// Starts `words` as servers are started, with `variables` in addition: SIGTERM asks them to end
-/// when this thread ends. With `is_piped` this process speaks to them through their standard input
+/// Starts `words` as servers are started, with `variables` in addition. SIGTERM asks the program to
+/// end when this thread ends. With `is_piped`, this process talks to it through its standard input
 /// and output, and only errors go to `log`.
 pub fn start_detached(
     words: &[String],
@@ -151,7 +153,7 @@ pub fn start_detached(
 }
 
 /// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all
-/// threads of the server are on them from their first instruction.
+/// of the server's threads are on these CPUs from their first instruction.
 pub(crate) fn spawn(command: &mut Command, cpus: Option<&[u32]>) -> Result<Child, Error> {
     let program = PathBuf::from(command.get_program());
     let unpin = cpus.map(pin).transpose()?;
@@ -163,15 +165,15 @@ pub(crate) fn spawn(command: &mut Command, cpus: Option<&[u32]>) -> Result<Child
 fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
     let before =
         sched_getaffinity(THIS_THREAD).map_err(|errno| pin_error(cpus, errno.desc(), &CpuSet::new()))?;
-    // The caller may have kept itself to other CPUs, so what counts is what this process could use,
-    // not what it does.
+    // The caller may have limited itself to other CPUs, so the check uses those that this process
+    // could use.
     let unpin = Unpin(before);
     let usable = usable().map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
     let mut set = CpuSet::new();
     for cpu in cpus {
         let index = *cpu as usize;
-        // The kernel drops CPUs that do not exist as long as one does: a server on half of its CPUs
-        // is no result.
+        // The kernel drops CPUs that do not exist as long as one does. A server on half of its CPUs
+        // would give a wrong result.
         if !usable.is_set(index).unwrap_or(false) {
             return Err(pin_error(cpus, &format!("CPU {cpu} is not among them"), &usable));
         }
@@ -181,7 +183,7 @@ fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
     Ok(unpin)
 }
 
-/// Every CPU that this process may use: the kernel cuts a request for all of them down to those.
+/// Every CPU that this process may use: the kernel cuts a request for all CPUs down to those.
 /// Leaves this thread on all of them.
 fn usable() -> Result<CpuSet, nix::errno::Errno> {
     let mut all = CpuSet::new();
@@ -216,7 +218,7 @@ pub fn find_in_path(name: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// The variables that `env` prints when it is started by `command`.
+    /// The variables that `env` prints when `command` starts it.
     fn variables(mut command: Command) -> Vec<String> {
         let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
         output.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect()
@@ -224,14 +226,15 @@ mod tests {
 
     #[test]
     fn a_program_gets_what_it_needs_and_nothing_else() {
-        // Cargo gives a test many variables, in place of the password that a user has set.
+        // Cargo gives a test many variables. They stand in for the password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
         let found = variables(calling("env"));
         let is_known = |name: &String| HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_");
         assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
     }
 
-    /// As after `kill -9` of dbdyno between the start of `setpriv` and its first step.
+    /// This is the state after `kill -9` of dbdyno between the start of `setpriv` and its first
+    /// step.
     #[test]
     fn a_server_whose_dbdyno_ended_before_it_could_ask_for_a_signal_does_not_begin() {
         let folder = tempfile::tempdir().unwrap();

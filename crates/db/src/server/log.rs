@@ -1,48 +1,48 @@
-//! The end of a server's log, for error messages.
+//! Reads the end of a server's log, for error messages.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes that are read from the end. InnoDB on a full disk notes thousands of failed writes after
+/// Bytes that are read from the end. InnoDB on a full disk logs thousands of failed writes after
 /// the error that matters.
 const TAIL_BYTES: u64 = 4 << 20;
 
 /// Last lines of a log that an error message shows.
 const LAST_LINES: usize = 15;
 
-/// Lines marked as errors that it shows from further above: MySQL 5.6 names a wrong option, then
-/// writes at length how it shuts down.
+/// Error lines that it shows from further above. MySQL 5.6 names a wrong option first and then logs
+/// at length how it shuts down.
 const ERROR_LINES: usize = 5;
 
-/// What marks such a line: MariaDB and MySQL, the same where InnoDB gives up before a long dump,
-/// PostgreSQL.
+/// Text that marks such an error line, in this order: for MariaDB and MySQL; for both where InnoDB
+/// gives up before a long dump; for PostgreSQL.
 const ERRORS: [&str; 3] = ["[ERROR]", "Assertion failure", "FATAL:  "];
 
-/// What marks a disk that is full, at which MariaDB and MySQL wait for someone to make room and
-/// answer nothing.
+/// Text that marks a full disk. MariaDB and MySQL then wait for someone to make room, and answer
+/// nothing.
 const NO_SPACE: [&str; 3] = ["Disk is full", "Disk full", "No space left on device"];
 
-/// What a PostgreSQL server notes of each login while it starts.
+/// The line that a PostgreSQL server logs for each login while it starts.
 const STARTING: &str = "FATAL:  the database system is starting up";
 
-/// What a start has logged.
+/// The part of a log that belongs to one start.
 pub(crate) struct Part<'a> {
     pub(crate) path: &'a Path,
-    /// Bytes before it, of earlier starts.
+    /// Bytes before this part, from earlier starts.
     pub(crate) start: u64,
-    /// Logins of dbdyno's own that were refused because the server still started. As many of the
-    /// lines on such logins are left out: they are no fault, and of no interest to anybody.
+    /// dbdyno's own logins that were refused because the server was still starting. The same number
+    /// of log lines about such logins is left out, because they are no fault and of no interest.
     pub(crate) refused_probes: usize,
 }
 
 impl<'a> Part<'a> {
-    /// The whole log, of a program that no one logs in to.
+    /// The whole log, for a program that no one logs in to.
     pub(crate) fn whole(path: &'a Path) -> Self {
         Self { path, start: 0, refused_probes: 0 }
     }
 
-    /// The last of it.
+    /// Reads the end of this part.
     fn read(&self) -> std::io::Result<String> {
         let mut file = File::open(self.path)?;
         let cut = file.metadata()?.len().saturating_sub(TAIL_BYTES);
@@ -50,8 +50,8 @@ impl<'a> Part<'a> {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
-        // The first connections to a server are dbdyno's own; where the beginning is cut off, what
-        // is left is others'.
+        // The first connections to a server are dbdyno's own. Where the start is cut off, the
+        // remaining lines come from other connections.
         let mut own = if cut > self.start { 0 } else { self.refused_probes };
         let is_own = |line: &str| {
             let is_own = own > 0 && line.trim_end().ends_with(STARTING);
@@ -74,17 +74,18 @@ fn without(text: &str, mut is_out: impl FnMut(&str) -> bool) -> String {
     text.split_inclusive('\n').filter(|line| !is_out(line)).collect()
 }
 
-/// Length of the log now: what is in it belongs to earlier servers. 0 when there is none.
+/// The log's current length, which separates earlier servers' lines from this one's. It is 0 when
+/// there is no log.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// The last `lines` lines; a sentence instead when there are none.
+/// The last `lines` lines, or a sentence when there are none.
 pub(crate) fn tail(part: &Part<'_>, lines: usize) -> String {
     part.shown(|all| all[all.len().saturating_sub(lines)..].join("\n"))
 }
 
-/// The end: the last lines, and before them the last of the errors that come earlier.
+/// The end of the log: the last lines, preceded by the last of the earlier errors.
 pub(crate) fn reason(part: &Part<'_>) -> String {
     part.shown(|all| {
         let (before, last) = all.split_at(all.len().saturating_sub(LAST_LINES));
@@ -96,13 +97,13 @@ pub(crate) fn reason(part: &Part<'_>) -> String {
     })
 }
 
-/// The last of the errors, and of the lines on a full disk.
+/// The last error lines, and the lines about a full disk.
 pub(crate) fn errors(part: &Part<'_>) -> Option<String> {
     let text = part.read().ok()?;
     let marks: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();
     let lines: Vec<&str> = text.lines().filter(|line| marks.iter().any(|mark| line.contains(mark))).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(ERROR_LINES));
-    // Of thousands of failed writes the first says what came over the server.
+    // Among thousands of failed writes, the first one says what went wrong.
     let first = before.iter().find(|line| NO_SPACE.iter().any(|mark| line.contains(mark)));
     let lines: Vec<&str> = first.into_iter().chain(last).copied().collect();
     (!lines.is_empty()).then(|| lines.join("\n"))

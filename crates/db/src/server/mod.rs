@@ -1,9 +1,10 @@
-//! Configure, initialise, start, pin and stop servers; name and claim those that others run.
+//! Configures, initialises, starts, pins and stops servers, and takes ownership of databases on
+//! servers that others run.
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and
-//! runs it on a private unix socket. [`login_at`] and [`Family::claim`](crate::Family::claim) are for servers that dbdyno
-//! neither starts nor stops. [`intents`] turns what a plan says of configurations into the options
-//! of each product and version.
+//! runs it on a private unix socket. [`login_at`] and [`Family::claim`](crate::Family::claim) are
+//! for servers that dbdyno neither starts nor stops. [`intents`] turns what a plan says about
+//! configurations into each version's options.
 
 pub(crate) mod abilities;
 mod address;

@@ -1,4 +1,4 @@
-//! A port of 127.0.0.1 that is kept for one server.
+//! Reserves a TCP port on 127.0.0.1 for one server.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,10 +8,10 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, setsockopt, socket, sockopt,
 };
 
-/// A socket that is bound to the port and does not listen. As long as it is there the kernel gives
-/// the port to no one who asks for any, and lets those who ask for this one by its number have it,
-/// as servers do: with `SO_REUSEADDR` (socket(7)). Without it another server may have taken a port
-/// that was free when it was chosen, before the own one listens or while it restarts.
+/// A socket that is bound to the port and does not listen. While it exists, the kernel gives the
+/// port to no one who asks for any port. It still lets a process have the port that asks for it by
+/// number with `SO_REUSEADDR`, as servers do (socket(7)). Without it another server could take the
+/// free port that dbdyno chose, before its own server listens or while that restarts.
 #[derive(Debug)]
 pub(crate) struct KeptPort {
     pub(crate) number: u16,
@@ -19,7 +19,7 @@ pub(crate) struct KeptPort {
 }
 
 impl KeptPort {
-    /// Any free one.
+    /// Reserves any free port.
     pub(crate) fn any() -> Result<Self> {
         let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
         setsockopt(&socket, sockopt::ReuseAddr, &true)?;
@@ -35,8 +35,8 @@ mod tests {
 
     use super::*;
 
-    /// Takes a port as one does who asks for any: without `SO_REUSEADDR` the kernel says what it
-    /// would choose.
+    /// Whether a process that asks for any port could get this one. Without `SO_REUSEADDR` the
+    /// kernel answers as it would choose.
     fn is_free(port: u16) -> bool {
         let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
         bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))).is_ok()

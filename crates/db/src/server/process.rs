@@ -11,23 +11,24 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How often a process is asked whether it still runs.
+/// Interval between two checks whether a process still runs.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Time that is left to a server once the user wants all of it to end: its data are not needed any
-/// more.
+/// Time that a server has left once the user wants everything to end. Its data are no longer
+/// needed.
 const HURRY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped {
-    /// Exit code; `None` when a signal ended it.
+    /// The exit code; `None` when a signal ended the server.
     pub code: Option<i32>,
     pub signal: Option<i32>,
     /// Time from the request to the end.
     pub took: Duration,
-    /// It did not end in time and was killed: its data directory needs recovery.
+    /// Whether the server did not end in time and was killed, so that its data directory needs
+    /// recovery.
     pub killed: bool,
-    /// It had ended by itself before it was asked to.
+    /// Whether the server had ended by itself before it was asked to.
     pub had_ended: bool,
 }
 
@@ -42,7 +43,7 @@ impl std::fmt::Display for Stopped {
     }
 }
 
-/// A child process that several threads may look at.
+/// A child process that several threads may check.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Mutex<Child>,
@@ -51,7 +52,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A process that takes `stop_signal` as a request to end soon and cleanly.
+    /// Wraps a child that takes `stop_signal` as a request to end soon and cleanly.
     pub(crate) fn new(child: Child, stop_signal: Signal) -> Self {
         Self { pid: child.id(), child: Mutex::new(child), stop_signal }
     }
@@ -60,14 +61,14 @@ impl Process {
         self.pid
     }
 
-    /// `None` while it runs. A process that cannot be asked counts as running; its end shows at the
-    /// next look.
+    /// The exit status; `None` while the process runs. A process whose status cannot be read counts
+    /// as running; its end shows at the next check.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         self.lock().try_wait().ok().flatten()
     }
 
-    /// Waits for the end, at most `limit`; when `cancel` becomes true, at most `hurry` from then
-    /// on.
+    /// Waits for the end, for at most `limit`. Once `cancel` becomes true, it waits at most `hurry`
+    /// longer.
     pub(crate) fn wait(&self, limit: Duration, cancel: &AtomicBool, hurry: Duration) -> Option<ExitStatus> {
         let mut deadline = Instant::now() + limit;
         let mut is_cancelled = false;
@@ -84,8 +85,8 @@ impl Process {
         }
     }
 
-    /// Asks by the signal that means a clean end, waits up to `limit`, then kills with all that
-    /// descends from it. When `cancel` becomes true, that comes half a second later.
+    /// Sends the signal for a clean end, waits up to `limit`, then kills the process and all its
+    /// descendants. When `cancel` becomes true, the kill follows half a second later.
     pub(crate) fn stop(&self, limit: Duration, cancel: &AtomicBool) -> std::io::Result<Stopped> {
         let asked = Instant::now();
         let ended = |status: ExitStatus, killed, had_ended| Stopped {
@@ -108,12 +109,12 @@ impl Process {
         Ok(ended(status, true, false))
     }
 
-    /// Under the lock a child that has ended is not yet reaped, so that its number cannot belong to
-    /// another.
+    /// Holds the lock, so that a child that has ended is not yet reaped and its number cannot
+    /// belong to another process.
     fn signal(&self, signal: Signal) {
         let mut child = self.lock();
         if let (Ok(None), Ok(pid)) = (child.try_wait(), i32::try_from(self.pid)) {
-            // A failure means that it has just ended; the caller's wait sees that.
+            // A failure means that it has just ended, which the caller's wait notices.
             let _ = kill(Pid::from_raw(pid), signal);
         }
     }
@@ -123,10 +124,10 @@ impl Process {
     }
 }
 
-/// Kills `root`, which is not yet reaped, with all that descends from it. PostgreSQL's processes
-/// are no group, and one that is held (SIGSTOP) does not notice that its first process has ended.
-/// Each is held before its children are looked for: it then starts no more of them, and reaps none,
-/// so that no number is another's meanwhile.
+/// Kills `root`, which is not yet reaped, and all its descendants. PostgreSQL's processes are no
+/// group, and a stopped one (SIGSTOP) does not notice that the first process has ended. Each
+/// process is stopped before its children are listed. It then starts no more children and reaps
+/// none, so that no number can pass to another process meanwhile.
 fn kill_tree(root: u32) {
     let send = |pid: u32, signal| {
         // A failure means that it has just ended.
@@ -159,26 +160,27 @@ pub(crate) fn started(pid: u32) -> Option<String> {
     if ended { None } else { fields.get(19).cloned() }
 }
 
-/// Whether process `pid` runs and is the one that started at `noted`; numbers of processes are
-/// reused.
+/// Whether process `pid` runs and is the one that started at `noted`. The start time is needed
+/// because process numbers are reused.
 pub(crate) fn is_alive(pid: u32, noted: &str) -> bool {
     started(pid).as_deref() == Some(noted)
 }
 
-/// This process as the name of what may outlive it, `PID-START-NAMESPACE`: in another namespace the
-/// same number is another process.
+/// A marker that names this process in what may outlive it, `PID-START-NAMESPACE`. The same number
+/// is another process in another namespace.
 pub(crate) fn own_mark() -> String {
     let own = std::process::id();
     format!("{own}-{}-{}", started(own).unwrap_or_default(), namespace())
 }
 
-/// Whether the process of a mark has ended; one of another namespace cannot be seen from here.
+/// Whether a marker's process has ended. A process in another namespace cannot be seen from here,
+/// so it counts as running.
 pub(crate) fn has_ended(mark: &str) -> bool {
     let [pid, noted, place] = mark.split('-').collect::<Vec<_>>()[..] else { return false };
     place == namespace() && pid.parse().is_ok_and(|pid| !is_alive(pid, noted))
 }
 
-/// The number of the namespace that numbers of processes hold in; see namespaces(7).
+/// The number of the namespace in which process numbers are valid; see namespaces(7).
 fn namespace() -> String {
     let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
@@ -188,9 +190,9 @@ pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     stat_fields(pid)?.get(1)?.parse().ok()
 }
 
-/// The fields of `/proc/PID/stat` from the third on (state, parent, ...; the 22nd is the start),
-/// see proc(5). The second is a name that may hold anything, so they are counted from its closing
-/// bracket.
+/// The fields of `/proc/PID/stat` from the third on (state, parent, ...; the 22nd is the start
+/// time), see proc(5). The second field is a name that may hold anything, so the fields are counted
+/// from its closing bracket.
 fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
@@ -207,7 +209,7 @@ mod tests {
     fn only_processes_of_this_namespace_are_known_to_have_ended() {
         let (own, place) = (std::process::id(), namespace());
         assert!(!has_ended(&own_mark()), "{}", own_mark());
-        // The number of a process that lives, but with another start.
+        // This number belongs to a live process, but the start time does not.
         assert!(has_ended(&format!("{own}-1-{place}")));
         for mark in
             ["", "x", "1-2", &format!("x-2-{place}"), &format!("{own}-1-{place}-4"), &format!("{own}-1-7")]
@@ -250,7 +252,7 @@ mod tests {
         assert!(stopped.killed && stopped.took < Duration::from_secs(60), "{stopped:?}");
     }
 
-    /// As PostgreSQL's are: each in a session of its own, and frozen.
+    /// PostgreSQL's processes are like this: each is in its own session, and they are frozen.
     #[test]
     fn what_descends_from_a_killed_process_is_killed_though_it_is_held_and_in_a_session_of_its_own() {
         let script = "trap '' TERM; for i in 1 2; do setsid sh -c 'sleep 600 & wait' & done; echo; while :; do sleep 600; done";

@@ -1,7 +1,8 @@
 //! A process group that ends with dbdyno, however dbdyno ends.
 //!
-//! A signal at the parent's death (`setpriv --pdeathsig`) reaches the program that was started and
-//! none of its children. Scripts that make data directories start servers of their own.
+//! A signal at the parent's death (`setpriv --pdeathsig`) reaches only the program that was
+//! started, and none of its children. The scripts that make data directories start servers
+//! themselves, so a group is needed.
 
 use std::io::Result;
 use std::os::unix::process::CommandExt;
@@ -12,12 +13,12 @@ use nix::unistd::Pid;
 
 use crate::server::launch::calling;
 
-/// Waits for the end of its input, whose other end only dbdyno holds, and kills its own group with
-/// itself in it.
+/// Waits for the end of its input and then kills its own group with itself in it. Only dbdyno holds
+/// the other end of that input.
 const SCRIPT: &str = "read -r _; kill -s KILL 0";
 
-/// A group without members but its process group. A process that is in it when the value is dropped, or
-/// when dbdyno ends, is killed.
+/// A process group whose first member only waits for dbdyno's end. When the value is dropped or
+/// dbdyno ends, every process in the group is killed.
 #[derive(Debug)]
 pub(crate) struct ProcessGroup {
     child: Child,
@@ -33,7 +34,7 @@ impl ProcessGroup {
         Ok(Self { child, group })
     }
 
-    /// The group that a program is to be started in.
+    /// The number of the group in which a program should be started.
     pub(crate) fn group(&self) -> i32 {
         self.group.as_raw()
     }
@@ -41,7 +42,7 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // The group is there as long as its process group is not reaped.
+        // The group exists as long as its first process is not reaped.
         let _ = killpg(self.group, Signal::SIGKILL);
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Whether a server that was started answers: it does when it lets its superuser in.
+//! Checks whether a started server answers: it does once it lets its superuser in.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,31 +6,31 @@ use std::time::Duration;
 use crate::{Class, Endpoint, Session};
 use tokio::time::sleep;
 
-/// Until a server that does not answer yet is looked at again.
+/// Interval between two checks of a server that does not answer yet.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Until one that has refused a login, which its log notes, is asked again.
+/// Interval after a refused login, which the server's log notes.
 const REFUSED: Duration = Duration::from_millis(100);
 
-/// What a PostgreSQL server that still starts says to a login: `cannot_connect_now`.
+/// SQLSTATE `cannot_connect_now`, with which a PostgreSQL server refuses logins while it starts.
 const STARTING: &str = "57P03";
 
-/// How a server that was started is asked whether it answers.
+/// How dbdyno checks whether a started server answers.
 pub(crate) struct Probe<'a> {
-    /// The login, whose limit of time is no shorter than that of the start.
+    /// The login. Its time limit is no shorter than the one for the start.
     pub(crate) endpoint: Endpoint,
-    /// Whether it is worth asking: before, a login would be refused, and the log would say so.
-    /// Gets the number of the server's process.
+    /// Whether a login is worth trying. Earlier the server would refuse it and log the refusal. The
+    /// argument is the server's process number.
     pub(crate) is_worth_it: &'a (dyn Fn(u32) -> bool + Sync),
-    /// Logins that were refused because the server still started.
+    /// Number of logins that the server refused because it was still starting.
     pub(crate) refused: &'a AtomicUsize,
 }
 
 impl Probe<'_> {
-    /// Waits until the server `pid` answers. It is asked by one login, which takes as long as the
-    /// server needs and takes its leave, because a connection that is merely dropped is a lost
-    /// client in the server's log. A server that knows the login but refuses it answers too: the
-    /// next one, which is no probe, says what is wrong.
+    /// Waits until the server `pid` answers. One login takes as long as the server needs and then
+    /// quits properly, because the server would log a dropped connection as a lost client. A server
+    /// that knows the user but refuses the login answers too; the next login, which is no probe,
+    /// reports the reason.
     pub(crate) async fn answered(&self, pid: u32) {
         loop {
             if !(self.is_worth_it)(pid) {

@@ -1,4 +1,4 @@
-//! A server that dbdyno started, of any product: its process, its files, and how it ends.
+//! A started server of any product: its process, its files, and how it ends.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -19,19 +19,20 @@ use crate::server::{Cgroup, Error, RuntimeDir, cgroup, datadir, launch, log};
 /// Time that [`Running::stop`] gives a server to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// The same when the value is dropped, which happens on errors: no one waits long then.
+/// The same limit when the value is dropped. That happens on errors, when no one should wait long.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// What a server begins on.
+/// The data on which a server starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
-    /// A fresh data directory; one that is there is replaced if it is dbdyno's.
+    /// A fresh data directory. An existing one is replaced if it belongs to dbdyno.
     Fresh,
-    /// The data directory as it lies there, which dbdyno must have made.
+    /// The existing data directory, unchanged. dbdyno must have made it.
     AsItIs,
-    /// The same, and the server does not load again what its caches held when it was stopped.
+    /// The existing data directory, but the server does not reload what its caches held when it was
+    /// stopped.
     Cold,
 }
 
@@ -43,14 +44,14 @@ pub(crate) struct Start<'a> {
     pub(crate) cpus: Option<&'a [u32]>,
     pub(crate) runtime_dir: RuntimeDir,
     pub(crate) data_dir: PathBuf,
-    /// Of its temporary files, where they do not lie in the data directory.
+    /// The folder for its temporary files, where they do not lie in the data directory.
     pub(crate) tmp_dir: Option<TmpDir>,
     pub(crate) log: PathBuf,
-    /// The superuser's.
+    /// The superuser's login.
     pub(crate) login: Target,
     /// See [`Probe::is_worth_it`].
     pub(crate) is_worth_asking: &'a (dyn Fn(u32) -> bool + Sync),
-    /// Time from spawning to the first answer.
+    /// Time limit from spawning to the first answer.
     pub(crate) timeout: Duration,
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) notes: Vec<String>,
@@ -61,22 +62,23 @@ pub(crate) struct Start<'a> {
 pub struct Running {
     title: String,
     process: Process,
-    /// Holds the socket. `None` only once the server has been stopped and its runtime dir taken.
+    /// Holds the socket. It is `None` only once the server has been stopped and its runtime
+    /// directory taken.
     runtime_dir: Option<RuntimeDir>,
     /// The data directory, absolute.
     pub data_dir: PathBuf,
-    /// Removed once the server has ended.
+    /// The folder is removed once the server has ended.
     _tmp_dir: Option<TmpDir>,
     /// The log file, absolute.
     pub log: PathBuf,
-    /// Program and options as they were run; it holds no secret.
+    /// Program and options as they were run. They hold no secret.
     pub command_line: Vec<String>,
-    /// What a reader of the run should know about how the server was started.
+    /// What a reader should know about how the server was started.
     pub notes: Vec<String>,
     cancel: Arc<AtomicBool>,
     /// Bytes of the log that belong to earlier starts.
     log_start: u64,
-    /// Logins of ours that the server refused because it still started.
+    /// dbdyno's own logins that the server refused because it was still starting.
     refused_probes: AtomicUsize,
 }
 
@@ -114,7 +116,7 @@ impl Running {
         Ok(server)
     }
 
-    /// Has an event loop of its own, in a thread of its own: the caller may be in one.
+    /// Runs its own event loop in its own thread, because the caller may already be in one.
     fn wait_for_answer(
         &self,
         mut login: Target,
@@ -124,7 +126,7 @@ impl Running {
         if let Some(options) = login.login_mut() {
             options.connection_settings.limits.login = limit;
         }
-        // The engine does not matter to a session that asks for nothing.
+        // The engine does not matter to a session that runs no statements.
         let endpoint = login.endpoint("", true);
         let probe = Probe { endpoint, is_worth_it, refused: &self.refused_probes };
         let cannot = || Error::io("cannot watch the server on", &self.data_dir);
@@ -158,18 +160,18 @@ impl Running {
         Ok(())
     }
 
-    /// The server's first process. Of MariaDB and MySQL it is the only one, and all that the server
-    /// uses is charged there; PostgreSQL's others are its children.
+    /// The server's first process. MariaDB and MySQL have only this one, so everything that the
+    /// server uses is charged to it. PostgreSQL's other processes are its children.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// The control group that limits its memory, if it has one.
+    /// The control group that limits the server's memory, if it has one.
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.runtime_dir.as_ref().and_then(RuntimeDir::cgroup)
     }
 
-    /// Whether the process is there; a server that was killed or crashed is not.
+    /// Whether the process is running. It is not after a kill or a crash.
     pub fn is_running(&self) -> bool {
         self.exit_status().is_none()
     }
@@ -179,7 +181,7 @@ impl Running {
         self.process.exit_status()
     }
 
-    /// An exit status in words, with the kernel's reason for it where that is known.
+    /// An exit status in words, with the kernel's reason where it is known.
     pub fn end_of(&self, status: ExitStatus) -> String {
         match self.cgroup().filter(|group| group.kills() > 0) {
             Some(group) => format!(
@@ -195,13 +197,13 @@ impl Running {
         log::tail(&self.this_starts_log(), lines)
     }
 
-    /// The end of what this start has logged, with the errors further above: servers that crash
-    /// write at length how they do.
+    /// The end of this start's log, with the errors further above, because servers that crash log
+    /// at length how they do.
     pub fn log_end(&self) -> String {
         log::reason(&self.this_starts_log())
     }
 
-    /// The last errors of what this start has logged, if there are any.
+    /// The last errors in this start's log, if there are any.
     pub fn logged_errors(&self) -> Option<String> {
         log::errors(&self.this_starts_log())
     }
@@ -211,12 +213,13 @@ impl Running {
         Part { path: &self.log, start: self.log_start, refused_probes }
     }
 
-    /// Asks the server to end, kills it after 60 s, and says which.
+    /// Asks the server to end, kills it after 60 s, and returns which of the two ended it.
     pub fn stop(self) -> Result<Stopped, Error> {
         self.stop_within(STOP_LIMIT)
     }
 
-    /// [`Running::stop`] with another limit; a large buffer pool of dirty pages may need it.
+    /// Does the same as [`Running::stop`] with another limit. A large buffer pool with many dirty
+    /// pages may need it.
     pub fn stop_within(self, limit: Duration) -> Result<Stopped, Error> {
         self.end(limit)
     }
@@ -225,8 +228,8 @@ impl Running {
         self.process.stop(limit, &self.cancel).map_err(Error::io("cannot stop the server on", &self.data_dir))
     }
 
-    /// Stops the server so that another start can go on with its data, in the same runtime dir, under the
-    /// same socket. An error when it ended in another way than by a clean stop.
+    /// Stops the server so that another start can continue with its data, in the same runtime
+    /// directory and under the same socket. Anything but a clean stop is an error.
     pub fn halt(mut self, limit: Duration) -> Result<(Stopped, RuntimeDir), Error> {
         let stopped = self.end(limit)?;
         let server = self.title.clone();
@@ -245,22 +248,22 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After `stop` this finds the process ended and does nothing. There is no one to report a
-        // failure to.
+        // After `stop` this finds that the process has ended, and does nothing. There is no one to
+        // report a failure to.
         let _ = self.process.stop(DROP_LIMIT, &self.cancel);
     }
 }
 
-/// Servers change into their data directory, so relative paths would mean others to them. Whatever
-/// exists of the path is resolved, so that the server's command line and the mark name the same
-/// folder.
+/// Makes a path absolute. Servers change into their data directory, where a relative path would
+/// mean something else. The existing part of the path is resolved, so that the server's command
+/// line and the marker name the same folder.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
     made.canonicalize().or_else(|_| absolute_itself(&made))
 }
 
-/// The same for a folder that dbdyno makes itself: what leads to it is resolved, and a link in its
-/// own place is not.
+/// Does the same for a folder that dbdyno makes itself: the path to it is resolved, but a link in
+/// its own place is not.
 pub(crate) fn absolute_itself(path: &Path) -> Result<PathBuf, Error> {
     let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
     match (made.parent(), made.file_name()) {

@@ -1,6 +1,6 @@
-//! A server's runtime dir: the private folder of its socket and certificates, and the control group that
-//! limits its memory. It outlives restarts, so that clients find the server again under the same
-//! path and port.
+//! A server's runtime directory: a private folder for its socket and certificates, with the control
+//! group that limits its memory. It outlives restarts, so that clients find the server again under
+//! the same path and port.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -15,17 +15,18 @@ use crate::server::port::KeptPort;
 use crate::server::process::{has_ended, own_mark, started};
 use crate::server::{Certificates, Cgroup, Error};
 
-/// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
+/// Longest path for a unix socket: the kernel's structure has 108 bytes, and the last one is 0.
 const MAX_SOCKET_BYTES: usize = 107;
 
-/// The longest name of a socket in a runtime dir, with the longest port there is.
+/// The longest name for a socket in a runtime directory, with the longest port number.
 const LONGEST_SOCKET: &str = ".s.PGSQL.65535";
 
-/// Beginning of the names of runtime dirs. The number of their dbdyno's process follows, by which a runtime dir is
-/// known that was left before it had an owner, or in the middle of its removal.
+/// Prefix for the names of runtime directories. The number of their dbdyno's process follows. It
+/// identifies a runtime directory that was left before it had an owner, or in the middle of its
+/// removal.
 const PREFIX: &str = "dbdyno-";
 
-/// The file that says whose runtime dir it is: the mark of its dbdyno.
+/// The file that says to whom the runtime directory belongs. It holds its dbdyno's process marker.
 const OWNER: &str = "owner";
 
 /// A folder that only this user may enter, removed with its control group when dropped.
@@ -36,16 +37,18 @@ pub struct RuntimeDir {
     pub(crate) tls: Option<RuntimeTls>,
 }
 
-/// What a server needs to be reached over TLS.
+/// What clients need to reach a server over TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct RuntimeTls {
     pub(crate) files: CertificateFiles,
-    /// For servers that have no TLS over unix sockets; kept for them at restarts too.
+    /// A TCP port for servers that have no TLS over unix sockets. It stays reserved across
+    /// restarts.
     pub(crate) port: Arc<KeptPort>,
 }
 
 impl RuntimeDir {
-    /// A new runtime dir in the folder for temporary files (`$TMPDIR`), without a limit.
+    /// Makes a runtime directory in the folder for temporary files (`$TMPDIR`), without a memory
+    /// limit.
     pub fn new() -> Result<Self, Error> {
         let parent = std::env::temp_dir();
         let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
@@ -60,8 +63,8 @@ impl RuntimeDir {
         Ok(Self { folder, cgroup: None, tls: None })
     }
 
-    /// The same runtime dir, whose server speaks TLS with these certificates. One that has some keeps
-    /// them.
+    /// Adds certificates, with which the server offers TLS. A runtime directory that already has
+    /// some keeps them.
     pub fn with_certificates(mut self, certificates: &Certificates) -> Result<Self, Error> {
         if self.tls.is_none() {
             let files = certificates.write(&self.path().join("tls"))?;
@@ -72,7 +75,7 @@ impl RuntimeDir {
         Ok(self)
     }
 
-    /// The same runtime dir, whose server may use `bytes` of memory.
+    /// Limits the server to `bytes` of memory.
     pub fn with_memory_limit(mut self, bytes: u64) -> Result<Self, Error> {
         self.cgroup = Some(Cgroup::with_memory(bytes)?);
         Ok(self)
@@ -82,13 +85,13 @@ impl RuntimeDir {
         self.folder.path()
     }
 
-    /// The control group of the server, if it has one.
+    /// The server's control group, if it has one.
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.cgroup.as_ref()
     }
 
-    /// An empty folder for the temporary files of a server that cannot use one next to its data;
-    /// what an earlier start has left in it goes.
+    /// An empty folder for the temporary files of a server that cannot keep them next to its data.
+    /// What an earlier start has left in it is removed.
     pub(crate) fn empty_tmp_dir(&self) -> Result<PathBuf, Error> {
         let path = self.path().join("tmp");
         if path.exists() {
@@ -99,8 +102,8 @@ impl RuntimeDir {
     }
 }
 
-/// Removes runtime dirs whose dbdyno was killed, in the folder for temporary files, and returns their
-/// paths. One in which a server still answers stays.
+/// Removes runtime directories whose dbdyno was killed from the folder for temporary files, and
+/// returns their paths. One in which a server still answers stays.
 pub(crate) fn sweep() -> Vec<PathBuf> {
     sweep_in(&std::env::temp_dir())
 }
@@ -111,7 +114,7 @@ fn sweep_in(parent: &Path) -> Vec<PathBuf> {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
     };
     let runtime_dirs = entries.flatten().map(|entry| entry.path()).filter(is_named);
-    // One that cannot be removed is tried again at the next start.
+    // A directory that cannot be removed now is tried again at the next start.
     runtime_dirs.filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
 }
 
@@ -121,15 +124,16 @@ fn is_abandoned(runtime_dir: &Path) -> bool {
     is_left && !has_answer(runtime_dir)
 }
 
-/// Whether the process has ended whose number is in the runtime dir's name. It is asked of runtime dirs without an
-/// owner only: the number may be another process's by now, and such a runtime dir then stays for a while.
+/// Whether the process in the runtime directory's name has ended. This check is only for runtime
+/// directories without an owner. If another process has that number by now, the directory stays for
+/// a while.
 fn is_ownerless(runtime_dir: &Path) -> bool {
     let name = runtime_dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse().ok());
     number.is_some_and(|pid| started(pid).is_none())
 }
 
-/// Whether anybody answers on a socket in this runtime dir.
+/// Whether a server answers on a socket in this runtime directory.
 fn has_answer(runtime_dir: &Path) -> bool {
     let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
     let mut sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
@@ -173,7 +177,8 @@ mod tests {
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 4);
     }
 
-    /// As a kill leaves them before the owner is written, while it is, and while a runtime dir is removed.
+    /// A kill leaves these states before the owner is written, while it is written, and while a
+    /// runtime directory is being removed.
     #[test]
     fn a_runtime_directory_without_an_owner_goes_when_the_process_in_its_name_has_ended() {
         let parent = tempfile::tempdir().unwrap();

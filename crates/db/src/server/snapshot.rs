@@ -1,5 +1,5 @@
-//! Snapshots: a data directory at rest, kept to be copied, so that whatever begins on a copy begins
-//! on the same bytes.
+//! Snapshots: a data directory at rest that is kept as a source for copies, so that every run on a
+//! copy starts from the same bytes.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -15,24 +15,24 @@ use crate::server::{Error, datadir};
 
 const DATA: &str = "data";
 
-/// What the data are. It is written last: a snapshot that has it is whole.
+/// The file that describes the data. It is written last, so a snapshot that has it is complete.
 const ABOUT: &str = "snapshot.json";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotInfo {
-    /// In order of their paths.
+    /// Files in the order of their paths.
     pub files: Vec<SnapshotFile>,
-    /// Lengths of all files, holes included.
+    /// Sum of all file lengths, holes included.
     pub bytes: u64,
-    /// SHA-256 over path, length and content of each file, in hexadecimal digits.
+    /// SHA-256 over each file's path, length and content, in hexadecimal digits.
     pub sha256: String,
-    /// What the maker of the data must know of them.
+    /// What the data's maker must know about them later.
     pub knowledge: Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotFile {
-    /// Below the data directory.
+    /// Path relative to the data directory.
     pub path: PathBuf,
     pub bytes: u64,
 }
@@ -45,9 +45,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Makes the data directory `data_dir` a snapshot in `folder`: it is moved there, so that it
-    /// costs no copy, and read once for its checksum. Nothing may run on it. Both must lie in one
-    /// filesystem. A snapshot that is there is replaced.
+    /// Makes the data directory `data_dir` a snapshot in `folder`. The data are moved there, which
+    /// costs no copy, and read once for their checksum. Nothing may run on them, and both folders
+    /// must lie in one filesystem. An existing snapshot is replaced.
     pub fn take(
         data_dir: &Path,
         folder: &Path,
@@ -71,14 +71,14 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The snapshot in `folder`; `None` when there is none, or one that was cut short, or a link in
-    /// its place.
+    /// Opens the snapshot in `folder`. The result is `None` when there is none, when it is
+    /// incomplete, or when a link is in its place.
     pub fn open(folder: &Path) -> Option<Self> {
         if is_link(folder) {
             return None;
         }
         let about = folder.join(ABOUT);
-        // Whatever else has its place was not put there by dbdyno, and might not end.
+        // Anything else in this place was not put there by dbdyno, and reading it might never end.
         if !fs::symlink_metadata(&about).is_ok_and(|found| found.is_file()) {
             return None;
         }
@@ -87,13 +87,13 @@ impl Snapshot {
         folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
     }
 
-    /// Makes `data_dir` a copy; one that is there must be dbdyno's, and is replaced. The copy is on
-    /// the disk and not in the page cache when this returns, whether its blocks are shared or were
-    /// written.
+    /// Makes `data_dir` a copy. An existing one must belong to dbdyno and is replaced. When this
+    /// returns, the copy is on the disk and not in the page cache, whether its blocks are shared or
+    /// were written.
     pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
         let data = self.folder.join(DATA);
-        // By names and lengths: what a failing disk or a stray hand does shows there most often,
-        // and reading all of the data before each copy would cost as much as the copy.
+        // This compares names and lengths, where the effects of a failing disk or a mistake show
+        // most often. Reading all of the data before each copy would cost as much as the copy.
         compare(&data, &self.info.files)?;
         datadir::prepare(data_dir, cancel)?;
         let copied = datadir::fill(&data, data_dir, cancel)?;
@@ -102,7 +102,7 @@ impl Snapshot {
     }
 }
 
-/// Writes what data are, whole and to the disk or not at all.
+/// Writes the data's description to the disk, completely or not at all.
 pub(crate) fn write_about(path: &Path, about: &impl Serialize) -> Result<(), Error> {
     let unfinished = path.with_added_extension("unfinished");
     let write = || {
@@ -118,12 +118,12 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
 }
 
-/// Removes the snapshot in `folder`, whole or not; none there is fine.
+/// Removes the snapshot in `folder`, complete or not. A missing one is no error.
 fn remove(folder: &Path) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
     }
-    // First what makes it whole.
+    // The file that makes it complete is removed first.
     match fs::remove_file(folder.join(ABOUT)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(Error::io("cannot remove", folder.join(ABOUT))(error));
@@ -133,7 +133,7 @@ fn remove(folder: &Path) -> Result<(), Error> {
     datadir::remove_data(&folder.join(DATA))
 }
 
-/// Compares what lies in `data` with what lay there once, by names and lengths.
+/// Compares what lies in `data` with the earlier list of files, by names and lengths.
 pub(crate) fn compare(data: &Path, files: &[SnapshotFile]) -> Result<(), Error> {
     let changed = |what: String| Error::Snapshot { path: data.to_path_buf(), what };
     let there = listed(data)?;
@@ -152,7 +152,7 @@ pub(crate) fn compare(data: &Path, files: &[SnapshotFile]) -> Result<(), Error> 
     }
 }
 
-/// All files below `data` but the mark, in order of their paths.
+/// All files below `data` except the marker, sorted by path.
 pub(crate) fn listed(data: &Path) -> Result<Vec<SnapshotFile>, Error> {
     let mut files = Vec::new();
     for path in files_below(data)? {
@@ -166,7 +166,7 @@ pub(crate) fn listed(data: &Path) -> Result<Vec<SnapshotFile>, Error> {
     Ok(files)
 }
 
-/// Files, their bytes and the checksum over all of them.
+/// Lists the files, and returns them with their total bytes and the checksum over all of them.
 fn summed(data: &Path, cancel: &AtomicBool) -> Result<(Vec<SnapshotFile>, u64, String), Error> {
     let files = listed(data)?;
     let mut digest = Sha256::new();

@@ -1,4 +1,4 @@
-//! A server that dbdyno starts: fresh data, private socket, given CPUs.
+//! Starts a server with fresh data, a private socket and its own CPUs.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -13,33 +13,34 @@ use crate::server::process::Stopped;
 use crate::server::running::{Data, Running};
 use crate::server::{Base, Error, RuntimeDir};
 
-/// What to start, and where.
+/// Which server to start, and where.
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
     pub base: Base,
-    /// Its settings hold, but its paths and network settings are overridden. Servers share a template
-    /// unless a setting that shapes the data differs.
+    /// The rendered config. Its settings apply, but dbdyno overrides its paths and network
+    /// settings. Servers share a template unless a setting that shapes the data differs.
     pub config: Rendered,
-    /// CPUs of all threads and processes of the server; those of the calling thread when `None`.
+    /// CPUs for all of the server's threads and processes. `None` keeps those of the calling
+    /// thread.
     pub cpus: Option<Vec<u32>>,
-    /// Folder of the data: made, or wiped if it carries dbdyno's mark, else refused.
+    /// The data folder. It is made, or wiped if it carries dbdyno's marker, and otherwise refused.
     pub data_dir: PathBuf,
-    /// File for the server's log and output. It is appended to; a name without extension gets
+    /// File for the server's log and output, which are appended. A name without extension gets
     /// `.log`.
     pub log: PathBuf,
-    /// Folder that keeps an initialised data directory for each build, to be copied; it may be
-    /// kept, and shared by processes.
+    /// Folder that keeps an initialised data directory for each build as a source for copies. It
+    /// may outlive a run, and processes may share it.
     pub template_dir: PathBuf,
-    /// Time from spawning to the first answer.
+    /// Time limit from spawning to the first answer.
     pub start_timeout: Duration,
-    /// Set when the user wants all of it to end: nothing is waited for any more, and the server is
+    /// This is set when the user wants everything to end. All waits then end, and the server is
     /// killed soon.
     pub cancel: Arc<AtomicBool>,
 }
 
 impl ServerSpec {
-    /// A server of `base` as it is by itself, or as the option file of a user says, with its data and
-    /// its log in `folder`. Its start may take ten minutes.
+    /// A `base` server in its default configuration, or as the user's option file says, with its
+    /// data and its log in `folder`. Its start may take ten minutes.
     pub fn new(
         base: &Base,
         option_file: Option<&Path>,
@@ -65,37 +66,38 @@ impl ServerSpec {
     }
 }
 
-/// A running server. Dropping the value stops it. What it has in common with other processes is in
-/// its [`Deref`].
+/// A running server. Dropping the value stops it. The part that needs no build is in its [`Deref`]
+/// target.
 #[derive(Debug)]
 pub struct Server {
     pub base: Base,
     pub(crate) socket: PathBuf,
-    /// Of 127.0.0.1, for connections over TLS, where there is none over sockets.
+    /// The port on 127.0.0.1 for TLS connections, where the product has no TLS over unix sockets.
     pub(crate) tls_port: Option<u16>,
     pub(crate) running: Running,
 }
 
-/// Where a server with a port for TLS listens.
+/// The address on which a server with a TLS port listens.
 pub(crate) const TLS_HOST: &str = "127.0.0.1";
 
 impl Server {
     /// Makes fresh data, starts the server and waits until it answers.
     ///
-    /// Blocks for seconds. Call it from a thread that lives as long as the server shall: the kernel
-    /// stops the server when that *thread* ends, which is how a killed dbdyno leaves no server.
+    /// Blocks for seconds. Call it from a thread that lives as long as the server should. The
+    /// kernel stops the server when that *thread* ends, which is why a killed dbdyno leaves no
+    /// server.
     pub fn start(spec: &ServerSpec) -> Result<Self, Error> {
         spec.base.family.start(RuntimeDir::new()?, spec, Data::Fresh)
     }
 
-    /// The unix socket: the only way in, but for TLS.
+    /// The unix socket. It is the only way in, apart from the TLS port.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// How to log in as the superuser, who has no password: over the socket, or, where that has no
-    /// TLS and the runtime dir has certificates, over TCP, TLS and with the client's certificate, which is
-    /// to be added ([`Options::with_tls`]).
+    /// How to log in as the superuser, who has no password. Sessions use the socket, or TCP with
+    /// TLS where sockets have no TLS and the runtime directory has certificates. The caller must
+    /// then add the client's certificate ([`Options::with_tls`]).
     pub fn options(&self, database: Option<&str>) -> Options {
         let facts = self.base.family.facts();
         let options = match self.tls_port {
@@ -106,7 +108,7 @@ impl Server {
         Options { database, ..options }
     }
 
-    /// The same, to connect to, in a connection settings of the caller's.
+    /// The same login as a connection target, with the caller's connection settings.
     pub fn target(&self, database: Option<&str>, connection_settings: &ConnectionSettings) -> Target {
         self.base.family.target(self.options(database).with_connection_settings(connection_settings.clone()))
     }
@@ -115,13 +117,13 @@ impl Server {
         self.running.stop()
     }
 
-    /// The server's process and files without its build.
+    /// Returns the server's process and files without its build.
     pub fn into_running(self) -> Running {
         self.running
     }
 }
 
-/// How the superuser of a started server, who has no password, logs in over its socket.
+/// How the superuser of a started server logs in over its socket. That user has no password.
 pub(crate) fn superuser_at(base: &Base, socket: &Path) -> Target {
     let facts = base.family.facts();
     let database = facts.first_database.map(str::to_owned);

@@ -1,5 +1,5 @@
-//! The folder of a server's temporary files: next to its data directory, on the device that is
-//! sampled and has been checked for space.
+//! The folder for a server's temporary files. It lies next to the data directory, on the device
+//! that dbdyno samples and has checked for space.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,8 +13,8 @@ use crate::server::{Error, datadir};
 pub(crate) struct TmpDir(PathBuf);
 
 impl TmpDir {
-    /// The folder of the server on `data_dir`, which must be at rest: new, or one that an earlier
-    /// start has left, emptied.
+    /// Makes the folder for the server on `data_dir`, which must be at rest. The folder is new, or
+    /// an earlier start has left it and it is emptied.
     pub(crate) fn make(data_dir: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
         let path = datadir::temporary_files(data_dir);
         datadir::prepare(&path, cancel)?;
@@ -27,14 +27,14 @@ impl TmpDir {
 
 impl Drop for TmpDir {
     fn drop(&mut self) {
-        // What cannot be removed is emptied by the next start, and removed with the data. There is
-        // no one to inform.
+        // A folder that cannot be removed now is emptied by the next start and removed with the
+        // data. There is no one to inform.
         let _ = datadir::remove_marked(&self.0);
     }
 }
 
-/// Whether a server can be given a folder with this name: MySQL and MariaDB take colons for the
-/// ends of names in a list.
+/// Whether a server can be given a folder with this name. MySQL and MariaDB split lists of names at
+/// colons.
 pub(crate) fn can_be_named(path: &Path) -> bool {
     !path.as_os_str().as_encoded_bytes().contains(&b':')
 }
@@ -54,7 +54,7 @@ mod tests {
         let path = folder.path().join("1-a.tmp");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         fs::write(path.join("ibXYZ"), "sorted").unwrap();
-        // As after kill -9.
+        // This is the state after `kill -9`.
         std::mem::forget(left);
         let made = TmpDir::make(&data, &GO_ON).unwrap();
         assert!(!path.join("ibXYZ").exists());

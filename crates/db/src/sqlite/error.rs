@@ -1,4 +1,4 @@
-//! SQLite's result codes as classes, names and sentences.
+//! Turns SQLite's result codes into classes, names and sentences.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use crate::{Class, DbError};
 /// Longest part of a statement that a message quotes, in characters.
 const QUOTED_MAX: usize = 80;
 
-/// [`CODES`] from names by class.
+/// Builds [`CODES`] from names by class.
 macro_rules! codes {
     ($($class:ident: $($name:ident)*;)*) => {
         &[$($((ffi::$name, stringify!($name), Class::$class)),*),*]
     };
 }
 
-/// Result codes with a meaning of their own here, primary and extended ones. Source:
+/// Result codes that dbdyno treats specially, both primary and extended ones. Source:
 /// <https://sqlite.org/rescode.html>.
 const CODES: &[(i32, &str, Class)] = codes! {
     Retry: SQLITE_BUSY_RECOVERY SQLITE_BUSY_SNAPSHOT SQLITE_BUSY_TIMEOUT SQLITE_BUSY SQLITE_LOCKED
@@ -30,8 +30,8 @@ const CODES: &[(i32, &str, Class)] = codes! {
         SQLITE_RANGE SQLITE_NOTADB;
 };
 
-/// Name and class of a result code: its own line, else its primary code's, else a fatal one by
-/// number.
+/// A result code's name and class: from its own line, otherwise from its primary code's, otherwise
+/// fatal with the number as its name.
 fn describe(code: i32) -> (String, Class) {
     let line = |wanted: i32| CODES.iter().find(|&&(known, ..)| known == wanted);
     match line(code).or_else(|| line(code & 0xff)) {
@@ -40,8 +40,8 @@ fn describe(code: i32) -> (String, Class) {
     }
 }
 
-/// What `error` means for `doing` (a statement, or words such as "opening") on the database at
-/// `path`.
+/// Makes the error that `error` means for `doing` (a statement, or words such as "opening") on the
+/// database at `path`.
 pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, doing: &str) -> DbError {
     let (code, said) = match error {
         rusqlite::Error::SqliteFailure(failure, said) => {
@@ -60,7 +60,7 @@ pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, doing: &str) -> 
     )
 }
 
-/// What to try, for the codes whose own text does not say it.
+/// What to try, for codes whose own text does not say it.
 fn advice(code: Option<i32>, path: &Path) -> String {
     match code.map(|code| code & 0xff) {
         Some(ffi::SQLITE_FULL) => {
@@ -78,12 +78,12 @@ fn advice(code: Option<i32>, path: &Path) -> String {
     }
 }
 
-/// An error of ours, not SQLite's: no code.
+/// dbdyno's own error, which has no SQLite code.
 pub(super) fn fatal(path: &Path, message: impl std::fmt::Display) -> DbError {
     DbError::new(Class::Fatal, "", format!("{}: {message}", path.display()))
 }
 
-/// The beginning of a statement: enough to know it by, not the 100 rows of an INSERT.
+/// The start of a statement: enough to recognise it, but not the 100 rows of an INSERT.
 pub(super) fn quoted(sql: &str) -> String {
     match sql.char_indices().nth(QUOTED_MAX) {
         Some((end, _)) => format!("{}...", &sql[..end]),

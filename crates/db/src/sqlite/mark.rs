@@ -1,4 +1,5 @@
-//! Which database files are ours: made with a mark, removed only with it.
+//! Decides which database files belong to dbdyno: it marks those that it makes, and removes only
+//! marked ones.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -11,7 +12,7 @@ use crate::Result;
 use super::error::{fatal, from_sqlite};
 use super::pragma;
 
-/// `PRAGMA application_id` of every database that dbdyno made: "dbyn".
+/// `PRAGMA application_id` in every database that dbdyno made: "dbyn".
 pub const APPLICATION_ID: i32 = 0x6462_796e;
 
 /// Length of the file header. Source: <https://sqlite.org/fileformat2.html>, section 1.3.
@@ -31,21 +32,22 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
 
 /// Whether the file at `path` is a database that dbdyno made. An absent file is not.
 ///
-/// Reads the header's bytes and nothing more: opening the database through SQLite could recover or
-/// checkpoint a file that is another's. The mark is the first thing written to the file, before any
-/// WAL, so the header has it in every journal mode.
+/// Reads only the header's bytes. Opening the database through SQLite could recover or checkpoint
+/// someone else's file. The marker is the first thing written to the file, before any WAL, so the
+/// header has it in every journal mode.
 pub fn is_marked(path: &Path) -> Result<bool> {
     Ok(owner(path)? == Owner::Us)
 }
 
-/// Removes the database at `path` with all its files, if it is ours, empty (0 bytes) or absent.
+/// Removes the database at `path` with all its files, if it is dbdyno's, empty (0 bytes) or absent.
 pub fn wipe(path: &Path) -> Result<()> {
     if owner(path)? == Owner::Other {
         let why =
             "was not made by dbdyno and will not be removed; choose another path, or remove it yourself";
         return Err(fatal(path, why));
     }
-    // The marked file goes last: if this is killed halfway, what is left is still known as ours.
+    // The marked file goes last, so that the rest of an interrupted removal is still recognised as
+    // dbdyno's.
     for file in database_files(path).iter().rev() {
         match fs::remove_file(file) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -57,7 +59,7 @@ pub fn wipe(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Marks a database that has no page yet, and so was made just now; leaves any other as it is.
+/// Marks a database that has no page yet and so was just made. Any other database stays unchanged.
 pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<()> {
     if pragma::read(connection, path, "page_count")?.as_deref() != Some("0") {
         return Ok(());
@@ -71,8 +73,8 @@ pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<()> {
 enum Owner {
     Us,
     Other,
-    /// No file, or one of 0 bytes: what a process leaves that is killed between creating and
-    /// marking.
+    /// There is no file, or one with 0 bytes. A process leaves that when it is killed between
+    /// creating and marking.
     Free,
 }
 

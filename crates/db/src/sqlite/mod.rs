@@ -1,14 +1,15 @@
-//! SQLite, embedded: the default server. In process and blocking, so one thread a connection.
+//! SQLite, the embedded default database. It runs in this process and blocks, so each connection
+//! needs its own thread.
 //!
-//! | file | its job |
+//! | file | contents |
 //! |---|---|
-//! | `product.rs` | SQLite as one object, and what it is asked |
-//! | `session.rs` | one connection: statements in, counted rows out |
-//! | `pragma.rs` | sets pragmas and checks that SQLite took them |
+//! | `product.rs` | SQLite as a product, and how dbdyno queries its state |
+//! | `session.rs` | one connection: it executes statements and counts rows |
+//! | `pragma.rs` | sets pragmas and checks that SQLite accepted them |
 //! | `wait.rs` | how a statement waits for another connection's lock |
-//! | `error.rs` | result codes to [`crate::Class`]es and sentences |
-//! | `server.rs` | the product without servers, its file opened for a cell |
-//! | `mark.rs` | which database files are ours, and how they are made and removed |
+//! | `error.rs` | turns result codes into [`crate::Class`]es and sentences |
+//! | `server.rs` | SQLite as a product without servers, and its file for a plan's cell |
+//! | `mark.rs` | which database files are dbdyno's, and how they are made and removed |
 
 mod error;
 mod mark;
@@ -29,13 +30,13 @@ pub use session::{SqliteSession, create_marked};
 #[derive(Debug)]
 pub(crate) struct Sqlite;
 
-/// A database file and how each connection to it is set up.
+/// A database file, and how each connection to it is configured.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub path: PathBuf,
-    /// `PRAGMA name = value` on every connection, in this order; only the pragmas that SQLite takes
-    /// before the first page is written (`page_size`, `auto_vacuum`, `encoding`) go before all
-    /// others.
+    /// `PRAGMA name = value` on every connection, in this order. The exceptions are pragmas that
+    /// SQLite accepts only before the first page is written (`page_size`, `auto_vacuum`,
+    /// `encoding`): they are set before all others.
     pub pragmas: Vec<(String, String)>,
     /// How long a statement waits for another connection's lock before it fails as
     /// [`crate::Class::Retry`].
@@ -46,7 +47,7 @@ pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "integer primary key",
         int_key: "INTEGER NOT NULL",
-        // Only INTEGER, of up to 64 bits, makes a primary key the row's own number.
+        // Only the type INTEGER, with up to 64 bits, makes a primary key the row's own number.
         big_key: "INTEGER NOT NULL",
         big_int: "INTEGER",
         unsigned: false,
@@ -79,7 +80,7 @@ pub fn capabilities() -> Capabilities {
 #[cfg(test)]
 mod tests;
 
-/// Helpers of tests: real files on a real disk.
+/// Test helpers: real files on a real disk.
 #[cfg(test)]
 pub(crate) mod testing {
     use std::path::Path;
@@ -89,7 +90,7 @@ pub(crate) mod testing {
 
     use super::Options;
 
-    /// A folder next to the test binary: the build's disk, where `/tmp` may be memory.
+    /// A folder next to the test binary. It is on the build's disk, while `/tmp` may be in memory.
     pub(crate) fn folder() -> TempDir {
         let binary = std::env::current_exe().unwrap();
         tempfile::tempdir_in(binary.parent().unwrap()).unwrap()

@@ -1,4 +1,4 @@
-//! Sets pragmas and reads each one back: SQLite ignores unknown names and values without a word.
+//! Sets pragmas and reads each one back, because SQLite silently ignores unknown names and values.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::Result;
 
 use super::error::{fatal, from_sqlite};
 
-/// Pragmas that shape the file and are taken only before its first page is written.
+/// Pragmas that shape the file and take effect only before its first page is written.
 const BEFORE_FIRST_PAGE: &[&str] = &["auto_vacuum", "encoding", "page_size"];
 
-/// Pragmas that are known to SQLite but have no value to read back.
+/// Pragmas that SQLite knows but that have no value to read back.
 const WRITE_ONLY: &[&str] = &["case_sensitive_like", "incremental_vacuum", "optimize", "shrink_memory"];
 
 /// Pragmas that dbdyno sets itself, and what to do instead.
@@ -24,7 +24,7 @@ const OURS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Words that SQLite takes for a number. Source: <https://sqlite.org/pragma.html>.
+/// Words that SQLite accepts for a number. Source: <https://sqlite.org/pragma.html>.
 const WORDS: &[(&str, &[(&str, i64)])] = &[
     ("auto_vacuum", &[("none", 0), ("full", 1), ("incremental", 2)]),
     ("secure_delete", &[("fast", 2)]),
@@ -34,14 +34,14 @@ const WORDS: &[(&str, &[(&str, i64)])] = &[
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PragmaTiming {
-    /// Before the first page of the database is written.
+    /// Before the database's first page is written.
     BeforeFirstPage,
     Later,
 }
 
-/// Sets those of `pragmas` that belong to `when`, in their order, and checks that SQLite took them.
-/// It does not take WAL on a file system without shared memory, nor another page size for a file
-/// that exists.
+/// Sets those `pragmas` that belong to `when`, in order, and checks that SQLite accepted them. It
+/// does not accept WAL on a file system without shared memory, nor another page size for an
+/// existing file.
 pub(super) fn apply(
     connection: &Connection,
     path: &Path,
@@ -83,14 +83,15 @@ fn set(connection: &Connection, path: &Path, name: &str, wanted: &str) -> Result
     }
 }
 
-/// Whether this SQLite knows the pragma; also keeps anything that is no plain name out of SQL text.
+/// Whether this SQLite knows the pragma. It also keeps everything that is no plain name out of SQL
+/// text.
 fn is_known(connection: &Connection, path: &Path, name: &str) -> Result<bool> {
     let sql = "SELECT count(*) FROM pragma_pragma_list WHERE name = ?1";
     let count = connection.query_row(sql, [name], |row| row.get::<_, i64>(0));
     count.map(|count| count > 0).map_err(|error| from_sqlite(&error, path, sql))
 }
 
-/// The pragma's value as text: `None` if it has none. `name` must be a known pragma.
+/// The pragma's value as text, or `None` if it has none. `name` must be a known pragma.
 pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<Option<String>> {
     let sql = format!("PRAGMA {name}");
     let value = || -> rusqlite::Result<Option<String>> {
@@ -102,7 +103,7 @@ pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<O
     value().map_err(|error| from_sqlite(&error, path, &sql))
 }
 
-/// A value as text; bytes that are not UTF-8 become replacement characters.
+/// A value as text. Bytes that are not UTF-8 become replacement characters.
 pub(super) fn text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null => None,
@@ -112,8 +113,8 @@ pub(super) fn text(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Whether the value read back is the one that was asked for: as text, as a number, as SQLite's
-/// word for a number.
+/// Whether the value read back is the requested one. The two may be equal as texts, as numbers, or
+/// as SQLite's word for a number.
 fn is_same(name: &str, wanted: &str, effective: &str) -> bool {
     let wanted = wanted.trim();
     if wanted.eq_ignore_ascii_case(effective) {
@@ -126,7 +127,7 @@ fn is_same(name: &str, wanted: &str, effective: &str) -> bool {
         return *number == effective;
     }
     match lower.as_str() {
-        // cache_spill answers "on" with its number of pages.
+        // cache_spill answers "on" with a number of pages.
         "on" | "true" | "yes" if name == "cache_spill" => effective != 0,
         "on" | "true" | "yes" => effective == 1,
         "off" | "false" | "no" => effective == 0,
@@ -134,7 +135,7 @@ fn is_same(name: &str, wanted: &str, effective: &str) -> bool {
     }
 }
 
-/// Why a pragma may not have been taken, for those that users meet.
+/// Why SQLite may not have accepted a pragma, for the ones that users run into.
 fn hint(name: &str) -> &'static str {
     match name {
         "journal_mode" => " (WAL needs a file on a local disk, and no other connection in the way)",

@@ -1,4 +1,4 @@
-//! SQLite as a [`Product`].
+//! Implements [`Product`] for SQLite.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use crate::product::{
 };
 use crate::{Bounds, Capabilities, Endpoint, Result, Session};
 
-/// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and
-/// a number that moves when another connection commits.
+/// SQLite's counters that need no scan: pages in the file and unused ones, page size in bytes, and
+/// a number that changes when another connection commits.
 const COUNTERS: &[&str] = &["page_count", "freelist_count", "page_size", "data_version"];
 
 /// SQLite's settings that change what a benchmark measures.
@@ -98,8 +98,8 @@ impl Product for Sqlite {
         let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
         let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
         deferred_work.capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
-        // Looks and does nothing (SQLite 3.51). Answers busy, frames in the log, frames written
-        // back; -1 without a log.
+        // This only looks and does nothing (SQLite 3.51). It returns busy, frames in the log, and
+        // frames written back, with -1 without a log.
         let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
         let column = |index: usize| number(answer.first()?.get(index)?.clone());
         if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {
@@ -113,7 +113,7 @@ impl Product for Sqlite {
     }
 
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
-        // Statistics, then a checkpoint where there is a write-ahead log.
+        // This gathers statistics, then writes a checkpoint where there is a write-ahead log.
         for table in tables {
             let part = Instant::now();
             let sql = format!("ANALYZE \"{}\"", table.replace('"', "\"\""));
@@ -124,8 +124,8 @@ impl Product for Sqlite {
             return Ok(());
         }
         let part = Instant::now();
-        // Answers busy (0 or 1), frames in the log, frames written back; an emptied log has 0
-        // frames.
+        // This returns busy (0 or 1), frames in the log, and frames written back. An emptied log
+        // has 0 frames.
         let answer = work.session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await?;
         work.ended("checkpoint", part);
         let number = |column: usize| answer.first()?.get(column)?.as_deref()?.parse::<i64>().ok();
@@ -190,7 +190,8 @@ mod tests {
             session.query(sql.as_bytes()).await.unwrap();
         }
         let owed = deferred_work(&mut session, &capabilities).await.unwrap();
-        // The first page and the table's, then the table's twice more, each of 4096 bytes.
+        // The log has the first page and the table's, then the table's twice more, each with 4096
+        // bytes.
         assert!(owed.levels["wal_bytes"] >= 4 * 4096, "{owed:?}");
         assert_eq!(deferred_work(&mut session, &capabilities).await.unwrap(), owed, "looking changes nothing");
         session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();

@@ -1,4 +1,4 @@
-//! SQLite as what needs no server: its options, and the file that it works in.
+//! SQLite as a product without a server: its options, and the file that it works in.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use super::{Options, capabilities, create_marked};
 use crate::{Endpoint, Family, Result, Target};
 
 impl Family {
-    /// The one that works inside dbdyno.
+    /// The family that works inside dbdyno.
     pub const EMBEDDED: Self = Self::Sqlite;
 }
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// See [`Family::open_file`].
+/// Implements [`Family::open_file`].
 pub(super) fn open_file(folder: &Path, pragmas: &[(String, String)], is_fresh: bool) -> Result<Endpoint> {
     let path = folder.join("ib.db");
     let options = Options { path, pragmas: pragmas.to_vec(), busy_timeout: BUSY_TIMEOUT };

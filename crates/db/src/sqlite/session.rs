@@ -1,4 +1,4 @@
-//! One connection to a SQLite file: statements in, counted rows out.
+//! One connection to a SQLite file: it executes statements and counts rows.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,35 +15,37 @@ use super::error::{fatal, from_sqlite, quoted};
 use super::pragma::{self, PragmaTiming};
 use super::{Options, mark, wait};
 
-/// Prepared statements that a connection keeps; one more is prepared again at its next use.
+/// Number of prepared statements that a connection caches. Beyond it, a statement is compiled again
+/// at its next use.
 const STATEMENTS_MAX: usize = 1024;
 
-/// How long the session may keep its thread's runtime to itself. A yield makes the runtime look at
-/// its timers and sockets, a system call of some 0.4 µs; a look at the clock costs a tenth of it.
+/// How long the session may keep its thread's runtime busy. A yield makes the runtime check its
+/// timers and sockets, which is a system call of some 0.4 µs. Reading the clock costs a tenth of
+/// that.
 const TURN_MAX: Duration = Duration::from_micros(200);
 
-/// One connection to one file. Its calls block the thread; the first statement to end 200 µs after
+/// One connection to one file. Its calls block the thread. The first statement to end 200 µs after
 /// the last yield yields, so that timers on the same runtime get their turn.
 #[derive(Debug)]
 pub struct SqliteSession {
     connection: Connection,
     path: PathBuf,
     /// Texts of the prepared statements, by id. The compiled statements borrow the connection, so
-    /// they live in its own cache and are found by text: one hash and one copy of the text a call,
-    /// no compilation.
+    /// they live in its own cache and are found by text. That costs one hash and one copy of the
+    /// text per call, and no compilation.
     prepared: Vec<String>,
     /// When the runtime last had its turn.
     yielded: Instant,
 }
 
 impl SqliteSession {
-    /// Opens the file, with its pragmas set and checked. A file that is absent or empty is made,
-    /// and marked as ours (see [`super::is_marked`]); one that exists is left without a mark.
+    /// Opens the file, and sets and checks its pragmas. An absent or empty file is made and marked
+    /// as dbdyno's (see [`super::is_marked`]). An existing one gets no marker. The error is
     /// [`crate::Class::Retry`] if another connection held its lock for the whole busy timeout.
     pub fn open(options: &Options) -> Result<Self> {
         let path = options.path.clone();
-        // No URI names and no mutex: a path is a path, and a session is used by one thread at a
-        // time.
+        // There are no URI names, because a path is a path. There is no mutex, because only one
+        // thread at a time uses a session.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -60,7 +62,7 @@ impl SqliteSession {
         Ok(Self { connection, path, prepared: Vec::new(), yielded: Instant::now() })
     }
 
-    /// Lets timers and other tasks of the runtime run if they had to wait for [`TURN_MAX`].
+    /// Lets the runtime's timers and other tasks run if they had to wait for [`TURN_MAX`].
     async fn give_turn(&mut self) {
         if self.yielded.elapsed() >= TURN_MAX {
             tokio::task::yield_now().await;
@@ -68,7 +70,8 @@ impl SqliteSession {
         }
     }
 
-    /// The only statement in `sql`; SQLite itself would silently leave out what follows the first.
+    /// The only statement in `sql`. SQLite itself would silently skip everything after the first
+    /// statement.
     fn only_statement(&self, sql: &str) -> Result<rusqlite::Statement<'_>> {
         let mut batch = Batch::new(&self.connection, sql);
         let error = |error| from_sqlite(&error, &self.path, sql);
@@ -84,9 +87,8 @@ impl SqliteSession {
     }
 
     fn run_text(&self, sql: &str) -> Result<Answer> {
-        // SQLite rolls back by itself after some errors (full disk, input/output); the ROLLBACK
-        // that a client sends to be sure would then be an error. Other databases answer it with
-        // success.
+        // SQLite rolls back by itself after some errors (full disk, input/output). The ROLLBACK
+        // that a client then sends would be an error. Other databases report success for it.
         if is_rollback(sql) && self.connection.is_autocommit() {
             return Ok(Answer::default());
         }
@@ -112,8 +114,7 @@ impl SqliteSession {
         run().map_err(|error| from_sqlite(&error, &self.path, sql))
     }
 
-    /// Runs a statement whose parameters are bound to its end, and looks at every value of every
-    /// row.
+    /// Runs a statement with bound parameters to its end, and reads every value in every row.
     fn run(&self, statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<Answer> {
         let changes_before = self.connection.total_changes();
         let columns = statement.column_count();
@@ -125,7 +126,7 @@ impl SqliteSession {
                 answer.bytes += size_bytes(row.get_ref(column)?);
             }
         }
-        // `changes` keeps its value over statements that change no row, such as SELECT, BEGIN or
+        // `changes` keeps its value across statements that change no row, such as SELECT, BEGIN or
         // CREATE.
         if self.connection.total_changes() != changes_before {
             answer.affected = self.connection.changes();
@@ -137,7 +138,7 @@ impl SqliteSession {
         !self.connection.is_autocommit()
     }
 
-    /// Ends what the connection is at, from any thread.
+    /// Returns a handle that ends the connection's current statement from any thread.
     pub(crate) fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
         self.connection.get_interrupt_handle()
     }
@@ -160,7 +161,8 @@ impl SqliteSession {
     }
 }
 
-/// Makes a new, empty database with our mark, its pragmas set as `options` say, and closes it.
+/// Makes a new, empty database with dbdyno's marker, sets its pragmas as `options` say, and closes
+/// it.
 pub fn create_marked(options: &Options) -> Result<()> {
     let path = &options.path;
     match fs::symlink_metadata(path) {
@@ -170,7 +172,7 @@ pub fn create_marked(options: &Options) -> Result<()> {
     }
 }
 
-/// The parameter as SQLite takes it; SQLite makes its own copy of a text.
+/// The parameter in the form that SQLite accepts. SQLite makes its own copy of a text.
 fn bound(param: &Param) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(match param {
         Param::Int(number) => ValueRef::Integer(*number),
@@ -215,12 +217,12 @@ impl Session for SqliteSession {
     }
 
     async fn close(self) {
-        // Dropping closes too; a failure here has no one left to inform.
+        // Dropping the session closes it too. No one is left to hear about a failure here.
         drop(self);
     }
 }
 
-/// Size of a value as it was read: 8 for a number, the text's own length.
+/// Size of a value as it was read: 8 for a number, otherwise the text's own length.
 fn size_bytes(value: ValueRef<'_>) -> u64 {
     match value {
         ValueRef::Null => 0,

@@ -1,4 +1,4 @@
-//! Sessions on real files: answers, contention, full disks, large ids.
+//! Tests of sessions on real files: answers, contention, full disks, large ids.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::testing::{folder, options};
 use super::{SqliteSession, capabilities};
 use crate::{Answer, Class, DbError, Param, Session, first_i64};
 
-/// Runs a future to its end on a runtime of its own thread, as a load worker does.
+/// Runs a future to its end on a runtime in its own thread, as a load thread does.
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
@@ -178,12 +178,13 @@ fn pragmas_are_in_force_whatever_their_order() {
     assert!(error.message.contains("did not take pragma page_size = 4096: it is 8192"), "{error}");
 }
 
-/// It sleeps up to 100 ms at a time. How long ours does is in the tests of `wait`.
+/// SQLite's own handler sleeps up to 100 ms at a time. The tests in `wait` cover the pauses of
+/// dbdyno's handler.
 #[test]
 fn waits_for_locks_are_not_left_to_sqlites_own_handler() {
     let folder = folder();
     let mut session = SqliteSession::open(&options(folder.path(), &[])).unwrap();
-    // Its time limit; 0 where another handler is in its place.
+    // This is the time limit of SQLite's own handler. It is 0 where another handler replaces it.
     assert_eq!(block_on(number(&mut session, "PRAGMA busy_timeout")), 0);
 }
 
@@ -230,7 +231,7 @@ fn a_lock_that_is_held_for_too_long_is_retry() {
             let waited = start.elapsed();
             assert_eq!((error.class, error.code.as_str()), (Class::Retry, "SQLITE_BUSY"), "{mode}: {error}");
             assert!(waited >= Duration::from_millis(57), "{mode}: gave up after {waited:?}");
-            // The limit of one who asks for none is 5 s.
+            // A caller that sets no limit gets 5 s.
             assert!(waited < Duration::from_secs(5), "{mode}: gave up only after {waited:?}");
             run(&mut holder, "COMMIT").await.unwrap();
             assert_eq!(waiter.execute(insert, &[Param::Int(1)]).await.unwrap().affected, 1, "{mode}");

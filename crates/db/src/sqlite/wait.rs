@@ -1,26 +1,26 @@
-//! How a statement waits for another connection's lock: short pauses that grow, until the time
+//! How a statement waits for another connection's lock: with short pauses that grow, until the time
 //! limit.
 //!
-//! SQLite's own handler sleeps up to 100 ms at a time, so a waiter may stay asleep long after the
-//! lock is free and the response time shows the sleep, not the lock. These pauses start at 50 µs
-//! and double up to 2 ms.
+//! SQLite's own handler sleeps up to 100 ms at a time. A waiter may then stay asleep long after the
+//! lock is free, and the response time shows the sleep and not the lock. These pauses start at 50
+//! µs and double up to 2 ms.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(2);
 
-/// The pause after the lock was found taken for the `count`-th time, counted from 0: 50 µs,
-/// doubling, at most 2 ms.
+/// The pause after the lock was found taken for the `count`-th time, counted from 0. It starts at
+/// 50 µs and doubles up to 2 ms.
 fn pause(count: u32) -> Duration {
     FIRST.saturating_mul(1_u32.checked_shl(count).unwrap_or(u32::MAX)).min(LONGEST)
 }
 
 /// How many pauses fit into `limit`.
 ///
-/// SQLite counts the pauses of one statement from 0 and passes the handler only that count, so the
-/// deadline is a count too. It bounds the time asked for: the system's timers oversleep by some 60
-/// µs a pause, so that a wait may last a few percent longer than `limit`. The work of the statement
+/// SQLite counts one statement's pauses from 0 and passes only that count to the handler, so the
+/// deadline is a count too. It limits the sleep that is requested. The system's timers oversleep by
+/// some 60 µs per pause, so a wait may last a few percent longer than `limit`. The statement's work
 /// between two waits is not counted.
 pub(super) fn pauses_within(limit: Duration) -> u32 {
     let mut count = 0;
@@ -35,8 +35,8 @@ pub(super) fn pauses_within(limit: Duration) -> u32 {
     count.saturating_add(u32::try_from(left.as_micros() / LONGEST.as_micros()).unwrap_or(u32::MAX))
 }
 
-/// A handler for SQLite: sleeps and says `true` ("try again"), or says `false` once `pauses` are
-/// used up.
+/// A handler for SQLite. It sleeps and returns `true` ("try again"), or returns `false` once
+/// `pauses` are used up.
 pub(super) fn handler(pauses: u32) -> impl FnMut(i32) -> bool + Send + 'static {
     move |count| {
         let count = u32::try_from(count).unwrap_or(0);

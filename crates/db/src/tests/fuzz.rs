@@ -1,29 +1,30 @@
-//! For tests: damaged conversations by number, played in a child process of limited memory.
+//! Test helper for fuzzing: it plays damaged conversations, chosen by number, in a child process
+//! with limited memory.
 //!
-//! `DBDYNO_FUZZ_INPUTS` says how many. A failure names its input, which `DBDYNO_FUZZ_FIRST` plays
-//! again.
+//! `DBDYNO_FUZZ_INPUTS` sets their number. A failure names its input, and `DBDYNO_FUZZ_FIRST` plays
+//! that input again.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use nix::sys::resource::{Resource, setrlimit};
 
-/// Inputs of each target when nothing is said: a few seconds in a debug build.
+/// Default number of inputs for each target. They take a few seconds in a debug build.
 const INPUTS: u64 = 10_000;
 
-/// Memory of the process that plays them.
+/// Memory limit for the child process, in bytes.
 const ADDRESS_SPACE: u64 = 512 << 20;
 
-/// Set for the child.
+/// Environment variable that is set for the child.
 const CHILD: &str = "DBDYNO_FUZZ_CHILD";
 
-/// What a server says, one part each time that the client has said something.
+/// A server's side of a conversation. It sends one part each time the client has sent something.
 pub(crate) type Conversation = Vec<Vec<u8>>;
 
 /// Bytes that begin lengths, packets, requests and errors.
 const TELLING: [u8; 12] = [0, 1, 3, 4, 0x7f, 0x80, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff];
 
-/// Numbers in their order, each of an input only (SplitMix64).
+/// A random number sequence that depends only on the input's number (SplitMix64).
 pub(crate) struct Draws(u64);
 
 impl Draws {
@@ -57,7 +58,7 @@ impl Draws {
             }
             6 => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
             7 if at + 4 <= bytes.len() => {
-                // A length, in one of the two orders of its bytes.
+                // This writes a length, in one of the two byte orders.
                 let length = (self.below(1 << 31) >> self.below(32)) as u32;
                 let order = [length.to_le_bytes(), length.to_be_bytes()][self.below(2)];
                 bytes[at..at + 4].copy_from_slice(&order);
@@ -68,8 +69,8 @@ impl Draws {
     }
 }
 
-/// Input `number`: one of `conversations` with some damage, one in sixteen with none. The `rare`
-/// last ones, which cost the client much time, come once in a hundred.
+/// Input `number`: one of `conversations` with some damage. One in sixteen has none. The last
+/// `rare` conversations cost the client much time, so they come once in a hundred.
 fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversation, Draws) {
     let mut draws = Draws(number.wrapping_mul(0xd134_2543_de82_ef95));
     let common = conversations.len() - rare;
@@ -86,8 +87,9 @@ fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversat
     (conversation, draws)
 }
 
-/// ScratchServers damaged `conversations` with `play`, which says in a word how each ended, in a process of
-/// its own: the test `name` calls this and is called again there. Each of `endings` must be met.
+/// Plays damaged `conversations` with `play`, which returns a word for how each ended. A child
+/// process does this: the test `name` calls this function and is called again there. Each word in
+/// `endings` must occur.
 pub(crate) fn fuzz(
     name: &str,
     conversations: &[Conversation],

@@ -1,4 +1,4 @@
-//! For tests: a stream that says its part piece by piece, and damage done to what it says.
+//! Test helpers: a stream that sends scripted answers piece by piece, and ways to damage them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,14 +9,14 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Cases of a property unless `PROPTEST_CASES` says otherwise: together a few seconds in a debug
-/// build.
+/// Default number of cases for a property, unless `PROPTEST_CASES` is set. All properties together
+/// take a few seconds in a debug build.
 const CASES: u32 = 200;
 
-/// The same cases in each run, unless `PROPTEST_RNG_SEED` says otherwise.
+/// Seed that gives the same cases in each run, unless `PROPTEST_RNG_SEED` is set.
 const SEED: u64 = 20_240_229;
 
-/// How many cases, and which.
+/// The number of cases, and their seed.
 pub(crate) fn cases() -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -28,8 +28,8 @@ pub(crate) fn cases() -> ProptestConfig {
     config
 }
 
-/// A server that says the next of its answers each time the client says something, and hangs up
-/// after the last. Answers arrive in pieces of the given lengths, over and over again.
+/// A server that sends its next answer each time the client sends something, and closes the
+/// connection after the last. Answers arrive in pieces with the given lengths, which repeat.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     answers: VecDeque<Vec<u8>>,
@@ -37,11 +37,11 @@ pub(crate) struct Scripted {
     sent: usize,
     pieces: Vec<usize>,
     piece: usize,
-    /// Fits an answer to what the client has said.
+    /// Adapts an answer to what the client has sent.
     fit: fn(&[u8], &mut [u8]),
-    /// What the client has said.
+    /// What the client has sent.
     pub(crate) received: Vec<u8>,
-    /// Most bytes that the client has made room for at once.
+    /// The most bytes for which the client has reserved memory at once.
     pub(crate) widest: usize,
 }
 
@@ -53,13 +53,13 @@ impl Scripted {
         Self { answers, current, sent: 0, pieces, piece: 0, fit: |_, _| {}, received, widest: 0 }
     }
 
-    /// The same server, whose answers are changed by `fit` to go with what it has received.
+    /// The same server, but `fit` adapts its answers to what it has received.
     pub(crate) fn fitting(mut self, fit: fn(&[u8], &mut [u8])) -> Self {
         self.fit = fit;
         self
     }
 
-    /// The same server, which says its first answer before it is asked.
+    /// The same server, but it sends its first answer before the client sends anything.
     pub(crate) fn greets(mut self) -> Self {
         self.current = self.answers.pop_front().unwrap_or_default();
         self
@@ -100,12 +100,12 @@ impl AsyncWrite for Scripted {
     }
 }
 
-/// Lengths of pieces: mostly a few bytes.
+/// Lengths of pieces, which are mostly a few bytes.
 pub(crate) fn pieces() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(prop_oneof![6 => 1..9_usize, 1 => 9..5_000_usize], 1..20)
 }
 
-/// Something done to bytes; a place is a fraction of their length.
+/// One way to damage bytes. A place is a fraction of their length.
 #[derive(Debug, Clone)]
 pub(crate) enum Damage {
     Flip(prop::sample::Index, u8),
@@ -116,7 +116,7 @@ pub(crate) enum Damage {
     Cut(prop::sample::Index),
 }
 
-/// A few pieces of damage; bytes that begin lengths and packets are set more often than others.
+/// A few pieces of damage. Bytes that begin lengths and packets are set more often than others.
 pub(crate) fn damages() -> impl Strategy<Value = Vec<Damage>> {
     let place = any::<prop::sample::Index>;
     let telling = prop::sample::select(vec![0, 1, 3, 4, 0x7f, 0x80, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff]);
@@ -131,7 +131,7 @@ pub(crate) fn damages() -> impl Strategy<Value = Vec<Damage>> {
     prop::collection::vec(damage, 1..6)
 }
 
-/// `bytes` with all of that done to them, one after the other.
+/// `bytes` with all of that damage, in order.
 pub(crate) fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     for damage in damages {
         if bytes.is_empty() {
@@ -159,7 +159,7 @@ pub(crate) fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// Runs what never waits for anything outside.
+/// Runs a future that never waits for anything outside.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(work)

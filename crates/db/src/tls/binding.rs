@@ -1,5 +1,5 @@
-//! Ties a login to the TLS connection that it runs over: `tls-server-end-point` of RFC 5929,
-//! section 4.
+//! Binds a login to its TLS connection with the channel binding `tls-server-end-point` (RFC 5929,
+//! section 4).
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
@@ -7,9 +7,9 @@ use crate::der::element;
 
 type Hash = fn(&[u8]) -> Vec<u8>;
 
-/// Signature algorithms by the bytes of their object identifiers, and the hash that each signs. MD5
-/// and SHA-1 are replaced by SHA-256, as the RFC says. An algorithm without one hash of its own
-/// (Ed25519, RSASSA-PSS) is not here: the RFC leaves it open, and servers differ.
+/// Signature algorithms by the bytes of their object identifiers, with each one's hash. SHA-256
+/// replaces MD5 and SHA-1, as the RFC says. An algorithm without one fixed hash (Ed25519,
+/// RSASSA-PSS) is missing, because the RFC leaves it open and servers differ.
 const ALGORITHMS: &[(&[u8], Hash)] = &[
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04], SHA256), // md5WithRSAEncryption
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05], SHA256), // sha1WithRSAEncryption
@@ -26,8 +26,8 @@ const SHA256: Hash = |certificate| Sha256::digest(certificate).to_vec();
 const SHA384: Hash = |certificate| Sha384::digest(certificate).to_vec();
 const SHA512: Hash = |certificate| Sha512::digest(certificate).to_vec();
 
-/// The hash of the server's certificate (DER) that both sides put into their proofs; `None` when
-/// the RFC defines none for it.
+/// The hash of the server's certificate (DER) that both sides put into their proofs. It is `None`
+/// when the RFC defines none for it.
 pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let oid = signature_algorithm(certificate)?;
     let (_, hash) = ALGORITHMS.iter().find(|(known, _)| *known == oid)?;
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn what_is_no_certificate_has_no_hash() {
         let certificate = signed_with(&PKCS_ECDSA_P256_SHA256);
-        // Of a signature that is cut off nothing is read.
+        // A truncated certificate gives no hash.
         for end in 0..certificate.len() {
             assert_eq!(server_end_point(&certificate[..end]), None, "{end}");
         }

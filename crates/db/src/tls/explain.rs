@@ -1,11 +1,11 @@
-//! Turns what rustls says of a failed handshake into sentences that say what to try.
+//! Turns rustls' errors about a failed handshake into sentences that say what to try.
 
 use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
-/// Why TLS failed, when it was TLS that failed; `None` when the connection broke. `host` is the
-/// name that the certificate had to be for.
+/// Why TLS failed. The result is `None` when the connection broke instead. `host` is the name that
+/// the certificate had to be for.
 pub(crate) fn explain(error: &io::Error, host: &str) -> Option<String> {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return Some(

@@ -1,4 +1,4 @@
-//! Reads the files that TLS needs, once for all connections, and says what is wrong with them.
+//! Reads the files that TLS needs, once for all connections, and reports what is wrong with them.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::{Loaded, Tls, TlsPem};
 use crate::connections::ConnectionLog;
 use crate::{Class, DbError, Result};
 
-/// The client's certificate, and what it is called in messages.
+/// The client's certificate, and its name in messages.
 struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -24,7 +24,7 @@ struct Identity {
 }
 
 impl Tls {
-    /// Reads the files of `settings`. `None` when they say that nothing is to be encrypted.
+    /// Reads the files in `settings`. The result is `None` when they switch TLS off.
     pub fn load(settings: TlsSettings) -> Result<Option<Self>> {
         if settings.mode == TlsMode::Off {
             return Ok(None);
@@ -53,7 +53,7 @@ impl Tls {
         Self::assembled(settings, roots, identity).map(Some)
     }
 
-    /// The same from memory. `None` for [`TlsMode::Off`].
+    /// Does the same from memory. The result is `None` for [`TlsMode::Off`].
     pub fn of_pem(mode: TlsMode, pem: &TlsPem) -> Result<Option<Self>> {
         if mode == TlsMode::Off {
             return Ok(None);
@@ -70,7 +70,7 @@ impl Tls {
         Self::assembled(settings, (mode == TlsMode::Verify).then_some(roots), Some(identity)).map(Some)
     }
 
-    /// A server that is not to be verified by `roots` may be anyone.
+    /// Builds the client. Without `roots` it verifies no server, so any server may answer.
     fn assembled(
         settings: TlsSettings,
         roots: Option<RootCertStore>,
@@ -115,7 +115,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     }
 }
 
-/// The authorities of `ca`, or those that this machine trusts.
+/// The authorities in `ca`, or those that this machine trusts.
 fn roots(ca: Option<&Path>) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     match ca {

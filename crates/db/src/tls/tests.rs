@@ -1,4 +1,4 @@
-//! Settings and files that are wrong.
+//! Tests of wrong TLS settings and files.
 
 use super::testing::Authority;
 use super::*;

@@ -1,4 +1,4 @@
-//! Takes any certificate: for the modes that ask for encryption and not for a proof of who answers.
+//! Accepts any certificate, for the modes that ask for encryption but not for proof of who answers.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
@@ -7,7 +7,7 @@ use rustls::crypto::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Believes every certificate. The server must still hold its key.
+/// A verifier that accepts every certificate. The server must still have the certificate's key.
 #[derive(Debug)]
 pub(super) struct Anyone(WebPkiSupportedAlgorithms);
 

@@ -1,4 +1,4 @@
-//! `apt-get` for one suite of Debian, apart from the machine's own packages.
+//! Runs `apt-get` for one Debian suite, separately from the machine's own packages.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::Error;
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Suites with security updates in a place of their own.
+/// Suites whose security updates are in a separate archive.
 const WITH_SECURITY: &[&str] = &["bullseye", "bookworm", "trixie"];
 
-/// The suite with trials, which is complete only together with the other one.
+/// The suite for experimental packages, and the suite that completes it.
 const EXPERIMENTAL: (&str, &str) = ("experimental", "sid");
 
-/// `apt-get` that sees one suite and thinks that nothing is installed, so that it names every
-/// package needed; it touches nothing of the machine's own package state.
+/// An `apt-get` that sees one suite and assumes that nothing is installed, so that it names every
+/// package needed. It does not touch the machine's own package state.
 pub(super) struct Apt {
     options: Vec<String>,
 }
@@ -49,12 +49,12 @@ impl Apt {
         Ok(Self { options })
     }
 
-    /// `apt-get`, to which a verb is added.
+    /// An `apt-get` command, to which the caller adds a verb.
     pub(super) fn get(&self) -> Command {
         self.command("apt-get")
     }
 
-    /// The vendor's versions of `package` that the suite has now.
+    /// The vendor's versions of `package` that are in the suite now.
     pub(super) fn versions(&self, package: &str, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         let mut command = self.command("apt-cache");
         let table = run("asking for a package's versions", command.args(["madison", package]), cancel)?;
@@ -113,7 +113,7 @@ fn sources_list(suite: &str, mirrors: &Mirrors) -> String {
     text
 }
 
-/// The vendor's version in a package's: `10.11.19` of `1:10.11.19-0+deb12u1`.
+/// The vendor's version in a package version: `10.11.19` in `1:10.11.19-0+deb12u1`.
 pub(super) fn upstream(version: &str) -> &str {
     let version = version.split_once(':').map_or(version, |(_, version)| version);
     version.rsplit_once('-').map_or(version, |(version, _)| version)

@@ -1,5 +1,5 @@
-//! The catalogue of servers that can be got: data in `servers.toml`, and the reader's own file next
-//! to it.
+//! The catalogue of servers that dbdyno can download: the built-in `servers.toml`, and the user's
+//! own file next to it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,14 @@ use crate::{Error, near};
 
 const SERVERS_TOML: &str = include_str!("../../servers.toml");
 
-/// Names the reader's own catalogue; without it `servers.toml` in dbdyno's folder of settings.
+/// The environment variable that names the user's own catalogue. Without it, that is `servers.toml`
+/// in dbdyno's settings folder.
 const VARIABLE: &str = "DBDYNO_CATALOGUE";
 
-/// What dbdyno brings, and what the reader has added.
+/// The built-in catalogue with the user's own entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
-    /// All entries: those that dbdyno brings, by product and version, then the reader's own.
+    /// All entries: the built-in ones by product and version, then the user's own.
     pub entries: Vec<Entry>,
     pub own_file: Option<PathBuf>,
 }
@@ -32,8 +33,9 @@ struct File {
 }
 
 impl Catalogue {
-    /// The built-in catalogue and the reader's own: the file that `$DBDYNO_CATALOGUE` names, else
-    /// `$XDG_CONFIG_HOME/dbdyno/servers.toml`, else `~/.config/dbdyno/servers.toml`.
+    /// Reads the built-in catalogue and the user's own. The latter is the file in
+    /// `$DBDYNO_CATALOGUE`, otherwise `$XDG_CONFIG_HOME/dbdyno/servers.toml`, otherwise
+    /// `~/.config/dbdyno/servers.toml`.
     pub fn read() -> Result<Self, Error> {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -47,7 +49,7 @@ impl Catalogue {
         }
     }
 
-    /// The built-in catalogue and the reader's `own_file`.
+    /// Reads the built-in catalogue and the user's `own_file`.
     pub fn with(own_file: &Path) -> Result<Self, Error> {
         let wrong = |line, why: String| Error::Catalogue { path: own_file.to_path_buf(), line, why };
         let text = std::fs::read_to_string(own_file)
@@ -78,25 +80,25 @@ impl Catalogue {
     }
 }
 
-/// The servers of the built-in catalogue, in the order of its file: by product, then version.
+/// The servers in the built-in catalogue, in the file's order: by product, then version.
 pub fn catalogue() -> Vec<Entry> {
     let entries = parse(SERVERS_TOML).expect("the file is part of the program and read by a test");
     entries.into_iter().map(Spanned::into_inner).collect()
 }
 
-/// The entry of that name in the built-in catalogue.
+/// The entry with that name in the built-in catalogue.
 pub fn by_name(name: &str) -> Result<Entry, Error> {
     Catalogue { entries: catalogue(), own_file: None }.find(name).cloned()
 }
 
-/// The entries of a catalogue's text; what is wrong with it otherwise, and in which line.
+/// The entries in a catalogue's text. The error says what is wrong, and in which line.
 fn parse(text: &str) -> Result<Vec<Spanned<Entry>>, (usize, String)> {
     let file: File = toml::from_str(text)
         .map_err(|error| (line_at(text, error.span().unwrap_or_default()), error.message().to_owned()))?;
     Ok(file.server)
 }
 
-/// The line in which `span` begins, from 1.
+/// The line in which `span` begins, counted from 1.
 fn line_at(text: &str, span: Range<usize>) -> usize {
     1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
 }

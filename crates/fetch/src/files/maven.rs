@@ -1,4 +1,5 @@
-//! Servers in artifacts of the Maven repository, in the four ways they are packed there.
+//! Gets servers from artifacts in the Maven repository, in the four ways in which they are packed
+//! there.
 
 mod mysql;
 

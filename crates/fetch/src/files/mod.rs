@@ -1,5 +1,5 @@
-//! Getting a server's files: from the source that its entry names into the servers folder, whole or
-//! not at all.
+//! Gets a server's files from the source in its catalogue entry into the servers folder, completely
+//! or not at all.
 
 mod apt;
 mod catalogue;
@@ -28,25 +28,24 @@ pub(crate) use partial::{Partial, sweep};
 pub(crate) use rules::check_name;
 pub use tools::{install_tools, missing_libraries, missing_tools};
 
-/// Where the unpacked files are put while they are being unpacked, and where they will lie in the
-/// end.
+/// Where the files are unpacked, and where they will lie in the end.
 struct Goal<'a> {
     entry: &'a Entry,
-    /// Empty folder; renamed to `base` when all went well.
+    /// Empty folder, which is renamed to `base` when everything has succeeded.
     partial: &'a Path,
     base: &'a Path,
-    /// Folder for downloads, removed afterwards.
+    /// Folder for downloads, which is removed afterwards.
     downloads: &'a Path,
-    /// Folder that outlives this fetch, for package lists.
+    /// Folder for package lists, which stays after this fetch.
     lists: &'a Path,
     cancel: &'a AtomicBool,
 }
 
-/// Makes `servers_dir/NAME`, which must not be there, hold the files of `entry`. `log` gets a
-/// sentence for each thing that takes a while.
+/// Puts the files for `entry` into `servers_dir/NAME`, which must not exist. `log` gets a sentence
+/// for each thing that takes a while.
 ///
-/// The caller holds the lock of the servers folder, so that only one fetch works in it at a time.
-/// After an error nothing is left.
+/// The caller has the servers folder's lock, so that only one fetch works in it at a time. After an
+/// error nothing is left.
 pub(crate) fn fetch(
     entry: &Entry,
     servers_dir: &Path,
@@ -110,8 +109,8 @@ fn check_host(entry: &Entry) -> Result<(), Error> {
     }
 }
 
-/// Makes all files in `folder` executable, as archives of some formats forget it; no folder is
-/// fine.
+/// Makes all files in `folder` executable, because some archive formats do not keep that. A missing
+/// folder is no error.
 fn make_executable(folder: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
 

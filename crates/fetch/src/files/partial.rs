@@ -1,15 +1,14 @@
-//! Folders that are not whole yet: removed when what they are for fails, and found again after a
-//! crash.
+//! Incomplete folders. They are removed when their work fails, and found again after a crash.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Ending of the name of a base directory that is being made or removed.
+/// Suffix for the name of a base directory that is being made or removed.
 const ENDING: &str = ".partial";
 
-/// How the names of folders with downloads begin.
+/// Prefix for the names of folders with downloads.
 pub(super) const DOWNLOADS: &str = ".download-";
 
 /// The folder in which a base directory is made. Dropping the value removes it.
@@ -19,14 +18,14 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// An empty folder next to where `name` will lie.
+    /// Makes an empty folder next to where `name` will lie.
     pub(crate) fn new(servers_dir: &Path, name: &str) -> Result<Self, Error> {
         let path = servers_dir.join(format!("{name}{ENDING}"));
         fs::create_dir(&path).map_err(Error::io("cannot make", path.clone()))?;
         Ok(Self { path })
     }
 
-    /// Takes the base directory `name` away at once; it is gone when the value is dropped, or swept
+    /// Renames the base directory `name` at once. It is removed when the value is dropped, or swept
     /// up after a crash.
     pub(crate) fn of(servers_dir: &Path, name: &str) -> Result<Self, Error> {
         let (base, path) = (servers_dir.join(name), servers_dir.join(format!("{name}{ENDING}")));
@@ -34,7 +33,7 @@ impl Partial {
         Ok(Self { path })
     }
 
-    /// Renames the folder to `base`: it is whole.
+    /// Renames the folder to `base`, because it is complete.
     pub(crate) fn become_whole(self, base: &Path) -> Result<(), Error> {
         fs::rename(&self.path, base).map_err(Error::io("cannot rename the unpacked server to", base))
     }
@@ -47,8 +46,8 @@ impl Drop for Partial {
     }
 }
 
-/// Removes what a dbdyno that was killed has left in the servers folder. The caller holds the
-/// folder's lock, so no one is working on any of it.
+/// Removes what a killed dbdyno has left in the servers folder. The caller has the folder's lock,
+/// so no one is working on any of it.
 pub(crate) fn sweep(servers_dir: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(servers_dir).map_err(Error::io("cannot read", servers_dir))?;
     for entry in entries.flatten() {

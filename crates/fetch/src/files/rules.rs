@@ -1,4 +1,4 @@
-//! What an entry of a catalogue must keep to, beyond its form.
+//! The rules for a catalogue entry, beyond its format.
 
 use dbdyno_products::{EMBEDDED, Product};
 
@@ -37,7 +37,7 @@ pub(crate) fn check(entry: &Entry) -> Result<(), String> {
     }
 }
 
-/// Checks a server's name, which becomes the name of a folder and a word in plans.
+/// Checks a server's name, which becomes a folder's name and a word in plans.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_fine = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_');
     if !name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) || !name.chars().all(is_fine) {
@@ -45,7 +45,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
             "{name:?} is no name for a server: use letters, digits, dots, dashes and underscores"
         ));
     }
-    // Words that mean something else where a plan names a server.
+    // These words have another meaning where a plan names a server.
     if [EMBEDDED.name, "null"].contains(&name) || name.contains(".partial") || name.ends_with(".toml") {
         return Err(format!("{name} means something else to dbdyno; choose another name"));
     }

@@ -1,5 +1,5 @@
-//! Running another program to its end; when it fails, its words are the error. It can be stopped
-//! meanwhile.
+//! Runs another program to its end. When the program fails, its output is the error. It can be
+//! stopped meanwhile.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -12,11 +12,11 @@ use crate::Error;
 /// Lines of output that an error repeats.
 const SHOWN_LINES: usize = 15;
 
-/// Kept of what a program prints: apt lists all packages that it would unpack.
+/// Bytes that are kept from a program's output. apt lists all packages that it would unpack.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Variables of dbdyno's own environment that only programs that fetch get, in either case of
-/// letters: proxies and certificates.
+/// Variables from dbdyno's own environment that only downloading programs get, in upper or lower
+/// case. They are for proxies and certificates.
 const OF_FETCHING: &[&str] = &[
     "http_proxy",
     "https_proxy",
@@ -33,11 +33,11 @@ const OF_FETCHING: &[&str] = &[
     "apt_config",
 ];
 
-/// A call of `program`, which fetches, with a clean environment.
+/// A command for the downloading program `program`, with a clean environment.
 pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
     let is_handed_on = |name: &str| {
         let lower = name.to_ascii_lowercase();
-        // npm has its settings, registries among them, in such variables.
+        // npm keeps its settings, such as registries, in these variables.
         OF_FETCHING.contains(&lower.as_str()) || lower.starts_with("npm_config_")
     };
     let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
@@ -46,8 +46,8 @@ pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs `command` without input and returns what it printed. `what` says what it is good for. When
-/// `cancel` becomes true, the program and its children are stopped.
+/// Runs `command` without input and returns what it printed. `what` says what the command is for.
+/// When `cancel` becomes true, the program and its children are stopped.
 pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Result<String, Error> {
     let line = shown(command);
     let failed = |status: String, output: String| Error::Tool {
@@ -60,8 +60,8 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
     if cancel.load(Ordering::Relaxed) {
         return Err(stopped());
     }
-    // A group of its own: Ctrl-C in the terminal reaches dbdyno only, which then stops all of it
-    // and cleans up.
+    // The program has its own group: Ctrl-C in the terminal reaches only dbdyno, which then stops
+    // the whole group and cleans up.
     let output = match output(command, &Bounds { limit: None, kept_bytes: KEPT_BYTES, cancel }) {
         Ok(output) => output,
         Err(Unanswered::Cancelled) => return Err(stopped()),
@@ -70,7 +70,7 @@ pub(crate) fn run(what: &str, command: &mut Command, cancel: &AtomicBool) -> Res
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    // Maven reports its errors on the standard output, all others on the other one.
+    // Maven reports its errors on standard output, and all others on standard error.
     let said = format!(
         "{}\n{}",
         String::from_utf8_lossy(&output.stdout).trim_end(),
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fetches_gets_what_it_needs_and_nothing_else() {
-        // Cargo gives a test many variables, in place of the password that a user has set.
+        // Cargo gives a test many variables. They stand in for the password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
         let printed = run("printing", &mut fetching("env"), &GO_ON).unwrap();
         let names: Vec<&str> = printed.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();

@@ -1,4 +1,4 @@
-//! Servers in a vendor's tar file: of this machine, or fetched from the vendor's site.
+//! Gets servers from a vendor's tar file, from this machine or from the vendor's site.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use super::run::{fetching, run};
 use super::{Goal, unfetchable};
 use crate::Error;
 
-/// Gets the tar file from `path` or from `url`, checks it and unpacks it into the goal's partial
-/// folder without its `strip` outermost folders.
+/// Gets the tar file from `path` or `url`, checks it, and unpacks it into the goal's partial folder
+/// without its `strip` outermost folders.
 pub(super) fn fetch(
     goal: &Goal<'_>,
     (path, url): (Option<&Path>, Option<&str>),
@@ -28,14 +28,14 @@ pub(super) fn fetch(
     untar(goal, &archive, &[&format!("--strip-components={strip}")])
 }
 
-/// Unpacks `archive` into the goal's partial folder; the arguments `more` say what of it.
+/// Unpacks `archive` into the goal's partial folder. The arguments `more` select parts of it.
 pub(super) fn untar(goal: &Goal<'_>, archive: &Path, more: &[&str]) -> Result<(), Error> {
     let mut command = fetching("tar");
     command.args(["-x", "--no-same-owner", "-f"]).arg(archive).arg("-C").arg(goal.partial).args(more);
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel).map(drop)
 }
 
-/// Downloads over HTTPS only, also when the vendor sends elsewhere.
+/// Downloads only over HTTPS, even when the vendor redirects.
 fn download(goal: &Goal<'_>, url: &str) -> Result<PathBuf, Error> {
     let name = url.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("archive");
     let file = goal.downloads.join(name);

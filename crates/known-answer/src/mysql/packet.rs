@@ -1,33 +1,33 @@
 //! MySQL packets: framing with numbers and continuation, OK, ERR, EOF, column definitions.
 //!
-//! Sources: MySQL's documentation of its client/server protocol, pages "MySQL packets", "Generic
-//! response packets" and "Text resultset".
+//! Sources: the pages "MySQL packets", "Generic response packets" and "Text resultset" in MySQL's
+//! documentation of its client/server protocol.
 
-/// Bytes before each packet's payload: length, number.
+/// Bytes before each packet's payload: length and number.
 pub(super) const HEADER: usize = 4;
 
-/// A payload of this length is continued in the next packet.
+/// A payload with this length is continued in the next packet.
 pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 
 /// Status bits.
 pub(super) const IN_TRANSACTION: u16 = 0x0001;
 pub(super) const AUTOCOMMIT: u16 = 0x0002;
 
-/// `VAR_STRING`, and utf8mb4_general_ci.
+/// The type `VAR_STRING`; its collation is utf8mb4_general_ci.
 const TEXT_TYPE: u8 = 0xfd;
 const TEXT_COLLATION: u16 = 45;
-/// `LONGLONG`, and the collation of what is no text.
+/// The type `LONGLONG`, with the collation for values that are no text.
 const INTEGER_TYPE: u8 = 0x08;
 const BINARY_COLLATION: u16 = 63;
 
-/// Packets with consecutive numbers, appended to a buffer.
+/// Packets with consecutive numbers, which are appended to a buffer.
 pub(super) struct Packets<'a> {
     out: &'a mut Vec<u8>,
     number: u8,
 }
 
 impl<'a> Packets<'a> {
-    /// Appends to `out`, with `number` for the first packet.
+    /// Appends to `out`. The first packet has the number `number`.
     pub(super) fn new(out: &'a mut Vec<u8>, number: u8) -> Self {
         Self { out, number }
     }
@@ -52,7 +52,7 @@ impl<'a> Packets<'a> {
             self.out.extend_from_slice(chunk);
             self.header(start, chunk.len());
             rest = after;
-            // A chunk of full length is followed by another, if need be an empty one.
+            // Another chunk follows one with the full length, even if it is empty.
             if chunk.len() < MAX_PAYLOAD {
                 return;
             }
@@ -70,13 +70,13 @@ impl<'a> Packets<'a> {
         self.put(|out| out.extend_from_slice(&[0x00, affected, 0, low, high, 0, 0]));
     }
 
-    /// The end of columns or rows in the old form.
+    /// Appends the end of columns or rows in the old form.
     pub(super) fn eof(&mut self, status: u16) {
         let [low, high] = status.to_le_bytes();
         self.put(|out| out.extend_from_slice(&[0xfe, 0, 0, low, high]));
     }
 
-    /// The end of rows, in the form that the client has asked for.
+    /// Appends the end of rows, in the form that the client has requested.
     pub(super) fn rows_end(&mut self, status: u16, deprecate_eof: bool) {
         if deprecate_eof {
             let [low, high] = status.to_le_bytes();
@@ -96,12 +96,12 @@ impl<'a> Packets<'a> {
         });
     }
 
-    /// The definition of a column of text `bytes` long.
+    /// Appends the definition of a text column that is `bytes` long.
     pub(super) fn text_column(&mut self, name: &str, bytes: u32) {
         self.column(name, TEXT_TYPE, TEXT_COLLATION, bytes.saturating_mul(4));
     }
 
-    /// The definition of a parameter, whose type the client chooses.
+    /// Appends the definition of a parameter, whose type the client chooses.
     pub(super) fn parameter(&mut self) {
         self.column("?", INTEGER_TYPE, BINARY_COLLATION, 21);
     }
@@ -120,7 +120,7 @@ impl<'a> Packets<'a> {
     }
 }
 
-/// A number in as few bytes as it needs.
+/// Appends a number in as few bytes as it needs.
 pub(super) fn put_number(out: &mut Vec<u8>, number: u64) {
     let bytes = number.to_le_bytes();
     match number {
@@ -136,7 +136,7 @@ fn put_prefixed(out: &mut Vec<u8>, prefix: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A text with its length before it.
+/// Appends a text after its length.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     put_number(out, text.len() as u64);
     out.extend_from_slice(text);

@@ -1,4 +1,4 @@
-//! One MySQL connection: takes a client's packets apart and says what has to be said.
+//! One MySQL connection: it parses a client's packets and writes the answers.
 
 use super::answers::{Answers, Form, status};
 use super::greeting::{self, Response};
@@ -9,7 +9,7 @@ use crate::statement::{StatementKind, question_marks, statement_kind};
 
 const LARGEST_MESSAGE: usize = 64 << 20;
 
-/// First bytes of the commands.
+/// First byte of each command.
 const QUIT: u8 = 0x01;
 const INIT_DB: u8 = 0x02;
 const QUERY: u8 = 0x03;
@@ -25,53 +25,53 @@ const RESET: u8 = 0x1a;
 const SET_OPTION: u8 = 0x1b;
 const RESET_CONNECTION: u8 = 0x1f;
 
-/// How far a connection has come.
+/// The stage that a connection has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The client has to answer the greeting.
+    /// The client must respond to the greeting.
     Greeted,
     /// The client was asked for another authentication method.
     Switched,
     Ready,
 }
 
-/// One connection. It answers in packets that are numbered on from the request's.
+/// One connection. It numbers its answers' packets on from the request's.
 #[derive(Debug)]
 pub(crate) struct Session {
     phase: Phase,
     deprecate_eof: bool,
     in_transaction: bool,
-    /// Number of the next packet of the answer.
+    /// Number for the answer's next packet.
     number: u8,
-    /// What each prepared statement asks for; closed ones are `None`.
+    /// The kind of each prepared statement. Closed ones are `None`.
     statements: Vec<Option<StatementKind>>,
 }
 
 struct Message<'a> {
     payload: &'a [u8],
-    /// Number of its last packet.
+    /// Number of the message's last packet.
     number: u8,
-    /// Bytes with headers.
+    /// Bytes including headers.
     length: usize,
 }
 
 impl Session {
-    /// A connection that begins with the greeting in `output`.
+    /// Starts a connection with a greeting in `output`.
     pub(crate) fn greet(connection: u64, deprecate_eof: bool, output: &mut Output) -> Self {
         greeting::put_greeting(output.bytes(), connection, deprecate_eof);
         let (phase, statements) = (Phase::Greeted, Vec::new());
         Self { phase, deprecate_eof, in_transaction: false, number: 0, statements }
     }
 
-    /// What is said in place of a greeting when there are too many connections.
+    /// Writes the error that replaces a greeting when there are too many connections.
     pub(crate) fn turn_away(output: &mut Output) {
-        // Without an SQLSTATE, because the client has not said yet that it understands one.
+        // The error has no SQLSTATE, because the client has not said yet that it understands one.
         Packets::new(output.bytes(), 0).put(|out| out.extend_from_slice(b"\xff\x10\x04Too many connections"));
     }
 
     pub(crate) fn next(&mut self, input: &[u8], answers: &Answers, output: &mut Output) -> Step {
         if self.phase == Phase::Ready {
-            // The hot path: a message in one packet, where it lies.
+            // This is the load path: a message in one packet is read from the input without a copy.
             if let [l0, l1, l2, number, rest @ ..] = input {
                 let length = usize::from(*l0) | usize::from(*l1) << 8 | usize::from(*l2) << 16;
                 if length < MAX_PAYLOAD {
@@ -133,7 +133,7 @@ impl Session {
             },
             PREPARE => self.prepare(body, answers, output),
             QUIT => return Step::Close,
-            // These have no answer.
+            // These commands have no answer.
             CLOSE => self.forget(body),
             LONG_DATA => {}
             PING | INIT_DB | RESET => packets.ok(0, status),
@@ -142,7 +142,7 @@ impl Session {
                 self.statements.clear();
                 packets.ok(0, super::answers::status(false));
             }
-            // No columns, and nothing to switch off.
+            // There are no columns, and nothing to switch off.
             FIELD_LIST | SET_OPTION => packets.rows_end(status, self.deprecate_eof),
             STATISTICS => packets.put(|out| out.extend_from_slice(b"known answers")),
             _ => packets.error(1047, "08S01", &format!("Unknown command {command}")),
@@ -219,7 +219,7 @@ impl Session {
         }
     }
 
-    /// Answers a statement with a programmed error. Deadlocks end the transaction, as in InnoDB.
+    /// Answers a statement with a programmed error. A deadlock ends the transaction, as in InnoDB.
     pub(crate) fn refuse(&mut self, code: &str, output: &mut Output) {
         // The code was checked when the server started.
         let code = code.parse().unwrap_or(1105);
@@ -243,12 +243,12 @@ fn index(body: &[u8]) -> Option<usize> {
     (u32::from_le_bytes(*id) as usize).checked_sub(1)
 }
 
-/// A message that is larger than this server takes.
+/// A message is larger than this server accepts.
 #[derive(Debug)]
 struct TooLarge;
 
-/// Joins the packets of the first message of `input`, if it is there: the number of its last
-/// packet, and its bytes with headers.
+/// Joins the packets in the first message in `input`, if it is complete. Returns its last packet's
+/// number, and its bytes including headers.
 fn whole(input: &[u8], joined: &mut Vec<u8>) -> Result<Option<(u8, usize)>, TooLarge> {
     let mut at = 0;
     let number = loop {

@@ -1,12 +1,12 @@
-//! MySQL's exchanges byte by byte, and in pieces.
+//! Tests of MySQL exchanges, byte by byte and in pieces.
 
 use super::*;
 
 const SELECT: &[u8] = b"\x09\0\0\0\x03SELECT 1";
-/// OK without a row, with autocommit.
+/// An OK packet without affected rows, with autocommit.
 const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
 
-/// A session that is logged in, with answers of one row of one column of two bytes.
+/// A session that is logged in. Its answers have one row with one column of two bytes.
 fn logged_in(deprecate_eof: bool) -> (Session, Answers, Output) {
     let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
     let mut session = Session::greet(0, true, &mut output);
@@ -24,7 +24,7 @@ fn logged_in(deprecate_eof: bool) -> (Session, Answers, Output) {
     (session, answers, output)
 }
 
-/// What is said to `packet`, which is also fed in all pieces first.
+/// The answer to `packet`, which is also fed in all possible pieces first.
 fn said(session: &mut Session, packet: &[u8]) -> Vec<u8> {
     let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
     for end in 0..packet.len() {

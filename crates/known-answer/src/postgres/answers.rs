@@ -1,10 +1,10 @@
-//! The programmed rows in PostgreSQL's forms.
+//! The programmed rows in PostgreSQL's formats.
 
 use std::sync::{Arc, OnceLock};
 
 use super::message::{TEXT, put, put_complete, put_ready, put_text};
 
-/// All forms of one answer.
+/// All formats of one answer.
 #[derive(Debug)]
 pub(crate) struct Answers {
     rows: u32,
@@ -12,9 +12,9 @@ pub(crate) struct Answers {
     bytes: u32,
     /// The description of the columns.
     pub(super) description: Vec<u8>,
-    /// Rows and their end, as an execution gives them.
+    /// Rows and their end, as an execution returns them.
     executed: OnceLock<Arc<[u8]>>,
-    /// The whole answer to a text, outside and inside of a transaction.
+    /// The whole answer to a query text, outside and inside a transaction.
     simple: [OnceLock<Arc<[u8]>>; 2],
 }
 

@@ -1,19 +1,19 @@
-//! PostgreSQL messages: framing, and those that are the same in every answer.
+//! PostgreSQL messages: framing, and the messages that are the same in every answer.
 //!
-//! Source: PostgreSQL's documentation, chapter "Frontend/Backend Protocol", section "Message
-//! Formats".
+//! Source: section "Message Formats" in the chapter "Frontend/Backend Protocol" of PostgreSQL's
+//! documentation.
 
-/// Bytes before each message's body: kind, length.
+/// Bytes before each message's body: kind and length.
 pub(super) const HEADER: usize = 5;
 
-/// A text of unknown length, the type of all columns and parameters: `text` in `pg_type.dat`.
+/// Type for all columns and parameters, a text of any length: `text` in `pg_type.dat`.
 pub(super) const TEXT: u32 = 25;
 
 pub(super) fn put(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[kind, 0, 0, 0, 0]);
     fill(out);
-    // The length counts itself, not the kind. Answers are limited to far less than 4 GiB.
+    // The length counts itself but not the kind. Answers are limited to far less than 4 GiB.
     let length = (out.len() - start - 1) as u32;
     out[start + 1..start + HEADER].copy_from_slice(&length.to_be_bytes());
 }
@@ -23,12 +23,12 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(0);
 }
 
-/// `ReadyForQuery` with the state of the transaction.
+/// Appends `ReadyForQuery` with the transaction's state.
 pub(super) fn put_ready(out: &mut Vec<u8>, state: u8) {
     out.extend_from_slice(&[b'Z', 0, 0, 0, 5, state]);
 }
 
-/// A message without a body: `ParseComplete`, `BindComplete`, `CloseComplete`, `NoData`,
+/// Appends a message without a body: `ParseComplete`, `BindComplete`, `CloseComplete`, `NoData`,
 /// `EmptyQueryResponse`.
 pub(super) fn put_bare(out: &mut Vec<u8>, kind: u8) {
     out.extend_from_slice(&[kind, 0, 0, 0, 4]);

@@ -1,5 +1,5 @@
-//! PostgreSQL's protocol from the server's side, written from its documentation and sharing no code
-//! with the drivers.
+//! The server side of PostgreSQL's protocol. It is written from the documentation and shares no
+//! code with the drivers.
 
 mod answers;
 mod message;

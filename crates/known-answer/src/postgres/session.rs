@@ -1,4 +1,4 @@
-//! One PostgreSQL connection: takes a client's messages apart and says what has to be said.
+//! One PostgreSQL connection: it parses a client's messages and writes the answers.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::statement::{Change, StatementKind, dollar_numbers, statement_kind};
 
 const LARGEST_MESSAGE: usize = 64 << 20;
 
-/// States of the transaction, as they are reported.
+/// Transaction states, as they are reported to the client.
 const IDLE: u8 = b'I';
 const OPEN: u8 = b'T';
 const FAILED: u8 = b'E';
@@ -19,18 +19,19 @@ const FAILED: u8 = b'E';
 #[derive(Debug, Clone)]
 struct Statement {
     kind: StatementKind,
-    /// Types of its parameters.
+    /// Types of the statement's parameters.
     types: Vec<u32>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Session {
     connection: u64,
-    /// There are too many connections.
+    /// Whether the client is refused because there are too many connections.
     turned_away: bool,
     logged_in: bool,
     transaction: u8,
-    /// After an error everything is passed over until the client asks for the end of the exchange.
+    /// Whether everything is skipped, after an error, until the client asks for the end of the
+    /// exchange.
     skipping: bool,
     statements: HashMap<Vec<u8>, Statement>,
     portals: HashMap<Vec<u8>, StatementKind>,
@@ -41,7 +42,7 @@ pub(crate) struct Session {
 struct Message<'a> {
     kind: u8,
     body: &'a [u8],
-    /// Bytes with header.
+    /// Bytes including the header.
     length: usize,
 }
 
@@ -120,7 +121,7 @@ impl Session {
         Step::Done(message.length, Kind::Part)
     }
 
-    /// A message of the extended protocol; `None` when it is malformed.
+    /// Handles a message in the extended protocol. The result is `None` when it is malformed.
     fn extended(&mut self, message: &Message<'_>, answers: &Answers, output: &mut Output) -> Option<Step> {
         let (body, length) = (message.body, message.length);
         let part = Some(Step::Done(length, Kind::Part));
@@ -160,8 +161,8 @@ impl Session {
                 put_bare(output.bytes(), b'3');
                 Some(Step::Done(length, Kind::Close))
             }
-            // Flush: what was said goes out anyway. Late parts of a COPY, and passwords that no one
-            // asked for.
+            // Flush needs nothing, because output is sent anyway. The others are late parts of a
+            // COPY, and passwords that no one asked for.
             b'H' | b'd' | b'c' | b'f' | b'p' => part,
             _ => None,
         }
@@ -197,7 +198,7 @@ impl Session {
                 return Some(self.unknown("26000", "prepared statement", name, length, output));
             };
             message::put(output.bytes(), b't', |out| {
-                // At most as many as a message of 64 MiB can name, and numbers of 16 bits.
+                // There are at most as many as a message with 64 MiB and 16-bit numbers can name.
                 out.extend_from_slice(&(statement.types.len() as u16).to_be_bytes());
                 statement.types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
             });
@@ -215,7 +216,7 @@ impl Session {
         Some(Step::Done(length, Kind::Part))
     }
 
-    /// Something that is named does not exist.
+    /// Reports that something named in a request does not exist.
     fn unknown(&mut self, state: &str, what: &str, name: &[u8], length: usize, output: &mut Output) -> Step {
         let text = format!("{what} \"{}\" does not exist", String::from_utf8_lossy(name));
         put_error(output.bytes(), "ERROR", state, &text);
@@ -277,7 +278,7 @@ impl Session {
         }
     }
 
-    /// An error ends the use of an open transaction.
+    /// Marks an open transaction as failed, because an error makes it unusable.
     fn fail(&mut self) {
         if self.transaction == OPEN {
             self.transaction = FAILED;

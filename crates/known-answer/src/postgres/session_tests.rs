@@ -1,4 +1,4 @@
-//! PostgreSQL's exchanges message by message, and in pieces.
+//! Tests of PostgreSQL exchanges, message by message and in pieces.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Kinds of the messages that are said to `input`, with the state after each `Z`. Messages are also
+/// Kinds of the messages in the answer to `input`, with the state after each `Z`. Messages are also
 /// fed in pieces.
 fn said(session: &mut Session, input: &[u8]) -> String {
     let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
@@ -66,7 +66,7 @@ fn parse(name: &str, sql: &str) -> Vec<u8> {
     message(b'P', format!("{name}\0{sql}\0\0\0").as_bytes())
 }
 
-/// Binds the unnamed portal to a statement, executes it and asks for the end.
+/// Binds the unnamed portal to a statement, executes it and ends the exchange.
 fn execute(name: &str) -> Vec<u8> {
     let bind = message(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes());
     [bind, message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat()

@@ -1,19 +1,19 @@
-//! The opening of a PostgreSQL connection: what a client may send first, and the server's welcome.
+//! The start of a PostgreSQL connection: what a client may send first, and the server's welcome.
 
 use super::message::{put, put_ready, put_text};
 
-/// Codes in place of a protocol version.
+/// Codes that may replace a protocol version.
 const CANCEL: u32 = 80_877_102;
 const TLS: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 
-/// Version 3.0.
+/// Protocol version 3.0.
 const MAJOR: u32 = 3;
 
-/// Longest first message that PostgreSQL takes (`MAX_STARTUP_PACKET_LENGTH`).
+/// Longest first message that PostgreSQL accepts (`MAX_STARTUP_PACKET_LENGTH`).
 const LONGEST: usize = 10_000;
 
-/// Reported to clients, of those that steer them or that they show.
+/// The parameters reported to clients, which depend on them or print them.
 const PARAMETERS: &[(&str, &str)] = &[
     ("server_version", "15.0 (dbdyno known-answer)"),
     ("server_encoding", "UTF8"),
@@ -26,15 +26,15 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("is_superuser", "off"),
 ];
 
-/// What a client's first message is.
+/// The kinds of first message that a client may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum First {
     More,
-    /// It asks for encryption, which there is none of: `N`.
+    /// It asks for encryption. The answer is `N`, because there is none.
     Encryption(usize),
     Login {
         length: usize,
-        /// It speaks a later minor version than 3.0, and must learn which one is spoken here.
+        /// Whether the client wants a later minor version than 3.0 and must be told the one in use.
         newer: bool,
     },
     /// It wants to cancel something, or cannot be understood.
@@ -59,12 +59,12 @@ pub(super) fn first(input: &[u8]) -> First {
     }
 }
 
-/// Says that the minor version is 0 and no option is known.
+/// Appends the message that the minor version is 0 and that no option is known.
 pub(super) fn put_negotiation(out: &mut Vec<u8>) {
     put(out, b'v', |body| body.extend_from_slice(&[0, 3, 0, 0, 0, 0, 0, 0]));
 }
 
-/// Says that the login went well: no password was needed.
+/// Appends the messages for a successful login. No password was needed.
 pub(super) fn put_welcome(out: &mut Vec<u8>, connection: u64) {
     put(out, b'R', |body| body.extend_from_slice(&[0; 4]));
     for (name, value) in PARAMETERS {

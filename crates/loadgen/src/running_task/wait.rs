@@ -1,4 +1,5 @@
-//! What a task waits for: its due times, the task it is coupled to, its end.
+//! What a task waits for: the due time of its operation, the task that it is coupled to, and its own
+//! end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,9 +12,9 @@ use crate::control::Control;
 /// A burst that took less than this is followed by a sleep to a full second (the original's rule).
 const BURST_IS_LATE: Duration = Duration::from_millis(950);
 const BURST_PERIOD: Duration = Duration::from_secs(1);
-/// What a wait for a due time brought.
+/// How a wait for a due time ended.
 pub(crate) enum Waited {
-    /// The operation is due at this time; `None` when it is due when it is sent.
+    /// The operation is due at `due_ns`. This is `None` when it is due when it is sent.
     Due {
         due_ns: Option<u64>,
         was_early: bool,
@@ -47,8 +48,9 @@ impl RunningTask {
         }
     }
 
-    /// Due time of a burst's statement: when its burst began. After a burst that was on time the
-    /// next one begins a second after it, after a late one at once.
+    /// Returns the due time of a burst's statement, which is when its burst began. After a burst that
+    /// was on time, the next one begins one second after the start of that burst. After a late burst,
+    /// the next one begins at once.
     fn burst_due(&mut self, number: u64, per_second: u64, control: &Control) -> u64 {
         let now_ns = control.now_ns();
         // The original's checkpoints lie after rounds 0, k, 2k, ...: the first burst is the single
@@ -60,9 +62,9 @@ impl RunningTask {
         self.burst_ns
     }
 
-    /// A schedule of n operations ends when the next one would be due, not at its last answer:
-    /// otherwise a rate would be taken over one interval too few. A limit in time ends with that
-    /// time.
+    /// Waits for the end of the schedule. A schedule of n operations ends when the next one would be
+    /// due, not at its last answer. Otherwise the rate would be computed over one interval too few. A
+    /// limit in time ends with that time.
     pub(crate) async fn wait_for_horizon(&self, start: Instant) -> Next {
         let horizon_ns = match (self.spec.limit, &self.due) {
             (Limit::Time(time), _) => to_ns(time),
@@ -92,7 +94,8 @@ impl RunningTask {
         }
     }
 
-    /// Waits until the step is stopped, or until the client of a task that follows it has ended.
+    /// Waits until the step is stopped. A task that follows its client waits only until that client has
+    /// ended.
     pub(crate) async fn ended_from_outside(&self) -> Next {
         let control = &self.shared.control;
         let follows = self.spec.limit == Limit::UntilClientEnds;
@@ -100,8 +103,8 @@ impl RunningTask {
             biased;
             () = control.wait_for_stop() => Next::GiveUp,
             () = control.wait_for_client_end(self.spec.client), if follows => {
-                // Stopped while waiting: a follower whose client has ended is complete all the
-                // same.
+                // This also runs when the step was stopped during the wait. A follower whose client has
+                // ended is complete all the same.
                 if control.has_client_ended(self.spec.client) { Next::Complete } else { Next::GiveUp }
             }
         }

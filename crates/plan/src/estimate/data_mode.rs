@@ -1,5 +1,5 @@
-//! What the data mode of a workload changes in its forecast: loads that run once or again, stops,
-//! starts and copies.
+//! Changes a workload's forecast by its data mode: loads that run once or repeatedly, and stops,
+//! starts and copies of the data.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::CellEstimate;
 use super::figures::ServerFigures;
 use crate::{Needs, Plan, StepEstimate, StepOutline, WorkloadOptions};
 
-/// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave
-/// out. `loaded_bytes`: of a data directory after the load. `stays_up`: its server serves all
-/// blocks.
+/// Adds to a cell what the data mode and the cold steps of `options` cost, and notes what later
+/// blocks leave out. `loaded_bytes` is the size of a data directory after the load. `stays_up` says
+/// that one server serves all blocks.
 pub(crate) fn by_data_mode(
     cell: &mut CellEstimate,
     options: &dyn WorkloadOptions,
@@ -19,12 +19,12 @@ pub(crate) fn by_data_mode(
     loaded_bytes: u64,
     stays_up: bool,
 ) {
-    // After the load.
+    // Only steps after the load are measured.
     let measured: Vec<StepOutline> = options.steps().into_iter().filter(|step| !step.loads).collect();
     let Some(StepOutline { name: first, .. }) = measured.first() else { return };
     let Needs { data: mode, cold, .. } = options.needs();
     let restarting = |times: u32| figures.time("server restarted", f64::from(times), 1);
-    // Start, load, and the rest after it.
+    // These are the start, the load, and the rest after it.
     let before: Vec<_> = cell.steps.iter().take_while(|step| step.name != *first).cloned().collect();
     if stays_up {
         cell.once = before.iter().map(|step| step.name.clone()).collect();
@@ -63,13 +63,13 @@ fn times(number: u32) -> String {
     if number == 1 { "once".to_owned() } else { format!("{number} times") }
 }
 
-/// Steps after the first that begin on data of their own.
+/// Counts the steps after the first that begin on data of their own.
 fn later_groups(measured: &[StepOutline]) -> u32 {
     count(measured.iter().skip(1).filter(|step| step.begins_group))
 }
 
-/// Stops and starts before measured steps, but those with fresh data, which are in the time of
-/// `prepare`, and the one with the snapshot.
+/// Counts stops and starts before measured steps. It leaves out those with fresh data, whose time
+/// is in `prepare`, and the one with the snapshot.
 fn restarts(mode: DataMode, cold: &Cold, measured: &[StepOutline]) -> u32 {
     let of_mode = |index: usize, begins_group: bool| match mode {
         DataMode::Preserve | DataMode::Restore => false,
@@ -83,7 +83,7 @@ fn restarts(mode: DataMode, cold: &Cold, measured: &[StepOutline]) -> u32 {
     }))
 }
 
-/// Copies of the snapshot: at the beginning of each block, and before steps.
+/// Counts copies of the snapshot: at the beginning of each block, and before steps.
 fn copies(mode: DataMode, measured: &[StepOutline]) -> u32 {
     match mode {
         DataMode::Restore => 1,
@@ -96,8 +96,8 @@ fn count<T>(items: impl Iterator<Item = T>) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
-/// Steps of the workload `name` that run in every block and are no warm-up: those that can have
-/// a verdict.
+/// Names the steps of the workload `name` that run in every block and are no warm-up. Only these
+/// steps can have a verdict.
 pub fn judged_steps(plan: &Plan, name: &str) -> Vec<String> {
     let Some(options) = plan.workload.get(name) else { return Vec::new() };
     let loads_once = options.needs().data.uses_snapshot() || plan.design == Design::Alternate;
@@ -106,7 +106,7 @@ pub fn judged_steps(plan: &Plan, name: &str) -> Vec<String> {
 }
 
 impl CellEstimate {
-    /// Time of the steps that only the first block runs.
+    /// Sums the time of the steps that only the first block runs.
     pub fn once_duration(&self) -> Duration {
         let steps = self.steps.iter().filter(|step| self.once.contains(&step.name));
         steps.map(|step| step.duration).sum()

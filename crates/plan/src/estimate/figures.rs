@@ -1,4 +1,4 @@
-//! The shipped figures: what a unit of work takes, by kind of server.
+//! The shipped figures: how many microseconds a unit of work takes, by kind of server.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,13 +17,13 @@ struct Figures {
     size: BTreeMap<String, Size>,
 }
 
-/// Microseconds of one unit.
+/// Microseconds that one unit takes.
 #[derive(Debug, Deserialize)]
 struct Row {
     #[serde(default)]
     waits: bool,
     beyond_memory: Option<f64>,
-    /// By kind of server, and by engine.
+    /// The time by kind of server, and by engine.
     #[serde(flatten)]
     by: BTreeMap<String, f64>,
 }
@@ -40,9 +40,10 @@ const NULL: &str = "null";
 pub(super) struct ServerFigures {
     kind: &'static str,
     engine: Option<String>,
-    /// CPUs that it may use. One for a database that lets one connection work at a time.
+    /// CPUs that it may use. It is 1 for a database that lets one connection work at a time.
     cpus: u32,
-    /// From 0 (the data fit into the memory) to 1 (three times the memory, or more).
+    /// How far the data exceed the memory, from 0 (the data fit into the memory) to 1 (the data are
+    /// three times the memory, or more).
     beyond_memory: f64,
 }
 
@@ -57,20 +58,21 @@ impl ServerFigures {
         Self { kind, engine: engine_of(variant), cpus: cpus.max(1), beyond_memory: 0.0 }
     }
 
-    /// Of data of so many bytes with so much memory; all fit where that is not known.
+    /// Sets the sizes of data and memory. Where the memory is not known, all data count as fitting.
     pub(super) fn with_data(self, data_bytes: u64, memory_bytes: Option<u64>) -> Self {
         let times = memory_bytes.map_or(0.0, |memory| data_bytes as f64 / memory.max(1) as f64);
         Self { beyond_memory: ((times - 1.0) / 2.0).clamp(0.0, 1.0), ..self }
     }
 
-    /// An address has no template here: someone else starts its server.
+    /// Returns the bytes that data take on disk. A server at an address has no template here,
+    /// because someone else starts it.
     pub(super) fn size(&self) -> Size {
         let kind = if self.kind == ADDRESS { SERVER } else { self.kind };
         let size = FIGURES.size.get(kind).copied().unwrap_or_default();
         if self.kind == ADDRESS { Size { template_bytes: 0, ..size } } else { size }
     }
 
-    /// So many units of `figure` on so many connections.
+    /// Returns the time that `units` of `figure` take on so many connections.
     pub(super) fn time(&self, figure: &str, units: f64, connections: u32) -> Duration {
         let Some(row) = FIGURES.time.get(figure) else {
             debug_assert!(false, "figures.toml has no {figure:?}");
@@ -95,7 +97,7 @@ impl ServerFigures {
         of_engine.or_else(|| of(self.kind)).or_else(|| of(SERVER)).unwrap_or(0.0)
     }
 
-    /// The time of a step: what is certain, and its work.
+    /// Returns the time of a step: its certain length, and its work.
     pub(super) fn duration(&self, step: &StepEstimate) -> Duration {
         let work = step.work.iter().map(|work| self.time(&work.figure, work.units, work.connections));
         let work = work.fold(Duration::ZERO, Duration::saturating_add);

@@ -1,7 +1,7 @@
 //! Forecasts how long a plan takes and how much disk it needs.
 //!
-//! A workload says how long its steps are and what work they do. What the work takes is guessed: as
-//! finished runs have shown on this host, otherwise by the shipped [`figures`].
+//! A workload says how long its steps are and what work they do. The time of that work is a guess.
+//! It follows finished runs on this host, otherwise the shipped [`figures`].
 
 mod data_mode;
 mod figures;
@@ -22,38 +22,40 @@ use crate::{Plan, StepEstimate, WorkloadOptions};
 /// What a forecast knows of the machine, and of runs that have ended on it.
 #[derive(Debug, Clone, Default)]
 pub struct Basis {
-    /// CPUs that servers may use where the plan names none; a few when it is not known.
+    /// CPUs that servers may use where the plan names none. When it is not known, the forecast
+    /// takes `USUAL_CPUS`.
     pub cpus: Option<u32>,
     /// Memory of the machine, for servers without a limit.
     pub memory_bytes: Option<u64>,
-    /// By variant: the server's own cache of pages, where its files go past the page cache, so that
-    /// no other memory holds its data.
+    /// By variant: the server's own page cache in bytes, where its files bypass the kernel's page
+    /// cache (direct I/O), so that no other memory holds its data.
     pub only_cache_bytes: BTreeMap<String, u64>,
     pub past: Vec<PastCell>,
 }
 
-/// CPUs of a machine of which nothing is known.
+/// CPUs that a machine counts with when nothing is known of it.
 const USUAL_CPUS: u32 = 4;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     /// How often each cell runs.
     pub blocks: u32,
-    /// One entry a variant and workload, in the plan's order; each runs once a block.
+    /// One entry per variant and workload, in the plan's order. Each entry runs once per block.
     pub cells: Vec<CellEstimate>,
-    /// All cells of all blocks, and the rest between them.
+    /// Time of all cells of all blocks, and of the rests between them.
     pub duration: Duration,
-    /// Between two cells.
+    /// Rest between two cells.
     pub rest: Duration,
-    /// Initialised data directories that are kept to be copied, one a started server.
+    /// Bytes of initialised data directories that are kept to be copied, one per server that dbdyno
+    /// starts.
     pub template_bytes: u64,
     /// The most disk of this machine in use at one time: the templates, the snapshots of loaded
     /// data, and the largest data directory, or all of them with `host.keep_data`. The run
-    /// directory's records come on top; they are small. What an address holds lies on the disk of
-    /// the server's owner and is not in here.
+    /// directory's records come on top, and they are small. The data of a server at an address lie
+    /// on its owner's disk and are not counted here.
     pub peak_disk_bytes: u64,
-    /// The most disk that one cell takes of a server that others run; `None` in a plan without
-    /// addresses.
+    /// The most disk that one cell takes on a server that others run. It is `None` in a plan
+    /// without addresses.
     pub address_disk_bytes: Option<u64>,
 }
 
@@ -61,19 +63,20 @@ pub struct Estimate {
 pub struct CellEstimate {
     pub variant: String,
     pub workload: String,
-    /// In the order in which they run.
+    /// Steps in the order in which they run.
     pub steps: Vec<StepEstimate>,
-    /// Sum of the steps.
+    /// Sum over the steps.
     pub duration: Duration,
-    /// Names of the steps that only the variant's first block runs: the load, where later blocks
-    /// begin on a snapshot.
+    /// Names of the steps that only the variant's first block runs. These are the load where later
+    /// blocks begin on a snapshot.
     pub once: Vec<String>,
-    /// The cell's data directory at its largest. For an address: the same on another's disk.
+    /// Bytes of the cell's data directory at its largest. For an address they lie on another's
+    /// disk.
     pub disk_bytes: u64,
 }
 
 impl Estimate {
-    /// How many blocks fit into `budget`, at least those of the plan.
+    /// How many blocks fit into `budget`, but no fewer than the plan has.
     pub fn blocks_within(&self, budget: Duration) -> u32 {
         let cells: Duration =
             self.cells.iter().map(|cell| cell.duration.saturating_sub(cell.once_duration())).sum();
@@ -84,7 +87,7 @@ impl Estimate {
     }
 }
 
-/// The forecast for a checked plan.
+/// Returns the forecast for a checked plan.
 pub fn estimate(plan: &Plan, basis: &Basis) -> Estimate {
     let mut cells = Vec::new();
     let mut template_bytes = 0;
@@ -139,7 +142,7 @@ fn server_cpus(plan: &Plan, basis: &Basis) -> u32 {
     of_plan.or(basis.cpus).unwrap_or(USUAL_CPUS)
 }
 
-/// By the shipped figures.
+/// Forecasts one cell by the shipped figures.
 fn cell(
     plan: &Plan,
     basis: &Basis,

@@ -1,5 +1,5 @@
-//! What finished runs say of the next one: how long their steps took, next to what the shipped
-//! figures had forecast.
+//! Learns from finished runs: how long their steps took, compared with what the shipped figures had
+//! forecast.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 
 use crate::{CellEstimate, Plan, StepEstimate, WorkloadOptions, seconds};
 
-/// All that is no step and no settling: servers, their data, checks of contents.
+/// All time that belongs to no step and to no settling: servers, their data, and checks of
+/// contents.
 const AROUND: &str = "around the steps";
-/// Work that brings a server to rest, wherever it is.
+/// Work that brings a server to rest, wherever it occurs.
 const SETTLE: &str = "settle";
 
 /// A variant's cells of one workload in a run that has ended.
@@ -20,23 +21,23 @@ const SETTLE: &str = "settle";
 pub struct PastCell {
     /// The server's name, base directory or address.
     server: String,
-    /// All that the plan says of the variant but its name, as TOML.
+    /// All that the plan says of the variant except its name, as TOML.
     variant: String,
-    /// Without its set-up.
+    /// The workload's name without its set-up.
     workload: String,
     options: Map<String, Value>,
-    /// By step, the mean over the blocks.
+    /// Times by step, as the mean over the blocks.
     steps: BTreeMap<String, Took>,
 }
 
-/// Seconds beyond what was certain of a step.
+/// Seconds that a step took and was forecast to take, beyond its certain part.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Took {
     forecast: f64,
     measured: f64,
 }
 
-/// What was measured of a cell.
+/// What was measured of one cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MeasuredCell {
     pub total: Duration,
@@ -45,8 +46,8 @@ pub struct MeasuredCell {
 }
 
 impl PastCell {
-    /// Of the cells of `variant`, one for each block, which `estimate` had forecast by the shipped
-    /// figures. `None` where there is nothing to learn.
+    /// Summarises the cells of `variant`, one per block, which `estimate` had forecast by the
+    /// shipped figures. It is `None` where there is nothing to learn.
     pub fn of(
         plan: &Plan,
         variant: &Variant,
@@ -59,8 +60,8 @@ impl PastCell {
         let count = blocks.len() as f64;
         for step in &estimate.steps {
             let key = names.key(&step.name);
-            // Of what only the first block does, each of the blocks has a part; but steps are
-            // measured where they run.
+            // Work that only the first block does is spread over all blocks, as the mean is. Steps
+            // are measured where they run, so they are not spread.
             let is_part = estimate.once.contains(&step.name) && [AROUND, SETTLE].contains(&key);
             let share = if is_part { 1.0 / count.max(1.0) } else { 1.0 };
             let (length, guessed) = forecast.entry(key.to_owned()).or_default();
@@ -99,7 +100,7 @@ impl MeasuredCell {
     }
 }
 
-/// Which steps of a forecast are steps of the workload.
+/// Tells which steps of a forecast are steps of the workload.
 struct Keys(BTreeSet<String>);
 
 impl Keys {
@@ -116,9 +117,9 @@ impl Keys {
     }
 }
 
-/// Corrects the guessed parts of `steps` by what was measured: of the same variant with the same
-/// options, otherwise of about as much work of the same variant, of the same server, or of the same
-/// kind of server.
+/// Corrects the guessed parts of `steps` by what was measured. It prefers the same variant with the
+/// same options. Otherwise it takes about as much work of the same variant, of the same server, or
+/// of the same kind of server, in this order.
 pub(super) fn correct(
     steps: &mut [StepEstimate],
     past: &[PastCell],
@@ -162,8 +163,8 @@ impl Took {
         self.measured / self.forecast
     }
 
-    /// Whether what was forecast is near enough to `now` to be scaled: what a step of little work
-    /// takes says nothing of one of much.
+    /// Whether the forecast of then is near enough to `now` to be scaled. A step with little work
+    /// says nothing of a step with much.
     fn is_alike(&self, now: f64) -> bool {
         const MOST: f64 = 10.0;
         (self.forecast / MOST..=self.forecast * MOST).contains(&now)
@@ -185,7 +186,7 @@ fn server(variant: &Variant) -> String {
     basedir.or_else(|| variant.address.clone()).or_else(|| variant.server.clone()).unwrap_or_default()
 }
 
-/// Names in the catalogue are PRODUCT-VERSION.
+/// Returns the product, because names in the catalogue are PRODUCT-VERSION.
 fn kind(server: &str) -> &str {
     server.split('-').next().unwrap_or(server)
 }
@@ -207,8 +208,8 @@ mod tests {
         fake::parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What a run of such a plan is remembered by, in which the load took `times` what was forecast,
-    /// and servers twice.
+    /// Makes what is remembered of a run of such a plan. The load took `times` what was forecast,
+    /// and servers took twice the forecast.
     fn ran(server: &str, rows: u64, times: u32) -> PastCell {
         let plan = plan(server, rows);
         let forecast = estimate(&plan, &Basis::default());
@@ -224,7 +225,8 @@ mod tests {
             .expect("there is something to learn")
     }
 
-    /// Seconds of `prepare`, `load` and `test`, divided by those of the shipped figures.
+    /// Returns the seconds of `prepare`, `load` and `test`, divided by those of the shipped
+    /// figures.
     fn ratios(server: &str, rows: u64, past: Vec<PastCell>) -> [f64; 3] {
         let plan = plan(server, rows);
         let steps = |past| estimate(&plan, &Basis { past, ..Basis::default() }).cells.remove(0).steps;

@@ -1,4 +1,4 @@
-//! The `config` of a variant, as plans write it.
+//! Tests of a variant's `config` as plans write it.
 
 use dbdyno_model::{Config, ConfigPart, Variant};
 

@@ -1,4 +1,4 @@
-//! A workload that does nothing, for tests of what is around workloads.
+//! A workload that does nothing, for tests of the code around workloads.
 
 use std::time::Duration;
 

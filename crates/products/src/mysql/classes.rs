@@ -1,5 +1,5 @@
-//! What settings of MariaDB, MySQL and Percona Server come to, where a class is more than one of
-//! them.
+//! Derives what MariaDB, MySQL and Percona Server settings mean together, for classes that combine
+//! more than one setting.
 
 use dbdyno_model::ColumnDefinitions;
 
@@ -9,7 +9,7 @@ use crate::options::TypedOptions;
 use crate::value::{LATER, NEVER, SYNCED, Value, io_words, switch};
 use crate::{Derive, Knowledge, Reader, Subject};
 
-/// Every function by the name that `classes.toml` or `pitfalls.toml` gives it.
+/// Every function, by its name in `classes.toml` or `pitfalls.toml`.
 pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("binlog", binlog),
     ("binlog_content", binlog_content),
@@ -39,7 +39,7 @@ pub(super) const CLASSES: &[(&str, Derive)] = &[
     ("torn_pages", torn_pages),
 ];
 
-/// Nothing for tables of other engines.
+/// Returns `None` for tables in other engines.
 fn of_innodb(reader: &Reader<'_>) -> Option<()> {
     (reader.engine() == Some("innodb")).then_some(())
 }
@@ -52,13 +52,13 @@ fn commit(reader: &Reader<'_>) -> Option<Value> {
         }
         Some("rocksdb") => "rocksdb_flush_log_at_trx_commit",
         Some("innodb") => "innodb_flush_log_at_trx_commit",
-        // MyISAM and their like have no commit.
+        // MyISAM and similar engines have no commit.
         _ => return Some(Value::words(NEVER)),
     };
     Some(Value::words(match reader.text(setting)? {
         "0" => "written and synced within a second or so",
         "2" => LATER,
-        // MariaDB's 3 is the group commit of old.
+        // MariaDB's 3 is the old group commit.
         _ => SYNCED,
     }))
 }
@@ -85,7 +85,7 @@ fn binlog_content(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(format!("{format}{rows}")))
 }
 
-/// Whether transactions are written with them.
+/// Whether the server writes transactions with GTIDs.
 fn gtid(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::Switch(reader.is_on("gtid_mode")? && reader.is_on("log_bin")?))
 }
@@ -100,12 +100,13 @@ fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::Size(bytes))
 }
 
-/// From 8.0.30 MySQL has a capacity. It follows the old settings when they are set and it is not.
+/// The redo log's size. MySQL has a capacity setting from 8.0.30 on. It follows the old settings
+/// when only those are set.
 fn redo(reader: &Reader<'_>) -> Option<Value> {
     of_innodb(reader)?;
     let files = || {
         let size = reader.size("innodb_log_file_size")?;
-        // Gone where there is one file.
+        // The setting is gone where there is only one file.
         Some(size * reader.size("innodb_log_files_in_group").unwrap_or(1))
     };
     let is_configured = |name| reader.subject.is_configured(name);
@@ -137,7 +138,7 @@ fn checksums(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::Switch(!is_off))
 }
 
-/// MySQL 5.5 has no setting for it, and pages of 16 KiB.
+/// The page size. MySQL 5.5 has no setting for it, and uses pages with 16 KiB.
 fn page_size(reader: &Reader<'_>) -> Option<Value> {
     const OLD: u64 = 16 << 10;
     of_innodb(reader)?;
@@ -162,8 +163,8 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
 }
 
-/// What the connection agreed on; before the run that of the connection that asked the build, unless
-/// the plan asks for something else.
+/// What the connection agreed on. Before the run it is what the connection that asked the build
+/// agreed on, unless the plan requests something else.
 fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     let planned = &reader.subject.planned;
     if planned.sends_text_only {
@@ -175,7 +176,7 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if is_once && is_asked { "once" } else { "with each answer" }))
 }
 
-/// As [`column_definitions`].
+/// Which protocol options are in use. It follows the same rule as [`column_definitions`].
 fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     let agreed = reader.text("protocol_options")?;
     let Subject { planned, knowledge, .. } = reader.subject;
@@ -189,7 +190,8 @@ fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if names.is_empty() { "none".to_owned() } else { names.join(", ") }))
 }
 
-/// As the connection reports it: it is the plan's or dbdyno's own, and no default of the server.
+/// The character set that the connection reports. It is the plan's or dbdyno's own, and not the
+/// server's default.
 fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
     let charset = match subject.knowledge {
@@ -199,12 +201,12 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
             asked.unwrap_or_else(|| "utf8mb4".to_owned())
         }
     };
-    // What is asked for as utf8 is read back as utf8mb3 from later versions.
+    // Later versions report utf8 as utf8mb3.
     Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3".to_owned() } else { charset }))
 }
 
-/// What a database has that is created with the server's default, which is what can be configured.
-/// A default that the database does not have has no effect.
+/// The value that a database gets when it is created with the server's default, which can be
+/// configured. A server default that differs from the database's own value has no effect.
 fn of_database<'a>(reader: &Reader<'a>, of_database: &str, of_server: &str) -> Option<&'a str> {
     let Some(own) = reader.text(of_database) else { return reader.text(of_server) };
     let is_default = reader.subject.value(of_server).is_some_and(|default| default.eq_ignore_ascii_case(own));
@@ -220,13 +222,13 @@ fn charset(reader: &Reader<'_>) -> Option<Value> {
     }))
 }
 
-/// Groups of threads, where there is a pool.
+/// The number of thread groups, where there is a thread pool.
 fn thread_pool(reader: &Reader<'_>) -> Option<Value> {
     let is_pool = reader.text("thread_handling")? == "pool-of-threads";
     is_pool.then(|| reader.size("thread_pool_size")).flatten().map(|size| Value::Number(size as f64))
 }
 
-/// MySQL 5.5 has transient ones only.
+/// The kind of index statistics. MySQL 5.5 has only transient ones.
 fn statistics(reader: &Reader<'_>) -> Option<Value> {
     of_innodb(reader)?;
     Some(Value::words(
@@ -238,7 +240,8 @@ fn statistics(reader: &Reader<'_>) -> Option<Value> {
     ))
 }
 
-/// With `query_cache_type = ON` its lock is taken even when it has no memory.
+/// The query cache. With `query_cache_type = ON` the server takes its lock even when the cache has
+/// no memory.
 fn query_cache(reader: &Reader<'_>) -> Option<Value> {
     let Some(kind) = reader.text("query_cache_type") else { return Some(Value::words("off")) };
     let is_empty = reader.size("query_cache_size").unwrap_or(0) == 0;
@@ -258,13 +261,14 @@ fn statement_logging(reader: &Reader<'_>) -> Option<Value> {
     }))
 }
 
-/// Gone in MariaDB 11, where there is none.
+/// The change buffer. MariaDB 11 has no such setting, because it has no change buffer.
 fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
     of_innodb(reader)?;
     Some(Value::words(reader.text("innodb_change_buffering").unwrap_or("none")))
 }
 
-/// MySQL 5.5 writes them along and has no setting for it; XtraDB of 5.5 has words.
+/// How neighbouring pages are flushed. MySQL 5.5 always flushes them and has no setting for it.
+/// XtraDB 5.5 uses words.
 fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
     let setting =
         ["innodb_flush_neighbors", "innodb_flush_neighbor_pages"].iter().find_map(|name| reader.text(name));
@@ -272,7 +276,7 @@ fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::Switch(setting.is_none_or(|text| !matches!(text, "0" | "none"))))
 }
 
-/// MariaDB has no setting for it.
+/// How files are synced. MariaDB has no setting for it.
 fn sync_call(reader: &Reader<'_>) -> Option<Value> {
     of_innodb(reader)?;
     let uses_fdatasync = reader.is_on("innodb_use_fdatasync") == Some(true);

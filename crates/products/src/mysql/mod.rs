@@ -1,4 +1,4 @@
-//! MariaDB, MySQL and Percona Server.
+//! Facts about MariaDB, MySQL and Percona Server.
 
 mod classes;
 pub mod option_file;
@@ -27,7 +27,7 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     options: VariantOptions::of::<MysqlOptions>(),
     schemes: &["mysql://", "mariadb://"],
     default_port: 3306,
-    // The words of MySQL's own tools; in option files with `_`.
+    // These are the names in MySQL's own tools. Option files write them with `_`.
     tls_options: &[
         ("ssl-mode", TlsOption::Mode),
         ("ssl-ca", TlsOption::Ca),
@@ -49,7 +49,8 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     ..FamilyFacts::DEFAULT
 };
 
-/// A character set brings its collation, and a buffer pool is whole chunks.
+/// Updates settings that follow others: a character set brings its collation, and a buffer pool has
+/// whole chunks.
 fn follow(settings: &mut Settings, before: &Settings) {
     let [set, collation] = ["character_set_server", "collation_server"];
     if settings.get(set) != before.get(set) && settings.get(collation) == before.get(collation) {

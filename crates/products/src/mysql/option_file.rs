@@ -1,20 +1,20 @@
-//! The option files of MySQL and MariaDB: groups, settings, quotes, comments, includes.
+//! Reads MySQL and MariaDB option files: groups, settings, quotes, comments, includes.
 
 use super::MARIADB;
 use crate::configured::ConfiguredLine;
 use crate::known::KNOWN;
 use crate::{Product, Release};
 
-/// One meaningful line.
+/// One line that has a meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
-    /// `name = value` or a bare `name`; `-` in the name is written `_`. Lines count from 1.
+    /// `name = value` or a bare `name`. A `-` in the name becomes `_`. Lines count from 1.
     Setting { line: usize, group: String, name: String, value: Option<String> },
     /// `!include FILE` or `!includedir FOLDER`.
     Include { path: String, folder: bool },
 }
 
-/// Reads the lines of an option file. The error says which line is wrong, without its text: it may
+/// Reads an option file's lines. The error says which line is wrong, but not its text, which may
 /// hold a password.
 pub fn items(text: &str) -> impl Iterator<Item = Result<Item, String>> {
     let mut group: Option<String> = None;
@@ -60,8 +60,8 @@ fn setting(line: &str) -> (String, Option<String>) {
     (name.trim().replace('-', "_"), value)
 }
 
-/// Cuts at the first `#` that is outside quotes, as the servers do; a backslash keeps the next
-/// character from ending a quote.
+/// Cuts at the first `#` outside quotes, as the servers do. A backslash keeps the next character
+/// from ending a quote.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut escaped) = (None, false);
     for (at, c) in line.char_indices() {
@@ -103,8 +103,8 @@ fn unquoted(value: &str) -> String {
     out
 }
 
-/// As a server of this product and version reads them. Includes are not followed, and what cannot be
-/// read is passed over.
+/// Reads lines as a server with this product and version does. Includes are not followed, and
+/// unreadable lines are skipped.
 pub(super) fn lines(text: &str, product: &Product, version: Release) -> Vec<ConfiguredLine> {
     let configured = |item| {
         let Item::Setting { line, group, name, value } = item else { return None };
@@ -124,7 +124,7 @@ pub(super) fn lines(text: &str, product: &Product, version: Release) -> Vec<Conf
     items(text).flatten().filter_map(configured).collect()
 }
 
-/// Whether a server of this product and version reads a group: `mysqld`, `server`, `mysqld-8.0`,
+/// Whether a server with this product and version reads a group: `mysqld`, `server`, `mysqld-8.0`,
 /// `mariadb`, ...
 pub fn is_read(group: &str, product: &Product, version: Release) -> bool {
     let [major, minor, _] = version.0;
@@ -133,7 +133,7 @@ pub fn is_read(group: &str, product: &Product, version: Release) -> bool {
         || programs.iter().any(|program| group == *program || group == format!("{program}-{major}.{minor}"))
 }
 
-/// Groups of one version or of the other product are there on purpose.
+/// Whether a group is for one version or for the other product. Such groups are there on purpose.
 fn is_for_others(group: &str, name: &str) -> bool {
     group.contains("mariadb")
         || group.starts_with("mysqld-")

@@ -1,4 +1,4 @@
-//! The options of variants on MariaDB, MySQL and Percona Server.
+//! The options that variants on MariaDB, MySQL and Percona Server have.
 
 use std::path::PathBuf;
 

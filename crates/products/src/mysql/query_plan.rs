@@ -1,4 +1,4 @@
-//! What a query plan says, from EXPLAIN of all versions.
+//! Reads MySQL-family query plans, from EXPLAIN in all versions.
 
 use crate::facts::{PlanRow, joined};
 
@@ -6,7 +6,7 @@ pub(super) fn nodes(rows: &[PlanRow]) -> Vec<String> {
     rows.iter().map(|row| node(row, rows.len() > 1)).collect()
 }
 
-/// Places of table, access type, key and remarks among the columns of EXPLAIN: MySQL 5.7 added
+/// Positions of table, access type, key and remarks among EXPLAIN's columns. MySQL 5.7 added
 /// `partitions` and `filtered`.
 fn places(columns: usize) -> Option<[usize; 4]> {
     match columns {
@@ -16,8 +16,8 @@ fn places(columns: usize) -> Option<[usize; 4]> {
     }
 }
 
-/// `index k_1 range, covering`; of a join, where the order of tables is a part of the plan, with
-/// the table: `orders: ...`.
+/// One node, as in `index k_1 range, covering`. In a join, the tables' order is part of the plan,
+/// so the table comes first: `orders: ...`.
 fn node(row: &[Option<String>], is_join: bool) -> String {
     let Some(places) = places(row.len()) else { return joined(row) };
     let [table, access, key, extra] = places.map(|place| row[place].as_deref().unwrap_or_default());
@@ -47,7 +47,7 @@ fn node(row: &[Option<String>], is_join: bool) -> String {
     if is_join && !table.is_empty() { format!("{table}: {words}") } else { words }
 }
 
-/// Remarks that are work of their own. `Using where` says only that rows are filtered, and versions
+/// Remarks that mean extra work. `Using where` says only that rows are filtered, and versions
 /// differ in when they say it.
 const REMARKS: [(&str, &str); 11] = [
     ("Using index condition", "index condition"),

@@ -1,4 +1,4 @@
-//! PostgreSQL.
+//! Facts about PostgreSQL.
 
 use crate::configured::ConfiguredLine;
 use crate::known::KNOWN;
@@ -12,10 +12,10 @@ pub const POSTGRESQL: &Product = &Product {
     base: None,
 };
 
-/// Superuser of the data directories that dbdyno makes.
+/// Superuser in the data directories that dbdyno makes.
 pub const SUPERUSER: &str = "postgres";
 
-/// The database in which others are made.
+/// The database from which others are created.
 pub const MAINTENANCE: &str = "postgres";
 
 pub static FACTS: FamilyFacts = FamilyFacts {
@@ -39,7 +39,7 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     certificate_option: "ssl_cert_file",
     only_own_certificates: true,
     has_no_tls_on_sockets: true,
-    // Not in the data of options: 3 since there is one.
+    // The option is not in the option data. Its default has been 3 since it exists.
     reserved_connections: Some(("superuser_reserved_connections", 3)),
     lines: |text, _, _| postgresql_conf(text),
     plan_nodes: |rows| rows.iter().filter_map(|row| plan_node(row)).collect(),
@@ -54,14 +54,14 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     ..FamilyFacts::DEFAULT
 };
 
-/// Options of `initdb` that decide a setting.
+/// Options for `initdb` that determine a setting.
 const INITDB: &[(&str, &str, &str)] = &[
     ("(initdb --data-checksums)", "data_checksums", "on"),
     ("(initdb --no-data-checksums)", "data_checksums", "off"),
 ];
 
-/// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the
-/// server shows. What intents made of the data directory is in comments.
+/// Reads lines in a `postgresql.conf`. A bare number gets its unit, so that it means the same as
+/// the value that the server shows. Comments say what the intents did to the data directory.
 fn postgresql_conf(text: &str) -> Vec<ConfiguredLine> {
     let configured = |(line, text): (usize, &str)| {
         let by_initdb = INITDB.iter().find(|(words, ..)| text.starts_with('#') && text.ends_with(words));
@@ -73,8 +73,8 @@ fn postgresql_conf(text: &str) -> Vec<ConfiguredLine> {
     (1..).zip(text.lines()).filter_map(configured).collect()
 }
 
-/// Name, in small letters, and value of a line of a `postgresql.conf`, without quotes and comment;
-/// `None` for a line that sets nothing.
+/// Name, in lower case, and value in a `postgresql.conf` line, without quotes and comment. The
+/// result is `None` for a line that sets nothing.
 pub fn setting(line: &str) -> Option<(String, String)> {
     let line = line.trim_start();
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
@@ -87,7 +87,7 @@ pub fn setting(line: &str) -> Option<(String, String)> {
     (!name.is_empty()).then(|| (name.to_ascii_lowercase(), value))
 }
 
-/// What stands before the closing quote; two of them are one in the value.
+/// The text before the closing quote. Two quotes in a row stand for one in the value.
 fn unquoted(text: &str) -> String {
     let mut value = String::new();
     let mut rest = text;
@@ -134,12 +134,12 @@ fn statement_logging(reader: &Reader<'_>) -> Option<Value> {
     }))
 }
 
-/// A node of a query plan; conditions, which hold the values, are left out.
+/// One node in a query plan. Conditions are left out, because they hold the values.
 fn plan_node(row: &[Option<String>]) -> Option<String> {
     let line = row.first()?.as_deref()?;
     match line.trim_start().strip_prefix("->") {
         Some(node) => Some(node.trim().to_owned()),
-        // The first node is without an arrow, and without an indent.
+        // The first node has no arrow and no indent.
         None => (!line.starts_with(' ')).then(|| line.trim().to_owned()),
     }
 }

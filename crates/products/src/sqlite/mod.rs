@@ -1,4 +1,4 @@
-//! SQLite.
+//! Facts about SQLite.
 
 mod options;
 
@@ -24,7 +24,7 @@ pub static FACTS: FamilyFacts = FamilyFacts {
     ..FamilyFacts::DEFAULT
 };
 
-/// Lines `PRAGMA name = value`.
+/// Reads lines with `PRAGMA name = value`.
 fn pragmas(text: &str) -> Vec<ConfiguredLine> {
     let configured = (1..).zip(text.lines()).filter_map(|(line, text)| {
         let (name, value) = text.trim().strip_prefix("PRAGMA ")?.split_once('=')?;
@@ -35,7 +35,7 @@ fn pragmas(text: &str) -> Vec<ConfiguredLine> {
     configured.collect()
 }
 
-/// The word for a number that is shown, and for one that is configured.
+/// The word for a number, whether SQLite shows it or a plan configures it.
 fn word(name: &str, value: &str) -> String {
     let words: &[&str] = match name {
         "synchronous" => &["off", "normal", "full", "extra"],
@@ -50,7 +50,7 @@ fn word(name: &str, value: &str) -> String {
 
 fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
     let pages: i64 = reader.text("cache_size")?.parse().ok()?;
-    // Negative: KiB.
+    // A negative number counts KiB.
     let unit = if pages < 0 { 1024 } else { reader.size("page_size")? };
     Some(Value::Size(pages.unsigned_abs() * unit))
 }
@@ -69,8 +69,8 @@ fn redo(reader: &Reader<'_>) -> Option<Value> {
     in_wal.then_some(Value::Size(pages * reader.size("page_size")?))
 }
 
-/// The last column of EXPLAIN QUERY PLAN; before 3.36 it says `TABLE` before a table's name, and
-/// once gave estimates.
+/// The last column in EXPLAIN QUERY PLAN. Before 3.36 it has `TABLE` before a table's name, and it
+/// once had estimates.
 fn plan_node(row: &[Option<String>]) -> Option<String> {
     let detail = row.last()?.as_deref()?.replace(" TABLE ", " ");
     Some(detail.split(" (~").next().unwrap_or_default().to_owned())

@@ -1,4 +1,4 @@
-//! The options of variants on SQLite.
+//! The options that variants on SQLite have.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl TypedOptions for SqliteOptions {
     fn problem(&self) -> Option<(&'static str, String)> {
         let is_value = |text: &str| !text.is_empty() && is_word(&text.replace(['-', '.'], "_"));
         let bad = self.pragmas.iter().find(|(pragma, value)| !is_word(pragma) || !is_value(value))?;
-        // The value is not shown: some builds of SQLite take their key by a pragma.
+        // The value is not shown, because some SQLite builds take their key from a pragma.
         Some(("pragmas", format!("has a pragma that is not a name and a plain value: {}", bad.0)))
     }
 }

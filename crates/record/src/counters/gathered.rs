@@ -1,30 +1,30 @@
-//! Samples of a counter file on their way to a series: by sample as they come in, by key as they
-//! are asked for.
+//! Collects the samples of a counter file for a series. They come in by sample and are asked for by
+//! key.
 
 use super::{CounterHeader, CounterSeries};
 
 /// Stands for no key.
 const NONE: usize = usize::MAX;
 
-/// Every change of every key so far. Keys have numbers in the order in which they first came.
+/// Every change of every key so far. Keys are numbered in the order in which they first came.
 ///
-/// A run has millions of changes, and from sample to sample the same keys change in the same order:
-/// the key that followed another one the last time is looked at first.
+/// A run has millions of changes, and from sample to sample the same keys change in the same order. So
+/// the key that followed another one the last time is tried first.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     at_us: Vec<i64>,
     keys: Vec<Box<str>>,
-    /// Numbers in the order of their keys.
+    /// Numbers of the keys, sorted by key.
     sorted: Vec<usize>,
-    /// What came last after the sample's begin, then after each key.
+    /// Which key came last at the beginning of a sample, then which key came last after each key.
     followers: Vec<usize>,
-    /// Key, sample, value.
+    /// Key number, sample, value.
     changes: Vec<(usize, u32, i64)>,
 }
 
 impl Gathered {
     pub(crate) fn sample<'a>(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
-        // A sample each millisecond for 49 days would be the first that has no number.
+        // With one sample per millisecond, the first sample without a number would come after 49 days.
         let sample = u32::try_from(self.at_us.len()).unwrap_or(u32::MAX);
         self.at_us.push(at_us);
         if self.followers.is_empty() {
@@ -39,7 +39,7 @@ impl Gathered {
         }
     }
 
-    /// The number of `key`, which follows what `place` of the followers stands for.
+    /// Returns the number of `key`, which follows the key that stands at `place` in the followers.
     fn number(&mut self, key: &str, place: usize) -> usize {
         let guess = self.followers[place];
         if self.keys.get(guess).is_some_and(|known| **known == *key) {
@@ -63,7 +63,7 @@ impl Gathered {
         }
     }
 
-    /// All of it by key.
+    /// Returns everything as a series by key.
     pub(crate) fn series(self, header: CounterHeader) -> CounterSeries {
         let mut counts = vec![0; self.keys.len()];
         for (number, ..) in &self.changes {

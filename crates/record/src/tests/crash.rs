@@ -1,8 +1,8 @@
-//! A process that dies leaves a run that can be read and gone on with.
+//! Tests that a process that dies leaves a run that can be read and resumed.
 
 use super::*;
 
-/// Every file of lines of the sample run.
+/// Returns every file of lines of the sample run.
 fn line_files(dir: &Path) -> Vec<PathBuf> {
     let cell = dir.join("cells/1/wal/insert-benchmark");
     let step = step_dir(dir);
@@ -16,7 +16,8 @@ fn line_files(dir: &Path) -> Vec<PathBuf> {
     ]
 }
 
-/// The sample run as a crash leaves it: a step has checksums only when nothing of it is to come.
+/// Returns the sample run as a crash leaves it. A step has checksums only when it is complete, so a
+/// crash leaves none.
 fn crashed_run() -> (TempDir, PathBuf) {
     let (parent, dir) = sample_run();
     for step in ["l.i0", "qr100"] {
@@ -26,7 +27,7 @@ fn crashed_run() -> (TempDir, PathBuf) {
     (parent, dir)
 }
 
-/// How many entries each of `line_files` has for a reader.
+/// Returns how many entries each of `line_files` has for a reader.
 fn counts(run: &Run) -> [usize; 6] {
     let cell = &run.cells[0];
     let step = cell.steps.iter().find(|step| step.name == "qr100").unwrap();
@@ -57,11 +58,11 @@ fn a_file_cut_at_any_byte_of_its_last_line_keeps_all_lines_before() {
             let mut expected = whole;
             let lost_only_its_end = length == bytes.len() - 1;
             expected[number] -= usize::from(!lost_only_its_end);
-            // A window that ends after the last interval is none.
+            // A window that ends after the last interval does not count as one.
             expected[2] -= usize::from(path.ends_with("intervals.jsonl") && !lost_only_its_end);
             assert_eq!(counts(&run), expected, "{} cut at {length}", path.display());
-            // No crash takes intervals from a step that has an end: they are on the disk before it
-            // is.
+            // No crash takes intervals from a step that has an end, because they are on the disk before
+            // its end is.
             let is_damaged = run.cells[0].steps.iter().any(|step| step.damaged.is_some());
             assert_eq!(is_damaged, path.ends_with("intervals.jsonl") && !lost_only_its_end);
             let reported =
@@ -135,7 +136,7 @@ fn a_resume_that_is_killed_in_its_first_line_can_itself_be_resumed() {
     assert_eq!(run.warnings.len(), 2, "{:?}", run.warnings);
 }
 
-/// As `kill -9` leaves it before the manifest is there.
+/// The folder is as `kill -9` leaves it before the manifest is there.
 #[test]
 fn a_folder_whose_process_was_killed_before_the_run_began_says_so_and_holds_no_run() {
     let (_parent, dir) = sample_run();

@@ -1,4 +1,4 @@
-//! Files that no crash explains, disks that are full, folders that are not runs.
+//! Tests of files whose damage no crash explains, of full disks, and of folders that are not runs.
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn a_histogram_with_changed_bytes_is_found_when_it_is_unpacked_at_the_latest() {
     let (_parent, dir) = sample_run();
     let path = step_dir(&dir).join("histograms.hlog");
     let text = std::fs::read_to_string(&path).unwrap();
-    // These letters are the number by which a compressed histogram is known.
+    // These letters are the number by which a compressed histogram is recognised.
     std::fs::write(&path, text.replacen("HIST", "TSIH", 1)).unwrap();
     let run = Run::open(&dir).unwrap();
     let error = run.cells[0].steps[1].histograms[0].histogram().err().unwrap().to_string();
@@ -167,7 +167,7 @@ fn a_full_disk_is_reported_with_the_file_and_what_to_do() {
 }
 
 /// Changes `from` to `to` once in a file of the step `qr100`, and removes its checksums, which would
-/// show it.
+/// reveal it.
 fn changed(file: &str, from: &str, to: &str) -> StepRecord {
     let (_parent, dir) = sample_run();
     let path = step_dir(&dir).join(file);

@@ -1,11 +1,11 @@
-//! Seeded changes of bytes, and a process with little memory to read them in: for tests of whatever
-//! reads records.
+//! Seeded changes of bytes, and a process with little memory to read them in. Tests of everything that
+//! reads records use them.
 
 use std::process::Command;
 
 use nix::sys::resource::{Resource, setrlimit};
 
-/// Addresses that the process may have.
+/// Bytes of address space that the process may have.
 const ADDRESSES: u64 = 512 << 20;
 const CHILD: &str = "DBDYNO_FUZZ_CHILD";
 
@@ -27,8 +27,8 @@ const NUMBERS: [&str; 14] = [
     "0.5",
 ];
 
-/// SplitMix64: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, OOPSLA
-/// 2014.
+/// The generator is SplitMix64: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number
+/// generators, OOPSLA 2014.
 pub(crate) struct Draw(u64);
 
 impl Draw {
@@ -48,7 +48,7 @@ impl Draw {
         (self.next() % limit.max(1) as u64) as usize
     }
 
-    /// `bytes` with one to four changes.
+    /// Returns `bytes` with one to four changes.
     pub(crate) fn mutated(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for _ in 0..=self.below(4) {
@@ -94,13 +94,13 @@ impl Draw {
     }
 }
 
-/// Runs `read` with the number of inputs that it is to read, in a process of its own; `test` is the
+/// Runs `read` with the number of inputs that it is to read, in a process of its own. `test` is the
 /// full name of the test that calls it. `DBDYNO_FUZZ_INPUTS` changes the number.
 pub(crate) fn in_a_small_process(test: &str, inputs: u64, read: impl FnOnce(u64)) {
     let inputs = std::env::var("DBDYNO_FUZZ_INPUTS").map_or(inputs, |inputs| inputs.parse().unwrap());
     if std::env::var_os(CHILD).is_none() {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        // An arena for each thread takes addresses that are never used.
+        // One arena per thread would take addresses that are never used.
         child.env(CHILD, "1").env("MALLOC_ARENA_MAX", "1").args([
             "--exact",
             test,

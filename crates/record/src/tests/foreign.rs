@@ -1,5 +1,5 @@
-//! Files that no dbdyno has written: what waits for ever, never ends or leads elsewhere is a fault
-//! of its run with its name, and takes neither time nor memory.
+//! Tests of files that no dbdyno has written. A file that waits for ever, never ends or leads elsewhere
+//! is reported as a fault of its run by its name, and takes neither time nor memory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use super::*;
 
 const GIBIBYTE: u64 = 1 << 30;
 
-/// Of the run and of its step `qr100`, with what opening the run says of each.
+/// Files of the run and of its step `qr100`.
 const FILES: [&str; 7] = [
     "manifest.json",
     "events.jsonl",
@@ -23,7 +23,7 @@ const FILES: [&str; 7] = [
     "cells/1/wal/insert-benchmark/qr100/checksums.json",
 ];
 
-/// All that is said of faults when the run in `dir` is opened.
+/// Returns all faults that are reported when the run in `dir` is opened.
 fn faults(dir: &Path) -> String {
     match Run::open(dir) {
         Err(error) => error.to_string(),

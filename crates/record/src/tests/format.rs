@@ -1,10 +1,10 @@
-//! The text of each file: what other tools read, and what the documentation shows.
+//! Tests of the text of each file, which other tools read and the documentation shows.
 
 use super::*;
 
 const DOCUMENT: &str = include_str!("../../../../docs/reference/run-directory.md");
 
-/// Text of every file of lines of the sample run, and of its manifest, by name.
+/// Returns the text of every file of lines of the sample run, and of its manifest, by name.
 fn texts() -> Vec<(&'static str, String)> {
     let (_parent, dir) = sample_run();
     let cell = dir.join("cells/1/wal/insert-benchmark");
@@ -46,7 +46,7 @@ fn the_documentation_names_the_format_version_that_is_written() {
     assert!(DOCUMENT.contains(&format!("Format version: **{FORMAT_VERSION}**")));
 }
 
-/// Every file below `dir`, and every folder that is empty, by its path from `dir`.
+/// Returns every file below `dir`, and every folder that is empty, by its path from `dir`.
 fn leaves(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {

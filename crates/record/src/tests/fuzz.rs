@@ -1,8 +1,8 @@
-//! Lines of every file with bytes and numbers changed at random: whatever they say, reading them
-//! ends, without a panic and without memory by a number in them.
+//! Reads lines of every file with bytes and numbers changed at random. Whatever they say, reading them
+//! must end without a panic, and must not take memory by a number in them.
 //!
-//! Each target runs in a process of its own that may have 512 MB of addresses. `DBDYNO_FUZZ_INPUTS`
-//! is the number of inputs of each; the same number makes the same inputs.
+//! Each target runs in a process of its own that may have 512 MiB of addresses. `DBDYNO_FUZZ_INPUTS` is
+//! the number of inputs of each target. The same number makes the same inputs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,10 +12,10 @@ use crate::lines::{Line, each_line, parse_json, parse_lines};
 use crate::plausible::{self, Events, Intervals};
 use crate::{counter_lines, reader};
 
-/// Of each target, a second or so in a debug build.
+/// Inputs for each target. They take a second or so in a debug build.
 const INPUTS: u64 = 20_000;
 
-/// Reads mutations of `seeds`; `target` is the test's name.
+/// Reads mutations of `seeds`. `target` is the test's name.
 fn fuzz(target: &str, seeds: &[Vec<u8>], read: impl Fn(&mut Draw, &[u8])) {
     in_a_small_process(&format!("tests::fuzz::{target}"), INPUTS, |inputs| {
         let mut draw = Draw::new();
@@ -27,7 +27,7 @@ fn fuzz(target: &str, seeds: &[Vec<u8>], read: impl Fn(&mut Draw, &[u8])) {
     });
 }
 
-/// A file of the step `qr100` of the sample run.
+/// Returns a file of the step `qr100` of the sample run.
 fn seed(file: &str) -> Vec<u8> {
     let (_parent, dir) = sample_run();
     std::fs::read(step_dir(&dir).join(file)).unwrap()
@@ -40,7 +40,7 @@ fn intervals() {
         let read = parse_lines(Path::new("f"), input, |line| checked.take(parse_json(line)?).map(Some), None);
         let mut sum = Interval::default();
         read.items.iter().for_each(|interval| sum += interval);
-        // What a window may be is what the lines can hold.
+        // A window can be no longer than what the lines can hold.
         assert!(plausible::end_us(&read.items) <= 1_000_000 * read.items.len() as u64);
     });
 }
@@ -102,8 +102,8 @@ fn histograms() {
     let many: Vec<u64> = (0..200).map(|number| number * number).collect();
     let seeds = [line(&[610, 640, 2_207]), plain(&[5, 900]), line(&many), plain(&many)];
     fuzz("histograms", &seeds, |_, input| {
-        // Bytes that are damaged before they are packed come to the reader of counts, others end at
-        // that of the log.
+        // Bytes that are damaged before they are packed reach the reader of counts. Others end at the
+        // reader of the log.
         let text = if input.starts_with(&[0x1c, 0x84]) { packed(input) } else { input.to_vec() };
         let read = parse_lines(
             Path::new("f"),
@@ -118,7 +118,7 @@ fn histograms() {
     });
 }
 
-/// A line of the log whose histogram is `plain`.
+/// Returns a line of the log whose histogram is `plain`.
 fn packed(plain: &[u8]) -> Vec<u8> {
     let payload = fdeflate::compress_to_vec(plain);
     let mut stored = vec![0x1c, 0x84, 0x93, 0x14];

@@ -109,7 +109,7 @@ fn spec(name: &str) -> StepSpec {
     }
 }
 
-/// One event of each sort.
+/// Returns one event of each sort.
 fn step_events(name: &str) -> Vec<StepEvent> {
     let part = |name: &str, expected, actual| CheckPart { name: name.into(), expected, actual };
     vec![
@@ -316,7 +316,8 @@ fn write_step(cell: &CellWriter, name: &str) -> Result<(), Error> {
     step.sync()
 }
 
-/// A run of one complete cell with two steps, in a folder that goes away with the first part.
+/// Returns a run of one complete cell with two steps. Its folder is removed when the first value of the
+/// pair is dropped.
 fn sample_run() -> (TempDir, PathBuf) {
     let parent = TempDir::new().unwrap();
     let mut run = RunWriter::create(parent.path(), &manifest()).unwrap();
@@ -329,7 +330,7 @@ fn sample_run() -> (TempDir, PathBuf) {
     (parent, dir)
 }
 
-/// Folder of the step `qr100` of the sample run.
+/// Returns the folder of the step `qr100` of the sample run.
 fn step_dir(run: &Path) -> PathBuf {
     run.join("cells/1/wal/insert-benchmark/qr100")
 }

@@ -1,4 +1,4 @@
-//! What is written comes back.
+//! Tests that what is written comes back.
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -187,7 +187,7 @@ fn any_interval() -> impl Strategy<Value = Interval> {
         client,
         kind,
         due: n[2],
-        // A time of its own for each.
+        // Each has a time of its own.
         done: 1 + n[3] % 1_000,
         failed: n[4],
         dropped: n[5],

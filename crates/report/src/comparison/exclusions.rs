@@ -1,4 +1,4 @@
-//! What is in no comparison and why, one line a side and reason.
+//! Lines that say what is in no comparison and why: one line per side and reason.
 
 use dbdyno_analyse::{Comparison, Exclusion, ExclusionKind, unique};
 
@@ -6,7 +6,7 @@ use super::step_name;
 use crate::document::text::one_line;
 use crate::notices::reasons_text;
 
-/// `not run, because its cell failed: server went away`
+/// Words such as `not run, because its cell failed: server went away`.
 pub fn exclusion_text(one: &Exclusion) -> String {
     match reasons_text(&one.reasons).as_str() {
         "" => words(one.kind).to_owned(),
@@ -25,8 +25,9 @@ fn words(kind: ExclusionKind) -> &'static str {
     }
 }
 
-/// `qr100 to qp1000 of new my57: not run, because its cell failed in block 1: ...`. Steps with the same line share
-/// it.
+/// The lines, such as
+/// `qr100 to qp1000 of new my57: not run, because its cell failed in block 1: ...`. Steps that have
+/// the same line share it.
 pub(super) fn lines(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<(String, Vec<usize>)> = Vec::new();
     for (at, step) in comparison.steps.iter().enumerate() {
@@ -50,7 +51,7 @@ pub(super) fn lines(comparison: &Comparison) -> Vec<String> {
     all.iter().map(line).collect()
 }
 
-/// Neighbours as `first to last`, others by name.
+/// Neighbouring steps as `first to last`, others by name.
 fn steps_text(comparison: &Comparison, steps: &[usize]) -> String {
     let name = |at: &usize| step_name(comparison, &comparison.steps[*at]);
     match steps {
@@ -61,8 +62,8 @@ fn steps_text(comparison: &Comparison, steps: &[usize]) -> String {
     }
 }
 
-/// Blocks of one kind together, with the first one's reason: those of all blocks would hide the
-/// table.
+/// Blocks of one kind together, with the first one's reason. The reasons of all blocks would push
+/// the table out of sight.
 fn by_kind(left_out: &[Exclusion]) -> Vec<String> {
     let text = |kind: ExclusionKind| {
         let blocks: Vec<&Exclusion> = left_out.iter().filter(|one| one.kind == kind).collect();

@@ -1,4 +1,4 @@
-//! Comparisons of the fixture in each of their formats.
+//! Tests of the fixture's comparisons in each of their formats.
 
 use dbdyno_analyse::statistics::describe::group;
 use dbdyno_analyse::{Code, ComparedSide, Exclusion, ExclusionKind, Notice, StepComparison};
@@ -6,7 +6,8 @@ use dbdyno_analyse::{Code, ComparedSide, Exclusion, ExclusionKind, Notice, StepC
 use super::*;
 use crate::fixture;
 
-/// Of the new variant, whose last block failed in the last step and whose second cell failed.
+/// The new variant's excluded blocks. Its last block failed in the last step, and its second cell
+/// failed.
 fn left_out_of(step: &str) -> Vec<Exclusion> {
     let quoted = |text: &str| vec![Notice::quoted(text)];
     let cell = Exclusion { block: 2, kind: ExclusionKind::CellFailed, reasons: quoted("server <went> away") };

@@ -1,7 +1,7 @@
-//! Aligned tables in plain text that never exceed a width: what does not fit goes into a further
-//! part with its labels repeated.
+//! Lays out aligned tables in plain text that never exceed a width. What does not fit goes into a
+//! further part, with its labels repeated.
 //!
-//! Colour is put around a cell after it was padded, so that it never disturbs the alignment.
+//! Colour is added after a table cell was padded, so that it never disturbs the alignment.
 
 mod long_cells;
 
@@ -24,19 +24,20 @@ impl From<String> for TextCell {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextTable {
     pub(crate) labels: usize,
-    /// For each column its name and its unit; units make a second line when any column has one.
+    /// Name and unit of each column. Units make a second line when any column has one.
     pub(crate) heads: Vec<(String, String)>,
-    /// Whether each column is of words, which are aligned at their left.
+    /// Whether each column has words, which are aligned at their left.
     pub(crate) words: Vec<bool>,
-    /// Heads are broken at spaces, so that a column is hardly wider than its cells.
+    /// Whether heads are broken at spaces, so that a column is hardly wider than its figures.
     pub(crate) breaks_heads: bool,
     pub(crate) rows: Vec<Vec<TextCell>>,
 }
 
-/// Characters that heads are broken at.
+/// Number of characters at which heads are broken.
 const HEAD: usize = 10;
 const GAP: usize = 2;
-/// Labels longer than this are cut with an ellipsis: names are the user's and may be of any length.
+/// Labels longer than this end in an ellipsis, because names are the user's and may have any
+/// length.
 const LABEL_LIMIT: usize = 40;
 
 impl TextTable {
@@ -53,7 +54,7 @@ impl TextTable {
         lines
     }
 
-    /// Columns that the table takes in one part.
+    /// Width that the table takes in one part, in columns of the terminal.
     pub(crate) fn width(&self) -> usize {
         let columns = (0..self.heads.len()).map(|column| self.width_of(column) + GAP);
         columns.sum::<usize>().saturating_sub(GAP)
@@ -63,7 +64,7 @@ impl TextTable {
         let heads: Vec<Vec<String>> = part.iter().map(|&column| self.head(column)).collect();
         let height = heads.iter().map(Vec::len).max().unwrap_or(0);
         for at in 0..height {
-            // The last line of each is at the bottom.
+            // The last line of each head is at the bottom.
             let of = |head: &Vec<String>| (at + head.len()).checked_sub(height).map(|at| head[at].clone());
             let texts = heads.iter().map(|head| of(head).unwrap_or_default());
             let line =
@@ -75,7 +76,7 @@ impl TextTable {
         lines.push(if colour { painted(Tone::Muted, &rule) } else { rule });
         for row in &self.rows {
             let line = self.line(part, widths, part.iter().map(|&column| row[column].clone()), colour);
-            // The further lines of a long cell have nothing in the other parts.
+            // The further lines of a long table cell are empty in the other parts.
             lines.extend(Some(line).filter(|line| !line.is_empty()));
         }
     }
@@ -107,7 +108,7 @@ impl TextTable {
         line
     }
 
-    /// Columns of each part: the labels, and as many of the others as fit, in order.
+    /// Columns of each part: the labels, and as many of the others as fit, in their order.
     fn parts(&self, widths: &[usize], width: usize) -> Vec<Vec<usize>> {
         let labels: Vec<usize> = (0..self.labels).collect();
         let label_width: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
@@ -138,7 +139,7 @@ impl TextTable {
         cells.max().unwrap_or(0)
     }
 
-    /// The lines of a column's head; the unit is the last one where any column has one.
+    /// The lines of a column's head. The unit is the last one where any column has a unit.
     fn head(&self, column: usize) -> Vec<String> {
         let (name, unit) = &self.heads[column];
         let mut lines = match self.breaks_heads {

@@ -1,4 +1,4 @@
-//! Blocks as the body of an HTML page. Every text is escaped here.
+//! Renders blocks as the body of an HTML page. Every text is escaped here.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -7,12 +7,12 @@ use dbdyno_analyse::statistics::Interval;
 
 use super::{Block, Cell, Chart, Column, Heading, Table, Tone, prose};
 
-/// Cells longer than this are broken into lines.
+/// Texts in table cells that are longer than this are broken into lines.
 const LONG: usize = 40;
 /// Columns of this rank and above are left out on a telephone.
 const WIDE: u8 = 3;
 
-/// Sections, each from a heading of level 2 to the next, within one `main`.
+/// Renders the document within one `main`. Each section goes from a heading of level 2 to the next.
 pub fn html(blocks: &[Block]) -> String {
     let mut page = Page { out: String::from("<main>\n"), contents: contents(blocks), ..Page::default() };
     page.blocks(blocks);
@@ -23,15 +23,15 @@ pub fn html(blocks: &[Block]) -> String {
 #[derive(Default)]
 struct Page {
     out: String,
-    /// Made before, because they come before what they lead to.
+    /// The links of the contents, made first because they stand before what they lead to.
     contents: String,
     is_in_section: bool,
     is_printed_if_unfolded: bool,
     is_in_fold: bool,
-    /// Of the last heading.
+    /// Level of the last heading.
     level: u8,
-    /// Meanings of columns that an earlier table of the same title has: the script says them again
-    /// in the others.
+    /// Meanings of columns that an earlier table with the same title has. In further tables, the
+    /// script adds them.
     said: HashSet<[String; 3]>,
 }
 
@@ -113,7 +113,7 @@ impl Page {
             self.line(&format!("<section{more}>"));
             self.is_in_section = true;
         }
-        // No level is left out on the way down, which readers of the screen follow.
+        // No level is left out on the way down, because screen readers follow the levels.
         let level = heading.level.min(self.level + 1);
         self.level = level;
         let id = attribute("id", &heading.id);
@@ -124,10 +124,10 @@ impl Page {
         self.line(&format!("<h{level}{id}>{}{aside}</h{level}>", escaped(&heading.text)));
     }
 
-    /// With scripts the content of a `noscript` is a text until it is opened, so that a big page
+    /// With scripts, the content of a `noscript` is a text until it is opened, so that a large page
     /// opens at once.
     fn fold(&mut self, title: &str, blocks: &[Block]) {
-        // One within another would end it.
+        // A `noscript` within another would end it.
         let is_first = !std::mem::replace(&mut self.is_in_fold, true);
         let (begin, end) = if is_first { ("<noscript>", "</noscript>") } else { ("", "") };
         self.line(&format!("<details><summary>{}</summary>{begin}", escaped(title)));
@@ -212,8 +212,8 @@ impl Page {
         }
     }
 
-    /// Cells and rows have no end tags, as HTML allows: a big run has 200,000 of them, and each end
-    /// tag is 5 bytes.
+    /// Table cells and rows have no end tags, as HTML allows. A large run has 200,000 of them, and
+    /// each end tag is 5 bytes.
     fn row(&mut self, table: &Table, row: &[Cell], reach: f64) {
         self.out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
@@ -255,13 +255,14 @@ impl Page {
     }
 }
 
-/// Words that may be broken into lines where a table is wide, other than `40.5 → 7.88`.
+/// Whether a text is words that may be broken into lines where a table is wide, other than
+/// `40.5 → 7.88`.
 fn is_phrase(text: &str) -> bool {
     text.chars().count() > 16 && text.contains(' ') && !text.contains('→')
 }
 
-/// How far from 1 the intervals of a table reach, as a logarithm. One that is far wider than most
-/// does not press the others together: it ends at the edge.
+/// How far from 1 a table's intervals reach, as a logarithm. An interval that is far wider than
+/// most ends at the edge, so that it does not compress the others.
 fn reach(table: &Table) -> f64 {
     let intervals = table.rows.iter().flatten().filter_map(|cell| cell.drawn.or(cell.interval));
     let mut ends: Vec<f64> =
@@ -271,7 +272,7 @@ fn reach(table: &Table) -> f64 {
     ends.last().copied().unwrap_or(0.0).min(3.0 * usual).max(0.02)
 }
 
-/// A line from end to end with a dot at its middle, which is the ratio, and a mark at 1.
+/// A line from end to end, with a dot at its middle, which is the ratio, and a mark at 1.
 fn drawn(interval: Interval, reach: f64) -> String {
     let x = |log: f64| 30.0 + 28.0 * (log / reach).clamp(-1.0, 1.0);
     let (low, high) = (interval.low.ln(), interval.high.ln());
@@ -282,18 +283,18 @@ fn drawn(interval: Interval, reach: f64) -> String {
     )
 }
 
-/// Data for the page's script, which cannot end its element.
+/// Data for the page's script, escaped so that it cannot end its element.
 pub(crate) fn data_block(id: &str, data: &serde_json::Value) -> String {
     let text = data.to_string().replace('<', "\\u003c");
     format!("<script type=\"application/json\"{}>{text}</script>", attribute("id", id))
 }
 
-/// Nothing where the value is empty.
+/// The attribute; empty where the value is.
 fn attribute(name: &str, value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" {name}=\"{}\"", escaped(value)) }
 }
 
-/// Classes are in `page.css`.
+/// The class for a tone. `page.css` has the classes.
 fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "",
@@ -310,8 +311,8 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Links to all headings of level 2 that have an id, in one paragraph each time the aside changes:
-/// the steps of a workload are together.
+/// Links to all headings of level 2 that have an id. A new paragraph begins where the aside
+/// changes, so that the steps of a workload are together.
 fn contents(blocks: &[Block]) -> String {
     let headings = blocks.iter().filter_map(|block| match block {
         Block::Heading(heading) if heading.level == 2 && !heading.id.is_empty() => Some(heading),
@@ -348,8 +349,8 @@ pub(crate) fn escaped(text: &str) -> String {
     result
 }
 
-/// Text as element content, with what is between two backquotes as code. A backquote without a
-/// second one stays.
+/// Text as element content, where text between two backquotes is code. A backquote without a second
+/// one stays.
 fn coded(text: &str) -> String {
     let parts: Vec<String> = text.split('`').map(escaped).collect();
     let last = parts.len() - 1;

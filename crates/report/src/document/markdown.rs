@@ -1,16 +1,17 @@
-//! Blocks as Markdown: tables as in GitHub Flavored Markdown.
+//! Renders blocks as Markdown, with tables as in GitHub Flavored Markdown.
 
 use super::text::one_line;
 use super::{Block, Cell, Heading, Table, Tone, prose};
 
-/// The document, ending in a newline.
+/// The document, which ends in a newline.
 pub fn markdown(blocks: &[Block]) -> String {
     let mut parts = Vec::new();
     blocks.iter().for_each(|block| add(block, &mut parts));
     parts.join("\n\n") + "\n"
 }
 
-/// A part is a paragraph, a heading, a list or a table: blank lines are between parts.
+/// Adds a block's parts. A part is a paragraph, a heading, a list or a table, and blank lines are
+/// between parts.
 fn add(block: &Block, parts: &mut Vec<String>) {
     match block {
         Block::Heading(heading) => parts.push(self::heading(heading)),
@@ -74,15 +75,15 @@ fn table(table: &Table, parts: &mut Vec<String>) {
     }
 }
 
-/// The value with interval, verdict and sign after it.
+/// The value, followed by interval, verdict and sign.
 fn cell_text(cell: &Cell) -> String {
     let mut parts = vec![cell.text.clone(), cell.judgement(), cell.sign.to_owned()];
     parts.retain(|part| !part.is_empty());
     escaped(&parts.join(" "))
 }
 
-/// Text that Markdown shows as it is, on one line and inside a table. Underscores within words are
-/// left alone: no dialect in use reads them as emphasis.
+/// Text that Markdown shows unchanged, on one line and inside a table. Underscores within words
+/// stay, because no dialect in use reads them as emphasis.
 pub(crate) fn escaped(text: &str) -> String {
     let text = one_line(text);
     let characters: Vec<char> = text.chars().collect();
@@ -98,7 +99,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => result.push_str("&lt;"),
             '\\' | '|' | '*' | '`' | '[' | ']' | '~' => result.extend(['\\', character]),
             '_' if !inside_word(at) => result.push_str("\\_"),
-            // What would begin a heading, a quotation or a list.
+            // These would begin a heading, a quotation or a list.
             '#' | '>' if at == 0 => result.extend(['\\', character]),
             '+' | '-' if at == 0 && characters.get(1) == Some(&' ') => result.extend(['\\', character]),
             other => result.push(other),
@@ -107,7 +108,7 @@ pub(crate) fn escaped(text: &str) -> String {
     result
 }
 
-/// A fenced block whose fence is longer than any run of backticks in it.
+/// A fenced block. Its fence is longer than any run of backticks in it.
 fn code_block(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -1,8 +1,8 @@
-//! One model of a document, and its renderers: terminal, Markdown, HTML.
+//! The model of a document, and its renderers for terminal, Markdown and HTML.
 //!
-//! A report is a list of [`Block`]s. Those who build it choose what is said and in which order; a
-//! renderer chooses how it looks, and adds no words about results. JSON and CSV are not rendered
-//! from it: they come from the findings.
+//! A report is a list of [`Block`]s. The code that builds it chooses what is said and in which
+//! order. A renderer chooses how it looks, and adds no words about results. JSON and CSV are not
+//! rendered from it, because they come from the findings.
 //!
 //! ```text
 //! findings ──► blocks ──► terminal(blocks, width, colour)   tables fitted to the width
@@ -10,11 +10,12 @@
 //!                    └──► html(blocks)                       the body of a page
 //! ```
 //!
-//! * Texts are plain: each renderer escapes them. Between two backquotes they are code.
-//! * A [`Table`] has typed cells: a text, and what it stands for (tone, sign, interval, verdict,
-//!   note, link). Colour is never the only sign: builders give a coloured cell a sign or a word.
+//! * Texts are plain, and each renderer escapes them. Text between two backquotes is code.
+//! * A [`Table`] has typed table cells: a text, and what it stands for (tone, sign, interval,
+//!   verdict, note, link). Colour is never the only sign: builders give a coloured table cell a
+//!   sign or a word.
 //! * A [`Chart`] is an id, a title and data. Only HTML draws it. Its figures are in the tables next
-//!   to it, so a reader without scripts, a terminal or Markdown miss nothing.
+//!   to it, so that readers without scripts, on a terminal or of Markdown miss nothing.
 //! * A [`Block::Fold`] is closed at first on a page and open everywhere else.
 //! * Headings of level 2 with an id are the entries of [`Block::Contents`].
 
@@ -38,27 +39,28 @@ pub use terminal::terminal;
 pub enum Block {
     Heading(Heading),
     Text(Tone, String),
-    /// `Doubt` for problems.
+    /// A list. Its tone is `Doubt` for problems.
     List(Tone, Vec<String>),
     Facts(Vec<(String, String)>),
     Table(Table),
-    /// Markdown of the plan: markup in it is text.
+    /// Markdown from the plan. HTML markup in it is shown as text.
     Prose(String),
     /// Text as it was written, such as a configuration.
     Code(String),
-    /// A title and what a page shows when it is opened.
+    /// A title, and blocks that a page shows when the reader opens it.
     Fold(String, Vec<Self>),
-    /// Warnings. Under a title they are open on a page, without one they are counted and folded.
+    /// Warnings. With a title they are open on a page; without one they are counted and folded.
     Notices(&'static str, Vec<String>),
     Chart(Chart),
     /// The variants in the order of their colours in charts: name, what it is, and a small picture
-    /// of its line; for pages only.
+    /// of its line. It is for pages only.
     Key(Vec<(String, String, String)>),
     /// Links to the headings of level 2; for pages only.
     Contents,
-    /// Of the sections after this one, a printed page has what is unfolded; for pages only.
+    /// From here on, a printed page shows only what is unfolded in its sections. It is for pages
+    /// only.
     PrintedIfUnfolded,
-    /// A text that leads to another page or place, at this address; for pages only.
+    /// A text that links to another page or place, and its address. It is for pages only.
     Link(String, String),
 }
 
@@ -80,33 +82,33 @@ impl Block {
 
 #[derive(Debug, Clone)]
 pub struct Heading {
-    /// 1 is the title of the document.
+    /// The level. 1 is the document's title.
     pub level: u8,
     pub text: String,
-    /// What is smaller, after the text; may be empty.
+    /// Smaller text after the heading; may be empty.
     pub aside: String,
-    /// Empty where no link leads to it.
+    /// The id for links; empty where no link leads to it.
     pub id: String,
 }
 
-/// How a text or a value is meant. Renderers have a colour or a weight for each.
+/// The meaning of a text or a value. Renderers have a colour or a weight for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Tone {
     #[default]
     Plain,
     Strong,
     Muted,
-    /// Differs from the base, to the better.
+    /// The value differs from the base for the better.
     Better,
     Worse,
-    /// Invalid, or a problem.
+    /// The value is invalid, or a problem.
     Doubt,
-    /// Within the highest quarter of its step.
+    /// The value is within the highest quarter of its step.
     Highest,
     Lowest,
-    /// The planned rate was missed, or it is a target itself.
+    /// The planned rate was missed, or the value is a target itself.
     Missed,
-    /// More than 5 % above the base.
+    /// The value is more than 5 % above the base.
     Above,
     Below,
 }
@@ -124,7 +126,7 @@ impl Tone {
         }
     }
 
-    /// Of a value with this verdict. Only what was decided has a colour.
+    /// The tone for a value with this verdict. Only what was decided has a colour.
     pub fn of(verdict: Option<Verdict>) -> Self {
         match verdict {
             Some(Verdict::Faster) => Self::Better,
@@ -135,21 +137,21 @@ impl Tone {
     }
 }
 
-/// Columns of labels, then columns of figures or words.
+/// A table: columns of labels, then columns of figures or words.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Table {
-    /// Empty where a heading says it.
+    /// The title; empty where a heading says it.
     pub title: String,
-    /// What the figures are.
+    /// A note that says what the figures are.
     pub note: String,
-    /// The first columns say what a row is: on a terminal they are repeated in each part of a table
-    /// that is too wide.
+    /// Number of label columns. They say what a row is, and a terminal repeats them in each part of
+    /// a table that is too wide.
     pub labels: usize,
     pub columns: Vec<Column>,
     #[serde(skip)]
     pub rows: Vec<Vec<Cell>>,
-    /// What the signs of the cells mean.
+    /// Meanings of the signs in table cells.
     #[serde(skip)]
     pub legend: Vec<(Tone, &'static str)>,
 }
@@ -190,14 +192,14 @@ impl Table {
 #[serde(from = "Vec<String>")]
 pub struct Column {
     pub name: String,
-    /// Empty where the figures carry their unit or need none.
+    /// The unit; empty where the figures have their own unit or need none.
     pub unit: String,
-    /// What the column says, in words; empty where the name does.
+    /// What the column means, in words; empty where the name says it.
     pub meaning: String,
-    /// Columns of a higher rank make room first on a terminal where the table is too wide. From 3
-    /// on they are left out of pages on a telephone.
+    /// Where a table is too wide for a terminal, columns of a higher rank are left out first. From
+    /// 3 on they are also left out on a telephone.
     pub rank: u8,
-    /// Words are aligned at their left.
+    /// Whether the column has words, which are aligned at their left.
     pub is_words: bool,
 }
 
@@ -207,7 +209,7 @@ impl From<&str> for Column {
     }
 }
 
-/// Name, unit and meaning.
+/// Makes a column from name, unit and meaning.
 impl From<(&str, &str, &str)> for Column {
     fn from((name, unit, meaning): (&str, &str, &str)) -> Self {
         Self::new(name, unit, meaning)
@@ -220,7 +222,8 @@ impl From<&Metric> for Column {
     }
 }
 
-/// Name, unit, meaning, and `words` for a column of words; the last ones may be left out.
+/// Makes a column from name, unit, meaning, and `words` for a column of words. The last ones may be
+/// left out.
 impl From<Vec<String>> for Column {
     fn from(words: Vec<String>) -> Self {
         let mut words = words.into_iter();
@@ -238,30 +241,30 @@ impl Column {
         Self { is_words: true, ..Self::new(name, "", "") }
     }
 
-    /// One that may be left out on a narrow terminal.
+    /// A column that may be left out on a narrow terminal.
     pub fn ranked(name: &str, unit: &str, rank: u8) -> Self {
         Self { rank, ..Self::new(name, unit, "") }
     }
 }
 
-/// A value and what it stands for.
+/// A table cell: a value and what it stands for.
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
     pub text: String,
-    /// The number that the text stands for, unrounded, for JSON; `None` where the text says more.
+    /// The number that the text stands for, unrounded, for JSON. `None` where the text says more.
     pub value: Option<f64>,
-    /// The value's least and greatest block.
+    /// The value's lowest and highest block.
     pub spread: Option<Interval>,
     pub tone: Tone,
-    /// Next to the text.
+    /// The sign that stands next to the text.
     pub sign: &'static str,
     /// 95 % interval of a ratio.
     pub interval: Option<Interval>,
     pub verdict: Option<Verdict>,
-    /// An interval around 1 that a page draws as a line with a dot; the text or a neighbour says it
+    /// An interval around 1 that a page draws as a line with a dot. The text or a neighbour says it
     /// too.
     pub drawn: Option<Interval>,
-    /// Why it has that colour or no value.
+    /// Why the table cell has that colour or no value.
     pub note: String,
     /// Id of a heading that says more, or address of another page, which ends in `.html`.
     pub link: Option<String>,
@@ -291,7 +294,7 @@ impl Cell {
     }
 
     /// Interval and verdict of a ratio over several blocks, `0.991–1.049 same`; empty where there
-    /// are none.
+    /// is neither.
     fn judgement(&self) -> String {
         let interval = self.interval.map(crate::number::interval_text);
         let verdict = self.verdict.map(|verdict| verdict.word().to_owned());
@@ -301,9 +304,9 @@ impl Cell {
 
 #[derive(Debug, Clone, Default)]
 pub struct Chart {
-    /// Unique in its document.
+    /// The id, which is unique in its document.
     pub id: String,
     pub title: String,
-    /// What the page's script draws: its kind, and exact values.
+    /// Data for the page's script: the chart's kind, and exact values.
     pub data: serde_json::Value,
 }

@@ -1,12 +1,12 @@
-//! Markdown of a plan as HTML, as Markdown and as plain text. Markup that is written in it is shown
-//! as text, never obeyed.
+//! Turns a plan's Markdown into HTML, Markdown or plain text. HTML markup in it is shown as text
+//! and never takes effect.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html::push_html};
 
 const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH);
 
-/// Paragraphs, lists, tables, code, emphasis and links to the web. Headings are below those of the
-/// page.
+/// The text as HTML: paragraphs, lists, tables, code, emphasis and links to the web. Its headings
+/// are below those of the page.
 pub(super) fn html(text: &str) -> String {
     let mut open_links = Vec::new();
     let events = Parser::new_ext(text, OPTIONS).filter_map(move |event| match event {
@@ -21,7 +21,7 @@ pub(super) fn html(text: &str) -> String {
             is_web.then_some(event)
         }
         Event::End(TagEnd::Link) => open_links.pop().unwrap_or(false).then_some(event),
-        // A page needs no network: of an image its description is left.
+        // A page needs no network, so that only an image's description stays.
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
         event => Some(event),
     });
@@ -30,7 +30,7 @@ pub(super) fn html(text: &str) -> String {
     page
 }
 
-/// As it was written, but for markup, whose `<` is escaped.
+/// The text as it was written, except for markup, whose `<` is escaped.
 pub(super) fn markdown(text: &str) -> String {
     let mut result = text.trim().to_owned();
     let markup: Vec<_> = Parser::new_ext(text.trim(), OPTIONS)
@@ -45,7 +45,7 @@ pub(super) fn markdown(text: &str) -> String {
     result
 }
 
-/// One string a paragraph or item, without markup.
+/// The text without markup, as one string per paragraph or item.
 pub(super) fn plain(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut links = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn plain(text: &str) -> Vec<String> {
     parts.into_iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// Not `javascript:` and its like.
+/// Whether an address is a web address, and not `javascript:` or similar.
 fn is_web(address: &str) -> bool {
     ["https://", "http://", "mailto:", "#"].iter().any(|start| address.starts_with(start))
 }

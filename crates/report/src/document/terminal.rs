@@ -1,19 +1,19 @@
-//! Blocks for a terminal, in a width that fits.
+//! Renders blocks as text for a terminal, in a width that fits.
 
 use super::columns::{TextCell, TextTable};
 use super::text::{columns_of, one_line, painted, wrapped};
 use super::{Block, Cell, Table, Tone, prose};
 
-/// Room for names next to what they are; longer ones push it away.
+/// Width for names next to their facts. A longer name moves the fact to the right.
 const NAME: usize = 32;
 
-/// What they are needs as much room, or is below its name.
+/// Smallest width for a fact. With less, the fact is below its name.
 const FACT: usize = 20;
 
-/// Wide enough for every line, where nothing is to be broken.
+/// A width that is enough for every line, where nothing is to be broken.
 const WIDEST: usize = 10_000;
 
-/// The blocks as lines of at most `width` characters, except code, which is as it was written.
+/// The blocks as lines of at most `width` characters, except code, which stays as it was written.
 pub fn terminal(blocks: &[Block], width: usize, colour: bool) -> String {
     let mut screen = Screen { text: String::new(), width: width.min(WIDEST), colour };
     blocks.iter().for_each(|block| screen.block(block));
@@ -34,7 +34,7 @@ impl Screen {
                     "" => one_line(&heading.text),
                     aside => one_line(&format!("{} · {aside}", heading.text)),
                 };
-                // With a rule to the edge, so that parts are found while scrolling.
+                // The heading has a rule to the edge, so that parts are found while scrolling.
                 let rule = self.width.saturating_sub(columns_of(&text) + 1);
                 let rule =
                     if heading.level == 2 { format!(" {}", "━".repeat(rule)) } else { String::new() };
@@ -82,7 +82,7 @@ impl Screen {
         self.text.push('\n');
     }
 
-    /// An empty line, where there is none.
+    /// Adds an empty line, unless there is one.
     fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.line("");
@@ -137,7 +137,7 @@ impl Screen {
     }
 }
 
-/// Without the columns that there is no room for, and with long cells broken.
+/// The table without the columns that do not fit, and with long texts broken.
 fn fitted(table: &Table, width: usize) -> TextTable {
     let last = table.columns.iter().map(|column| column.rank).max().unwrap_or(0);
     let up_to = |rank: u8| {
@@ -170,8 +170,7 @@ fn text_table(table: &Table, kept: &[usize]) -> TextTable {
     }
 }
 
-/// Characters of what follows the values of a column, so that values stay below each other whatever
-/// they have.
+/// Widths of what follows a column's values, so that values stay aligned whatever follows them.
 #[derive(Default)]
 struct Widths {
     interval: usize,
@@ -197,7 +196,7 @@ fn word_of(cell: &Cell) -> &'static str {
     cell.verdict.map_or("", |verdict| verdict.word())
 }
 
-/// Value, interval, verdict and sign.
+/// The text of a table cell: value, interval, verdict and sign.
 fn text_cell(cell: &Cell, widths: &Widths) -> TextCell {
     let mut text = one_line(&cell.text);
     if widths.interval > 0 {

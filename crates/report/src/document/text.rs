@@ -1,14 +1,14 @@
-//! Plain text in columns: counted, cut, wrapped and freed of what steers a terminal.
+//! Plain text in columns: counted, cut, wrapped, and without control characters for a terminal.
 
 use super::Tone;
 
-/// Characters stand for columns: names in double-width scripts are misaligned, which costs beauty
-/// but no number.
+/// Number of columns, for which characters are counted. Names in double-width scripts are therefore
+/// misaligned, but all numbers stay readable.
 pub(crate) fn columns_of(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Text broken at spaces into lines of at most `width` characters, the following ones indented.
+/// The text broken at spaces into lines of at most `width` characters, with further lines indented.
 pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -25,7 +25,7 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
     lines
 }
 
-/// Text of at most `width` characters; the end of a longer one is an ellipsis.
+/// Text of at most `width` characters. A longer text ends in an ellipsis.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if columns_of(text) <= width {
         return text.to_owned();
@@ -33,7 +33,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// One line of text: what would break a line or steer a terminal becomes a space.
+/// The text on one line. What would break a line or control a terminal becomes a space.
 pub(crate) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|word| !word.is_empty())
@@ -41,8 +41,8 @@ pub(crate) fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// The text in the colour of its tone. Only the sixteen colours that a terminal's own theme keeps
-/// readable are used.
+/// The text in the colour of its tone. It uses only the sixteen colours that a terminal's own theme
+/// keeps readable.
 pub(crate) fn painted(tone: Tone, text: &str) -> String {
     let code = match tone {
         Tone::Plain => return text.to_owned(),

@@ -1,5 +1,5 @@
-//! Whether a run's CPU figures can be trusted: what the parts explain of the host's, and what the
-//! client reached of what it could.
+//! Tables that show whether a run's CPU figures can be trusted: how much of the host's time the
+//! parts explain, and how near the client was to what it can reach.
 
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{HostCheck, StepFindings};
@@ -22,7 +22,7 @@ pub(super) fn host(step: &StepFindings) -> Table {
     })
 }
 
-/// No rows for runs without a calibration of the client.
+/// The table for the client; without rows for runs whose client was not calibrated.
 pub(super) fn client(step: &StepFindings) -> Table {
     of_runs(step, table("client"), |run| {
         run.client_headroom.map(|client_headroom| {

@@ -1,4 +1,4 @@
-//! What each ratio is made of, as a table and in a sentence.
+//! The causes of each ratio, as a table and in a sentence.
 
 use dbdyno_analyse::{
     Cause, CostBreakdown, CostPart, RatioContext, StallFigure, StepFindings, VariantStep, Verdict,
@@ -9,7 +9,7 @@ use crate::document::Table;
 use crate::number::{self, fixed};
 use crate::words::table;
 
-/// The differences that are explained in words; the others are in the tables.
+/// Number of differences that are explained in words. The others are in the tables.
 const REPORTED: usize = 3;
 
 pub(super) fn grid(step: &StepFindings) -> Table {
@@ -37,7 +37,7 @@ fn row(variant: &VariantStep, part: &CostPart) -> Vec<String> {
     ]
 }
 
-/// What differs and has no factor: what it is, that of the base and that of the variant.
+/// A difference without a factor: what differs, the base's value, and the variant's value.
 type Difference = [String; 3];
 
 fn plans(context: &RatioContext) -> impl Iterator<Item = Difference> {
@@ -79,13 +79,13 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
     }
 }
 
-/// With what its figures are for.
+/// The cause, with what its figures are for.
 pub(crate) fn of_operation(of: Cause) -> String {
     let is_for_one = matches!(of, Cause::CpuUser | Cause::CpuKernel);
     format!("{}{}", cause(of), if is_for_one { " per operation" } else { "" })
 }
 
-/// The greatest differences that are certain, each with what it is made of; the greatest cause
+/// Sentences on the largest certain differences, each with its causes. The largest cause comes
 /// first.
 pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
     let steps = workload.steps.iter();
@@ -101,7 +101,7 @@ pub(crate) fn explanations(workload: &WorkloadFindings) -> Vec<String> {
     found.into_iter().take(REPORTED).map(|(_, sentence)| sentence).collect()
 }
 
-/// `None` where nothing is known to differ but the rate.
+/// The sentence; `None` where nothing but the rate is known to differ.
 fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option<String> {
     let causes = variant.to_base.cost_breakdown.as_ref().map(causes);
     let context = context(&variant.context);
@@ -117,7 +117,7 @@ fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option
 fn causes(cost_breakdown: &CostBreakdown) -> String {
     let mut parts: Vec<&CostPart> = cost_breakdown.parts.iter().collect();
     parts.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
-    // The table has those that round to 1 as well.
+    // The table also has the causes whose factor rounds to 1.
     let matters = |part: &&&CostPart| part.factor.ln().abs() >= 0.005;
     let reported: Vec<String> = parts
         .iter()
@@ -127,7 +127,7 @@ fn causes(cost_breakdown: &CostBreakdown) -> String {
     reported.join(", ")
 }
 
-/// A sentence each for plans, stalls and settings.
+/// Sentences on plans, on stalls and on settings, one each.
 fn context(context: &RatioContext) -> Vec<String> {
     let plans = plans(context).map(|[what, base, new]| format!("Plan of {what}: {new} (base: {base})."));
     let listed = |differences: Vec<Difference>, head: &str| {

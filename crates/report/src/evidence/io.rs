@@ -1,5 +1,5 @@
-//! What the server had put off before and after each run of a step, and the memory of a limited
-//! server.
+//! Tables of the server's deferred work before and after each run of a step, and of the memory of a
+//! server with a limit.
 
 use dbdyno_analyse::{StepFindings, grouped};
 
@@ -11,11 +11,11 @@ use crate::words::table;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// No rows where it was not recorded.
+/// Table of deferred work; without rows where it was not recorded.
 pub(super) fn deferred_work(step: &StepFindings) -> Table {
     of_runs(step, table("deferred-work"), |run| {
         let of_deferred_work = run.deferred_work.iter().flat_map(|deferred_work| deferred_work.levels.iter().map(move |level| (deferred_work, level)));
-        // What is zero before and after is left out.
+        // A level that is zero before and after is left out.
         let shown = of_deferred_work.filter(|(_, level)| (level.before, level.after) != (0, 0));
         let row = shown.map(|(deferred_work, level)| {
             let figure = |value: i64| match level.is_bytes() {
@@ -35,7 +35,8 @@ pub(super) fn deferred_work(step: &StepFindings) -> Table {
     })
 }
 
-/// Its own, and the page cache of its files. No rows where no server's memory was limited.
+/// Table of the server's own memory and the page cache of its files. Without rows where no server's
+/// memory was limited.
 pub(super) fn memory(step: &StepFindings) -> Table {
     of_runs(step, table("limited-memory"), |run| {
         run.group_memory.map(|memory| {

@@ -1,4 +1,4 @@
-//! Service and response times of operations, and how they kept their schedules.
+//! Tables of service and response times, and of how open loops kept their schedules.
 
 use dbdyno_analyse::{Latency, StepFindings};
 
@@ -16,7 +16,7 @@ pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// The original's response-time buckets.
+/// Table of the original's response-time buckets.
 pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
     let bounds = runs(step)
         .filter_map(|(_, run)| run.kind(kind))
@@ -39,8 +39,8 @@ pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// How open loops kept their schedules: asked and reached rate, what waited, and how late the
-/// client itself was. No rows for steps of closed loops.
+/// Table of how open loops kept their schedules: asked and reached rate, what waited, and how late
+/// the client itself was. Without rows for steps with closed loops.
 pub(super) fn schedule(step: &StepFindings) -> Table {
     of_runs(step, table("schedule"), |run| {
         let with_schedule = run.kinds.iter().filter_map(|kind| Some((kind, kind.schedule.as_ref()?)));

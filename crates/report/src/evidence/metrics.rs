@@ -1,4 +1,4 @@
-//! Groups of metrics, run by run.
+//! Tables of the groups of metrics, run by run.
 
 use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::{MetricGroup, StepFindings};
@@ -8,7 +8,7 @@ use crate::document::{Column, Table};
 use crate::number::fixed;
 use crate::words::table_of;
 
-/// All metrics of a group. No rows where the group was not sampled.
+/// All metrics of a group; without rows where the group was not sampled.
 pub(super) fn tables(step: &StepFindings, group: &MetricGroup) -> Vec<Table> {
     let table = table_of(step, group.name);
     match group.name {

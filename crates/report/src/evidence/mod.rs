@@ -1,4 +1,4 @@
-//! Evidence of a step as tables of text, the same in every format.
+//! Details of a step as tables of text, which are the same in every format.
 
 mod checks;
 mod cost_breakdown;
@@ -18,16 +18,16 @@ use crate::words;
 
 pub(crate) use cost_breakdown::{cause, explanations, of_operation};
 
-/// What a table of the evidence is about.
+/// The topic of a table of details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Latency,
     /// CPU by who used it, the original's columns, and the client's share.
     Cost,
-    /// The device, deferred work, memory.
+    /// The device, deferred work and memory.
     Io,
     Sql,
-    /// Rates by block, ratios, verdicts, steadiness.
+    /// Rates by block, ratios, verdicts and steadiness.
     Statistics,
 }
 
@@ -45,13 +45,13 @@ impl Topic {
     }
 }
 
-/// What decides: the rate of each variant.
+/// The deciding table: the rate of each variant.
 pub(crate) fn rate(step: &StepFindings) -> Option<Table> {
     Some(rates::by_variant(step)).filter(|table| !table.rows.is_empty())
 }
 
-/// The tables of a step on one topic, without the rate of each variant. Those without a row are
-/// left out.
+/// A step's tables on one topic, without the rate of each variant. Tables without a row are left
+/// out.
 pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
     let mut all = match topic {
         Topic::Statistics => {
@@ -91,7 +91,7 @@ pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
     all
 }
 
-/// Why runs of a step must not be used or are missing, one line a run.
+/// Why runs of a step must not be used or are missing, one line per run.
 pub(crate) fn problems(step: &StepFindings) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &step.variants {
@@ -134,13 +134,13 @@ pub(crate) fn kinds(step: &StepFindings) -> Vec<&str> {
     unique(runs(step).flat_map(|(_, run)| &run.kinds).map(|kind| kind.kind.as_str()))
 }
 
-/// More than one block: rows must say which.
+/// Whether there is more than one block, so that rows must say which.
 pub(crate) fn has_blocks(step: &StepFindings) -> bool {
     step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
 }
 
-/// A table of the rows that each run of a step has, with the heads of `table`. The first columns
-/// say which run a row is of; a run that must not be used says so in every table.
+/// A table with the rows that each run of a step has, under the heads of `table`. The first columns
+/// say which run a row belongs to. A run that must not be used is marked in every table.
 fn of_runs<R: IntoIterator<Item = Vec<String>>>(
     step: &StepFindings,
     table: Table,

@@ -1,4 +1,4 @@
-//! The headline rate of a step: by variant over all blocks, and block by block.
+//! Tables of a step's headline rate: by variant over all blocks, and block by block.
 
 use dbdyno_analyse::{Ratio, StepFindings, Validity, VariantStep};
 
@@ -8,9 +8,9 @@ use crate::number::{NOT_AVAILABLE, fixed, interval_text, rate, ratio};
 use crate::views::headline_text;
 use crate::words::table_of;
 
-/// Columns of tables of several blocks.
+/// Columns for tables over several blocks.
 const OF_BLOCKS: [&str; 4] = ["least", "greatest", "95 % interval", "verdict"];
-/// Columns of a step with a target.
+/// Columns for a step with a target.
 const OF_TARGET: [&str; 3] = ["background", "judged", "on target"];
 
 pub(super) fn by_variant(step: &StepFindings) -> Table {
@@ -57,7 +57,7 @@ fn figure_text(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> Strin
     figure.map_or_else(|| NOT_AVAILABLE.to_owned(), |figure| headline_text(step, figure, cut_off))
 }
 
-/// Every run by itself; only when there is more than one block.
+/// The rate of every single run; `None` unless there is more than one block.
 pub(super) fn by_block(step: &StepFindings) -> Option<Table> {
     if !has_blocks(step) {
         return None;

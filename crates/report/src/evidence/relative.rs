@@ -1,4 +1,4 @@
-//! Every metric of a variant divided by the base's.
+//! Table of every metric of a variant ÷ the base's.
 
 use dbdyno_analyse::{MetricGroup, StepFindings, VariantStep};
 
@@ -6,10 +6,10 @@ use crate::document::Table;
 use crate::number::ratio;
 use crate::words::table;
 
-/// What a 0 in a block makes of a geometric mean over the blocks.
+/// What a 0 in a block does to a geometric mean over the blocks.
 pub(crate) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
 
-/// Ratios of a group's metrics, without those that no variant has; `None` for a group that is not
+/// Ratios of a group's metrics, without metrics that no variant has; `None` for a group that is not
 /// compared.
 pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     let (of, _) = group.relative?;
@@ -31,7 +31,7 @@ pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     Some(grid)
 }
 
-/// Two decimals, as published; three figures below 0.1.
+/// Two decimals, as published, and three digits below 0.1.
 pub(crate) fn ratio_text(value: Option<f64>) -> String {
     match value {
         Some(value) if value.is_infinite() => "inf".to_owned(),
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(shown, ["1.00", "0.00", "inf", "NA"]);
         let tables = grids(&fixture::with_blocks(2).workloads[0].steps[0]);
         assert!(tables.iter().all(|table| table.note.contains(ZEROS)));
-        let page = include_str!("../../../../docs/concepts/statistics.md").replace('`', "");
+        let page = include_str!("../../../../docs/concepts/statistics-methods.md").replace('`', "");
         let words: Vec<&str> = page.split_whitespace().collect();
         assert!(words.join(" ").contains(ZEROS));
     }

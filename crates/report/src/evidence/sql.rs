@@ -1,4 +1,5 @@
-//! What was asked, and how the servers executed it: operations, statements, look-ups, plans.
+//! Tables of what was sent to the servers and how they executed it: operations, statements,
+//! look-ups, plans.
 
 use dbdyno_analyse::{ExecutedPlan, StatementResult, StepFindings, unique};
 
@@ -7,7 +8,7 @@ use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed, rate, seconds_text};
 use crate::words::table;
 
-/// Counts, pace and failures by class of each kind of operation.
+/// For each kind of operation: counts, arrivals, and failures by class.
 pub(super) fn operations(step: &StepFindings) -> Table {
     let mut kinds = runs(step).flat_map(|(_, run)| &run.kinds);
     let several = kinds.any(|kind| kind.statements_per_second > 1.5 * kind.operations_per_second);
@@ -27,8 +28,8 @@ pub(super) fn operations(step: &StepFindings) -> Table {
     })
 }
 
-/// Look-ups of ids, and the INSERT of `l.x`, which belong to no operation. No rows where nothing
-/// was asked outside the operations.
+/// Look-ups of ids and the INSERT of `l.x`, which belong to no operation. Without rows where
+/// nothing was sent outside the operations.
 pub(super) fn lookups(step: &StepFindings) -> Table {
     of_runs(step, table("look-ups"), |run| {
         let row = run.lookups.iter().map(|found| {
@@ -50,7 +51,8 @@ pub(super) fn lookups(step: &StepFindings) -> Table {
     })
 }
 
-/// Within operations, by kind: how many, how many found no row, how long each took.
+/// Statements within operations, by kind: how many there were, how many found no row, and how long
+/// each took.
 pub(super) fn statements(step: &StepFindings) -> Table {
     of_runs(step, table("statements"), |run| {
         run.kinds.iter().flat_map(|kind| &kind.statements).map(statement).collect::<Vec<_>>()
@@ -76,7 +78,8 @@ fn statement(found: &StatementResult) -> Vec<String> {
     row
 }
 
-/// Of the first block. No rows where queries were not executed once more.
+/// Operators of executed queries in the first block. Without rows where queries were not executed
+/// once more.
 pub(super) fn operators(step: &StepFindings) -> Table {
     let mut grid = table("operators");
     for variant in &step.variants {
@@ -105,7 +108,7 @@ fn push_operators(grid: &mut Table, variant: &str, plan: &ExecutedPlan) {
     }
 }
 
-/// EXPLAIN of the statements, of all variants below each other.
+/// EXPLAIN of the statements, for all variants below each other.
 pub(super) fn query_plans(step: &StepFindings) -> Table {
     let mut grid = table("query-plans");
     let all = || {

@@ -1,5 +1,5 @@
-//! What repetitions say: verdicts with their intervals, steadiness within a run, executions one by
-//! one.
+//! Tables of what repetitions show: verdicts with their intervals, steadiness within a run, and
+//! single executions.
 
 use dbdyno_analyse::{Inference, Paired, Steadiness, StepFindings, VariantStep, p_text};
 
@@ -8,7 +8,7 @@ use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate, seconds_text};
 use crate::words::{table, table_of};
 
-/// The seconds of each execution. No rows where no time counts by itself.
+/// Table of each execution's seconds. Without rows where no time counts by itself.
 pub(super) fn executions(step: &StepFindings) -> Table {
     let several = runs(step).any(|(_, run)| run.executions.iter().any(|execution| execution.client > 1));
     let table = table("executions").without(if several { &[] } else { &["stream"] });
@@ -26,7 +26,7 @@ pub(super) fn executions(step: &StepFindings) -> Table {
     })
 }
 
-/// Figures over all executions. No rows for a step of one query.
+/// Table of figures over all executions. Without rows for a step of one query.
 pub(super) fn composite(step: &StepFindings) -> Table {
     of_runs(step, table("composite"), |run| {
         run.composite.map(|found| {
@@ -40,7 +40,7 @@ pub(super) fn composite(step: &StepFindings) -> Table {
     })
 }
 
-/// Worst second, gaps, warm-up, repetition, two modes.
+/// Table of worst second, gaps, warm-up, period and two modes.
 pub(super) fn steadiness(step: &StepFindings) -> Table {
     of_runs(step, table_of(step, "steadiness"), |run| run.steadiness.as_ref().map(of_seconds))
 }
@@ -65,7 +65,7 @@ fn of_seconds(found: &Steadiness) -> Vec<String> {
     ]
 }
 
-/// Intervals by three methods, p-values, power.
+/// Table of intervals by three methods, p-values and power.
 pub(super) fn verdicts(step: &StepFindings) -> Table {
     let mut grid = table("verdict");
     for variant in &step.variants {
@@ -82,7 +82,7 @@ pub(super) fn verdicts(step: &StepFindings) -> Table {
     grid
 }
 
-/// `faster`, or `faster, look 2 of 4` in a run with a budget.
+/// Words such as `faster`, or `faster, look 2 of 4` in a run with a budget.
 fn verdict_text(variant: &VariantStep) -> String {
     let word = variant.to_base.verdict.map_or("", |verdict| verdict.word());
     match variant.to_base.decided {

@@ -1,4 +1,5 @@
-//! What a page and the screen begin with: few blocks, much that is invalid, caches that answer.
+//! Tests of what a page and the terminal begin with: few blocks, many invalid runs, caches that
+//! answer.
 
 use dbdyno_analyse::{Code, Findings, Notice, Undecided, Validity, Verdict};
 
@@ -7,7 +8,7 @@ use crate::{answer, document, fixture, run, views};
 
 const ONE_BLOCK: &str = "One block: differences may be chance; use --blocks 5.";
 
-/// What comes before the first table, chart and section.
+/// The page up to its first table, chart or section.
 fn beginning(page: &str) -> &str {
     let body = page.find("</h1>").expect("it has a title");
     let end = page[body..].find("<h2").map_or(page.len(), |end| body + end);

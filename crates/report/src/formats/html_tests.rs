@@ -1,4 +1,4 @@
-//! The page as a whole: well-formed, self-contained, complete, safe and small.
+//! Tests of the page as a whole: well-formed, self-contained, complete, safe and small.
 
 use super::run_html;
 use crate::document::html::escaped;
@@ -11,19 +11,19 @@ fn page() -> String {
     of(&fixture::findings())
 }
 
-/// Without the script, which has texts of its own.
+/// The page without its script, which has texts of its own.
 fn of(findings: &dbdyno_analyse::Findings) -> String {
     run_html(findings, None).replace(include_str!("../../page/page.js"), "")
 }
 
 /// Elements that have no end tag.
 const VOID: [&str; 3] = ["meta", "br", "hr"];
-/// HTML lets their end tags out where the next one or the end of the table follows, and the tables
-/// of evidence do.
+/// Elements whose end tags HTML does not need where the next one or the end of the table follows.
+/// The tables of details leave them out.
 const OPEN: [&str; 2] = ["td", "tr"];
 
-/// Names of tags in order, with `/` before an end tag; SVG's self-closing ones and void ones are
-/// left out. Style and script are skipped: `<` means something else there.
+/// Names of tags in order, with `/` before an end tag. SVG's self-closing tags and void ones are
+/// left out. Style and script are skipped, because `<` means something else there.
 fn tags(page: &str) -> Vec<String> {
     let mut tags = Vec::new();
     let mut rest = page;
@@ -181,7 +181,7 @@ fn labels_are_never_cut() {
 #[test]
 fn each_long_step_has_a_chart_of_its_seconds_and_a_short_one_says_why_it_has_none() {
     let page = page();
-    // Deletes next to the inserts of two steps, and both next to the queries of six.
+    // Two steps have deletes next to inserts, and six have both next to queries.
     assert_eq!(page.matches("\"kind\":\"seconds\"").count(), 9 + 2 + 2 * 6);
     let of_kind = |kind: &str| page.matches(&format!(", {kind}, second by second")).count();
     assert_eq!([of_kind("delete"), of_kind("insert"), of_kind("query")], [8, 6, 0]);
@@ -216,7 +216,7 @@ fn a_run_of_five_variants_five_blocks_and_42_steps_is_small() {
     let steps = findings.workloads[0].steps.clone();
     let long = steps.iter().filter(|step| step.name != "l.x");
     findings.workloads[0].steps = long.cycle().take(42).cloned().collect();
-    // So many steps are of the microbenchmarks, which look no ids up.
+    // This is as many steps as the microbenchmarks have, and they do not look up ids.
     let variants = findings.workloads[0].steps.iter_mut().flat_map(|step| &mut step.variants);
     variants.flat_map(|variant| &mut variant.runs).for_each(|run| run.lookups.clear());
     let page = run_html(&findings, None);

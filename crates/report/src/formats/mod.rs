@@ -1,4 +1,4 @@
-//! The formats that are rendered from the document of a run: terminal, Markdown, HTML.
+//! The formats that are rendered from a run's document: terminal, Markdown, HTML.
 
 use dbdyno_analyse::Findings;
 use dbdyno_analyse::parity::Parity;
@@ -12,27 +12,27 @@ use crate::{Error, facts, parity, run};
 /// How the terminal's report is laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalOptions {
-    /// Columns of the terminal. Tables that are wider continue below with their labels repeated.
+    /// Width of the terminal in columns. Wider tables continue below with their labels repeated.
     pub width: usize,
-    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs are next to them in
-    /// any case.
+    /// Whether to use ANSI colours. The caller decides (terminal or not, `NO_COLOR`). Signs are
+    /// shown in any case.
     pub colour: bool,
     pub part: ReportPart,
-    /// Only these steps, by name; every one where none is named.
+    /// Names of the steps to show; all steps where none is named.
     pub steps: Vec<String>,
-    /// What to give `dbdyno report` to see more: the run directory. Empty where nothing is said of
-    /// it.
+    /// The argument with which `dbdyno report` shows more: the run directory. Empty where the
+    /// report does not mention it.
     pub run: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportPart {
-    /// What was compared, what makes figures invalid, and the answer, last.
+    /// What was compared, what makes figures invalid, and the summary, which comes last.
     Answer,
     Warnings,
     /// The tables of rates: absolute, relative, groups, sweeps, targets.
     Tables,
-    /// One topic of the evidence, step by step.
+    /// One topic of the details, step by step.
     Evidence(Topic),
     /// Configuration differences, configurations, and how the workloads were run.
     Config,
@@ -40,7 +40,7 @@ pub enum ReportPart {
 }
 
 impl ReportPart {
-    /// Every part with the word that selects it.
+    /// Every part, with the word that selects it.
     pub const ALL: [(&'static str, Self); 10] = [
         ("answer", Self::Answer),
         ("warnings", Self::Warnings),
@@ -56,7 +56,7 @@ impl ReportPart {
 }
 
 impl TerminalOptions {
-    /// 100 columns, no colour, everything: what a file gets.
+    /// The options for a file: 100 columns, no colour, all parts.
     pub const PLAIN: Self =
         Self { width: 100, colour: false, part: ReportPart::All, steps: Vec::new(), run: String::new() };
 }
@@ -82,22 +82,22 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
     Ok(document::terminal(&blocks, *width, *colour))
 }
 
-/// How the variants of a plan would be configured, for a terminal: remarks, and the settings that
+/// How a plan's variants would be configured, for a terminal: remarks, and the settings that
 /// differ.
 pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
     document::terminal(&parity::blocks_of_plan(parity), options.width, options.colour)
 }
 
-/// What published reports show, as a page that links to the one at the address `evidence`, where
-/// there is one.
+/// What published reports show, as a page. It links to the full page at the address `evidence`,
+/// where there is one.
 pub fn published_html(findings: &Findings, evidence: Option<&str>) -> String {
     let charts = Charts::new(findings);
     let blocks = run::published(findings, &charts, evidence);
     page(run::own_title(findings), &document::html(&blocks), &charts.page_data())
 }
 
-/// The page of a run: one file, every number readable with scripts off. `live_seconds`: how often
-/// it asks a server whether there are new figures; `None` for a file.
+/// A run's page: one file in which every number is readable without scripts. `live_seconds` is how
+/// often it asks a server for new figures; `None` for a file.
 pub fn run_html(findings: &Findings, live_seconds: Option<u32>) -> String {
     let charts = Charts::new(findings);
     let blocks = run::whole(findings, Some(&charts));

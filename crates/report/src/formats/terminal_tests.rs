@@ -1,4 +1,4 @@
-//! The report for a terminal, and what has to be the same in all formats.
+//! Tests of the report for a terminal, and of what must be the same in all formats.
 
 use dbdyno_analyse::Findings;
 
@@ -94,7 +94,7 @@ fn a_sweep_has_a_row_a_number_of_connections() {
 fn nothing_but_configurations_is_wider_than_the_terminal() {
     for width in [80, 100, 140] {
         let text = render(&fixture::with_blocks(3), TerminalOptions { width, ..TerminalOptions::PLAIN });
-        // Code, as configurations and statements, is as it was written.
+        // Code, such as configurations and statements, stays as it was written.
         for line in text.lines().filter(|line| !line.starts_with("  ")) {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
@@ -116,8 +116,8 @@ fn many_variants_continue_below() {
     assert!(names.iter().all(|name| text.contains(name)));
 }
 
-/// The document of a run in its sections, each from a heading to the next: `title`,
-/// `insert-benchmark`, `l.i0`.
+/// The sections of a run's document, each from a heading to the next: `title`, `insert-benchmark`,
+/// `l.i0`.
 fn sections(findings: &Findings) -> Vec<(String, Vec<Block>)> {
     let mut all: Vec<(String, Vec<Block>)> = vec![("title".to_owned(), Vec::new())];
     for block in run::whole(findings, None) {
@@ -138,7 +138,7 @@ fn section(name: &str) -> Vec<Block> {
     found.unwrap_or_else(|| panic!("no section {name}")).1
 }
 
-/// A section of each kind; of the steps, one with queries next to writes.
+/// One section of each kind. Of the steps, it is one with queries next to writes.
 const GOLDEN: [(&str, &str); 9] = [
     ("title", "title"),
     ("answer", "insert-benchmark"),
@@ -195,7 +195,7 @@ fn every_table_row_of_markdown_has_as_many_cells_as_its_head() {
     }
 }
 
-/// All tables of a document, those in folds too.
+/// All tables in a document, including those in folds.
 fn tables(blocks: &[Block]) -> Vec<&Table> {
     let mut found = Vec::new();
     for block in blocks {
@@ -210,7 +210,7 @@ fn tables(blocks: &[Block]) -> Vec<&Table> {
 
 #[test]
 fn figures_of_a_thousand_and_more_have_separators_in_every_table() {
-    // Decimals have none, and names may have any digits.
+    // Decimals have no separators, and names may have any digits.
     let is_bare = |word: &str| {
         let whole = word.split('.').next().unwrap_or_default();
         let is_figure = whole.trim_start_matches(['-', '−']).starts_with(|c: char| c.is_ascii_digit());

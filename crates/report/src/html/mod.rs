@@ -1,11 +1,12 @@
-//! A page around a document: style, script and charts in one file that needs no network.
+//! Wraps a document into an HTML page: style, script and charts are in one file that needs no
+//! network.
 
 pub(crate) mod charts;
 
 use crate::document::html::{data_block, escaped};
 
-/// The page of this title and body, with what its script knows of it. A content security policy
-/// forbids anything from outside.
+/// The page with this title and body. `data` is what its script knows about the page. A content
+/// security policy forbids anything from outside.
 pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String {
     [
         include_str!("head.html"),

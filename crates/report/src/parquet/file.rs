@@ -1,5 +1,5 @@
-//! One table of many runs as one Parquet file: columns that may be empty in any row, compressed by
-//! Snappy.
+//! Writes one table of many runs as one Parquet file. Columns may be empty in any row, and are
+//! compressed with Snappy.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,19 +14,20 @@ use parquet::schema::types::{Type, TypePtr};
 
 use crate::value::Value;
 
-/// Rows from which on a group is written: readers skip groups, and share them out to their workers.
+/// Number of rows from which on a group is written. Readers skip groups, and share them out to
+/// their threads.
 const GROUP_ROWS: usize = 1 << 17;
 
-/// Rows, column by column; all columns are of one length.
+/// A table, column by column. All columns have the same length.
 pub(super) struct Table {
     pub(super) name: &'static str,
-    /// The values of a column are of one type.
+    /// Names and values of the columns. The values in a column have one type.
     pub(super) columns: Vec<(&'static str, Vec<Value>)>,
 }
 
 pub(super) struct TableFile {
     writer: SerializedFileWriter<File>,
-    /// Not yet in the file.
+    /// Rows that are not in the file yet.
     waiting: Table,
 }
 
@@ -37,7 +38,7 @@ impl Table {
 }
 
 impl TableFile {
-    /// `first` has at least one row, which says of what type each column is.
+    /// Makes the file. `first` has at least one row, which decides each column's type.
     pub(super) fn create(path: &Path, first: Table) -> Result<Self> {
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let writer = SerializedFileWriter::new(File::create(path)?, schema(&first)?, Arc::new(properties))?;
@@ -104,7 +105,7 @@ fn schema(table: &Table) -> Result<TypePtr> {
     Ok(Arc::new(Type::group_type_builder(table.name).with_fields(fields).build()?))
 }
 
-/// The values that are there, and for each row whether one is.
+/// Writes a column: the values that are there, and for each row whether it has one.
 fn put<D: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
     values: &[Value],

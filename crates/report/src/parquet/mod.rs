@@ -1,8 +1,8 @@
-//! Runs as Parquet files in one folder, for DuckDB, pandas and their like: seconds, histograms,
-//! figures and steps.
+//! Writes runs as Parquet files in one folder, for DuckDB, pandas and similar tools: seconds,
+//! histograms, figures and steps.
 //!
 //! Each file has the same first columns, so that the files of many runs can be read as one table
-//! and joined. Columns are documented in docs/reference/parquet.md.
+//! and joined. docs/reference/parquet.md documents the columns.
 
 mod file;
 mod tables;
@@ -23,11 +23,11 @@ impl RunRows {
     }
 }
 
-/// Writes all files that have a row into `folder`, which is made where it is not there. Returns
-/// their paths.
+/// Writes all files that have a row into `folder`, which it makes if needed. It returns their
+/// paths.
 ///
 /// # Errors
-/// [`Error::Parquet`] with the file that cannot be written.
+/// [`Error::Parquet`] names the file that cannot be written.
 pub fn parquet(runs: impl IntoIterator<Item = RunRows>, folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |path: &Path, reason: String| Error::Parquet { path: path.to_owned(), reason };
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error.to_string()))?;
@@ -79,7 +79,7 @@ mod tests {
         assert!(error.contains(".parquet cannot be written: "), "{error}");
     }
 
-    /// The values of one column of text, in the order of the file's rows.
+    /// The values in one text column, in the order of the file's rows.
     fn texts(path: &Path, column: &str) -> Vec<String> {
         let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
         let rows = reader.get_row_iter(None).unwrap().map(|row| row.unwrap());
@@ -100,7 +100,7 @@ mod tests {
             RunRows::of(&findings, &[])
         };
         let one = parquet([run(0)], &folder.path().join("one")).unwrap();
-        // More rows than one group takes.
+        // The file has more rows than one group takes.
         let figures = texts(&one[1], "run").len();
         let runs = 2 * (1 << 17) / figures + 3;
         let all = parquet((0..runs).map(run), &folder.path().join("all")).unwrap();

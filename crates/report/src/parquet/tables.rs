@@ -1,4 +1,4 @@
-//! What the files hold: rows from findings and histograms.
+//! Content of the Parquet files: rows from findings and histograms.
 
 use dbdyno_analyse::{
     Findings, OperationHistogram, RunSummary, StepFindings, StepRun, Validity, VariantStep,
@@ -24,8 +24,8 @@ impl Table {
         Self { name, columns: Vec::new() }
     }
 
-    /// What every file begins with, then these cells. The first row decides which columns there
-    /// are.
+    /// Adds a row: the columns that every file begins with, then these values. The first row
+    /// decides which columns there are.
     fn push(
         &mut self,
         run: &RunSummary,
@@ -53,7 +53,7 @@ fn all_runs(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &
     })
 }
 
-/// A row for each variant in each step: what the blocks say together.
+/// One row per variant and step, with what the blocks say together.
 fn steps(findings: &Findings) -> Table {
     let mut rows = Table::new("steps");
     for (workload, step, variant) in findings.variants_of_steps() {
@@ -71,7 +71,7 @@ fn block(run: &StepRun) -> (&'static str, Value) {
     ("block", run.block.into())
 }
 
-/// A row for each figure of each run of a step that is a number.
+/// One row per figure that is a number, for each run of a step.
 fn figures(findings: &Findings) -> Table {
     let mut rows = Table::new("figures");
     for (workload, step, variant, run) in all_runs(findings) {
@@ -92,7 +92,7 @@ fn figures(findings: &Findings) -> Table {
     rows
 }
 
-/// A number that is there; 1 and 0 of a flag.
+/// The value as a number; 1 or 0 for a flag. `None` for other values.
 fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Text(_) => None,
@@ -141,7 +141,7 @@ fn device_seconds(findings: &Findings) -> Table {
     rows
 }
 
-/// A row for each range of times of each histogram.
+/// One row per range of times, for each histogram.
 fn of_histograms(findings: &Findings, histograms: &[OperationHistogram]) -> Table {
     let mut rows = Table::new("histograms");
     for histogram in histograms {

@@ -1,5 +1,5 @@
-//! Findings for tests: two variants, ten steps, with a failed, an invalid and a too slow one, and a
-//! name that needs escaping.
+//! Findings for tests: two variants and ten steps. One step failed, one is invalid and one is too
+//! slow, and a name needs escaping.
 
 use dbdyno_analyse::{
     Bucket, Code, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Notice, PercentileRatio, Ratio,
@@ -28,13 +28,13 @@ const STEPS: [&str; 10] =
 const RATES: [f64; 10] =
     [181_234.0, 950_000.0, 20_111.0, 3_001.5, 9_000.0, 9_400.0, 8_100.0, 8_500.0, 7_000.0, 7_100.0];
 const RATIOS: [f64; 10] = [1.02, 0.99, 2.5, 9.87, 1.04, 1.30, 0.97, 1.10, 0.80, 1.0];
-/// Steps that went wrong for the second variant.
+/// Indexes of the steps that went wrong for the second variant.
 const SLOW: usize = 8;
 pub(crate) const INVALID: usize = 7;
 const FAILED: usize = 9;
 const WRONG_ROWS: &str = "rows of table 1: 399950 instead of 400000";
 
-/// One block, 30 seconds a step.
+/// Findings with one block and 30 seconds per step.
 pub(crate) fn findings() -> Findings {
     with_blocks(1)
 }
@@ -43,7 +43,7 @@ pub(crate) fn with_blocks(blocks: u32) -> Findings {
     sized(&NAMES, blocks, 30)
 }
 
-/// As many variants, blocks and seconds as asked for, to see what a big run does to a report.
+/// Findings with this many variants, blocks and seconds, to see what a large run does to a report.
 pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
     let of_block = |block| names.iter().map(move |name| format!("{block} {name} insert-benchmark"));
     Findings {
@@ -146,7 +146,7 @@ fn ratio(step: usize, variant: usize) -> f64 {
     if variant == 0 { 1.0 } else { RATIOS[step] + 0.03 * (variant as f64 - 1.0) }
 }
 
-/// Share of the target that was reached.
+/// Share of the target that the variant reached.
 fn kept(step: usize, variant: usize) -> f64 {
     if (variant, step) == (1, SLOW) { 0.9 } else { 0.998 }
 }
@@ -268,7 +268,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
     }
 }
 
-/// Of the second variant p99 is a quarter higher.
+/// Latency, where the second variant's p99 is a quarter higher.
 fn latency(count: u64, variant: usize) -> Latency {
     Latency {
         count,

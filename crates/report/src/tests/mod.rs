@@ -1,4 +1,4 @@
-//! The formats in general; the findings that other tests render too are in `fixture`.
+//! Tests of the formats in general. The findings that other tests render too are in `fixture`.
 
 pub(crate) mod fixture;
 

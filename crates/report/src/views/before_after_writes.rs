@@ -1,5 +1,5 @@
-//! What writing does to reads: the rate of each test after the steps that write ÷ its rate before
-//! them; a row a test, a column a variant.
+//! Table of what writing does to reads: the rate of each test after the steps that write ÷ its rate
+//! before them. It has one row per test and one column per variant.
 
 use dbdyno_analyse::{StepFindings, ZeroRates, interval_of_blocks, ratio_of_runs};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::document::{Cell, Table};
 use crate::notices::reasons_text;
 use crate::words::blocks_text;
 
-/// What the name of a step has after its test's that runs before the steps that write.
+/// The suffix of a test's name in a step that runs before the steps that write.
 const BEFORE: &str = ".pre";
 
-/// Data modes in which each step has tables of its own, so that none ages.
+/// Data modes in which each step has tables of its own, so that no table ages.
 const FRESH: [&str; 2] = ["reset", "restore-each-step"];
 
 /// The steps of a test before and after the steps that write.
@@ -23,7 +23,7 @@ struct Test<'a> {
     after: &'a StepFindings,
 }
 
-/// None without a test that ran before and after the steps that write.
+/// The tables; none without a test that ran before and after the steps that write.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let variants = scope.variants();
     let mut table = Table::new("After ÷ before writes", "", ["test"], variants.iter().copied());
@@ -38,7 +38,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(table, &BY_THRESHOLD)]
 }
 
-/// Those with both steps, in the order of the first.
+/// Tests that have both steps, in the order of the first step.
 fn tests(scope: Scope<'_>) -> impl Iterator<Item = Test<'_>> {
     scope.steps().filter_map(move |before| {
         let name = step_after(&before.name)?;
@@ -47,8 +47,8 @@ fn tests(scope: Scope<'_>) -> impl Iterator<Item = Test<'_>> {
     })
 }
 
-/// The name of the same step after the writes: of `random-points.pre_range=10.c4` it is
-/// `random-points_range=10.c4`. `None` for another step.
+/// The name of the same step after the writes: `random-points_range=10.c4` for
+/// `random-points.pre_range=10.c4`. `None` for another step.
 fn step_after(name: &str) -> Option<String> {
     let (test, rest) = name.split_once(BEFORE)?;
     let ends = rest.is_empty() || rest.starts_with(['.', '_']);
@@ -74,7 +74,7 @@ fn note(scope: Scope<'_>, has_intervals: bool) -> String {
 
 fn cell(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
     let [before, after] = [test.before, test.after].map(|step| step.runs_of(variant));
-    // What a base is to a variant, the step before the writes is to the one after them.
+    // The step before the writes takes the base's place, and the step after them the variant's.
     let zero_rates = ZeroRates::in_pairs(after, before);
     let mut stalled = [zero_rates.stalled, zero_rates.base_stalled].concat();
     stalled.sort_unstable();
@@ -92,7 +92,7 @@ fn cell(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
     Cell { interval: interval_of_blocks(&ratio.blocks), note, ..cell }
 }
 
-/// Why there is no ratio: what has happened to the first of the two steps that has no rate.
+/// Why there is no ratio: what happened to the first of the two steps that has no rate.
 fn gap(scope: Scope<'_>, test: Test<'_>, variant: &str) -> Cell {
     let without_rate = |step: &&StepFindings| step.variant(variant).is_some_and(|found| found.rate.is_none());
     let step = [test.before, test.after].into_iter().find(without_rate);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
 
-    /// Rates before and after of one variant, block by block.
+    /// One variant's rates before and after, block by block.
     fn blocks(before: &[f64], after: &[f64]) -> Findings {
         let of = |name, rates| step(name, &[(NAMES[0], rates)]);
         of_steps(vec![of("ro.pre", before), of("write", &[500.0; 3]), of("ro", after)])
@@ -143,10 +143,12 @@ mod tests {
 
     #[test]
     fn rates_are_divided_within_their_block_and_averaged_on_a_log_scale() {
-        // 0.8 and 0.2: their geometric mean is 0.4. The ratio of the medians would be 0.5.
+        // The ratios are 0.8 and 0.2, and their geometric mean is 0.4. The ratio of the medians
+        // would be 0.5.
         let found = only(&blocks(&[10_000.0, 20_000.0], &[8_000.0, 4_000.0]));
         close(found.value.unwrap(), 0.4, 1e-12);
-        // Student's t of two observations that lie ln 2 from their mean: 12.706 × ln 2 × √2 ÷ √2.
+        // This is Student's t for two observations that lie ln 2 from their mean: 12.706 × ln 2 ×
+        // √2 ÷ √2.
         let interval = found.interval.unwrap();
         close((interval.high / 0.4).ln(), 12.706_204_736 * 2.0_f64.ln(), 1e-6);
         close((0.4 / interval.low).ln(), 12.706_204_736 * 2.0_f64.ln(), 1e-6);

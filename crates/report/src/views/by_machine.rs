@@ -1,4 +1,5 @@
-//! Ratios of a fleet's run by machine: a row a step and variant, a column a machine.
+//! Table of a fleet's ratios by machine, with one row per step and variant and one column per
+//! machine.
 
 use dbdyno_analyse::{ByMachine, FarthestMachine, StepFindings, VariantStep, numbered, p_text};
 
@@ -6,7 +7,7 @@ use super::Scope;
 use super::cells::{absent, number, ratio_cell};
 use crate::document::{Cell, Column, Table};
 
-/// None for a run on one machine.
+/// The table; none for a run on one machine.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
     let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> = scope.steps().flat_map(of_step).collect();
@@ -40,14 +41,14 @@ fn odd(found: &ByMachine) -> Option<&FarthestMachine> {
     found.farthest.as_ref().filter(|farthest| farthest.is_odd())
 }
 
-/// The ratio on a machine that has measured so many blocks.
+/// The ratio on a machine that measured `blocks` blocks.
 fn cell(scope: Scope<'_>, step: &StepFindings, found: &ByMachine, machine: &str, blocks: usize) -> Cell {
     let Some(own) = found.machines.iter().find(|own| own.machine == machine) else {
         return absent("no block in which both are valid");
     };
     let note =
         if own.blocks < blocks { format!("of {}", numbered(own.blocks, "block")) } else { String::new() };
-    // Only the ratio of all blocks has a verdict, and a colour for it.
+    // Only the ratio over all blocks has a verdict, and a colour for it.
     Cell { note, ..ratio_cell(own.ratio, 2, step.less_is_better, scope.run.colours) }
 }
 
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// Three machines, the last of which is odd in the first step and has no ratio in the second.
+    /// Three machines. The last one is odd in the first step, and has no ratio in the second.
     fn findings() -> Findings {
         let mut findings = fixture::with_blocks(5);
         let blocks = [("n1", vec![1, 4]), ("n2", vec![2, 5]), ("n3", vec![3])];

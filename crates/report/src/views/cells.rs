@@ -1,5 +1,5 @@
-//! Cells of the views: rates, times, ratios, and the placeholder where there is none. A cell that is
-//! made from a number keeps it unrounded, for JSON.
+//! Table cells for the views: rates, times, ratios, and the placeholder where there is none. A
+//! table cell that is made from a number keeps it unrounded, for JSON.
 
 use dbdyno_analyse::{
     Bound, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Undecided, Validity, VariantStep,
@@ -13,7 +13,7 @@ use crate::notices::reasons_text;
 use crate::number::{fixed, milliseconds, percent, rate, rate_or_seconds, ratio_text, seconds_text};
 use crate::words::{missed_text, pace_text, undecided_text, zero_rate_text};
 
-/// What is shown of a variant that has no valid run of a step, and why.
+/// What is shown for a variant that has no valid run of a step, and why.
 #[derive(Clone)]
 pub(crate) struct Placeholder {
     pub(crate) text: &'static str,
@@ -26,7 +26,7 @@ impl Placeholder {
     }
 }
 
-/// The worst that happened: `failed`, `invalid`, `not run` or `n/a`.
+/// The placeholder for the worst that happened: `failed`, `invalid`, `not run` or `n/a`.
 pub(crate) fn placeholder(scope: Scope<'_>, variant: &VariantStep) -> Placeholder {
     let failed = |run: &StepRun| match &run.validity {
         Validity::Failed { message } => Some(Placeholder::new("failed", &failure_words(message))),
@@ -51,7 +51,7 @@ pub(crate) fn placeholder(scope: Scope<'_>, variant: &VariantStep) -> Placeholde
     }
 }
 
-/// The ratio of a variant, or the placeholder for why it has none.
+/// A variant's ratio, or the placeholder that says why it has none.
 pub(crate) fn ratio_or_placeholder(scope: Scope<'_>, found: &VariantStep) -> String {
     match &found.to_base.ratio {
         Some(ratio) => bounded_text(ratio),
@@ -80,12 +80,12 @@ pub(super) fn number(value: f64, text: String) -> Cell {
     Cell { value: Some(value), ..Cell::from(text) }
 }
 
-/// With a fixed number of decimals.
+/// A number with a fixed number of decimals.
 pub(super) fn fixed_cell(value: f64, decimals: usize) -> Cell {
     number(value, fixed(Some(value), decimals))
 }
 
-/// Something per second.
+/// A rate per second.
 pub(super) fn rate_cell(value: f64) -> Cell {
     number(value, rate(Some(value)))
 }
@@ -99,27 +99,28 @@ pub(super) fn milliseconds_cell(us: f64) -> Cell {
     number(us / 1e3, milliseconds(us.round() as u64))
 }
 
-/// A fraction as percent.
+/// A fraction in percent.
 pub(super) fn percent_cell(fraction: f64) -> Cell {
     number(100.0 * fraction, percent(fraction))
 }
 
-/// As [`headline_text`]; what is only a bound stays a text.
+/// Table cell for [`headline_text`]. A figure that is only a bound stays a text.
 pub(super) fn headline_cell(step: &StepFindings, figure: f64, cut_off: bool) -> Cell {
     Cell { value: (!cut_off).then_some(figure), ..Cell::from(headline_text(step, figure, cut_off)) }
 }
 
-/// A step's rate, or its seconds: `> 7200` of seconds that were cut off.
+/// A step's rate, or its seconds. Seconds that were cut off are written as `> 7200`.
 pub(crate) fn headline_text(step: &StepFindings, figure: f64, cut_off: bool) -> String {
     let bound = if cut_off && step.less_is_better { "> " } else { "" };
     format!("{bound}{}", rate_or_seconds(Some(figure), step.less_is_better))
 }
 
-/// In place of a ratio.
+/// What is shown in place of a ratio where both times were cut off.
 const BOTH_CUT_OFF: &str = "both cut off";
 
-/// `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where it cut off the base, `≷
-/// 1.10` where it cut off the one in some blocks and the other in others.
+/// The ratio, or the bound: `0.97`; `> 3.10` where a time limit cut off the variant, `< 0.32` where
+/// it cut off the base, and `≷ 1.10` where it cut off the one in some blocks and the other in
+/// others.
 pub(crate) fn bounded_text(ratio: &Ratio) -> String {
     format!("{}{}", sign_of(ratio.bound), ratio_text(ratio.value, 2))
 }
@@ -133,8 +134,8 @@ fn sign_of(bound: Option<Bound>) -> &'static str {
     }
 }
 
-/// A cell of a ratio that may be a bound: without a colour where the true ratio may lie on the
-/// other side. A bound stays a text, because its number alone would say too much.
+/// Table cell for a ratio that may be a bound. It has no colour where the true ratio may lie on the
+/// other side of 1. A bound stays a text, because its number alone would say too much.
 pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
     if bound.is_none() {
         return cell;
@@ -147,7 +148,8 @@ pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
     }
 }
 
-/// A ratio without a verdict, of times or not: it has a colour only by threshold.
+/// Table cell for a ratio without a verdict, of rates or of times. It is coloured by threshold
+/// only.
 pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Colours) -> Cell {
     let tone = match colours {
         Colours::Verdict => Tone::Plain,
@@ -156,7 +158,7 @@ pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Co
     Cell { tone, sign: ratio_sign(tone), ..number(value, ratio_text(value, decimals)) }
 }
 
-/// Grey is for ratios near 1, and needs no sign.
+/// The sign of a ratio. Grey is for ratios near 1, and needs no sign.
 fn ratio_sign(tone: Tone) -> &'static str {
     if tone == Tone::Missed { "" } else { tone.sign() }
 }
@@ -195,7 +197,7 @@ pub(super) fn judged_cell(
     cell
 }
 
-/// The ratio of a variant in a step, or why it has none.
+/// A variant's ratio in a step, or the reason why it has none.
 pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
     let base = scope.run.base.as_str();
     let mut cell = match &variant.to_base.ratio {
@@ -231,10 +233,11 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
         None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
         None => placeholder(scope, variant).into(),
     };
-    // The base's standstill is named with its blocks.
+    // Blocks in which the base stalled are named below.
     let why = variant.to_base.undecided.as_ref().filter(|why| **why != Undecided::BaseStalled);
     cell.note = joined([why.map(undecided_text), Some(cell.note)]);
-    // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
+    // The note says what a ratio leaves out, or why there is none. A variant that stalled has no
+    // other colour.
     if let Some(text) = zero_rate_text(&variant.to_base.zero_rates, base) {
         let others =
             variant.to_base.ratio.as_ref().map(|_| "the ratio is that of the other blocks".to_owned());
@@ -246,7 +249,7 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
     cell
 }
 
-/// Those that say something, parted by semicolons.
+/// The notes that have a text, separated by semicolons.
 pub(super) fn joined<const N: usize>(notes: [Option<String>; N]) -> String {
     let notes = notes.into_iter().flatten().filter(|note| !note.is_empty());
     notes.collect::<Vec<_>>().join("; ")

@@ -1,4 +1,5 @@
-//! Colour rules of the original's report, verified by its author's published tables cell by cell.
+//! Colour rules of the original's report, checked against every table cell that its author has
+//! published.
 //!
 //! They say what is unusual in a column, not what is significant. Ratios are coloured by their
 //! verdicts, unless the plan wants thresholds.
@@ -7,8 +8,8 @@ use dbdyno_analyse::Verdict;
 
 use crate::document::Tone;
 
-/// Red would cover most of a column whose values hardly differ: it is off when the least is this
-/// close to the greatest.
+/// Lowest ÷ highest from which on red is off. Red would cover most of a column whose values hardly
+/// differ.
 const RED_OFF_ABOVE: f64 = 0.8;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,14 +19,15 @@ pub(super) struct Rated {
     pub(super) kept: bool,
 }
 
-/// Colours of the rates of one step, in their order; `None` stays uncoloured.
+/// Colours for the rates of one step, in their order; `None` stays without a colour.
 ///
-/// On whole numbers, as the original prints them: lo = least of all, hi = greatest of those that
-/// kept their target (lo when none did), q = floor((hi − lo) / 4). In this order: at most lo + q is
-/// red, unless lo ≥ 0.8 hi; a missed target is grey; at least hi − q is green. Red comes before
-/// grey: a miss in the lowest quarter is red.
+/// They are computed on whole numbers, as the original prints them. lo is the lowest of all, hi is
+/// the highest of those that kept their target (lo when none did), and q = floor((hi − lo) / 4).
+/// The rules apply in this order: at most lo + q is red, unless lo ≥ 0.8 hi; a missed target is
+/// grey; at least hi − q is green. Red comes before grey, so that a miss in the lowest quarter is
+/// red.
 ///
-/// Unlike in the original a single value is not green: there is nothing that it is above.
+/// Unlike in the original, a single value is not green, because it is not above any other.
 pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
     let rounded = || column.iter().flatten().map(|cell| Rated { rate: cell.rate.round(), ..*cell });
     let Some(lo) = rounded().map(|cell| cell.rate).reduce(f64::min) else {
@@ -44,7 +46,7 @@ pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
     column.iter().map(|cell| cell.as_ref().map_or(Tone::Plain, tone)).collect()
 }
 
-/// The same of times: the greater one has the lower speed. Speeds are in millionths, because whole
+/// Colours for times. The longer time has the lower speed. Speeds are in millionths, because whole
 /// numbers are compared.
 pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
     let speed = |seconds: &Option<f64>| {
@@ -53,8 +55,8 @@ pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
     absolute(&seconds.iter().map(speed).collect::<Vec<_>>())
 }
 
-/// Of a ratio: more than 5 % above 1, more than 5 % below, or near; on two decimals. Of times, by
-/// the ratio of their speeds.
+/// Distance of a ratio from 1: more than 5 % above, more than 5 % below, or near, on two decimals.
+/// For times it is the distance of the ratio of their speeds.
 pub(crate) fn distance(ratio: f64, is_time: bool) -> Tone {
     match percent(ratio, is_time) {
         percent if percent > 105.0 => Tone::Above,
@@ -63,8 +65,8 @@ pub(crate) fn distance(ratio: f64, is_time: bool) -> Tone {
     }
 }
 
-/// By threshold, as in published reports: 0.95 and less is red, 1.05 and more green, what is
-/// between grey.
+/// Colour by threshold, as in published reports: 0.95 and less is red, 1.05 and more is green, and
+/// between them it is grey.
 pub(super) fn by_threshold(ratio: f64, is_time: bool) -> Tone {
     match percent(ratio, is_time) {
         percent if percent >= 105.0 => Tone::Highest,
@@ -73,7 +75,7 @@ pub(super) fn by_threshold(ratio: f64, is_time: bool) -> Tone {
     }
 }
 
-/// By verdict: only what was decided has a colour.
+/// Colour by verdict. Only what was decided has a colour.
 pub(super) fn by_verdict(verdict: Option<Verdict>) -> Tone {
     match verdict {
         Some(Verdict::Faster) => Tone::Above,
@@ -103,7 +105,8 @@ mod tests {
 
     #[test]
     fn the_lowest_quarter_is_red_and_the_highest_green() {
-        // lo 1000, hi 2003, q = floor(250.75) = 250: red to 1250, green from 1753.
+        // lo is 1000, hi is 2003 and q = floor(250.75) = 250, so that it is red up to 1250 and
+        // green from 1753.
         let cells = [(1000, true), (1250, true), (1251, true), (1752, true), (1753, true), (2003, true)];
         let (r, n, g) = (Tone::Lowest, Tone::Plain, Tone::Highest);
         assert_eq!(column(&cells), [r, r, n, n, g, g]);
@@ -117,8 +120,8 @@ mod tests {
 
     #[test]
     fn red_comes_before_grey_and_grey_before_green() {
-        // 2660 missed its target and lies in the lowest quarter; 9000 missed it and would be green.
-        // hi is 8000.
+        // 2660 missed its target and lies in the lowest quarter. 9000 missed it too, and would be
+        // green. hi is 8000.
         let cells = [(2660, false), (6000, false), (9000, false), (8000, true)];
         assert_eq!(column(&cells), [Tone::Lowest, Tone::Missed, Tone::Missed, Tone::Highest]);
     }

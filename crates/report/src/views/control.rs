@@ -1,4 +1,5 @@
-//! A/A: the base against itself under a second name, and what its scatter lets the run see.
+//! Table of the control (A/A): the base against itself under a second name, and what its scatter
+//! lets the run see.
 
 use dbdyno_analyse::statistics::power::USUAL_POWER;
 use dbdyno_analyse::statistics::power_same::margin_for_same;
@@ -8,7 +9,7 @@ use super::Scope;
 use super::cells::{absent, number, percent_cell};
 use crate::document::{Cell, Table};
 
-/// None for a run without A/A.
+/// The table; none for a run without a control.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let Some(again) = &scope.run.again else { return Vec::new() };
     let heads = ["ratio", "noise %", "detects %", "equivalence margin %"];
@@ -37,7 +38,8 @@ fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     std::iter::once(shown).chain(figures).collect()
 }
 
-/// Noise, the difference that is found and the margin within which sameness is shown, as fractions.
+/// Noise, the difference that is found, and the margin within which sameness is shown, as
+/// fractions.
 fn seen(inference: &Inference, blocks: usize) -> Option<[f64; 3]> {
     let paired = inference.paired.as_ref()?;
     let same_within = margin_for_same(paired.deviation, u32::try_from(blocks).ok()?, LEVEL, USUAL_POWER)?;

@@ -1,4 +1,4 @@
-//! A factorial design: a row a step, a column an effect.
+//! Table of effects in a factorial design, with one row per step and one column per effect.
 
 use dbdyno_analyse::{Effect, StepFindings, unique};
 

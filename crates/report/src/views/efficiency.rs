@@ -1,4 +1,4 @@
-//! Hardware efficiency: one table per metric, absolute and relative to the base.
+//! Tables of hardware efficiency: one table per metric, absolute and relative to the base.
 
 use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::{MetricGroup, StepFindings, StepRun, VariantStep};
@@ -9,17 +9,18 @@ use crate::document::{Cell, Table};
 use crate::evidence::relative::{ZEROS, ratio_text};
 use crate::number::{NOT_AVAILABLE, fixed};
 
-/// What reports of microbenchmarks have of each group; nothing named is all of it.
+/// The metrics of each group that reports of microbenchmarks show. A group without names shows all
+/// of its metrics.
 const SHOWN: [(&str, &[&str]); 3] = [
     ("efficiency", &[]),
     ("metrics", &[READS]),
     ("cost", &["server_cpu_us", "client_cpu_us", "fsyncs_per_commit", "write_amplification"]),
 ];
 
-/// What scans read per second; of tables in memory it is nothing, and is not shown.
+/// What scans read per second. For tables in memory it is zero, and is not shown.
 const READS: &str = "rmbps";
 
-/// Tables of metrics that any step has.
+/// The tables, for metrics that any step has.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     let of_group = |(name, ids): (&'static str, &'static [&'static str])| {
@@ -32,7 +33,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// One row per step: the medians of the valid blocks, then the ratios to the base.
+/// One row per step, with the medians of the valid blocks and then the ratios to the base.
 fn of_metric(steps: &[&StepFindings], base: &str, group: &MetricGroup, metric: &Metric) -> Table {
     let of = |run: &StepRun| {
         let figure = (group.of)(run)?.value(metric)?;

@@ -1,5 +1,5 @@
-//! Operations that servers answered with an error, by step and variant: deadlocks, lost connections
-//! and whatever else a comparison under contention must not hide.
+//! Tables of operations that servers answered with an error, by step and variant: deadlocks, lost
+//! connections, and whatever else a comparison under contention must not hide.
 
 use dbdyno_analyse::{KindResult, StepFindings, VariantStep};
 
@@ -8,10 +8,10 @@ use super::cells::{fixed_cell, number};
 use crate::document::{Cell, Column, Table};
 use crate::number::count;
 
-/// A count of one kind of operation in one block.
+/// A function that gives a count for one kind of operation in one block.
 type Count = fn(&KindResult) -> u64;
 
-/// Name, meaning and value of each column.
+/// Each column's name, meaning and value.
 const COUNTS: [(&str, &str, Count); 6] = [
     ("retry", "May be sent again: deadlock, lock wait, busy file.", |kind| kind.errors.retry),
     ("refused", "The server refused the statement.", |kind| kind.errors.refused),
@@ -21,7 +21,7 @@ const COUNTS: [(&str, &str, Count); 6] = [
     ("dropped", "Operations that became due and were never sent.", |kind| kind.dropped),
 ];
 
-/// None for a workload without errors, and no column for what never happened.
+/// The tables; none for a workload without errors. An error that never happened has no column.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let all: Vec<(&StepFindings, &VariantStep)> =
         scope.steps().flat_map(of_step).filter(|(_, variant)| has_any(variant)).collect();

@@ -1,5 +1,5 @@
-//! Ratios summed up over groups of steps, as published tables of microbenchmarks do: one row per group,
-//! one column per figure.
+//! Tables of ratios over groups of steps, as published for microbenchmarks: one row per group, one
+//! column per figure.
 
 use dbdyno_analyse::{GroupRatios, Ratio, StepFindings, numbered, unique};
 
@@ -8,24 +8,25 @@ use super::{BY_THRESHOLD, Scope, explained};
 use crate::document::{Cell, Column, Table, Tone};
 use crate::words::listed;
 
-/// Figures of published tables, then the geometric mean, then which steps are at both ends.
+/// Names of the columns: figures of published tables, the geometric mean, then the steps at both
+/// ends.
 const COLUMNS: [&str; 9] =
     ["steps", "average", "median", "min", "max", "stddev", "geometric mean", "lowest step", "highest step"];
 
 /// The ratios of one variant in the steps of one group.
 pub(super) struct Group<'a> {
-    /// `2024`
+    /// Name of the grouping, such as `2024`.
     grouping: &'a str,
     /// Number of connections, where the steps ran with several.
     connections: Option<u32>,
-    /// `point, part 1`
+    /// Name of the group, such as `point, part 1`.
     pub(super) name: &'a str,
     pub(super) variant: &'a str,
     pub(super) ratios: GroupRatios<'a>,
 }
 
 impl<'a> Group<'a> {
-    /// Of those of a table's steps that are in the group of this name.
+    /// Makes the group of this name from the table's steps.
     fn of(
         steps: &[&'a StepFindings],
         (grouping, connections): (&'a str, Option<u32>),
@@ -42,7 +43,7 @@ impl<'a> Group<'a> {
         (self.grouping, self.connections)
     }
 
-    /// `Groups of steps (2024), 16 connections`
+    /// Title of the table, such as `Groups of steps (2024), 16 connections`.
     pub(super) fn table_title(&self) -> String {
         let connections = self.connections.map(|number| format!(", {}", numbered(number, "connection")));
         format!("Groups of steps ({}){}", self.grouping, connections.unwrap_or_default())
@@ -58,7 +59,7 @@ impl<'a> Group<'a> {
         cut.map(|(step, _)| step.name.as_str()).collect()
     }
 
-    /// Which steps of the group are not in its figures; empty when all are.
+    /// Names the group's steps that are not in its figures; empty when all are.
     fn left_out(&self) -> String {
         let (without, cut) = (&self.ratios.without, self.cut_off());
         let not = (!without.is_empty()).then(|| format!("not counted: {}", listed(without)));
@@ -68,9 +69,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// All groups, in the order of published tables or of their steps, by grouping, number of
-/// connections, variant and group. Nothing for the base; the base under a second name has a table
-/// of its own.
+/// All groups, by grouping, number of connections, variant and group. Groups are in the order of
+/// published tables or of their steps. The base has none, and the control has its own table.
 pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
     let mut found = Vec::new();
     for table @ (grouping, connections) in tables_of(scope) {
@@ -89,8 +89,8 @@ pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
     found
 }
 
-/// Groupings by name, each with the number of connections where there are several. Steps that always
-/// run with the same number belong to the table of each.
+/// Groupings by name, each with the number of connections where there are several. Steps that
+/// always run with the same number belong to every table.
 fn tables_of(scope: Scope<'_>) -> Vec<(&str, Option<u32>)> {
     let mut groupings = unique(scope.steps().flat_map(|step| step.groups.keys()));
     groupings.sort();
@@ -102,15 +102,15 @@ fn tables_of(scope: Scope<'_>) -> Vec<(&str, Option<u32>)> {
     groupings.into_iter().map(String::as_str).flat_map(of_grouping).collect()
 }
 
-/// Groups that have parts, in the order of published tables: point, range, writes. Others stay as
-/// their steps ran.
+/// Sorts groups that have parts into the order of published tables: point, range, writes. Others
+/// stay in the order in which their steps ran.
 pub(crate) fn in_published_order<T>(items: &mut [T], group: impl Fn(&T) -> &str) {
     if items.iter().any(|item| group(item).contains("part ")) {
         items.sort_by(|one, other| group(one).cmp(group(other)));
     }
 }
 
-/// One table for each grouping and number of connections.
+/// One table per grouping and number of connections.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     groups(scope).chunk_by(|a, b| a.table_key() == b.table_key()).map(|groups| table(groups, scope)).collect()
 }
@@ -154,7 +154,7 @@ fn cells(group: &Group<'_>, scope: Scope<'_>) -> Vec<Cell> {
     let (is_time, colours) = (group.are_times(), scope.run.colours);
     let of_all =
         |value: f64, decimals| bounded(ratio_cell(value, decimals, is_time, colours), value, ratios.bound());
-    // The ends are single steps, whose own cells have the colour.
+    // The two ends are single steps, whose own table cells have the colour.
     let end = |(step, ratio): &(&StepFindings, Ratio)| Cell {
         tone: Tone::Plain,
         sign: "",
@@ -184,8 +184,8 @@ mod tests {
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
 
-    /// Steps with their groups of 2024, and how many times the base's rate the variant has in each
-    /// block; without a ratio where it did not run.
+    /// Steps with their groups of 2024, and the variant's rate in each block as a multiple of the
+    /// base's. A step that the variant did not run has no ratio.
     fn findings(steps: &[(&str, &str, &[f64])]) -> Findings {
         let of = |(name, group, times): &(&str, &str, &[f64])| {
             let rates: Vec<f64> = times.iter().map(|times| 1_000.0 * times).collect();
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_published_group_has_its_published_figures() {
-        // The published "point, part 2" of one comparison.
+        // This is the published "point, part 2" of one comparison.
         let part = "point, part 2";
         let one = |name, times: &'static [f64]| (name, part, times);
         let steps = [

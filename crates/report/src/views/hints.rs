@@ -1,4 +1,4 @@
-//! Queries with hints: the best of them compared with what the optimiser chooses by itself.
+//! Table of queries with hints: the best hint compared with what the optimiser chooses by itself.
 
 use dbdyno_analyse::{LEAST_SECONDS, StepFindings, VariantStep};
 use dbdyno_model::Colours;
@@ -8,7 +8,7 @@ use super::cells::{headline_cell, ratio_cell, seconds_cell};
 use crate::document::{Cell, Table};
 use crate::words::table;
 
-/// None where no query has hints.
+/// The tables; none where no query has hints.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let mut table = table("hints");
     for step in scope.steps().filter(|step| step.less_is_better) {

@@ -1,4 +1,4 @@
-//! Response times of the headline operations: one row per step and variant.
+//! Table of the headline operations' response times, with one row per step and variant.
 
 use dbdyno_analyse::{Latency, PercentileRatio, StepFindings};
 
@@ -8,7 +8,7 @@ use crate::document::{Cell, Table, Tone};
 use crate::number::{count, ratio};
 use crate::words::table;
 
-/// There is no table where nothing was timed.
+/// The table; none where nothing was timed.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let table = of_steps(&scope.steps().collect::<Vec<_>>());
     if table.rows.is_empty() { Vec::new() } else { vec![table] }

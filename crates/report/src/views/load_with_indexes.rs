@@ -1,5 +1,5 @@
-//! The load and the building of its indexes as one rate, as published load rates are: a column a
-//! variant.
+//! Table with the load and the building of its indexes as one rate, as published load rates are. It
+//! has one column per variant.
 
 use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{
@@ -10,10 +10,11 @@ use super::cells::{absent, rate_cell, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
 use crate::document::{Cell, Table};
 
-/// Blocks with their rates.
+/// The rate of each block.
 type Rates = Vec<(u32, f64)>;
 
-/// Of the first step that inserts and is followed by one that builds indexes; none without one.
+/// The table for the first step that inserts and is followed by one that builds indexes; none
+/// without such a step.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     let Some([load, index]) = steps.windows(2).find(|pair| is_load_with_index(pair)) else {
@@ -39,8 +40,8 @@ fn is_load_with_index(pair: &[&StepFindings]) -> bool {
         && pair.iter().all(|step| !step.less_is_better)
 }
 
-/// By block, where both steps are valid. Both rates are in rows a second, so a row takes the sum of
-/// both times.
+/// The rates of blocks in which both steps are valid. Both steps' rates are in rows per second, so
+/// that a row takes the sum of both times.
 fn rates(load: &StepFindings, index: &StepFindings, variant: &str) -> Rates {
     let of_block = |(load, index): (&StepRun, &StepRun)| {
         let rate = 1.0 / (1.0 / load.rate + 1.0 / index.rate);
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
 
-    /// A load and its index, with the rates of both variants in two blocks.
+    /// A load and its index build, with the rates of both variants in two blocks.
     fn findings(load: [[f64; 2]; 2], index: [[f64; 2]; 2]) -> Findings {
         let of = |name, class, rates: [[f64; 2]; 2]| StepFindings {
             headline_class: class,

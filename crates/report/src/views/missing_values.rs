@@ -1,4 +1,5 @@
-//! Why rates and ratios are missing: each reason once, with all the places that it holds for.
+//! Lines that say why rates and ratios are missing: each reason once, with all places that it holds
+//! for.
 
 use dbdyno_analyse::Notice;
 
@@ -9,15 +10,15 @@ use crate::notices::{brief, reasons_text};
 
 /// Places that share a reason.
 struct Reason {
-    /// Of the first place.
+    /// The placeholder of the first place.
     placeholder: Placeholder,
     differ: bool,
-    /// Numbers of steps of each variant.
+    /// Each variant with the numbers of its steps.
     places: Vec<(String, Vec<usize>)>,
 }
 
-/// One line a reason: `qr100, wal: failed: server went away`. Neighbouring steps are one place,
-/// `l.i0 to qr100, wal: ...`, and a variant without any value is named alone.
+/// One line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are one place,
+/// `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
 pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {
@@ -65,7 +66,7 @@ impl Reason {
             format!("{}, {variant}", named(steps, places))
         };
         let places: Vec<String> = self.places.iter().map(of_variant).collect();
-        // The warnings and the step's own section have all of it.
+        // The warnings and the step's own section have the full reason.
         let Placeholder { text, why } = &self.placeholder;
         let why =
             if *text == "invalid" { why.first().map_or_else(String::new, brief) } else { reasons_text(why) };
@@ -74,7 +75,7 @@ impl Reason {
     }
 }
 
-/// Neighbours as `first to last`, others by name, many by number.
+/// Neighbouring steps as `first to last`, others by name, and many as their number.
 fn named(steps: &[&str], places: &[usize]) -> String {
     const NAMED: usize = 3;
     let names: Vec<&str> = places.iter().map(|place| steps[*place]).collect();
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// The variants' runs of these steps are invalid, each for its reason.
+    /// The lines where the variants' runs of these steps are invalid, each for its reason.
     fn said(places: &[(usize, usize, &str)]) -> Vec<String> {
         let mut findings = fixture::findings();
         findings.failures.clear();

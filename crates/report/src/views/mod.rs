@@ -1,5 +1,5 @@
-//! The views of a workload's steps, one file each. [`VIEWS`] names them in the order of a report.
-//! Every format that shows tables, and JSON, takes them from here.
+//! The views of a workload's steps: tables for reports, one file each. [`VIEWS`] names them in the
+//! order of a report. JSON and every format that shows tables take them from here.
 
 mod before_after_writes;
 mod by_machine;
@@ -38,17 +38,18 @@ pub(crate) struct Scope<'a> {
     pub(crate) workload: &'a WorkloadFindings,
 }
 
-/// A run as a section compares it: with the section's base, and without an A/A.
+/// The run as a section compares it: with the section's base, and without the control.
 pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> RunSummary {
     RunSummary { base: section.base.clone(), again: None, ..run.clone() }
 }
 
 /// A view: one file with its filter, grouping, pivot, caption and rule for colour.
 pub(crate) struct View {
-    /// By which programs that read JSON know it.
+    /// The name by which programs that read JSON know the view.
     pub(crate) id: &'static str,
     pub(crate) part: Part,
-    /// None where the workload has nothing of it.
+    /// The function that makes the tables. It makes none where the workload has nothing for the
+    /// view.
     pub(crate) tables: fn(Scope<'_>) -> Vec<Table>,
 }
 
@@ -57,7 +58,7 @@ pub(crate) struct View {
 pub(crate) enum Part {
     Rates,
     Latency,
-    /// CPU and IO per operation, which a page folds away.
+    /// CPU and IO per operation, which a page has folded.
     Efficiency,
 }
 
@@ -84,7 +85,7 @@ pub(crate) fn part(scope: Scope<'_>, part: Part) -> Vec<Block> {
     views.flat_map(|view| (view.tables)(scope)).map(Block::Table).collect()
 }
 
-/// What is said of a workload's rates, and why values are missing.
+/// The text about a workload's rates, and why values are missing.
 pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     let mut blocks = part(scope, Part::Rates);
     let missing = missing_values::lines(scope);
@@ -94,7 +95,7 @@ pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     blocks
 }
 
-/// The base against itself; nothing for a run without A/A.
+/// The table of the control; empty for a run without one.
 pub(crate) fn control(scope: Scope<'_>) -> Vec<Block> {
     control::tables(scope).into_iter().map(Block::Table).collect()
 }
@@ -104,17 +105,17 @@ impl<'a> Scope<'a> {
         Self { run: &findings.run, failures: &findings.failures, warnings: &findings.warnings, workload }
     }
 
-    /// Those that are compared.
+    /// Steps that are compared.
     pub(crate) fn steps(self) -> impl Iterator<Item = &'a StepFindings> {
         self.workload.judged_steps()
     }
 
-    /// The headlines are times: less is better.
+    /// Whether the headlines are times, of which less is better.
     pub(crate) fn are_times(self) -> bool {
         self.steps().next().is_some() && self.steps().all(|step| step.less_is_better)
     }
 
-    /// Those that are not the base.
+    /// Names of the variants other than the base.
     pub(crate) fn compared(self) -> Vec<&'a str> {
         self.variants().into_iter().filter(|name| *name != self.run.base).collect()
     }
@@ -125,7 +126,8 @@ impl<'a> Scope<'a> {
         first.map_or_else(Vec::new, |step| step.variants.iter().map(|of| of.variant.as_str()).collect())
     }
 
-    /// Rows are steps, columns what `heads` say: pages and terminals are higher than wide.
+    /// A table with one row per step and the columns in `heads`, because pages and terminals are
+    /// higher than wide.
     fn by_step(
         self,
         (title, note): (&str, &str),
@@ -142,7 +144,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Of the signs that the table shows, those that are explained here.
+/// Adds a legend for those signs in the table that `meanings` explains.
 fn explained(mut table: Table, meanings: &[(Tone, &'static str)]) -> Table {
     let is_used = |tone: Tone| {
         let mut cells = table.rows.iter().flatten();
@@ -152,11 +154,11 @@ fn explained(mut table: Table, meanings: &[(Tone, &'static str)]) -> Table {
     table
 }
 
-/// The signs of ratios that are coloured by threshold.
+/// Signs for ratios that are coloured by threshold.
 const BY_THRESHOLD: [(Tone, &str); 2] =
     [(Tone::Highest, "5 % or more faster, or above"), (Tone::Lowest, "5 % or more slower, or below")];
 
-/// The signs of ratios to the base.
+/// Signs for ratios to the base.
 fn of_ratios(scope: Scope<'_>) -> Vec<(Tone, &'static str)> {
     match scope.run.colours {
         Colours::Verdict => vec![(Tone::Above, "faster"), (Tone::Below, "slower")],

@@ -1,4 +1,4 @@
-//! Ratios to the base, with intervals, verdicts, and the words that explain them.
+//! Table of ratios to the base, with intervals, verdicts, and the words that explain them.
 
 use dbdyno_analyse::{CONFIDENCE, LEVEL, StepFindings, Verdict};
 use dbdyno_model::Colours;
@@ -8,7 +8,7 @@ use super::{Scope, explained, of_ratios};
 use crate::document::{Table, Tone};
 use crate::words::{RATIO_TABLES, TIMES_TABLE, listed};
 
-/// A single variant has no ratios but to itself.
+/// The tables. A single variant has no ratios except to itself.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let variants = scope.variants();
     if variants.len() < 2 {
@@ -23,7 +23,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(table, &[of_ratios(scope), vec![stalled]].concat())]
 }
 
-/// What the ratios are, over how many blocks, and what their intervals and verdicts mean.
+/// Explains what the ratios are, over how many blocks, and what their intervals and verdicts mean.
 fn note(scope: Scope<'_>) -> String {
     let variants = || scope.steps().flat_map(|step| &step.variants);
     let judged = variants().filter_map(|variant| variant.to_base.ratio.as_ref());
@@ -80,7 +80,7 @@ fn note(scope: Scope<'_>) -> String {
     text
 }
 
-/// `2 %`, or `2 % (5 % in scan, scan.post)`.
+/// The margins, such as `2 %`, or `2 % (5 % in scan, scan.post)`.
 fn margins(scope: Scope<'_>) -> String {
     let percent = |margin: f64| format!("{} %", (1e4 * margin).round() / 100.0);
     let general = scope.run.margin;

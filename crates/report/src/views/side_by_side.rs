@@ -1,5 +1,5 @@
-//! The set-ups of a workload next to each other: a table of relative rates and one of group figures
-//! for each variant.
+//! Tables with a workload's set-ups next to each other. Each variant has one table of relative
+//! rates and one of group figures.
 
 use dbdyno_analyse::statistics::describe::{Figure, Group as Figures};
 use dbdyno_analyse::{RunSummary, WorkloadFindings, unique, workload_and_setup};
@@ -10,8 +10,7 @@ use super::groups::{self, Group};
 use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Column, Table};
 
-/// Workloads that ran in several set-ups, in the order of the plan, each with the tables of its
-/// variants.
+/// Workloads that ran in several set-ups, in the order of the plan, each with its variants' tables.
 pub(crate) fn side_by_side<'a>(
     run: &RunSummary,
     workloads: &'a [WorkloadFindings],
@@ -20,7 +19,7 @@ pub(crate) fn side_by_side<'a>(
     of_one.map(|setups| (named(&setups[0]), tables(run, setups))).collect()
 }
 
-/// Without the set-up.
+/// The workload's name without the set-up.
 fn named(findings: &WorkloadFindings) -> &str {
     workload_and_setup(&findings.name).0
 }
@@ -35,7 +34,7 @@ fn tables(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
         .collect()
 }
 
-/// Rows are steps; the cells are those of the set-ups' own tables.
+/// A table with one row per step. Its figures are those in the set-ups' own tables.
 fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Table {
     let title = format!("Relative throughput of {variant} in each set-up");
     let are_times = scope(run, &setups[0]).are_times();
@@ -61,7 +60,7 @@ fn scope<'a>(run: &'a RunSummary, workload: &'a WorkloadFindings) -> Scope<'a> {
     Scope { run, failures: &[], warnings: &[], workload }
 }
 
-/// One table per grouping and number of connections: rows are the figures of each group.
+/// One table per grouping and number of connections. Its rows are the figures of each group.
 fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<Table> {
     let of_setup = |setup| {
         let mut all = groups::groups(scope(run, setup));

@@ -1,6 +1,6 @@
-//! Sweeps over connections, as published comparisons of scaling show them: a row a number of
-//! connections, columns of rates and response times by variant. Of more than two variants each
-//! figure has a table. Charts of sweeps take the same points.
+//! Tables of sweeps over connections, as in published comparisons of scaling. There is one row per
+//! number of connections, and columns for rates and response times by variant. With more than two
+//! variants, each figure has its own table. Charts of sweeps take the same points.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Latency, StepFindings, StepRun, VariantStep, WorkloadFindings};
@@ -11,31 +11,32 @@ use super::throughput::spread as rate_spread;
 use crate::document::{Cell, Table};
 use crate::number::count;
 
-/// With one number of connections there is nothing to compare.
+/// Smallest number of steps. With one number of connections there is nothing to compare.
 const LEAST_STEPS: usize = 2;
 
 /// A test that ran with several numbers of connections.
 #[derive(Debug)]
 pub(crate) struct Sweep<'a> {
-    /// The steps' common name: `read-only` of `read-only.c1`, `read-only.c2`, ...
+    /// The steps' common name: `read-only` for `read-only.c1`, `read-only.c2`, ...
     pub(crate) test: String,
-    /// One for each number of connections, ascending.
+    /// One step per number of connections, in ascending order.
     pub(crate) steps: Vec<&'a StepFindings>,
 }
 
 /// What a variant did with one number of connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Point {
-    /// Of all valid blocks together; of rates the median.
+    /// Value over all valid blocks together. For rates it is the median.
     pub(crate) value: f64,
-    /// The least and the greatest of the valid blocks; `None` for one block.
+    /// Lowest and highest of the valid blocks; `None` for one block.
     pub(crate) blocks: Option<Interval>,
 }
 
-/// `None` without a valid run, and for response times where nothing was answered.
+/// A function that gives the point; `None` without a valid run, and for response times where
+/// nothing was answered.
 pub(crate) type PointOf = fn(&StepFindings, &VariantStep) -> Option<Point>;
 
-/// What is shown of a point: name, value, and how it is written.
+/// A figure in the table: name, value, and how it is written.
 type Figure = (&'static str, PointOf, fn(f64) -> Cell);
 
 const FIGURES: [Figure; 6] = [
@@ -47,7 +48,7 @@ const FIGURES: [Figure; 6] = [
     ("max ms", |_, variant| alone(variant, |latency| latency.max_us as f64), milliseconds_cell),
 ];
 
-/// None without a test on several numbers of connections.
+/// The tables; none without a test on several numbers of connections.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let of_sweep = |sweep: &Sweep<'_>| {
         let at_once = if sweep.variants().count() > 2 { 1 } else { FIGURES.len() };
@@ -72,12 +73,12 @@ pub(crate) fn sweeps(workload: &WorkloadFindings) -> Vec<Sweep<'_>> {
 }
 
 impl<'a> Sweep<'a> {
-    /// `transactions/s`
+    /// Unit of the rates, such as `transactions/s`.
     pub(crate) fn rate_label(&self) -> &'a str {
         &self.steps[0].rate_label
     }
 
-    /// Their names.
+    /// Names of the variants.
     pub(crate) fn variants(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.steps[0].variants.iter().map(|variant| variant.variant.as_str())
     }
@@ -100,7 +101,7 @@ pub(crate) fn p99_us(step: &StepFindings, variant: &VariantStep) -> Option<Point
     percentile(step, variant, |latency| latency.p99_us)
 }
 
-/// Of the response times of the headline's kind.
+/// A percentile of the response times of the headline's kind.
 fn percentile(step: &StepFindings, variant: &VariantStep, of: fn(&Latency) -> u64) -> Option<Point> {
     let of_block = |run: &StepRun| {
         let response = &run.kind(&step.headline_kind)?.response;
@@ -112,7 +113,7 @@ fn percentile(step: &StepFindings, variant: &VariantStep, of: fn(&Latency) -> u6
     })
 }
 
-/// A figure of all blocks together, which says nothing of single ones.
+/// A figure over all blocks together, which says nothing about single ones.
 fn alone(variant: &VariantStep, of: fn(&Latency) -> f64) -> Option<Point> {
     Some(Point { value: of(latency(variant)?), blocks: None })
 }
@@ -121,7 +122,7 @@ fn latency(variant: &VariantStep) -> Option<&Latency> {
     variant.latency.as_ref().filter(|latency| latency.count > 0)
 }
 
-/// Least and greatest; `None` for fewer than two.
+/// Lowest and highest value; `None` for fewer than two.
 fn spread(values: impl Iterator<Item = f64>) -> Option<Interval> {
     let values: Vec<f64> = values.collect();
     let (low, high) = (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
 
-    /// Steps of a variant on so many connections, with their rates in each block.
+    /// Steps of a variant with these numbers of connections, and their rates in each block.
     fn findings(steps: &[(&str, u32, &[f64])]) -> Findings {
         let of = |(name, connections, rates): &(&str, u32, &[f64])| StepFindings {
             connections: *connections,

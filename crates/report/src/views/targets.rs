@@ -1,4 +1,4 @@
-//! Background rates against their targets.
+//! Table of background rates against their targets.
 
 use dbdyno_analyse::{StepFindings, VariantStep};
 
@@ -7,7 +7,7 @@ use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
 use crate::words::{missed_blocks_text, missed_text};
 
-/// None for a workload without targets.
+/// The table; none for a workload without targets.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let Some((_, share)) = scope.steps().find_map(|step| step.target) else { return Vec::new() };
     let note = format!(

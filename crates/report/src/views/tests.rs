@@ -1,4 +1,4 @@
-//! What the views say, by changes to the fixture.
+//! Tests of what the views show, by changes to the fixture.
 
 use dbdyno_analyse::{Effect, Findings, Ratio, Verdict, ZeroRates};
 use dbdyno_model::Colours;
@@ -6,14 +6,14 @@ use dbdyno_model::Colours;
 use super::*;
 use crate::fixture;
 
-/// The table of this title, of the only workload.
+/// The table with this title, from the only workload.
 fn table(findings: &Findings, title: &str) -> Table {
     let scope = Scope::of(findings, &findings.workloads[0]);
     let mut tables = VIEWS.iter().flat_map(|view| (view.tables)(scope));
     tables.find(|table| table.title.starts_with(title)).unwrap_or_else(|| panic!("no table {title}"))
 }
 
-/// The second variant's cell of a step.
+/// The second variant's table cell for a step.
 fn cell(findings: &Findings, title: &str, step: usize) -> Cell {
     table(findings, title).rows[step][2].clone()
 }
@@ -83,7 +83,7 @@ fn quarters_take_four_variants_and_a_difference() {
 fn ratios_are_coloured_by_verdict_or_by_threshold() {
     let tones = |mut findings: Findings, colours| {
         findings.run.colours = colours;
-        // 1.02 undecided, 2.50 faster, 1.04 undecided, 0.80 slower.
+        // The ratios are 1.02 undecided, 2.50 faster, 1.04 undecided and 0.80 slower.
         [0, 2, 4, 8].map(|step| cell(&findings, "Relative throughput", step).tone)
     };
     let (plain, above, below) = (Tone::Plain, Tone::Above, Tone::Below);

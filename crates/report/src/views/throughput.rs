@@ -1,4 +1,4 @@
-//! The rate of each step by variant.
+//! Table of each step's rate by variant.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Pace, StepFindings, VariantStep, Verdict};
@@ -35,11 +35,11 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     vec![explained(scope.by_step(("Throughput", &note), &scope.variants(), row), &MEANINGS)]
 }
 
-/// Of fewer variants a quarter is no position among the others.
+/// Smallest number of variants. With fewer, a quarter is not a position among the others.
 const LEAST_FOR_QUARTERS: usize = 4;
 
-/// A rate whose difference to the base's was not shown, or shown to be small, is neither high nor
-/// low. Nor is the base's where that holds for all others.
+/// Whether a rate is neither high nor low. It is so if the difference to the base's was not shown,
+/// or was shown to be small. For the base it is so if that holds for all others.
 fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> bool {
     let is_similar =
         |found: &VariantStep| matches!(found.to_base.verdict, Some(Verdict::Same | Verdict::Undecided));
@@ -52,7 +52,7 @@ fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep
 
 fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
     let is_fixed_rate = step.is_fixed_rate(&scope.run.base);
-    // A rate that is the plan's is neither high nor low.
+    // A rate that the plan sets is neither high nor low.
     let of_variant = |variant| rated(step, variant).filter(|rated| !(is_fixed_rate && rated.kept));
     let rated: Vec<_> = step.variants.iter().map(of_variant).collect();
     let tones = match step.less_is_better {
@@ -103,14 +103,14 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     joined([colour, missed, pace, range])
 }
 
-/// Least and greatest of several valid blocks.
+/// Lowest and highest of several valid blocks.
 pub(super) fn spread(variant: &VariantStep) -> Option<Interval> {
     let ends = Interval { low: variant.rate_min?, high: variant.rate_max? };
     (variant.valid_runs().count() > 1).then_some(ends)
 }
 
-/// What the rates of the steps are: `: inserts/s in l.i0 and l.i1, queries/s in qr100`. The label
-/// of most steps is that of the others, and comes last.
+/// Says what the rates are: `: inserts/s in l.i0 and l.i1, queries/s in qr100`. The label that most
+/// steps share comes last, for the other steps.
 fn labels(scope: Scope<'_>) -> String {
     let mut by_label: Vec<(&str, Vec<&str>)> = Vec::new();
     for step in scope.steps().filter(|step| !step.rate_label.is_empty()) {
@@ -134,7 +134,7 @@ fn labels(scope: Scope<'_>) -> String {
     format!(": {}", parts.join(", "))
 }
 
-/// Where response times are to be found, for steps whose headline is an open loop.
+/// Says where response times are shown, for steps whose headline is an open loop.
 fn open_loops(scope: Scope<'_>) -> String {
     let is_open = |step: &&StepFindings| step.variants.iter().any(|variant| step.pace(variant).is_some());
     let names: Vec<&str> = scope.steps().filter(is_open).map(|step| step.name.as_str()).collect();

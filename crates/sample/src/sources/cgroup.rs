@@ -1,13 +1,13 @@
-//! Source `cgroup`: memory of the server's control group, the page cache of its files included.
-//! Only where dbdyno limits it.
+//! Source `cgroup`: memory of the server's control group, including the page cache of its files. It is
+//! sampled only where dbdyno limits that memory.
 //!
-//! Keys, from the group's files in version 1 (`memory.usage_in_bytes`, `memory.stat`,
-//! `memory.failcnt`) or 2 (`memory.current`, `memory.stat`, `memory.events`): `memory_bytes` all of
-//! it, `anonymous_bytes` its own (heaps, buffer pools), `file_bytes` page cache, `dirty_bytes` and
-//! `writeback_bytes` of it on their way to the disk, `major_faults`, `limit_hits` how often the
-//! limit made the kernel take pages back. Of version 2 also `cpu_us`, `cpu_user_us`,
-//! `cpu_kernel_us` (`cpu.stat`) and `read_bytes`, `written_bytes` of all devices (`io.stat`), where
-//! these controllers are on.
+//! The values come from the group's files in version 1 (`memory.usage_in_bytes`, `memory.stat`,
+//! `memory.failcnt`) or 2 (`memory.current`, `memory.stat`, `memory.events`). Keys: `memory_bytes` is
+//! all memory, `anonymous_bytes` the group's own (heaps, buffer pools), and `file_bytes` the page
+//! cache. `dirty_bytes` and `writeback_bytes` are the page cache on its way to the disk. `major_faults`
+//! counts faults, and `limit_hits` how often the limit made the kernel take pages back. Version 2 also
+//! has `cpu_us`, `cpu_user_us`, `cpu_kernel_us` (`cpu.stat`) and `read_bytes`, `written_bytes` over all
+//! devices (`io.stat`), where these controllers are on.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use super::{Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// `memory.stat` of version 1 and 2, and the key that it becomes.
+/// Names in `memory.stat` of version 1 and 2, and the key that each becomes.
 const STAT: [(&str, &str, &str); 5] = [
     ("rss", "anon", "anonymous_bytes"),
     ("cache", "file", "file_bytes"),
@@ -26,7 +26,7 @@ const STAT: [(&str, &str, &str); 5] = [
     ("pgmajfault", "pgmajfault", "major_faults"),
 ];
 
-/// `cpu.stat` of version 2.
+/// Names in `cpu.stat` of version 2, and the key that each becomes.
 const CPU: [(&str, &str); 3] =
     [("usage_usec", "cpu_us"), ("user_usec", "cpu_user_us"), ("system_usec", "cpu_kernel_us")];
 
@@ -36,7 +36,8 @@ pub(crate) struct Group {
     is_v2: bool,
     usage: ProcFile,
     stat: ProcFile,
-    /// Version 1: the number of hits; version 2: a list in which it is `max`.
+    /// In version 1 the file has the number of hits. In version 2 it has a list in which `max` is that
+    /// number.
     hits: ProcFile,
     cpu: Option<ProcFile>,
     io: Option<ProcFile>,
@@ -91,13 +92,13 @@ impl Source for Group {
     }
 }
 
-/// The number after `name` in lines `NAME NUMBER`.
+/// Returns the number after `name` in lines `NAME NUMBER`.
 fn value_of(text: &str, name: &str) -> Option<i64> {
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
     pairs.filter(|(found, _)| *found == name).find_map(|(_, value)| value.trim().parse().ok())
 }
 
-/// Sum over all devices of the numbers after `key` in lines `8:0 rbytes=1 wbytes=2 ...`.
+/// Returns the sum over all devices of the numbers after `key` in lines `8:0 rbytes=1 wbytes=2 ...`.
 fn sum_of(text: &str, key: &str) -> i64 {
     let words = text.split_whitespace().filter_map(|word| word.strip_prefix(key));
     words.filter_map(|number| number.parse::<i64>().ok()).sum()

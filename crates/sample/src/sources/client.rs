@@ -1,8 +1,8 @@
-//! Source `client`: the same of dbdyno's own process, which holds the load client, the sampler and,
-//! where the database is embedded, the database too. The sampler's share is known from its own
-//! counter file.
+//! Source `client`: what source `server` has, for dbdyno's own process. That process holds the load
+//! client, the sampler and, where the database is embedded, the database too. The sampler's share is
+//! known from its own counter file.
 //!
-//! Keys as those of `server`; here context switches are exact, threads that have ended included,
+//! Keys are those of `server`. Here context switches are exact and include threads that have ended,
 //! because the kernel gives a process its own (getrusage).
 
 use nix::sys::resource::{UsageWho, getrusage};

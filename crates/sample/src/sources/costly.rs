@@ -1,5 +1,5 @@
-//! Keeps a reading that grows with the server (threads, files) from costing more than its share of
-//! a core.
+//! Limits how often an expensive source is read. A reading that grows with the server (threads, files)
+//! must not cost more than its share of a core.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::{Moment, Source, Values};
 use crate::Error;
 use crate::clock::thread_cpu;
 
-/// A reading waits this many times its own CPU cost before it is done again: 0.25 % of a core.
+/// A reading waits this many times its own CPU cost before it is done again, which is 0.25 % of a core.
 const PAUSE_PER_COST: u32 = 400;
 
 /// A source whose readings grow with the server.
@@ -25,8 +25,8 @@ impl<S> Costly<S> {
         Self { source, at_least, last: None }
     }
 
-    /// Whether to read now. At the boundaries of a window always: rates are computed from those
-    /// samples.
+    /// Returns whether to read now. The answer is always yes at the boundaries of a window, because
+    /// rates are computed from those samples.
     fn is_due(&self, moment: Moment, now: Instant) -> bool {
         let Some((at, cost)) = self.last else { return true };
         moment != Moment::Tick
@@ -59,7 +59,7 @@ impl<S: Source> Source for Costly<S> {
 mod tests {
     use super::*;
 
-    /// Costs nothing.
+    /// A source that costs nothing.
     struct Clock;
 
     impl Source for Clock {

@@ -1,17 +1,17 @@
 //! Source `disk`: the block device that holds the data directory, from `/proc/diskstats`.
 //!
-//! Keys: `reads`, `writes`, `discards`, `flushes` completed; `read_bytes`, `written_bytes`;
-//! `read_us`, `write_us`, `discard_us`, `flush_us` spent by requests of that kind, summed over
-//! requests (in steps of 1 ms); `busy_us` in which at least one request was under way; `in_flight`
-//! requests now. Discards are counted since Linux 4.18, flushes since 5.5: with older kernels the
-//! keys are absent, not zero.
+//! Keys: `reads`, `writes`, `discards` and `flushes` count completed requests. `read_bytes` and
+//! `written_bytes` count bytes. `read_us`, `write_us`, `discard_us` and `flush_us` are the time that
+//! requests of that kind took, summed over requests (in steps of 1 ms). `busy_us` is the time in which
+//! at least one request was under way, and `in_flight` the requests now. Discards are counted since
+//! Linux 4.18, and flushes since 5.5. With older kernels the keys are absent, not zero.
 //!
 //! For a partition its own line is read. The kernel counts flushes only on the whole disk, so these
-//! come from the disk that the partition is part of; for stacked devices (LVM, dm-crypt, md) it
-//! does not count them at all.
+//! come from the disk that the partition is part of. For stacked devices (LVM, dm-crypt, md) it does
+//! not count them at all.
 //!
-//! IO of an NVMe device with native multipath is counted on its paths by kernels before about 6.4,
-//! and read there ([`crate::diskstats`]); the header then names them as `counted_on`.
+//! Kernels before about 6.4 count IO of an NVMe device with native multipath on its paths, so it is
+//! read there ([`crate::diskstats`]). The header then names the paths as `counted_on`.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ type Numbers = (u64, u64);
 #[derive(Debug)]
 pub(crate) struct Disk {
     device: Device,
-    /// Whose line counts the flushes.
+    /// The device whose line counts the flushes.
     flushes_of: Option<Numbers>,
     disk_name: String,
     /// Hidden devices that count the IO in its place.
@@ -55,8 +55,9 @@ impl Disk {
     }
 }
 
-/// Which device counts the flushes of device `own`, as far as it is described below `sys`
-/// (`/sys/dev/block`): itself, of a partition the disk, of a stacked device none.
+/// Returns which device counts the flushes of device `own`, as far as it is described below `sys`
+/// (`/sys/dev/block`). It is the device itself, for a partition the disk, and for a stacked device
+/// none.
 fn flushes_of(sys: &Path, own: Numbers) -> Option<Numbers> {
     let Ok(dir) = fs::canonicalize(sys.join(format!("{}:{}", own.0, own.1))) else { return Some(own) };
     if dir.join("partition").exists() {

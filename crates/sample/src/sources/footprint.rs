@@ -1,11 +1,11 @@
 //! The counters that `server` and `client` have in common: memory, threads and IO of one process.
 //!
-//! Keys, of the whole process: `rss_bytes` (what `ps` calls RSS), `rss_peak_bytes`, `vsz_bytes`,
-//! `threads`; `read_bytes` and `write_bytes` that went to a block device. The latter is counted
-//! when page cache is made dirty, a whole folio at a time: for small writes to a buffered file (a
-//! redo log without O_DIRECT, on ext4 with large folios) it has been seen 100 times too high. What
-//! reached the device is in source `disk`; `read_chars`, `write_chars`, `read_calls`, `write_calls`
-//! of read(2), write(2) and their kin, answered by the page cache or not.
+//! Keys, for the whole process: `rss_bytes` (what `ps` calls RSS), `rss_peak_bytes`, `vsz_bytes` and
+//! `threads`. `read_bytes` and `write_bytes` went to a block device. `write_bytes` is counted when page
+//! cache is made dirty, a whole folio at a time. For small writes to a buffered file (a redo log
+//! without O_DIRECT, on ext4 with large folios) it has been seen 100 times too high. What reached the
+//! device is in source `disk`. `read_chars`, `write_chars`, `read_calls` and `write_calls` count
+//! read(2), write(2) and similar calls, whether the page cache answered them or not.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use super::process::{Memory, parse_memory, value_of};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// Our key and the kernel's in `/proc/<pid>/io`.
+/// Our key, and the kernel's in `/proc/<pid>/io`.
 const IO_KEYS: [(&str, &str); 6] = [
     ("read_bytes", "read_bytes"),
     ("write_bytes", "write_bytes"),
@@ -40,7 +40,7 @@ impl Footprint {
             return Err(Error::Gone { pid });
         }
         let status = ProcFile::open(dir.join("status"))?;
-        // Rights are checked when it is read, not when it is opened.
+        // Rights are checked when the file is read, not when it is opened.
         let io = ProcFile::open(dir.join("io")).ok();
         let io = io.and_then(|mut io| io.text().is_ok().then_some(io));
         Ok(Self { pid, status, io })
@@ -55,7 +55,7 @@ impl Footprint {
         memory.ok_or(Error::Gone { pid: self.pid })
     }
 
-    /// Reads and writes up to now, by our keys; nothing where they cannot be seen.
+    /// Reads and writes up to now, by our keys. There are none where they cannot be seen.
     pub(crate) fn io(&mut self) -> Result<Vec<(&'static str, i64)>, Error> {
         let Some(io) = &mut self.io else { return Ok(Vec::new()) };
         let text = io.text().map_err(|error| gone(self.pid, error))?;
@@ -76,7 +76,7 @@ impl Footprint {
     }
 }
 
-/// A file of a process that has ended fails with ESRCH.
+/// Turns an ESRCH, with which a file of a process that has ended fails, into [`Error::Gone`].
 pub(crate) fn gone(pid: u32, error: Error) -> Error {
     match &error {
         Error::Unreadable { source, .. }

@@ -1,13 +1,14 @@
 //! Source `host`: the whole machine, from `/proc/stat`, `/proc/loadavg` and `/proc/pressure`.
 //!
-//! Keys: `cpu_<state>_us` for user, nice, system, idle, iowait, irq, softirq, steal (all CPUs
-//! together, in steps of a tick, 10 ms; guest time is within user, as the kernel counts it),
-//! `context_switches` (since boot), `procs_running`, `procs_blocked`, `load1_milli` (load average
-//! of a minute × 1000), `our_cpus_programs_us` and `our_cpus_interrupts_us` (of the CPUs that server
-//! and client may use, what programs and the kernel used, and interrupts), `psi_<what>_some_us` and
-//! `_full_us` (time in which some or all tasks waited for it), where the kernel counts pressure.
-//! Besides: the numbers of CPUs online (`cpus_online`), of those that server or client may use
-//! (`our_cpus`), and of those of server or client, whichever has fewer (`fewest_cpus`).
+//! Keys: `cpu_<state>_us` has the CPU time in user, nice, system, idle, iowait, irq, softirq and steal,
+//! over all CPUs, in steps of a tick (10 ms). Guest time is part of user, as the kernel counts it.
+//! `context_switches` counts since boot, and `procs_running` and `procs_blocked` are as of now.
+//! `load1_milli` is the load average of one minute × 1000. `our_cpus_programs_us` and
+//! `our_cpus_interrupts_us` hold only the CPUs that server and client may use: what programs and the
+//! kernel used there, and what interrupts used. `psi_<what>_some_us` and `_full_us`, where the kernel
+//! counts pressure, are the time in which some or all tasks waited for that resource. Three more keys
+//! count CPUs: those online (`cpus_online`), those that server or client may use (`our_cpus`), and
+//! those of server or client, whichever has fewer (`fewest_cpus`).
 
 use std::collections::BTreeSet;
 
@@ -17,8 +18,8 @@ use super::{Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// Ticks in `/proc` are always hundredths of a second to user space (USER_HZ), whatever the
-/// kernel's own HZ.
+/// Ticks in `/proc` are always hundredths of a second to user space (USER_HZ), whatever the kernel's
+/// own HZ.
 pub(crate) const TICK_US: i64 = 10_000;
 
 const CPU_KEYS: [&str; 8] = [
@@ -32,27 +33,27 @@ const CPU_KEYS: [&str; 8] = [
     "cpu_steal_us",
 ];
 
-/// Of [`CPU_KEYS`], those of programs and of the kernel's own threads.
+/// Which of [`CPU_KEYS`] belong to programs and to the kernel's own threads.
 const PROGRAMS: [usize; 3] = [0, 1, 2];
 const INTERRUPTS: [usize; 2] = [5, 6];
 
-/// What `/proc/stat` says. CPU times in ticks, in the order of the kernel's columns.
+/// What `/proc/stat` says. CPU times are in ticks, in the order of the kernel's columns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     cpu_ticks: [i64; CPU_KEYS.len()],
-    /// Of the CPUs that were asked for.
+    /// Ticks of the CPUs that were asked for.
     our_ticks: [i64; CPU_KEYS.len()],
     /// CPUs online.
     pub(crate) cpus: u32,
-    /// Of them, those that were asked for.
+    /// How many of them were asked for.
     our_cpus: u32,
     context_switches: i64,
     procs_running: i64,
     procs_blocked: i64,
 }
 
-/// Reads the text of `/proc/stat`; `None` when it has no line for all CPUs. Columns that an old
-/// kernel does not have (steal came with 2.6.11) are 0. The ticks of `ours` are added up too.
+/// Reads the text of `/proc/stat`. The result is `None` when it has no line for all CPUs. Columns that
+/// an old kernel does not have (steal came with 2.6.11) are 0. The ticks of `ours` are added up too.
 pub(crate) fn parse_stat(text: &str, ours: &BTreeSet<u32>) -> Option<Stat> {
     let mut stat = Stat::default();
     let mut found = false;
@@ -88,13 +89,13 @@ fn add(sum: &mut [i64; CPU_KEYS.len()], columns: &str) -> Option<()> {
     Some(())
 }
 
-/// Load average of the last minute × 1000, from the text of `/proc/loadavg`.
+/// Returns the load average of the last minute × 1000, from the text of `/proc/loadavg`.
 fn parse_load1_milli(text: &str) -> Option<i64> {
     let (whole, hundredths) = text.split_ascii_whitespace().next()?.split_once('.')?;
     Some(whole.parse::<i64>().ok()? * 1000 + hundredths.parse::<i64>().ok()? * 10)
 }
 
-/// Total µs of the line `kind` (`some`, `full`) in a text of `/proc/pressure`.
+/// Returns the total µs in the line `kind` (`some`, `full`) in a text of `/proc/pressure`.
 fn parse_pressure_us(text: &str, kind: &str) -> Option<i64> {
     let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(kind))?;
     line.split_once("total=")?.1.trim().parse().ok()
@@ -114,7 +115,7 @@ pub(crate) struct Host {
     ours: BTreeSet<u32>,
     cpus: u32,
     our_cpus: u32,
-    /// Of client or server, whichever may use fewer.
+    /// CPUs of client or server, whichever may use fewer.
     fewest_cpus: u32,
 }
 
@@ -135,7 +136,8 @@ impl Host {
     }
 }
 
-/// With `psi=0` the files are there and can be opened, but not read.
+/// Opens a pressure file and reads it once. With `psi=0` the files exist and can be opened, but not
+/// read.
 fn open_pressure(what: &str) -> Option<Pressure> {
     let mut file = ProcFile::open(format!("/proc/pressure/{what}")).ok()?;
     file.text().ok()?;

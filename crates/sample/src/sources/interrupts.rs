@@ -1,15 +1,15 @@
-//! Source `interrupts`: interrupts by which one CPU has another do something, from
+//! Source `interrupts`: interrupts by which one CPU makes another do something, from
 //! `/proc/interrupts`.
 //!
-//! Keys: `<side>_rescheduling` (a thread was woken for that CPU, or is to give way) and
-//! `<side>_function_call` (anything else asked of it, newer kernels' wake-ups of idle CPUs among
-//! it), each summed over the CPUs of `server` and of `client`, since the first sample. Where the
-//! two share CPUs it is not sampled: the interrupt may be for either. A CPU that polls while it is
-//! idle is woken without an interrupt.
+//! Keys: `<side>_rescheduling` counts interrupts because a thread was woken for that CPU, or should
+//! give way. `<side>_function_call` counts anything else that was asked of the CPU, including newer
+//! kernels' wake-ups of idle CPUs. Each is summed over the CPUs of `server` and of `client`, since the
+//! first sample. Where the two share CPUs it is not sampled, because the interrupt may be for either. A
+//! CPU that polls while it is idle is woken without an interrupt.
 //!
-//! x86 names the lines `RES` and `CAL`, ARM and RISC-V number them (`IPI0`), in an order that
-//! differs between kernels. All of them end in the same words, so lines are found by these.
-//! Counters have 32 bits and begin anew at 0 after the last value.
+//! x86 names the lines `RES` and `CAL`. ARM and RISC-V number them (`IPI0`), in an order that differs
+//! between kernels. All of them end in the same words, so lines are found by these. Counters have 32
+//! bits and start again at 0 after the highest value.
 
 use std::collections::HashMap;
 
@@ -19,12 +19,12 @@ use super::{Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// Kinds of interrupts: names in keys, and the words at the end of their lines. Kernels before 5.0
-/// have a line of its own for a function call that is for one CPU only.
+/// Kinds of interrupts: their names in keys, and the words at the end of their lines. Kernels before
+/// 5.0 have a separate line for a function call that is for one CPU only.
 const KINDS: [(&str, &str); 2] =
     [("rescheduling", "rescheduling interrupts"), ("function_call", "function call interrupts")];
 
-/// One count a CPU.
+/// One count per CPU.
 type Counts = HashMap<u32, u32>;
 
 /// Interrupts of the CPUs of one side.
@@ -32,7 +32,7 @@ type Counts = HashMap<u32, u32>;
 struct Side {
     cpus: Vec<u32>,
     keys: [String; KINDS.len()],
-    /// As last read.
+    /// The counts as last read.
     last: [Counts; KINDS.len()],
     sums: [i64; KINDS.len()],
 }
@@ -43,8 +43,8 @@ impl Side {
         Self { cpus, keys, last: Default::default(), sums: Default::default() }
     }
 
-    /// Adds what has come since the last reading. A CPU that was not online then begins with what
-    /// it has now.
+    /// Adds what has come since the last reading. A CPU that was not online then begins with what it
+    /// has now.
     fn add(&mut self, kinds: &[Counts; KINDS.len()]) {
         for ((last, sum), counts) in self.last.iter_mut().zip(&mut self.sums).zip(kinds) {
             for cpu in &self.cpus {
@@ -85,8 +85,8 @@ impl Source for Interrupts {
     }
 }
 
-/// Counts of each kind; `None` where there is no line of one of them. The head names the CPUs that
-/// are online.
+/// Counts of each kind, or `None` where one kind has no line. The first line names the CPUs that are
+/// online.
 fn parse(text: &str) -> Option<[Counts; KINDS.len()]> {
     let mut lines = text.lines();
     let names = lines.next()?.split_ascii_whitespace();
@@ -106,12 +106,12 @@ fn parse(text: &str) -> Option<[Counts; KINDS.len()]> {
     kinds.iter().all(|counts| !counts.is_empty()).then_some(kinds)
 }
 
-/// The bits that every kernel counts with.
+/// Returns the low 32 bits, with which every kernel counts.
 fn low(count: u64) -> u32 {
     (count & u64::from(u32::MAX)) as u32
 }
 
-/// Whether these are the last words of a line, in capitals or not.
+/// Returns whether these are the last words of a line, in capitals or not.
 fn ends_with(line: &str, words: &str) -> bool {
     let at = line.len().checked_sub(words.len());
     at.and_then(|at| line.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(words))
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::sources::Moment;
 
-    /// Rescheduling and function-call interrupts of each CPU, by its number.
+    /// Returns the rescheduling and function-call interrupts of each CPU, by its number.
     fn parsed(text: &str) -> Option<Vec<(u32, u32, u32)>> {
         let [rescheduling, calls] = parse(text)?;
         let mut all: Vec<_> = rescheduling.iter().map(|(cpu, count)| (*cpu, *count, calls[cpu])).collect();
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(parsed(text).unwrap(), [(0, 37_865, 108_391), (1, 24_153, 87_601)]);
         let text = include_str!("../../tests/proc/linux-2.6.32/interrupts");
         assert_eq!(parsed(text).unwrap(), [(0, 215_520, 3_127), (1, 209_116, 2_960)]);
-        // Kernels before that began some words with a small letter.
+        // Earlier kernels began some words with a small letter.
         let older = text.replace("Function call", "function call");
         assert_eq!(parsed(&older), parsed(text));
     }

@@ -1,13 +1,13 @@
-//! Source `load`: how long each of the client's load threads ran and how long it waited for a CPU,
-//! which says whether the client was the limit.
+//! Source `load`: how long each of the client's load threads ran and how long it waited for a CPU. This
+//! shows whether the client was the limit.
 //!
-//! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`,
-//! `load-0.run_delay_us`, ... for each of the 64 with the least numbers, from
+//! Keys: `cpu_us` and `run_delay_us` are summed over all load threads. `load-0.cpu_us`,
+//! `load-0.run_delay_us`, ... exist for each of the 64 threads with the lowest numbers. They come from
 //! `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
-//! ended keeps what it was last seen with. `voluntary_switches`, how often a thread went to sleep,
-//! summed over all; not where there are more than these 64, which block with one connection each.
-//! Of a client that spins also `polled_us` and `load-0.polled_us`, ...: the part of `cpu_us` that
-//! went into asking for answers when there were none.
+//! ended keeps its last values. `voluntary_switches` is how often a thread went to sleep, summed over
+//! all. It is absent where there are more than these 64 threads, which block with one connection each.
+//! A client that spins also has `polled_us` and `load-0.polled_us`, ...: the part of `cpu_us` that went
+//! into asking for answers when there were none.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,22 +24,22 @@ use crate::proc_file::ProcFile;
 
 /// How the names of load threads begin.
 const PREFIX: &str = "load-";
-/// Threads with counters of their own. A blocking driver has one a connection: hundreds of them
-/// would fill the record.
+/// Threads with counters of their own. A blocking driver has one thread per connection, and hundreds of
+/// them would fill the record.
 const MOST_NAMED: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     threads: Vec<Thread>,
-    /// What each thread counts itself.
+    /// The polling time that each thread counts itself.
     polled_ns: Option<Arc<[AtomicU64]>>,
 }
 
 #[derive(Debug)]
 struct Thread {
-    /// Of its name `load-N`.
+    /// The N in its name `load-N`.
     number: u32,
-    /// Keys of its counters, made once; `None` for one that is only in the sums.
+    /// Keys of its counters, made once. `None` is for a thread that is only in the sums.
     keys: Option<[String; 3]>,
     file: ProcFile,
     status: ProcFile,
@@ -47,7 +47,7 @@ struct Thread {
     voluntary_switches: i64,
 }
 
-/// Since a thread began.
+/// Times since a thread began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Times {
     pub(super) cpu_us: i64,
@@ -55,10 +55,9 @@ pub(super) struct Times {
 }
 
 impl Load {
-    /// Load threads begin after the source is opened, so they are looked for when they are first
-    /// read.
+    /// Load threads begin after the source is opened, so they are looked for when they are first read.
     pub(crate) fn open(polled_ns: Option<Arc<[AtomicU64]>>) -> Result<Self, Error> {
-        // A kernel without scheduler statistics says so here and not in mid-step.
+        // A kernel without scheduler statistics is reported here and not in mid-step.
         ProcFile::open("/proc/self/schedstat")?.parsed("three numbers", parse)?;
         Ok(Self { threads: Vec::new(), polled_ns })
     }
@@ -127,8 +126,8 @@ impl Source for Load {
     }
 }
 
-/// The threads of this process. The kernel ends a listing early where a thread ends meanwhile, so
-/// the longest of three is taken.
+/// Returns the threads of this process. The kernel ends a listing early where a thread ends meanwhile,
+/// so the longest of three is taken.
 fn tasks() -> Vec<PathBuf> {
     let list = |_| {
         let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -137,13 +136,14 @@ fn tasks() -> Vec<PathBuf> {
     (0..3).map(list).max_by_key(Vec::len).unwrap_or_default()
 }
 
-/// Of load thread `number`; one that sleeps has no counter, and polls nothing in vain.
+/// Returns the polling time of load thread `number`. A thread that sleeps has no counter, and polls
+/// nothing in vain.
 fn polled_us(all: &[AtomicU64], number: u32) -> i64 {
     let ns = all.get(number as usize).map_or(0, |counter| counter.load(Ordering::Relaxed));
     i64::try_from(ns / 1000).unwrap_or(i64::MAX)
 }
 
-/// `123456789 2345 67`: nanoseconds on a CPU, nanoseconds waiting for one, times it ran.
+/// Parses `123456789 2345 67`: nanoseconds on a CPU, nanoseconds waiting for one, times it ran.
 pub(super) fn parse(text: &str) -> Option<Times> {
     let mut numbers = text.split_ascii_whitespace().map(|number| number.parse::<i64>().ok());
     let (cpu_ns, delay_ns) = (numbers.next()??, numbers.next()??);
@@ -206,7 +206,7 @@ mod tests {
         load.read(Moment::Boundary, &mut values).unwrap();
         end.send(()).unwrap();
         thread.join().unwrap();
-        // Tests next to this one may have threads of other numbers, which have no counter.
+        // Other tests may have threads with other numbers, which have no counter.
         assert_eq!(["load-1.polled_us", "polled_us"].map(|key| values.map()[key]), [7_500, 7_500]);
     }
 
@@ -221,14 +221,14 @@ mod tests {
             }
         };
         let thread = std::thread::Builder::new().name("load-77".to_owned()).spawn(burn).unwrap();
-        // It has its name by now.
+        // The thread has its name by now.
         begun.recv().unwrap();
         let (mut load, mut values) = (Load::open(None).unwrap(), Values::default());
         load.read(Moment::Boundary, &mut values).unwrap();
         let wanted =
             |values: &Values| ["cpu_us", "run_delay_us"].map(|key| values.map()[&format!("load-77.{key}")]);
         let first = wanted(&values);
-        // Time that a hypervisor takes is in neither.
+        // Time that a hypervisor takes is in neither value.
         wait_for("50 ms of the thread", || {
             load.read(Moment::Tick, &mut values).unwrap();
             wanted(&values).iter().sum::<i64>() - first.iter().sum::<i64>() >= 50_000

@@ -1,4 +1,4 @@
-//! The catalogue of sources: one file each, one trait, one list.
+//! All sources of counters: one file each, one trait, one list.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -61,11 +61,11 @@ pub const ALL: &[(&str, &str)] = &[
 /// Why a sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// A whole interval has passed; a costly reading may be left for later.
+    /// A whole interval has passed. A costly reading may be left for later.
     Tick,
-    /// A window begins or ends: everything is read.
+    /// A window begins or ends, so everything is read.
     Boundary,
-    /// The load's connections are closed and sampling ends: everything is read, for the last time.
+    /// The load's connections are closed and sampling ends, so everything is read for the last time.
     Last,
 }
 
@@ -106,27 +106,28 @@ impl Values {
 
 /// Something whose counters can be read.
 pub(crate) trait Source {
-    /// What is sampled, for the header of the counter file.
+    /// Returns what is sampled, for the header of the counter file.
     fn about(&self) -> Map<String, Value>;
 
-    /// Reads the counters into `values`, of a source that does so at any moment; others have their
-    /// own [`Self::read`].
+    /// Reads the counters into `values`. This is for a source that reads them at any moment. Others
+    /// have their own [`Self::read`].
     fn fill(&mut self, _values: &mut Values) -> Result<(), Error> {
         unreachable!("a source reads its counters in `fill` or in `read`")
     }
 
-    /// Reads the counters into `values` and says when it read them; `None` = nothing was due.
+    /// Reads the counters into `values`. The result is when it read them, or `None` when nothing was
+    /// due.
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
         self.fill(values)?;
         Ok(Some(at))
     }
 
-    /// Says goodbye to whom it talks to.
+    /// Ends the connection of a source that has one.
     fn close(&mut self) {}
 }
 
-/// A header's map from pairs.
+/// Returns a header's map from pairs.
 pub(crate) fn about<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }

@@ -1,16 +1,16 @@
-//! What `/proc/<pid>/stat`, `status` and `io` say of a process: parsers only.
+//! Parsers for `/proc/<pid>/stat`, `status` and `io` of a process.
 
 use super::host::TICK_US;
 
-/// Part of `/proc/<pid>/stat`.
+/// The part of `/proc/<pid>/stat` that is used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
-    /// `R`, `S`, `D`, `Z`, ...
+    /// State of the process: `R`, `S`, `D`, `Z`, ...
     pub(crate) state: char,
     pub(crate) parent: u32,
     pub(crate) flags: u64,
     pub(crate) own: Used,
-    /// By children that have ended and were waited for, and by theirs.
+    /// Used by children that have ended and were waited for, and by their children in turn.
     pub(crate) ended: Used,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// By the keys of the sources.
+    /// Returns the values by the keys of the sources.
     pub(crate) fn counters(self) -> [(&'static str, i64); 4] {
         [
             ("cpu_user_us", self.user_ticks * TICK_US),
@@ -45,26 +45,26 @@ impl std::ops::AddAssign for Used {
 }
 
 impl ProcessStat {
-    /// The process has ended and only waits for its parent to ask how.
+    /// Returns whether the process has ended and only waits for its parent to ask how.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// The parent has asked, and was given what the process had used; its own counters may be zero
-    /// already.
+    /// Returns whether the parent has asked, and was given what the process had used. The process's own
+    /// counters may be zero already.
     pub(crate) fn is_given_away(&self) -> bool {
         matches!(self.state, 'X' | 'x')
     }
 }
 
-/// Reads the text of `/proc/<pid>/stat`. The name in the second field may hold spaces and
-/// parentheses, so fields are counted from the last closing one.
+/// Reads the text of `/proc/<pid>/stat`. The name in the second field may hold spaces and parentheses,
+/// so fields are counted from the last closing one.
 pub(crate) fn parse_process_stat(text: &str) -> Option<ProcessStat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    // After the state, which is field 3 in proc(5): ppid is 4, flags 9, minflt 10, cminflt 11,
-    // majflt 12, cmajflt 13, utime 14, stime 15, cutime 16, cstime 17.
+    // After the state, which is field 3 in proc(5), ppid is 4, flags 9, minflt 10, cminflt 11, majflt
+    // 12, cmajflt 13, utime 14, stime 15, cutime 16, cstime 17.
     let parent = fields.next()?.parse().ok()?;
     let flags = fields.nth(4)?.parse().ok()?;
     let mut numbers = fields.map_while(|field| field.parse().ok());
@@ -76,7 +76,7 @@ pub(crate) fn parse_process_stat(text: &str) -> Option<ProcessStat> {
     Some(ProcessStat { state, parent, flags, own, ended })
 }
 
-/// The number after `key` in a text of lines `key: number`, without its unit.
+/// Returns the number after `key` in a text of lines `key: number`, without its unit.
 pub(crate) fn value_of(text: &str, key: &str) -> Option<i64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     line.split_ascii_whitespace().next()?.parse().ok()
@@ -96,14 +96,14 @@ pub(crate) struct Memory {
 /// The parts of [`Memory::rss_bytes`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MemoryParts {
-    /// Private.
+    /// Private memory.
     pub(crate) anonymous_bytes: i64,
     pub(crate) file_bytes: i64,
     pub(crate) shared_bytes: i64,
 }
 
-/// Reads the text of `/proc/<pid>/status`; `None` for a process that has ended, which has no memory
-/// any more.
+/// Reads the text of `/proc/<pid>/status`. The result is `None` for a process that has ended, because
+/// it has no memory any more.
 pub(crate) fn parse_memory(text: &str) -> Option<Memory> {
     // The kernel writes kB and means 1024 bytes.
     let bytes = |key| Some(value_of(text, key)? * 1024);

@@ -1,13 +1,13 @@
-//! Source `processes`: the CPU time of every process of the machine, to hold the sum against what
-//! the machine says of itself.
+//! Source `processes`: the CPU time of every process of the machine. The sum can be compared with what
+//! the machine reports about itself.
 //!
-//! Keys: `cpu_us` of all processes together, this one and the server among them, and
-//! `kernel_threads_cpu_us` of the kernel's own threads, from `/proc/<pid>/stat` (in steps of a
-//! tick, 10 ms a process); `processes`, their number. A process that has ended stays in the sum,
-//! because the kernel adds what it used to the parent that waits for it (`cutime`, `cstime`). Of a
-//! parent that does not wait, its ended children keep what they were last seen with; the kernel's
-//! own threads, which come and go, have such a parent (kthreadd). Only processes of our own PID
-//! namespace are seen, and with `hidepid` only our own user's: what a machine does beyond them is
+//! Keys: `cpu_us` is the CPU time of all processes, including this one and the server.
+//! `kernel_threads_cpu_us` is that of the kernel's own threads. Both come from `/proc/<pid>/stat` (in
+//! steps of a tick, 10 ms per process). `processes` is the number of processes. A process that has
+//! ended stays in the sum, because the kernel adds what it used to the parent that waits for it
+//! (`cutime`, `cstime`). If a parent does not wait, its ended children keep their last values. The
+//! kernel's own threads, which come and go, have such a parent (kthreadd). Only processes of our own
+//! PID namespace are seen, and with `hidepid` only our own user's. What a machine does beyond them is
 //! missing from the sum.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use crate::Error;
 
 /// PF_KTHREAD of the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Between two readings within a window; its boundaries are read in any case.
+/// Time between two readings within a window. The window's boundaries are read in any case.
 pub(crate) const AT_LEAST: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
@@ -58,13 +58,13 @@ struct Seen {
     parent: u32,
     is_kernel_thread: bool,
     own_ticks: i64,
-    /// Of children that have ended and were waited for.
+    /// Ticks of children that have ended and were waited for.
     ended_ticks: i64,
 }
 
 impl Processes {
     pub(crate) fn open() -> Result<Self, Error> {
-        // Where /proc cannot be listed there is nothing to sample, and that is said before the
+        // Where `/proc` cannot be listed there is nothing to sample, and that is reported before the
         // step.
         list().map(drop)?;
         Ok(Self::default())
@@ -76,7 +76,7 @@ impl Processes {
             self.buffer.clear();
             let read = File::open(format!("/proc/{pid}/stat"))
                 .and_then(|mut file| file.read_to_end(&mut self.buffer));
-            // One that has ended since the list was read is in its parent by now.
+            // A process that has ended since the list was read is counted in its parent by now.
             if let (Ok(_), Some(seen)) = (read, parse(&String::from_utf8_lossy(&self.buffer))) {
                 now.insert(pid, seen);
             }
@@ -98,14 +98,14 @@ struct Sum {
     ticks: Ticks,
 }
 
-/// Numbers of all processes.
+/// Returns the numbers of all processes.
 fn list() -> Result<Vec<u32>, Error> {
     let unreadable = |source| Error::Unreadable { path: "/proc".into(), source };
     let entries = fs::read_dir("/proc").map_err(unreadable)?;
     Ok(numbers(entries))
 }
 
-/// The numbers among the names of a folder's entries.
+/// Returns the numbers among the names of a folder's entries.
 pub(super) fn numbers(entries: fs::ReadDir) -> Vec<u32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -120,7 +120,7 @@ fn parse(text: &str) -> Option<Seen> {
     })
 }
 
-/// What processes that have ended between two readings had used, and their parents were not given.
+/// Returns what processes that ended between two readings had used and their parents were not given.
 fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> Ticks {
     let mut ended: HashMap<(u32, bool), i64> = HashMap::new();
     for (pid, seen) in before {
@@ -131,7 +131,7 @@ fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> Ticks {
     }
     let mut lost = Ticks::default();
     for ((parent, is_kernel_thread), ticks) in ended {
-        // A parent that has ended too was given nothing by then: its children went to another one,
+        // A parent that has ended too was given nothing by then. Its children went to another one,
         // which waits.
         let (Some(now), Some(before)) = (now.get(&parent), before.get(&parent)) else { continue };
         lost.add(is_kernel_thread, (ticks - (now.ended_ticks - before.ended_ticks)).max(0));
@@ -146,8 +146,7 @@ impl Source for Processes {
 
     fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let sum = self.look()?;
-        // A child of a parent that ended with it can still be missing for a moment; sums never
-        // fall.
+        // A child of a parent that ended with it can still be missing for a moment. Sums never fall.
         values.raise("cpu_us", sum.ticks.user_space * TICK_US);
         values.raise("kernel_threads_cpu_us", sum.ticks.kernel_threads * TICK_US);
         values.set("processes", i64::try_from(sum.processes).unwrap_or(i64::MAX));
@@ -171,7 +170,7 @@ mod tests {
         values.map()["cpu_us"]
     }
 
-    /// A program that uses some 0.3 s of CPU.
+    /// Returns a program that uses some 0.3 s of CPU.
     fn busy() -> Child {
         let count = ["if=/dev/zero", "of=/dev/null", "bs=64", "count=1500000"];
         Command::new("dd").args(count).stderr(Stdio::null()).spawn().unwrap()
@@ -194,7 +193,7 @@ mod tests {
         assert_eq!(lost_ticks(&before, &waited), Ticks::default());
         let not_waited = HashMap::from([(1, seen(0, 6, 100)), (3, seen(1, 9, 0))]);
         assert_eq!(lost_ticks(&before, &not_waited), Ticks { user_space: 42, kernel_threads: 0 });
-        // Parent and child are gone: what is left of both is with whom the child was given to.
+        // Parent and child are gone. What is left of both is with the process that took the child over.
         assert_eq!(lost_ticks(&before, &HashMap::from([(4, seen(0, 0, 0))])), Ticks::default());
     }
 

@@ -1,7 +1,8 @@
 //! Source `sampler`: what sampling itself costs.
 //!
-//! Keys: `cpu_us` of all the sampler's threads, `samples` taken, `late_us` by which this one began
-//! after its due time, `late_max_us` of all so far.
+//! Keys: `cpu_us` is the CPU time of all the sampler's threads, and `samples` the number of rounds
+//! taken. `late_us` is how long after its due time this round began, and `late_max_us` the longest of
+//! all so far.
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use crate::Error;
 use crate::clock::thread_cpu;
 use crate::tally::Tally;
 
-/// The sampler, seen by itself. Must be read on its first thread.
+/// The sampler, seen by itself. It must be read on the sampler's first thread.
 #[derive(Debug)]
 pub(crate) struct Sampling {
-    /// The threads keep it up to date.
+    /// The counts, which the threads keep up to date.
     pub(crate) tally: Arc<Tally>,
 }
 

@@ -1,9 +1,9 @@
-//! Source `server`: CPU time, memory and IO of the server's process. Its context switches:
+//! Source `server`: CPU time, memory and IO of the server's process. Its context switches are in
 //! [`super::switches`].
 //!
-//! Keys: `cpu_us`, exact, of all threads that ever were (the process' CPU clock); `cpu_user_us` and
-//! `cpu_kernel_us`, its split as the kernel sees it, in steps of a tick (10 ms); `minor_faults`,
-//! `major_faults`; and those of [`super::footprint`].
+//! Keys: `cpu_us` is exact and includes all threads that ever were (the process' CPU clock).
+//! `cpu_user_us` and `cpu_kernel_us` are its split as the kernel sees it, in steps of a tick (10 ms).
+//! `minor_faults` and `major_faults` follow, and the keys of [`super::footprint`].
 
 use serde_json::{Map, Value};
 
@@ -29,10 +29,10 @@ impl Server {
         Ok(Self { pid, clock: ProcessClock::of(pid)?, stat, footprint })
     }
 
-    /// CPU time of all its threads, and what its file says of it.
+    /// Returns the CPU time of all its threads, and what its file says about it.
     pub(super) fn cpu_us(&mut self) -> Result<(i64, ProcessStat), Error> {
-        // The clock goes by number and the file by process: only the file can show that the number
-        // is another's now.
+        // The clock is found by process number, but the file is bound to the process. Only the file can
+        // show that the number now belongs to another process.
         let cpu_us = self.clock.cpu_us();
         let stat = self.stat()?;
         if stat.has_ended() {

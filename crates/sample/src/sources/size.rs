@@ -1,10 +1,10 @@
 //! Source `size`: how large the database has become, as `du --apparent-size` counts it.
 //!
-//! Keys: `data_dir_bytes`, the sum of the lengths of all files below the data directory (logs and
-//! binary logs included); `database_bytes`, of those below the folder of the benchmark's own
-//! database or of its engine; `files` below the data directory, or below the database where there
-//! is no data directory. A file with two names counts twice, what a symbolic link points to is not
-//! counted.
+//! Keys: `data_dir_bytes` is the sum of the lengths of all files below the data directory (logs and
+//! binary logs included). `database_bytes` is that of the files below the folder of the benchmark's own
+//! database or of its engine. `files` is their number below the data directory, or below the database
+//! where there is no data directory. A file with two names counts twice. What a symbolic link points to
+//! is not counted.
 
 use std::fs;
 use std::io;
@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use super::{Source, Values, about};
 use crate::Error;
 
-/// A walk costs something, so it is done every 10 s, and at the boundaries of a window. Half a
-/// second less, so that a tick that comes a little early counts.
+/// A walk costs something, so it is done every 10 s, and at the boundaries of a window. The pause is
+/// half a second less, so that a tick that comes a little early counts.
 pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(9_500);
 
 /// Files below a folder.
@@ -41,7 +41,7 @@ impl Source for Size {
 
     fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
         let database = match &self.database_dir {
-            // Not yet created, or dropped: nothing is in it.
+            // The folder is not yet created, or was dropped, so nothing is in it.
             Some(dir) if !dir.exists() => Some(Total::default()),
             Some(dir) => Some(walk(dir)?),
             None => None,
@@ -54,9 +54,9 @@ impl Source for Size {
     }
 }
 
-/// Adds up all files below `root`. Files are looked at and never opened: to close one would drop
-/// the locks that an embedded SQLite in this process holds on it. Files come and go while a server
-/// runs: what is gone when it is looked at does not count.
+/// Adds up all files below `root`. Only their metadata is read, and they are never opened, because
+/// closing one would drop the locks that an embedded SQLite in this process holds on it. Files come and
+/// go while a server runs, so a file that is gone by then does not count.
 fn walk(root: &Path) -> Result<Total, Error> {
     let mut total = Total::default();
     let mut folders = vec![root.to_owned()];
@@ -68,7 +68,7 @@ fn walk(root: &Path) -> Result<Total, Error> {
         };
         for entry in entries {
             let entry = entry.map_err(unreadable)?;
-            // Does not follow symbolic links.
+            // This does not follow symbolic links.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
                 folders.push(entry.path());

@@ -1,11 +1,11 @@
 //! Source `status`: the server's own counters, under the server's own names.
 //!
-//! Read over a connection of its own, which is opened before the barrier. A query that is not
-//! answered in time is given up with its connection, and the next sample opens another one. The
-//! time of a sample is the middle between sending the query and having its answer.
+//! They are read over a connection of its own, which is opened before the barrier. A query that is not
+//! answered in time is given up with its connection, and the next sample opens another one. The time of
+//! a sample is the middle between sending the query and having its answer.
 //!
-//! The last sample waits for the load's sessions where they report what they did only when they end
-//! (PostgreSQL), and says in `load_sessions` how many of them were still there.
+//! Some servers' sessions report what they did only when they end (PostgreSQL). There the last sample
+//! waits for the load's sessions, and says in `load_sessions` how many of them had not ended.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,17 +18,17 @@ use tokio::time::{sleep, timeout};
 use super::{Moment, Source, Values, about};
 use crate::Error;
 
-/// How long a server may take to say its status.
+/// How long a server may take to answer a status query.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
-/// How long sessions may take to end when their connections are closed, and how often is looked.
+/// How long sessions may take to end when their connections are closed, and how often that is checked.
 const ENDING_LIMIT: Duration = Duration::from_secs(5);
 const ENDING_POLL: Duration = Duration::from_millis(5);
 
-/// Key of the last sample: sessions of the load that had not ended and so had not reported all they
-/// did. Only of servers whose sessions report late.
+/// Key in the last sample for sessions of the load that had not ended, and so had not reported all they
+/// did. It exists only for servers whose sessions report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
-/// Before the names of counters of a server that is none of the products: they are kept, and no
+/// Prefix for the names of counters when the server is none of the products. They are kept, and no
 /// figure is made of them.
 const FOREIGN: &str = "foreign.";
 
@@ -37,14 +37,14 @@ pub(crate) struct Status {
     endpoint: Endpoint,
     runtime: Runtime,
     session: Option<AnySession>,
-    /// Sessions of dbdyno that were there before the load's; `None` before the first reading, and
-    /// of servers that count at once.
+    /// Sessions of dbdyno that were there before the load's. It is `None` before the first reading, and
+    /// for servers that count at once.
     before: Option<i64>,
     was_read: bool,
 }
 
 impl Status {
-    /// Sets up the event loop; the first reading connects.
+    /// Sets up the event loop. The first reading connects.
     pub(crate) fn new(endpoint: Endpoint) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
         Ok(Self { endpoint, runtime, session: None, before: None, was_read: false })
@@ -55,14 +55,14 @@ impl Status {
         let Some(session) = self.session.as_mut() else { return };
         match self.runtime.block_on(async { timeout(ANSWER_LIMIT, unreported(session)).await }) {
             Ok(Ok(found)) => self.before = found.map(|found| found.sessions),
-            // What only speaks the protocol may not know; a session that was not waited for is of
-            // no use.
+            // A server that only speaks the protocol may not know this query. A session whose answer
+            // was not awaited cannot be used any more.
             Ok(Err(_)) | Err(_) => self.session = None,
         }
     }
 
-    /// Waits until the load's sessions have ended; how many are left. `None` where that is not
-    /// asked or cannot be known.
+    /// Waits until the load's sessions have ended. The result is how many are left, or `None` where
+    /// that is not needed or cannot be known.
     fn await_sessions(&mut self) -> Option<i64> {
         let (before, session) = (self.before?, self.session.as_mut()?);
         let limit = ENDING_LIMIT + ANSWER_LIMIT;
@@ -76,8 +76,8 @@ impl Status {
     }
 }
 
-/// Waits until there are no more sessions than `before`, and then until readings are of after that;
-/// how many more are left.
+/// Waits until there are no more sessions than `before`, and then until readings are later than that.
+/// The result is how many more are left.
 async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbError> {
     let started = Instant::now();
     loop {
@@ -93,8 +93,8 @@ async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbE
     }
 }
 
-/// One status query on `session`, which is connected first when there is none and lost when
-/// anything goes wrong.
+/// Sends one status query on `session`. The session is connected first when there is none, and dropped
+/// when anything goes wrong.
 async fn ask(
     endpoint: &Endpoint,
     session: &mut Option<AnySession>,
@@ -132,7 +132,7 @@ impl Source for Status {
 
     fn close(&mut self) {
         if let Some(session) = self.session.take() {
-            // A server that does not say goodbye is left without.
+            // A server that does not end the connection in time is left alone.
             let _ = self.runtime.block_on(async { timeout(ANSWER_LIMIT, session.close()).await });
         }
     }

@@ -1,10 +1,12 @@
-//! Source `switches`: context switches of the server's threads, or of its processes where it has
-//! many, `voluntary_switches` and `involuntary_switches`, and `run_delay_us`, the time in which
-//! they could have run and had no CPU (`schedstat`; absent where the kernel does not count it).
-//! They never fall when a thread ends.
+//! Source `switches`: context switches of the server's threads, or of its processes where it has many.
 //!
-//! Apart from `server`, because one file a thread is read: with hundreds of connections not each
-//! second, and a sample that was not taken must not look like one in which nothing has happened.
+//! Keys: `voluntary_switches` and `involuntary_switches` count switches. `run_delay_us` is the time in
+//! which the threads could have run and had no CPU (`schedstat`; absent where the kernel does not count
+//! it). The values never fall when a thread ends.
+//!
+//! The source is separate from `server`, because it reads one file per thread. With hundreds of
+//! connections it does not do so each second, and a sample that was not taken must not look like one in
+//! which nothing has happened.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,8 +23,8 @@ use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// Threads whose files stay open between two readings; each costs two file descriptors of ours. The
-/// others' are opened anew each time.
+/// Threads whose files stay open between two readings. Each costs two file descriptors of ours. The
+/// files of the others are opened again each time.
 const MAX_OPEN: usize = 128;
 
 /// Context switches of one thread, or of many together, and how long they ran and waited for a CPU.
@@ -33,8 +35,8 @@ struct Scheduled {
 }
 
 impl Scheduled {
-    /// Time in which threads could have run and had no CPU; `None` where the kernel does not count:
-    /// there, no thread has run.
+    /// Returns the time in which threads could have run and had no CPU. It is `None` where the kernel
+    /// does not count, because there the time that threads ran is 0 too.
     fn run_delay_us(self) -> Option<i64> {
         (self.times.cpu_us > 0).then_some(self.times.run_delay_us)
     }
@@ -49,14 +51,14 @@ impl std::ops::AddAssign for Scheduled {
     }
 }
 
-/// The kernel sums context switches over a process for its parent alone, so they are added up
-/// thread by thread. What a thread did between its last reading and its end is not seen.
+/// Adds up context switches thread by thread, because the kernel sums them over a process only for its
+/// parent. What a thread did between its last reading and its end is not seen.
 #[derive(Debug)]
 pub(crate) struct Scheduling {
     pid: u32,
     members: Members,
     threads: HashMap<u32, Thread>,
-    /// Of threads that have ended, as last seen.
+    /// The last values of threads that have ended.
     ended: Scheduled,
     /// Counts readings, to find threads that were not seen in the last one.
     reading: u64,
@@ -72,7 +74,7 @@ pub(crate) enum Members {
 }
 
 impl Members {
-    /// Their numbers.
+    /// Returns the numbers of the threads.
     fn list(&self, pid: u32) -> Option<Vec<u32>> {
         match self {
             Self::Threads => Some(numbers(fs::read_dir(format!("/proc/{pid}/task")).ok()?)),
@@ -99,11 +101,11 @@ struct Thread {
     reading: u64,
 }
 
-/// Where the kernel says it of one thread.
+/// The files in which the kernel reports on one thread.
 #[derive(Debug)]
 struct Files {
     status: ProcFile,
-    /// Old kernels, and those built without scheduler statistics, have none.
+    /// Old kernels, and those built without scheduler statistics, do not have this file.
     schedstat: Option<ProcFile>,
 }
 
@@ -116,13 +118,13 @@ impl Files {
 }
 
 impl Scheduling {
-    /// Of process `pid`, and what belongs to it. Nothing is read yet.
+    /// Returns a source for process `pid` and what belongs to it. Nothing is read yet.
     pub(crate) fn new(pid: u32, members: Members) -> Self {
         Self { pid, members, threads: HashMap::new(), ended: Scheduled::default(), reading: 0 }
     }
 
-    /// Reads all threads: what was since each began, ended ones included; `None` when the process
-    /// has ended.
+    /// Reads all threads. The result is what they did since each began, including ended ones. It is
+    /// `None` when the process has ended.
     fn sum(&mut self) -> Option<Scheduled> {
         self.reading += 1;
         for number in self.members.list(self.pid)? {
@@ -144,7 +146,7 @@ impl Scheduling {
         Some(sum)
     }
 
-    /// Reads thread `tid`. A thread that ends meanwhile is left as it was last seen.
+    /// Reads thread `tid`. A thread that ends meanwhile keeps its last values.
     fn read_thread(&mut self, tid: u32) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             let now = match &mut thread.files {
@@ -155,8 +157,8 @@ impl Scheduling {
                 self.keep(tid, now);
                 return;
             }
-            // The files were bound to a thread that has ended; its number may be another thread's
-            // by now.
+            // The files were bound to a thread that has ended. Its number may be another thread's by
+            // now.
             self.forget(tid);
         }
         let Some(mut files) = self.open(tid) else { return };
@@ -165,8 +167,8 @@ impl Scheduling {
         self.threads.insert(tid, Thread { files, last, reading: self.reading });
     }
 
-    /// Takes over what a known thread has done. Fewer switches than before are those of a new
-    /// thread with an old number.
+    /// Takes over what a known thread has done. Fewer switches than before are those of a new thread
+    /// with an old number.
     fn keep(&mut self, tid: u32, now: Scheduled) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         let (before, after) = (thread.last.switches, now.switches);
@@ -236,7 +238,8 @@ mod tests {
         assert_eq!(with.run_delay_us().is_some(), own.cpu_us > 0, "{with:?}");
         drop(stop);
         thread.join().unwrap();
-        // A waiter for a thread hears of its end a moment before the kernel lists it no more.
+        // A thread that waits for another one learns of its end a moment before the kernel stops
+        // listing it.
         let listed = PathBuf::from(format!("/proc/self/task/{tid}"));
         wait_for("the end of the thread", || !listed.exists());
         let without = scheduling.sum().unwrap();

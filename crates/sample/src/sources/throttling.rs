@@ -1,10 +1,11 @@
-//! Source `throttling`: for how long a CPU quota kept the client or the server off the CPUs, from
-//! `cpu.stat` of their control groups and of all parents, in version 1 and 2.
+//! Source `throttling`: for how long a CPU quota kept the client or the server off the CPUs. It comes
+//! from `cpu.stat` of their control groups and of all parents, in version 1 and 2.
 //!
-//! Keys, of each group that counts: `group-0.throttled_us` (added up over CPUs, and only when the
-//! time is over), `group-0.periods` (in which something of the group ran) and
-//! `group-0.throttled_periods`, .... The header has the groups in this order: their `name`, whether
-//! they hold for the `client`, the `server` or both, and the quota in CPUs.
+//! Each group that counts throttling has these keys. `group-0.throttled_us` is added up over CPUs, and
+//! only when the throttling is over. `group-0.periods` are periods in which something of the group ran.
+//! `group-0.throttled_periods` are those of them that were throttled. The header has the groups in this
+//! order: their `name`, whether they hold for the `client`, the `server` or both, and the quota in
+//! CPUs.
 
 use std::path::Path;
 
@@ -26,8 +27,8 @@ struct Group {
 }
 
 impl Throttling {
-    /// Of this process and of the server's. `None` where no group counts: the outermost one and
-    /// those whose CPUs are not controlled do not.
+    /// Returns the groups of this process and of the server's. The result is `None` where no group
+    /// counts. The outermost group does not count, and neither do groups whose CPUs are not controlled.
     pub(crate) fn of(server_pid: Option<u32>) -> Option<Self> {
         let root = Path::new("/");
         let client = control_groups(root, "self", "cpu");

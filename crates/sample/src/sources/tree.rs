@@ -1,28 +1,29 @@
-//! Source `server` of a server that is many processes: a first one and its children, as PostgreSQL
-//! is.
+//! Source `server` for a server that consists of many processes: a first one and its children, as in
+//! PostgreSQL.
 //!
-//! Keys are those of one process ([`super::server`]), summed. A child that has ended stays in the
-//! sums, because the kernel adds what it used to its parent: CPU and faults as `cutime`, `cstime`,
-//! `cminflt`, `cmajflt` (in steps of a tick of 10 ms, over all ended children together), IO as the
-//! parent's own. So nothing that a child did is lost, but up to two ticks. A child that ends while
-//! the sum is made could be in neither: then the sum is made anew, for a tenth of a second or eight
-//! times. What is missing after that is in the next sample; sums never fall. One that has ended and
-//! was not waited for yet counts with all but memory, which it has none any more.
+//! Keys are those of one process ([`super::server`]), summed. A child that has ended stays in the sums,
+//! because the kernel adds what it used to its parent. CPU and faults are added as `cutime`, `cstime`,
+//! `cminflt` and `cmajflt` (in steps of a tick of 10 ms, over all ended children together), and IO as
+//! the parent's own. So nothing that a child did is lost, except up to two ticks. A child that ends
+//! while the sum is made could be in neither. The sum is then made again, until at least a tenth of a
+//! second and eight tries are over. What is missing after that is in the next sample, and sums never
+//! fall. A child that has ended and was not waited for yet counts with everything but memory, because
+//! it has none any more.
 //!
-//! `cpu_us` of all processes is read first and at once, in some µs a process, before the files that
-//! take longer: it is that of the sample's time however many connections there are. `cpu_user_us`
-//! and `cpu_kernel_us` are whole ticks of each process, so with many connections that have used a
-//! few ms each they are far from adding up to it.
+//! `cpu_us` of all processes is read first and at once, in a few µs per process, before the files that
+//! take longer. It therefore belongs to the sample's time however many connections there are.
+//! `cpu_user_us` and `cpu_kernel_us` are whole ticks of each process. With many connections that have
+//! used a few ms each, they are far from adding up to it.
 //!
 //! Memory cannot be summed, as the processes share most of it. `rss_bytes` is the private memory
-//! (RssAnon) of all, plus the greatest shared memory (RssShmem) and the greatest mapped files
-//! (RssFile) of one: an estimate, too high by what children have in common with the first process
-//! since they were forked. `rss_peak_bytes` is the greatest of these samples. Both are absent
-//! before Linux 4.5, which does not report these parts. `vsz_bytes` is that of the largest process,
-//! `threads` the number of all.
+//! (RssAnon) of all, plus the largest shared memory (RssShmem) and the largest mapped files (RssFile)
+//! of one process. This is an estimate, too high by what children have in common with the first process
+//! since they were forked. `rss_peak_bytes` is the highest of these samples. Both are absent before
+//! Linux 4.5, which does not report these parts. `vsz_bytes` is that of the largest process, and
+//! `threads` the number over all.
 //!
-//! Children of children are not looked at while they live: PostgreSQL has none but programs that it
-//! runs for archiving.
+//! Children of children are not read while they live. PostgreSQL has none except programs that it runs
+//! for archiving.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -38,15 +39,15 @@ use crate::Error;
 use crate::clock::ProcessClock;
 use crate::proc_file::ProcFile;
 
-/// Children whose files stay open between two readings; each costs three file descriptors of ours.
-/// The others' are opened anew each time.
+/// Children whose files stay open between two readings. Each costs three file descriptors of ours. The
+/// files of the others are opened again each time.
 const MAX_OPEN: usize = 100;
 
-/// How long a sum is made again and again while children end under it, and how many times at least:
-/// on a busy machine the first one may take as long.
+/// How long a sum is made again and again while children end under it, and how many times at least. On
+/// a busy machine the first one may take as long.
 const PATIENCE: Duration = Duration::from_millis(100);
 const LEAST_TRIES: u32 = 8;
-/// Before it is made again: children that end together need a moment.
+/// The pause before the sum is made again, because children that end together need a moment.
 const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -72,15 +73,15 @@ impl ServerTree {
         Ok(Sum { cpu_us, ..sum })
     }
 
-    /// Does a sum over the children again while some of them end under it.
+    /// Makes a sum over the children, again while some of them end under it.
     fn undisturbed<T>(&mut self, add: impl Fn(&mut Self, &[u32]) -> TreeSum<T>) -> Result<T, Error> {
         let began = Instant::now();
         let mut tries = 0;
         loop {
             tries += 1;
-            // Listed before the first process is read: one that ends in between is in what the
-            // first process was given, and for a moment it may still be seen in addition to that.
-            // It would count twice, but is not listed any more then.
+            // The children are listed before the first process is read. A child that ends in between is
+            // in what the first process was given, and for a moment it may still be seen in addition to
+            // that. It would count twice, but is not listed any more then.
             let pids = self.list()?;
             let (sum, is_whole) = add(self, &pids)?;
             let after = self.list()?;
@@ -93,7 +94,7 @@ impl ServerTree {
         }
     }
 
-    /// Numbers of the children, sorted.
+    /// Returns the numbers of the children, sorted.
     fn list(&mut self) -> Result<Vec<u32>, Error> {
         let text = self.children_file.text().map_err(|error| gone(self.pid, error))?;
         let mut pids = parse_children(&text);
@@ -101,9 +102,9 @@ impl ServerTree {
         Ok(pids)
     }
 
-    /// CPU time of the first process, of its children `pids` and of those that have ended. The
-    /// first one comes first: a child that ends in the meantime is then in neither, which is
-    /// noticed, where else it could be in both.
+    /// Returns the CPU time of the first process, of its children `pids` and of those that have ended.
+    /// The first process is read first. A child that ends in the meantime is then in neither, which is
+    /// noticed. In the other order it could be in both.
     fn cpu_us(&mut self, pids: &[u32]) -> TreeSum<i64> {
         let (mut sum_us, stat) = self.first.cpu_us()?;
         sum_us += (stat.ended.user_ticks + stat.ended.kernel_ticks) * TICK_US;
@@ -117,7 +118,7 @@ impl ServerTree {
         Ok((sum_us, is_whole))
     }
 
-    /// What the files of the first process and of its children `pids` say, in the same order.
+    /// Returns what the files of the first process and of its children `pids` say, in the same order.
     fn files(&mut self, pids: &[u32]) -> TreeSum<Sum> {
         let mut sum = Sum { tells_parts: true, ..Sum::default() };
         let stat = sum.add(&mut self.first)?;
@@ -133,14 +134,13 @@ impl ServerTree {
         Ok((sum, is_whole))
     }
 
-    /// Adds a child; `false` when it has ended meanwhile.
+    /// Adds a child. The result is `false` when it has ended meanwhile.
     fn add_child(&mut self, pid: u32, sum: &mut Sum) -> bool {
         if let Some(child) = self.children.get_mut(&pid) {
             if sum.add(child).is_ok() {
                 return true;
             }
-            // The files were bound to a child that has ended; its number may be another one's by
-            // now.
+            // The files were bound to a child that has ended. Its number may be another one's by now.
             self.children.remove(&pid);
         }
         let Ok(mut child) = Server::open(pid) else { return false };
@@ -167,8 +167,8 @@ impl Source for ServerTree {
     }
 }
 
-/// The list of a process' children; the kernel keeps it for each thread, and a server's first
-/// process has one.
+/// Returns the list of a process' children. The kernel keeps one for each thread, and a server's first
+/// process has one thread.
 pub(super) fn children_file(pid: u32) -> Result<ProcFile, Error> {
     ProcFile::open(format!("/proc/{pid}/task/{pid}/children"))
 }
@@ -184,17 +184,17 @@ struct Sum {
     cpu_us: i64,
     used: Used,
     io: HashMap<&'static str, i64>,
-    /// Of private memory the sum, of the others the greatest.
+    /// The sum for private memory, and the highest value for the other parts.
     parts: MemoryParts,
-    /// The kernel reports the parts.
+    /// Whether the kernel reports the parts.
     tells_parts: bool,
     vsz_bytes: i64,
     threads: i64,
 }
 
 impl Sum {
-    /// Adds what the files of `process` say that it uses, all of it or nothing; no memory when it
-    /// has none any more.
+    /// Adds what the files of `process` say that it uses, all of it or nothing. Memory is left out when
+    /// the process has none any more.
     fn add(&mut self, process: &mut Server) -> Result<ProcessStat, Error> {
         let stat = process.stat()?;
         if stat.is_given_away() {

@@ -1,4 +1,4 @@
-//! The sum over processes, against shells whose children do known things and end at known times.
+//! Tests of the sum over processes, with shells whose children do known things and end at known times.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -45,11 +45,11 @@ fn children_count_while_they_live_and_when_they_have_ended() {
     let mut values = Values::default();
     let before = read(&mut tree, &mut values);
     assert_eq!(values.map()["threads"], 1);
-    // One that is never seen alive, and is reaped by the shell.
+    // This child is never seen alive, and is reaped by the shell.
     shell.run(BUSY);
     let after = read(&mut tree, &mut values);
     assert!(after - before > 50_000, "{before} to {after}");
-    // Two that are seen alive.
+    // These two are seen alive.
     shell.run("cat /dev/zero | head -c 100000000000 >/dev/null &");
     let (mut last, mut most) = (after, 0);
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -65,7 +65,7 @@ fn children_count_while_they_live_and_when_they_have_ended() {
     assert!(values.map()["rss_peak_bytes"] >= values.map()["rss_bytes"]);
 }
 
-/// Waits until `shell` has as many children as asked for, and says which.
+/// Waits until `shell` has as many children as asked for. The result has their numbers.
 fn children(tree: &mut ServerTree, count: usize) -> Vec<u32> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -103,7 +103,8 @@ fn sums_do_not_fall_while_children_end_one_after_the_other() {
         shell
     });
     let (mut last_us, mut last_split_us) = (0, 0);
-    // The kernel rounds what ended children have used down to a tick, user and kernel time each.
+    // The kernel rounds what ended children have used down to a tick, separately for user and kernel
+    // time.
     let rounding_us = 2 * TICK_US;
     loop {
         let is_over = reader.is_finished();
@@ -124,7 +125,7 @@ fn sums_do_not_fall_while_children_end_one_after_the_other() {
 fn a_child_that_was_not_waited_for_counts() {
     let mut shell = Shell::new();
     let mut tree = ServerTree::open(shell.0.id()).unwrap();
-    // The program that the shell becomes knows of no children.
+    // The program that the shell becomes does not know about any children.
     writeln!(shell.0.stdin.as_mut().unwrap(), "({BUSY}) & exec sleep 60").unwrap();
     let pid = children(&mut tree, 1)[0];
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -1,5 +1,5 @@
-//! Answers: what is exact in them and what may be rounded, their digests, and the published ones at
-//! scale factor 1.
+//! Answers to queries: what is exact in them and what may be rounded, their digests, and the published
+//! ones at scale factor 1.
 
 use dbdyno_db::Cells;
 use dbdyno_record::AnswerDigest;
@@ -7,15 +7,15 @@ use tpchgen::q_and_a::answers_sf1;
 
 /// Rows of an answer that are kept with its digest.
 const SAMPLE_ROWS: usize = 20;
-/// Published decimal numbers have two places.
+/// Tolerance for published decimal numbers, which have two places.
 const HALF_A_CENT: f64 = 0.005_1;
-/// That of q17 is 3 cents from what all products answer. The specification allows a hundredth of
-/// it.
+/// Tolerance for q17. Its published answer is 3 cents from what all products answer. The specification
+/// allows a hundredth of it.
 const OF_Q17: f64 = 0.05;
 /// Weights of rows in a digest are 1 to this.
 const WEIGHTS: u64 = 1000;
 
-/// Which columns of query `number` hold decimal numbers, which products round each in their own
+/// Returns which columns of query `number` hold decimal numbers, which each product rounds in its own
 /// way. All others are exact: texts, whole numbers, dates.
 pub(crate) const fn decimals(number: u8) -> &'static [usize] {
     match number {
@@ -50,7 +50,7 @@ impl Row {
         row
     }
 
-    /// The hash of Fowler, Noll and Vo, variant 1a, 64 bits.
+    /// Returns the hash of Fowler, Noll and Vo, variant 1a, 64 bits.
     fn hash(&self) -> u64 {
         let bytes = self.exact.iter().flat_map(|text| text.bytes().chain([0]));
         bytes
@@ -81,8 +81,8 @@ pub(crate) fn digest(number: u8, cells: &Cells) -> AnswerDigest {
     AnswerDigest { exact: format!("{exact:016x}"), sums, tolerance: 1e-4 * weights as f64, sample }
 }
 
-/// Rows of an answer to query `number` that differ from the published one, which is at scale factor
-/// 1 with the parameters of validation: how many, and the first in words.
+/// Compares an answer to query `number` with the published one, which is at scale factor 1 with the
+/// parameters of validation. The result is how many rows differ, and the first difference in words.
 pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     let mut published = published(number);
     let mut found = rows(cells, number);
@@ -106,7 +106,8 @@ pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
     (extra + unlike.len(), first)
 }
 
-/// `tpchgen` has the keys of q11, right-aligned in six places, without their last two digits.
+/// Changes a row to the form of the published answer to q11. In `tpchgen` its keys are right-aligned in
+/// six places, without their last two digits.
 fn as_published_of_q11(row: &mut Row) {
     for key in &mut row.exact {
         let aligned = format!("{key:>6}");
@@ -137,7 +138,7 @@ fn published(number: u8) -> Vec<Row> {
 mod tests {
     use super::*;
 
-    /// The published answer as a database would give it.
+    /// Returns the published answer as a database would give it.
     fn cells(number: u8) -> Cells {
         let text = answers_sf1::answer(number.into()).unwrap();
         let lines = text.lines().filter(|line| !line.trim().is_empty()).skip(1);
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn values_that_change_rows_are_another_answer() {
-        // Both columns hold the same values as before, each in another row.
+        // Both columns hold the same values as before, but in other rows.
         let right = cells(11);
         let mut swapped = right.clone();
         let value = swapped[0][1].clone();

@@ -1,8 +1,8 @@
-//! Comments of rows: pieces of one text of 300 MB that the specification gives by a grammar.
+//! Comments of rows. They are pieces of one text of 300 MB that the specification gives by a grammar.
 //!
-//! `tpchgen` keeps that text as it is. Here it is kept as the words that it is made of, a byte
-//! each, in a fifth of the memory: its rows are made with a small text, which gives each comment
-//! its length, and their comments are overwritten.
+//! `tpchgen` keeps that text as it is. Here it is kept as the words that it consists of, one byte each,
+//! in a fifth of the memory. Its rows are made with a small text, which gives each comment its length,
+//! and their comments are overwritten.
 
 use std::sync::LazyLock;
 
@@ -13,34 +13,34 @@ use tpchgen::text::TextPool;
 
 use crate::dbt3::schema::CommentDraws;
 
-/// Of the whole text.
+/// Bytes of the whole text.
 const SIZE: usize = 300 << 20;
 const SEED: i64 = 933_588_178;
 /// Bytes of text from one mark to the next.
 const STRIDE: usize = 128;
 /// Bits of a mark that say how far into its word it is.
 const INTO_BITS: u32 = 5;
-/// Of the small text: more than the longest comment.
+/// Bytes of the small text. It is longer than the longest comment.
 const SMALL: i32 = 1 << 10;
 
 static COMMENT_TEXT: LazyLock<CommentText> = LazyLock::new(CommentText::new);
 static SMALL_TEXT: LazyLock<TextPool> =
     LazyLock::new(|| TextPool::new(SMALL, Distributions::static_default()));
 
-/// The text from which `tpchgen` takes the lengths of comments.
+/// Returns the text from which `tpchgen` takes the lengths of comments.
 pub(super) fn small_text() -> &'static TextPool {
     &SMALL_TEXT
 }
 
-/// Makes the whole text, unless it is there; returns how many bytes of memory it takes.
+/// Makes the whole text, unless it exists. The result is how many bytes of memory it takes.
 pub(super) fn make_text() -> usize {
     COMMENT_TEXT.text.capacity() + size_of_val(&COMMENT_TEXT.marks[..])
 }
 
-/// The text as numbers of words. Each word begins with the space before it; the text begins with
-/// its first word's second byte.
+/// The text as numbers of words. Each word begins with the space before it. The text begins with its
+/// first word's second byte.
 struct CommentText {
-    /// By number.
+    /// The words by number.
     known: Vec<&'static [u8]>,
     text: Vec<u8>,
     /// For each stride of the text, the word that its first byte lies in, and how far into it.
@@ -48,8 +48,8 @@ struct CommentText {
 }
 
 impl CommentText {
-    /// Draws 46 million words: built without optimisation too, in a second or two, so in slices and
-    /// without calls for each.
+    /// Draws 46 million words. It must take only a second or two even when built without optimisation,
+    /// so it works in slices and without calls for each word.
     fn new() -> Self {
         let mut words = Self { known: Vec::new(), text: vec![0; SIZE / 6], marks: Vec::new() };
         let grammar = Grammar::new(&mut words);
@@ -82,7 +82,7 @@ impl CommentText {
 
     /// Fills `piece` with the text from `begin` on.
     fn copy(&self, begin: usize, piece: &mut [u8]) {
-        // After the space of the first word.
+        // The text begins after the space of the first word.
         let begin = begin + 1;
         let mark = self.marks[begin / STRIDE] as usize;
         let mut from = begin % STRIDE + (mark & ((1 << INTO_BITS) - 1));
@@ -103,7 +103,7 @@ impl CommentText {
     }
 }
 
-/// Each value as often as its weight says.
+/// Returns each value as often as its weight says.
 fn weighted<T: Clone>(distribution: &Distribution, mut value: impl FnMut(&'static str) -> T) -> Vec<T> {
     let mut all = Vec::new();
     for (at, text) in distribution.get_values().iter().enumerate() {
@@ -113,7 +113,7 @@ fn weighted<T: Clone>(distribution: &Distribution, mut value: impl FnMut(&'stati
     all
 }
 
-/// The place of the next value among so many: as [`RowRandomInt`] draws.
+/// Returns the place of the next value among `length` values, drawn like [`RowRandomInt`] draws it.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a length")]
 fn drawn(seed: &mut i64, length: usize) -> usize {
     const MODULUS: i64 = 2_147_483_647;
@@ -121,14 +121,14 @@ fn drawn(seed: &mut i64, length: usize) -> usize {
     (*seed as f64 / MODULUS as f64 * length as f64) as usize
 }
 
-/// Words of a kind, by the letter of phrases: nouns, verbs, adjectives, adverbs, auxiliaries.
+/// Kinds of words, by their letter in phrases: nouns, verbs, adjectives, adverbs, auxiliaries.
 const KINDS: [u8; 5] = *b"NVJDX";
 
 /// A phrase: places in [`KINDS`], and the number of the comma after all of those.
 type Phrase = Vec<usize>;
 
-/// Sentences of noun phrases (N), verb phrases (V), prepositions with noun phrases (P) and ends
-/// (T); phrases of words.
+/// The grammar. Sentences consist of noun phrases (N), verb phrases (V), prepositions with noun phrases
+/// (P) and ends (T). Phrases consist of words.
 struct Grammar {
     sentences: Vec<&'static [u8]>,
     noun_phrases: Vec<Phrase>,
@@ -213,17 +213,19 @@ pub(super) struct Comments {
 }
 
 impl Comments {
-    /// `passed_over`: how many of what rows belong to come before the first one.
+    /// `passed_over` is how many units come before the first one. A unit is what a row belongs to, such
+    /// as an order.
     pub(super) fn new(draws: CommentDraws, passed_over: i64) -> Self {
         let CommentDraws { seed, average_length: average, per_unit } = draws;
         let mut random = RowRandomInt::new(seed, 2 * per_unit);
         random.advance_rows(passed_over);
-        // As `tpchgen` rounds: 0.4 and 1.6 of the average.
+        // `tpchgen` rounds in this way: 0.4 and 1.6 of the average.
         let (shortest, longest) = (average * 4 / 10, average * 16 / 10);
         Self { random, shortest, longest, text: &COMMENT_TEXT, kept: &[] }
     }
 
-    /// Of suppliers: what customers say of some of them lies in the small text.
+    /// Returns the comments of suppliers. What customers say about some of them lies in the small text
+    /// and must stay.
     pub(super) fn around_what_is_said(self) -> Self {
         const SAID: [&str; 3] = [
             SupplierGenerator::BBB_BASE_TEXT,
@@ -233,12 +235,12 @@ impl Comments {
         Self { kept: &SAID, ..self }
     }
 
-    /// The rows that belong to one have ended.
+    /// Notes that the rows that belong to one unit have ended.
     pub(super) fn unit_ended(&mut self) {
         self.random.row_finished();
     }
 
-    /// Puts the next comment into the end of `line`, where one of its length is.
+    /// Puts the next comment into the end of `line`, which ends with a comment of its length.
     pub(super) fn put(&mut self, line: &mut [u8]) {
         let size = i32::try_from(SIZE).unwrap_or(i32::MAX);
         let begin = self.random.next_int(0, size - self.longest).unsigned_abs() as usize;

@@ -1,8 +1,8 @@
-//! DBT3: 22 queries on a database of eight tables, alone, one after the other, or in streams.
+//! DBT3: 22 queries on a database of eight tables, each alone, all one after the other, or in streams.
 //!
-//! Derived from TPC-H, and not comparable with published TPC-H results: it runs DBT3's part of it,
-//! without its rules of execution and audit. Rows come from the crate `tpchgen`, which makes those
-//! of the original's generator byte by byte. Where this differs from DBT3, `deviations.toml` says
+//! It is derived from TPC-H, and not comparable with published TPC-H results, because it runs DBT3's
+//! part of it without its rules of execution and audit. Rows come from the crate `tpchgen`, which makes
+//! those of the original's generator byte by byte. Where this differs from DBT3, `deviations.toml` says
 //! so in every record.
 
 mod answers;
@@ -38,11 +38,11 @@ use crate::{WorkloadSummary, Context, Error, Explained, Tasks, Original, Result,
 pub struct Dbt3 {
     shared: Arc<Setup>,
     steps: Vec<Dbt3Step>,
-    /// Of the step that ran last.
+    /// The executions of the step that ran last.
     ledger: Ledger,
 }
 
-/// What all tasks of a cell must know; the same for every step.
+/// What all tasks of a cell must know. It is the same for every step.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) options: Options,
@@ -62,8 +62,8 @@ impl Setup {
         }
     }
 
-    /// Answers are published for these rows and parameters. Refresh functions change the rows, and
-    /// come after the queries only.
+    /// Returns whether answers are published for these rows and parameters. Refresh functions change
+    /// the rows, so they must come after the queries only.
     pub(crate) fn has_published_answers(&self) -> bool {
         let options = &self.options;
         let is_fresh = options.parts.first() == Some(&Part::Queries) || options.data.puts_back_each_step();
@@ -164,7 +164,7 @@ impl Workload for Dbt3 {
                 }
                 tables::make(&self.shared, session).await
             }
-            // As the step's own connection, so that the server explains the same.
+            // This is what the step's own connection does, so that the server explains the same.
             StepKind::Query { hint: Hint::Order(_), .. } if !capabilities.ordered_join.1.is_empty() => {
                 let set = session.query(capabilities.ordered_join.1.as_bytes()).await;
                 set.map_err(Error::during("having joins in the order of the text"))?;
@@ -182,7 +182,8 @@ impl Workload for Dbt3 {
         let scripts = steps::scripts(self.kind(index), &self.shared.options);
         let mut checks = {
             let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            // Without it the time is that of another step: no option leaves this out.
+            // Without an answer to each query the time is that of another step, so no option leaves
+            // this check out.
             let refused = verify::refused(&self.steps[index].name, &scripts, &ledger);
             let mut checks = Vec::from_iter(refused);
             if !self.shared.context.stores_data() || self.shared.options.verify == Verify::Off {

@@ -106,7 +106,7 @@ with_defaults! {
     }
 }
 
-/// Queries by number, or by the name of their step: `3`, `"q3"`.
+/// Reads queries by number, or by the name of their step: `3`, `"q3"`.
 fn query_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let numbers = Vec::<QueryNumber>::deserialize(deserializer)?;
     Ok(numbers.into_iter().map(|QueryNumber(number)| number).collect())
@@ -146,8 +146,8 @@ impl Visitor<'_> for NumberOrName {
 }
 
 impl Dbt3 {
-    /// What the optimiser is given for query `number` in steps of their own, with the ends of their
-    /// names.
+    /// Returns the hints that the optimiser is given for query `number` in steps of their own, with the
+    /// ends of their names.
     pub(crate) fn hints_of(&self, number: u8) -> Vec<(String, Hint)> {
         let name = format!("q{number}");
         let orders = self.join_orders.get(&name).into_iter().flatten().zip(1..);

@@ -1,4 +1,4 @@
-//! Parameters of the queries: those with which answers are published, or random ones by the
+//! Parameters of the queries. They are those with which answers are published, or random ones by the
 //! specification's rules.
 
 use tpchgen::distribution::{Distribution, Distributions};
@@ -7,15 +7,15 @@ use tpchgen::generators::NationGenerator;
 use crate::Philox;
 use crate::oltp::draws::Draws;
 
-/// Stream of the draws; no other workload uses it.
+/// Stream of the draws. No other workload uses it.
 const STREAM: u32 = 0x6462_7433;
-/// Share of q11 at scale factor 1.
+/// Fraction of q11 at scale factor 1.
 const FRACTION: f64 = 0.0001;
 const Q13_FIRST: [&str; 4] = ["special", "pending", "unusual", "express"];
 const Q13_SECOND: [&str; 4] = ["packages", "requests", "accounts", "deposits"];
 
-/// The order of the queries in each stream; the first is that of the power test. From the
-/// specification's appendix A.
+/// The order of the queries in each stream. The first is that of the power test. The orders are from
+/// the specification's appendix A.
 pub(crate) const ORDERS: [[u8; 22]; 11] = [
     [14, 2, 9, 20, 6, 17, 18, 8, 21, 13, 3, 22, 16, 4, 11, 15, 1, 10, 19, 5, 7, 12],
     [21, 3, 18, 5, 11, 7, 6, 20, 17, 12, 16, 15, 13, 10, 2, 8, 14, 19, 9, 22, 1, 4],
@@ -30,7 +30,7 @@ pub(crate) const ORDERS: [[u8; 22]; 11] = [
     [6, 15, 18, 17, 12, 1, 7, 2, 22, 13, 21, 10, 14, 9, 3, 16, 20, 19, 11, 4, 8, 5],
 ];
 
-/// The parameters of query `number` with which answers are published.
+/// Returns the parameters of query `number` with which answers are published.
 pub(crate) fn validation(number: u8, scale_factor: f64) -> Vec<String> {
     let fraction = fraction(scale_factor);
     let params: &[&str] = match number {
@@ -64,8 +64,8 @@ fn fraction(scale_factor: f64) -> String {
     format!("{:.10}", FRACTION / scale_factor)
 }
 
-/// The parameters of query `number` in stream `stream`, drawn by `seed`: the same for every
-/// variant.
+/// Returns the parameters of query `number` in stream `stream`, drawn by `seed`. They are the same for
+/// every variant.
 pub(crate) fn drawn(number: u8, scale_factor: f64, seed: u64, stream: u32) -> Vec<String> {
     let philox = Philox::new(seed, STREAM);
     Rules { draws: Draws::new(&philox, stream, number.into()), lists: Distributions::static_default() }
@@ -121,7 +121,7 @@ impl Rules {
         }
     }
 
-    /// From q14 on.
+    /// Returns the parameters of the queries from q14 on.
     fn of_later(&mut self, number: u8) -> Vec<String> {
         match number {
             14 => vec![self.month(59)],
@@ -162,7 +162,7 @@ impl Rules {
         self.pick(list.get_values())
     }
 
-    /// Different ones of `0..bound`.
+    /// Returns `count` different numbers of `0..bound`.
     fn some_of(&mut self, bound: usize, count: usize) -> Vec<usize> {
         let mut all: Vec<usize> = (0..bound).collect();
         for at in 0..count {
@@ -186,7 +186,7 @@ impl Rules {
         format!("{}-01-01", self.between(1993, 1997))
     }
 
-    /// The first day of a month, from January 1993 to `last` months later.
+    /// Returns the first day of a month, from January 1993 to `last` months later.
     fn month(&mut self, last: u64) -> String {
         month_after_1993(self.between(0, last))
     }

@@ -19,7 +19,7 @@ pub enum Q15 {
     Cte,
 }
 
-/// Queries there are.
+/// The number of queries.
 pub(crate) const COUNT: u8 = 22;
 
 /// The texts of `queries.sql`, each on one line.
@@ -33,29 +33,29 @@ fn text(number: u8) -> &'static str {
     &TEXTS[usize::from(number) - 1]
 }
 
-/// What q15 looks into.
+/// Returns the text that q15 reads from.
 fn revenue() -> &'static str {
     &TEXTS[usize::from(COUNT)]
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
-    /// Before it, part of its time: a view.
+    /// A statement before the query that is part of its time. It creates a view.
     pub(crate) before: Option<String>,
     pub(crate) select: String,
-    /// After it, also when it was ended: the view goes.
+    /// A statement after the query, also when the query was ended. It drops the view.
     pub(crate) after: Option<String>,
 }
 
 /// What the optimiser is given for a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Hint {
-    /// It chooses.
+    /// The optimiser chooses.
     #[default]
     None,
     /// The outer tables are joined in this order.
     Order(Vec<String>),
-    /// The outer table that has this index is read by it.
+    /// The outer table that has this index is read through it.
     Index(String),
 }
 
@@ -97,7 +97,7 @@ impl Dialect {
         }
     }
 
-    /// As [`Dialect::query`], as one SELECT, so that a server can explain it.
+    /// Does what [`Dialect::query`] does, but as one SELECT, so that a server can explain it.
     pub(crate) fn explained(self, number: u8, params: &[String], hint: &Hint) -> String {
         if number != 15 || self.q15 == Q15::Cte {
             return self.query(number, params, 0, hint).select;
@@ -146,13 +146,13 @@ impl Dialect {
             }
             None if place == "s" => stream.to_string(),
             None if place.parse::<usize>().is_ok() => param(place).to_owned(),
-            // Names of columns, which the view has already.
+            // These are names of columns, which the view has already.
             None => String::new(),
         }
     }
 }
 
-/// A text with its places `{...}` and lists of tables `[...]` filled in.
+/// Returns a text with its places `{...}` and lists of tables `[...]` filled in.
 fn filled(text: &str, place: impl Fn(&str) -> String, tables: impl Fn(&str) -> String) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -171,8 +171,8 @@ fn param<'a>(params: &'a [String], name: &'a str) -> &'a str {
     name.parse::<usize>().map_or(name, |number| params[number - 1].as_str())
 }
 
-/// `2`, `2+3m`, `1998-12-01`, `1998-12-01-1d`: a parameter or a date, and by how many months or (a
-/// parameter) days it is moved.
+/// Computes a date from `2`, `2+3m`, `1998-12-01` or `1998-12-01-1d`. It is a parameter or a date,
+/// moved by a number of months or (a parameter) days.
 fn computed_date<'a>(what: &'a str, param: impl Fn(&'a str) -> &'a str) -> Date {
     let is_fixed = what.len() >= 10;
     let (base, by) = what.split_at(if is_fixed { 10 } else { 1 });
@@ -185,13 +185,13 @@ fn computed_date<'a>(what: &'a str, param: impl Fn(&'a str) -> &'a str) -> Date 
     by.and_then(|by| base.checked_add(by).ok()).unwrap_or(base)
 }
 
-/// The outer tables of query `number`, which can be given an order or an index.
+/// Returns the outer tables of query `number`, which can be given an order or an index.
 pub(crate) fn joined_tables(number: u8) -> Vec<&'static str> {
     let list = text(number).split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     list.map_or_else(Vec::new, |(list, _)| list.split(", ").collect())
 }
 
-/// The text of query `number` with its places, for summaries and records.
+/// Returns the text of query `number` with its places, for summaries and records.
 pub(crate) fn shape(number: u8) -> String {
     let place = |place: &str| match place.split_once(':') {
         Some(("year", column)) => format!("EXTRACT(YEAR FROM {column})"),

@@ -1,4 +1,4 @@
-//! Rows of the tables as lines of text, made in batches by the crate `tpchgen`, and those of the
+//! Makes the tables' rows as lines of text, in batches, with the crate `tpchgen`, and the rows of the
 //! refresh functions.
 
 use std::fmt::Display;
@@ -16,15 +16,15 @@ use crate::dbt3::Setup;
 use crate::dbt3::comments::{self, Comments};
 use crate::dbt3::schema::Table;
 
-/// Between two columns; no text holds it.
+/// Separates two columns. No text holds it.
 pub(crate) const SEPARATOR: char = '|';
-/// About so many bytes travel with one statement: a commit costs nothing compared with so many
-/// rows.
+/// About this many bytes are sent with one statement. Compared with so many rows, a commit costs
+/// nothing.
 pub(crate) const BATCH_BYTES: u64 = 4 << 20;
-/// Sets of refresh functions that there are, each of a thousandth of the orders.
+/// Number of sets of refresh functions. Each set has a thousandth of the orders.
 pub(crate) const REFRESH_SETS: i32 = 1_000;
-/// Distance of a new order's key from that of the loaded order that it is like. Of each 32 keys the
-/// load takes 8.
+/// Distance of a new order's key from that of the loaded order that it resembles. The load takes 8 of
+/// each 32 keys.
 const NEW_KEYS: i64 = 8;
 
 /// Rows of one table that go with one statement: part `part` (from 1) of `parts`.
@@ -35,12 +35,13 @@ pub(crate) struct RowBatch {
     pub(crate) parts: i32,
 }
 
-/// Bytes of all rows of `table`.
+/// Returns the approximate bytes of all rows of `table`.
 pub(crate) fn about_bytes(table: Table, scale_factor: f64) -> u64 {
     table.definition().row_bytes * table.about_rows(scale_factor)
 }
 
-/// Line items and suppliers of parts come with what they belong to.
+/// Returns the table whose rows are counted. Line items come with their order, and suppliers of parts
+/// with their part.
 fn units(table: Table) -> Table {
     match table {
         Table::LineItem => Table::Orders,
@@ -56,8 +57,8 @@ pub(crate) fn batches(table: Table, scale_factor: f64) -> Vec<RowBatch> {
     (1..=parts).map(|part| RowBatch { table, part, parts }).collect()
 }
 
-/// The batches of each connection. Where rows stay in the order in which they came, each table has
-/// one connection.
+/// Returns the batches of each connection. Where rows stay in the order in which they came, each table
+/// has one connection.
 pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<RowBatch>> {
     let capabilities = &setup.context.endpoint.capabilities;
     let scale_factor = setup.options.scale_factor;
@@ -79,7 +80,7 @@ pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<RowBatch>> {
     (0..count).map(|at| all[all.len() * at / count..all.len() * (at + 1) / count].to_vec()).collect()
 }
 
-/// Writes the rows of `batch` as lines into `out`; returns how many there are.
+/// Writes the rows of `batch` as lines into `out`. The result is how many there are.
 pub(crate) fn write(batch: RowBatch, scale_factor: f64, out: &mut Vec<u8>) -> u64 {
     out.clear();
     let mut count = 0;
@@ -91,7 +92,7 @@ pub(crate) fn write(batch: RowBatch, scale_factor: f64, out: &mut Vec<u8>) -> u6
     count
 }
 
-/// Hands the rows of `batch` to `take`, columns parted by separators; keys of orders moved by
+/// Hands the rows of `batch` to `take`, with columns divided by separators. Keys of orders are moved by
 /// `moved`.
 fn each_row(batch: RowBatch, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
     let RowBatch { table, part, parts } = batch;
@@ -136,8 +137,8 @@ fn each_row(batch: RowBatch, scale_factor: f64, moved: i64, take: impl FnMut(&[u
     }
 }
 
-/// A row as `tpchgen` writes it ends with a comment and a separator. `begins_unit`: it belongs to
-/// another part or order than the row before.
+/// Hands rows to `take` as `tpchgen` writes them, with a comment and a separator at the end.
+/// `begins_unit` says that a row belongs to another part or order than the row before.
 fn lines<R: Display>(
     rows: impl Iterator<Item = R>,
     mut comments: Comments,
@@ -157,7 +158,7 @@ fn lines<R: Display>(
     }
 }
 
-/// The statement that takes lines of `table`, or a prepared INSERT.
+/// Returns the statement that takes lines of `table`, or a prepared INSERT.
 pub(crate) fn load_sql(table: Table, form: RowStream) -> String {
     let name = table.name();
     match form {
@@ -175,24 +176,24 @@ pub(crate) fn load_sql(table: Table, form: RowStream) -> String {
 /// Orders of a refresh function that change together, in one transaction.
 const ORDERS_PER_TRANSACTION: usize = 100;
 
-/// What a refresh function does, in statements; the rows that it inserts or deletes.
+/// The statements of a refresh function, and how many rows it inserts or deletes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Refresh {
     pub(crate) statements: Vec<String>,
     pub(crate) rows: u64,
 }
 
-/// The orders of a set: keys as loaded, rows, and the number of line items of each.
+/// The orders of a set and their line items. Each row comes with the key of its order.
 struct Set {
     orders: Vec<(i64, String)>,
     items: Vec<(i64, String)>,
 }
 
 impl Set {
-    /// The loaded orders of set `number` (from 1), their keys moved by `moved`.
+    /// Returns the loaded orders of set `number` (from 1), with their keys moved by `moved`.
     fn new(number: u32, scale_factor: f64, moved: i64) -> Self {
         let part = i32::try_from(number).unwrap_or(REFRESH_SETS);
-        // The last set has what division leaves, too: it is not used.
+        // The last set also has what the division leaves, so it is not used.
         let parts =
             REFRESH_SETS.min(i32::try_from(Table::Orders.about_rows(scale_factor)).unwrap_or(REFRESH_SETS));
         let rows = |table| {
@@ -207,7 +208,7 @@ impl Set {
         Self { orders: rows(Table::Orders), items: rows(Table::LineItem) }
     }
 
-    /// Ranges of the orders, and of their items, that go together.
+    /// Returns the ranges of the orders, and of their items, that go together.
     fn transactions(&self) -> Vec<(Range<usize>, Range<usize>)> {
         let mut first_item = 0;
         let starts = (0..self.orders.len()).step_by(ORDERS_PER_TRANSACTION);
@@ -237,8 +238,8 @@ impl Set {
     }
 }
 
-/// The first refresh function of set `number`: new orders with their line items. They are like
-/// those of the loaded set, under keys that the load leaves free for them.
+/// Returns the first refresh function of set `number`, which inserts new orders with their line items.
+/// They resemble those of the loaded set, under keys that the load leaves free for them.
 pub(crate) fn insert_orders(number: u32, scale_factor: f64, begin: &str) -> Refresh {
     let set = Set::new(number, scale_factor, NEW_KEYS);
     let insert = |table: Table, rows: &[(i64, String)]| {
@@ -248,7 +249,8 @@ pub(crate) fn insert_orders(number: u32, scale_factor: f64, begin: &str) -> Refr
     set.changed(begin, |orders, items| [insert(Table::Orders, orders), insert(Table::LineItem, items)])
 }
 
-/// The second refresh function of set `number`: loaded orders go, with their line items.
+/// Returns the second refresh function of set `number`, which deletes loaded orders with their line
+/// items.
 pub(crate) fn delete_orders(number: u32, scale_factor: f64, begin: &str) -> Refresh {
     let set = Set::new(number, scale_factor, 0);
     set.changed(begin, |orders, _| {
@@ -261,7 +263,7 @@ pub(crate) fn delete_orders(number: u32, scale_factor: f64, begin: &str) -> Refr
     })
 }
 
-/// A row as values of an INSERT.
+/// Returns a row as values of an INSERT.
 fn values(table: Table, row: &str) -> String {
     let cells = row.split(SEPARATOR).zip(&table.definition().columns).map(|(cell, column)| {
         if column.is_whole { cell.to_owned() } else { format!("'{}'", cell.replace('\'', "''")) }
@@ -369,7 +371,7 @@ mod tests {
         let inserted = insert_orders(2, 0.1, "BEGIN");
         let deleted = delete_orders(2, 0.1, "BEGIN");
         assert_eq!((inserted.rows, inserted.statements.len()), (deleted.rows, 8));
-        // 150,000 orders at this scale factor: a set has 150 of them.
+        // There are 150,000 orders at this scale factor, and a set has 150 of them.
         let keys =
             deleted.statements[2].matches(',').count() + 1 + deleted.statements[6].matches(',').count() + 1;
         assert_eq!(keys, 150);

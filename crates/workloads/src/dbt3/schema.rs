@@ -10,7 +10,7 @@ use tpchgen::generators::{CustomerGenerator, OrderGenerator, PartGenerator, Supp
 
 use crate::indexes::{add_indexes, after_columns};
 
-/// Scale factor from which on keys of orders need 64 bits: they are sparse, and go up to 6 million
+/// Scale factor from which on keys of orders need 64 bits. The keys are sparse, and go up to 6 million
 /// at scale factor 1.
 const BIG_KEYS_FROM: f64 = 300.0;
 
@@ -30,13 +30,13 @@ named! {
     }
 }
 
-/// What `schema.toml` says of a table.
+/// What `schema.toml` says about a table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Definition {
-    /// In their order.
+    /// The columns in their order.
     pub(crate) columns: Vec<Column>,
-    /// Of a row as a line of text, about.
+    /// Approximate bytes of a row as a line of text.
     pub(crate) row_bytes: u64,
     pub(crate) comments: CommentDraws,
     /// The columns of its primary key.
@@ -54,7 +54,7 @@ pub(crate) struct Definition {
 pub(crate) struct CommentDraws {
     pub(crate) seed: i64,
     pub(crate) average_length: i32,
-    /// Rows at most that come with what they belong to.
+    /// The most rows that come with what they belong to.
     pub(crate) per_unit: i32,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct CommentDraws {
 pub(crate) struct Column {
     name: String,
     kind: String,
-    /// It holds whole numbers.
+    /// Whether the column holds whole numbers.
     pub(crate) is_whole: bool,
 }
 
@@ -95,17 +95,18 @@ impl Table {
         &ALL[self.name()]
     }
 
-    /// The table that has the secondary index of this name.
+    /// Returns the table that has the secondary index of this name.
     pub(crate) fn of_index(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.definition().indexes.iter().any(|(index, _)| *index == name))
     }
 
-    /// Rows at `scale_factor`; of `lineitem`, which has 1 to 7 for each order, about.
+    /// Returns the rows at `scale_factor`. For `lineitem`, which has 1 to 7 rows for each order, the
+    /// number is approximate.
     pub(crate) fn about_rows(self, scale_factor: f64) -> u64 {
         u64::try_from(self.generated_rows(scale_factor, 1)).unwrap_or(0)
     }
 
-    /// As [`Table::about_rows`], of one of so many parts.
+    /// Does what [`Table::about_rows`] does, for one of `parts` parts.
     pub(crate) fn generated_rows(self, scale_factor: f64, parts: i32) -> i64 {
         match self {
             Self::Region => 5,
@@ -119,7 +120,7 @@ impl Table {
         }
     }
 
-    /// Rows at `scale_factor`, exactly.
+    /// Returns the exact number of rows at `scale_factor`.
     pub(crate) fn rows(self, scale_factor: f64) -> u64 {
         if self != Self::LineItem {
             return self.about_rows(scale_factor);
@@ -134,7 +135,8 @@ impl Table {
     }
 }
 
-/// Makes a table. Its primary key is there from the beginning, unless rows lie apart from it.
+/// Makes a table. Its primary key is there from the beginning, unless the server keeps rows apart from
+/// it.
 pub(crate) fn create(table: Table, (scale_factor, more): (f64, &str), capabilities: &Capabilities) -> String {
     let definition = table.definition();
     let columns = definition.columns.iter();
@@ -146,7 +148,7 @@ pub(crate) fn create(table: Table, (scale_factor, more): (f64, &str), capabiliti
     format!("CREATE TABLE {} ({}){}{more}", table.name(), parts.join(", "), capabilities.table_suffix)
 }
 
-/// Statements that add what `table` lacks after the load, without foreign keys.
+/// Returns statements that add what `table` lacks after the load, without foreign keys.
 pub(crate) fn index(table: Table, capabilities: &Capabilities) -> Vec<String> {
     let Definition { key, indexes, .. } = table.definition();
     let key = capabilities.keeps_arrival_order.then_some(key.as_str());
@@ -154,7 +156,7 @@ pub(crate) fn index(table: Table, capabilities: &Capabilities) -> Vec<String> {
     add_indexes(table.name(), key, indexes, capabilities.index_ddl)
 }
 
-/// Statements that add the foreign keys of `table`, once all primary keys are there.
+/// Returns statements that add the foreign keys of `table`, once all primary keys exist.
 pub(crate) fn foreign_keys(table: Table) -> Vec<String> {
     let add = |(columns, to): &(String, Table)| {
         format!(

@@ -18,8 +18,8 @@ use crate::specs::{kind_spec, step_spec};
 use crate::step::{DataSize, Step, StepOptions, checked, load_steps};
 use crate::workload::multiplied;
 
-/// Of rows and their indexes, compared with the text of the rows. The report of 2012 had 48 GB for
-/// 30.
+/// Size of rows and their indexes, divided by the size of the rows' text. The report of 2012 had 48 GB
+/// for 30.
 const DISK_FACTOR: f64 = 1.9;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Name in records.
+    /// Returns the name in records.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Query { number, .. } => format!("q{number}"),
@@ -90,7 +90,7 @@ impl Options {
         Step { outline, kind }
     }
 
-    /// The query as the optimiser plans it, then with each hint.
+    /// Returns the query as the optimiser plans it, then with each hint.
     fn query_steps(&self, number: u8) -> Vec<Dbt3Step> {
         let step = |name: &str, hint| self.step(name, StepKind::Query { number, hint });
         let hints = self.hints_of(number).into_iter();
@@ -98,7 +98,8 @@ impl Options {
         [step(&format!("q{number}"), Hint::None)].into_iter().chain(hinted).collect()
     }
 
-    /// All of it is guessed from figures by query; a query with a bad plan takes any time.
+    /// Returns an estimate that is guessed from figures by query. A query with a bad plan takes any
+    /// time.
     fn step_estimate(&self, name: &str, kind: &StepKind) -> StepEstimate {
         let rows: u64 = Table::ALL.iter().map(|table| table.about_rows(self.scale_factor)).sum();
         let detail = format!("{} rows", grouped(rows));
@@ -125,7 +126,8 @@ impl Options {
     }
 }
 
-/// Queries by number, each so many times, on so many connections.
+/// Returns the estimate for queries by number. Each is sent its number of times, over `connections`
+/// connections.
 fn queries(options: &Options, step: StepEstimate, sent: &[(u8, f64)], connections: u32) -> StepEstimate {
     let times: f64 = sent.iter().map(|(_, times)| times).sum();
     let limit = options.time_limit.map(|limit| multiplied(limit.0, times / f64::from(connections.max(1))));
@@ -139,12 +141,12 @@ fn text_bytes(options: &Options) -> u64 {
     Table::ALL.iter().map(|table| about_bytes(*table, options.scale_factor)).sum()
 }
 
-/// All tables with their indexes.
+/// Returns the bytes of all tables with their indexes.
 pub(crate) fn table_bytes(options: &Options) -> u64 {
     (text_bytes(options) as f64 * DISK_FACTOR) as u64
 }
 
-/// What each connection of a measured step does, in its order.
+/// Returns what each connection of a measured step does, in its order.
 pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>> {
     let stream = |stream: u32| {
         let queries = ORDERS[stream as usize].into_iter();
@@ -170,7 +172,8 @@ pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>>
     }
 }
 
-/// Statements of the index step. Foreign keys come last: they need the keys of all tables.
+/// Returns the statements of the index step. Foreign keys come last, because they need the keys of all
+/// tables.
 pub(crate) fn index_statements(setup: &Setup) -> Vec<String> {
     let capabilities = &setup.context.endpoint.capabilities;
     let indexes = Table::ALL.into_iter().rev().flat_map(|table| schema::index(table, capabilities));
@@ -179,7 +182,8 @@ pub(crate) fn index_statements(setup: &Setup) -> Vec<String> {
     indexes.chain(referring.flat_map(schema::foreign_keys)).collect()
 }
 
-/// `None` where the server gathers none when it is asked to.
+/// Returns the statement that gathers statistics. It is `None` where the server cannot be asked to
+/// gather any.
 pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> Option<String> {
     let words = setup.context.endpoint.capabilities.gather_statistics;
     (!words.is_empty()).then(|| format!("{words} {}", table.name()))
@@ -207,7 +211,8 @@ pub(crate) fn spec(step: &Dbt3Step, setup: &Setup) -> StepSpec {
     StepSpec { groups: groups(step), ..spec }
 }
 
-/// Published figures sum up the queries that the optimiser plans alone.
+/// Returns the group of a step. Published figures sum up only the queries that the optimiser plans
+/// alone.
 fn groups(step: &Dbt3Step) -> BTreeMap<String, String> {
     let is_query = matches!(step.kind, StepKind::Query { hint: Hint::None, .. });
     is_query.then(|| ("dbt3".to_owned(), "queries".to_owned())).into_iter().collect()

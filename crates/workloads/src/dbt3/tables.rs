@@ -1,4 +1,4 @@
-//! Makes the tables, empty.
+//! Makes the empty tables.
 
 use std::time::Instant;
 
@@ -12,20 +12,20 @@ use crate::engine::create_tables;
 use crate::local_infile::allow_local_infile;
 use crate::{Error, Result, Work};
 
-/// Makes all tables, and sees to it that the server takes rows.
+/// Makes all tables, and makes sure that the server takes rows.
 pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>> {
     let capabilities = &setup.context.endpoint.capabilities;
     let mut works = Vec::new();
     if capabilities.row_stream == RowStream::LocalInfile {
         works.extend(allow_local_infile(&setup.context, session).await?);
     }
-    // The text that comments are cut from, the same for every table and scale factor. No part of
-    // the load.
+    // Makes the text that comments are cut from. It is the same for every table and scale factor, and
+    // no part of the load.
     let began = Instant::now();
     let bytes = comments::make_text();
     works.push(Work::new("make texts", began.elapsed(), [("bytes", json!(bytes))]));
     let began = Instant::now();
-    // What an earlier cell or a run that was killed has left at an address.
+    // These views may be left at an address from an earlier cell or a run that was killed.
     for stream in 0..ORDERS.len() {
         let dropping = Error::during("dropping the views of q15");
         session.query(format!("DROP VIEW IF EXISTS revenue{stream}").as_bytes()).await.map_err(dropping)?;

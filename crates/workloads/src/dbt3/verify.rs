@@ -12,8 +12,8 @@ use crate::dbt3::tasks::Executed;
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::Operation;
 
-/// Checks of the executions of a step: rows that refresh functions changed, and answers where some
-/// are published.
+/// Checks the executions of a step: rows that refresh functions changed, and answers where some are
+/// published.
 pub(crate) fn executions(ledger: &[Executed], are_published: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     for executed in ledger.iter().filter(|executed| !executed.execution.cut_off) {
@@ -32,14 +32,15 @@ pub(crate) fn executions(ledger: &[Executed], are_published: bool) -> Vec<Check>
     checks
 }
 
-/// The check that a step of several queries has an answer to each; none where that is so.
+/// Returns the check that a step of several queries has an answer to each. There is none where that is
+/// so.
 pub(crate) fn refused(step: &str, scripts: &[Vec<Operation>], ledger: &[Executed]) -> Option<Check> {
     let due: usize = scripts.iter().map(Vec::len).sum();
     let parts = || vec![part("queries answered", due as i128, ledger.len() as i128)];
     (due > ledger.len()).then(|| Check { table: step.to_owned(), parts: parts(), duration_us: 0 })
 }
 
-/// Counts the rows of all tables. Refresh functions put in as many as they take out.
+/// Counts the rows of all tables. Refresh functions insert as many rows as they delete.
 pub(crate) async fn row_counts(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     for table in Table::ALL {

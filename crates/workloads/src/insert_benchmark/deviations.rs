@@ -1,5 +1,4 @@
-//! Every respect in which this implementation differs from the original, for the record and the
-//! report.
+//! Every respect in which this implementation differs from the original, for the record and the report.
 
 use dbdyno_model::PlanDuration;
 use dbdyno_plan::Values;
@@ -35,7 +34,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     list
 }
 
-/// Keys whose default is the original's value, where the plan says another.
+/// Returns the keys whose default is the original's value, where the plan has another value.
 fn of_profile(options: &Options) -> Vec<Deviation> {
     let [here, original] = [options, &Options::default()].map(values);
     let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !REPORTED.contains(&key.as_str());
@@ -48,7 +47,7 @@ fn of_profile(options: &Options) -> Vec<Deviation> {
     others.map(of).collect()
 }
 
-/// Values of all keys; those of a table as `table.key`.
+/// Returns the values of all keys. Those of a table are named `table.key`.
 fn values(options: &Options) -> Map<String, Value> {
     let mut all = Map::new();
     for (key, value) in options.values() {
@@ -64,7 +63,7 @@ fn values(options: &Options) -> Map<String, Value> {
     all
 }
 
-/// Words without the quotes of JSON.
+/// Formats a value, with words without the quotes of JSON.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),

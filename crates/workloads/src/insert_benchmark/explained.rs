@@ -6,8 +6,8 @@ use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::sql::{self, RANGES};
 use crate::insert_benchmark::steps::{ClientPart, StepKind};
 
-/// The queries of the step and its DELETE, on the first client's table. Queries begin in the middle
-/// of what they draw from, ids lie in the middle of what is in the table by now.
+/// Returns the queries of the step and its DELETE, on the first client's table. Queries begin in the
+/// middle of what they draw from, and ids lie in the middle of what is in the table by now.
 pub(crate) fn explained(step: &ClientPart, setup: &Setup, history: &History) -> Vec<Explained> {
     const CLIENT: u32 = 1;
     let (table, options) = (Setup::table(CLIENT), &setup.options);

@@ -1,20 +1,21 @@
-//! Which rows each client has inserted and how many were deleted: what verification compares the
-//! tables with.
+//! Remembers which rows each client has inserted and how many were deleted. Verification compares the
+//! tables with this.
 
 use dbdyno_loadgen::{Coupling, StepEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::insert_benchmark::steps::{ClientPart, TaskKind, kinds};
 
-/// INSERT statements of one client in one step that were sent, in the order of their ids.
+/// INSERT statements that one client sent in one step, in the order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Inserted {
     pub(crate) step: usize,
     pub(crate) statements: u64,
     pub(crate) rows_per_statement: u32,
-    /// Statements that failed: their rows are not there.
+    /// Statements that failed, so their rows are not in the table.
     pub(crate) failed: Vec<u64>,
-    /// How many more of them failed: the rows of so many are not there, and it is unknown which.
+    /// How many more statements failed. Their rows are not in the table, but which ones these are is
+    /// unknown.
     #[serde(default)]
     pub(crate) unlisted: u64,
 }
@@ -23,19 +24,19 @@ pub(crate) struct Inserted {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TableHistory {
     pub(crate) inserted: Vec<Inserted>,
-    /// Rows deleted. Deletes take the rows with the least ids, which were inserted first, unless
+    /// Rows deleted. Deletes take the rows with the lowest ids, which were inserted first, unless
     /// [`Self::strays`].
     pub(crate) deleted: u64,
-    /// A DELETE failed or found fewer rows than it should: its cursor went on over rows that are
-    /// still there, so that later ones no longer took the oldest rows.
+    /// Whether a DELETE failed or found fewer rows than it should. Its cursor then went on over rows
+    /// that are still there, so that later ones no longer took the oldest rows.
     pub(crate) strays: bool,
-    /// Rows that answered DELETEs should have taken since the last check, and rows that they took:
-    /// less would mean that the table grows, which the count of what is left cannot show.
+    /// Rows that answered DELETEs should have taken since the last check, and rows that they took.
+    /// Fewer would mean that the table grows, which the count of the remaining rows cannot show.
     pub(crate) deletes: Deletes,
-    /// A connection was lost while a statement that changes rows was on its way: the content of the
-    /// table is unknown.
+    /// Whether a connection was lost while a statement that changes rows was on its way. The content of
+    /// the table is then unknown.
     pub(crate) lost: bool,
-    /// An INSERT was rolled back, and the ids it had drawn are lost.
+    /// Whether an INSERT was rolled back, so that the ids it had drawn are lost.
     pub(crate) gaps: bool,
 }
 
@@ -51,7 +52,7 @@ impl TableHistory {
         self.inserted.iter().map(Inserted::rows).sum()
     }
 
-    /// Why no one can say what must be in the table.
+    /// Returns why no one can say what must be in the table.
     pub(crate) fn unknown(&self) -> Option<&'static str> {
         if self.lost {
             return Some("a connection was lost during a statement, so its outcome is unknown");
@@ -72,7 +73,7 @@ impl History {
         Self { clients: vec![TableHistory::default(); clients as usize] }
     }
 
-    /// Rows in the table of `client`.
+    /// Returns the rows in the table of `client`.
     pub(crate) fn in_table(&self, client: u32) -> u64 {
         let table = self.of(client);
         table.rows_inserted().saturating_sub(table.deleted)
@@ -87,7 +88,7 @@ impl History {
         &mut self.clients
     }
 
-    /// Deletes have been checked; the next check is of those that follow.
+    /// Notes that deletes have been checked. The next check is of those that follow.
     pub(crate) fn deletes_checked(&mut self) {
         self.clients.iter_mut().for_each(|table| table.deletes = Deletes::default());
     }
@@ -140,7 +141,7 @@ impl History {
 }
 
 impl Inserted {
-    /// Rows that are or were in the table.
+    /// Returns the rows that are or were in the table.
     pub(crate) fn rows(&self) -> u64 {
         (self.statements - self.failed.len() as u64 - self.unlisted) * u64::from(self.rows_per_statement)
     }
@@ -155,8 +156,8 @@ mod tests {
     use super::*;
     use crate::step::StepOptions;
 
-    /// A client's tasks of `kind` sent `started` statements, which had `rows` rows; `failed` of
-    /// them failed.
+    /// Returns the end of a client's task of `kind`. It sent `started` statements, which had `rows`
+    /// rows, and `failed` of them failed.
     fn end(kind: usize, started: u64, rows: u64, failed: &[u64]) -> StepEnd {
         let task = TaskEnd {
             client: 1,
@@ -174,8 +175,8 @@ mod tests {
         StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, tasks: vec![task] }
     }
 
-    /// What is known of the deletes of l.i1 (50 rows each) after a load of `loaded` statements of
-    /// 100 rows.
+    /// Returns what is known about the deletes of l.i1 (50 rows each) after a load of `loaded`
+    /// statements of 100 rows.
     fn deletes(loaded: u64, l_i1: &StepEnd) -> Deletes {
         let steps = Options { clients: 1, ..Options::default() }.list();
         let mut history = History::new(1);
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(deletes(20, &end(1, 8, 350, &[3])), Deletes { due: 350, done: 350 });
     }
 
-    /// `task` failed more often than it has a list for.
+    /// Returns the end of a `task` that failed more often than it has a list for.
     fn unlisted(mut task: StepEnd, more: u64) -> StepEnd {
         task.tasks[0].done -= more;
         task

@@ -1,9 +1,9 @@
-//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes,
+//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes, and
 //! concurrent queries.
 //!
-//! Follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023).
-//! Shapes, distributions, row counts, step order and formulas are the original's; where this
-//! differs, [`deviations`] says so in every record.
+//! It follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023).
+//! Shapes, distributions, row counts, step order and formulas are the original's. Where this differs,
+//! [`deviations`] says so in every record.
 
 mod deviations;
 mod explained;
@@ -39,7 +39,7 @@ pub struct InsertBenchmark {
     history: History,
 }
 
-/// What all tasks of a cell must know; the same for every step.
+/// What all tasks of a cell must know. It is the same for every step.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) options: Options,
@@ -47,7 +47,7 @@ pub(crate) struct Setup {
     pub(crate) prepared: Prepared,
 }
 
-/// Which statements are prepared; the others are text.
+/// Which statements are prepared. The others are text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Prepared {
     /// INSERTs and DELETEs, but not the INSERT of the index step.
@@ -56,7 +56,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// `auto` is text where the original sends text.
+    /// With `auto`, statements are text where the original sends text.
     fn new(protocol: Protocol, capabilities: &Capabilities) -> Self {
         Self {
             writes: protocol.prepares(!capabilities.text_writes_by_default),
@@ -66,7 +66,7 @@ impl Prepared {
 }
 
 impl Setup {
-    /// Table of client `client` (from 1).
+    /// Returns the table of client `client` (from 1).
     pub(crate) fn table(client: u32) -> String {
         format!("pi{client}")
     }
@@ -183,8 +183,8 @@ impl Workload for InsertBenchmark {
     }
 }
 
-/// `dateandtime` of a statement, in seconds since 1970, UTC; `rows_before` rows of its client came
-/// before it.
+/// Returns `dateandtime` of a statement, in seconds since 1970, UTC. `rows_before` rows of its client
+/// came before it.
 pub(crate) fn statement_second(clock: Clock, rows_before: u64) -> i64 {
     /// 2024-01-01 00:00:00 UTC.
     const EPOCH: i64 = 1_704_067_200;

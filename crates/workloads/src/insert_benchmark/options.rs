@@ -161,10 +161,10 @@ impl InsertBenchmark {
     /// Steps that only make the data: `l.i0` and `l.x`.
     pub const LOAD_STEPS: usize = 2;
 
-    /// Rows that each client writes in l.i1 and in l.i2: 80 % and 20 % of `write_rows`, rounded, at
-    /// least 1.
+    /// Returns the rows that each client writes in l.i1 and in l.i2: 80 % and 20 % of `write_rows`,
+    /// rounded, at least 1.
     pub fn write_split(&self) -> (u64, u64) {
-        // No tie is possible: neither 8 nor 2 times a whole number ends in 5.
+        // No tie is possible, because neither 8 nor 2 times a whole number ends in 5.
         let tenths = |share: u64| {
             let product = u128::from(self.write_rows) * u128::from(share);
             u64::try_from((product + 5) / 10).unwrap_or(u64::MAX).max(1)
@@ -172,7 +172,7 @@ impl InsertBenchmark {
         (tenths(8), tenths(2))
     }
 
-    /// Rows that l.i0 loads into all tables together.
+    /// Returns the rows that l.i0 loads into all tables together.
     pub fn loaded_rows(&self) -> u64 {
         self.load_rows.saturating_mul(self.clients.into())
     }
@@ -233,7 +233,8 @@ fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     first_problem([(least > greatest, "data_length_min", &reversed)])
 }
 
-/// The tables leave ids to the database, and SQLite's begin with 1.
+/// Refuses a first id above 1 for SQLite, because the tables leave ids to the database, and SQLite's ids
+/// begin with 1.
 fn first_id_problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
     let first_id = benchmark.first_id;
     let embedded = plan.variants.iter().find(|variant| VariantKind::of(variant).is_embedded())?;

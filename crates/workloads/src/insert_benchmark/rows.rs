@@ -1,13 +1,14 @@
-//! Row contents: every column a pure function of (seed, step, client, operation number, row).
+//! Row contents. Every column is a pure function of (seed, step, client, operation number, row).
 
 use crate::insert_benchmark::options::InsertBenchmark as Options;
 
 use crate::digits::push_part;
 use crate::{Philox, draw_below};
 
-/// Characters of the random part of `data`: base64's, as in the original's buffer.
+/// Characters of the random part of `data`. They are base64's, as in the original's buffer.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// Random characters that one 128-bit draw gives: 6 bits each of four 32-bit words, 5 a word.
+/// Random characters that one 128-bit draw gives. Each takes 6 bits, so each of four 32-bit words gives
+/// 5.
 const CHARACTERS_PER_DRAW: usize = 20;
 
 /// The four integer columns of a row.
@@ -35,7 +36,7 @@ pub(crate) struct RowSource {
 }
 
 impl RowSource {
-    /// Rows that client `client` inserts in step `step`.
+    /// Returns the rows that client `client` inserts in step `step`.
     pub(crate) fn new(options: &Options, seed: u64, step: usize, client: u32) -> Self {
         Self {
             numbers: Philox::new(seed, stream(step, Purpose::Numbers)),
@@ -51,7 +52,7 @@ impl RowSource {
         }
     }
 
-    /// Integer columns of row `row` of statement `number`.
+    /// Returns the integer columns of row `row` of statement `number`.
     pub(crate) fn numbers(&self, number: u64, row: u32) -> Numbers {
         let [a, b, c, d] = self.numbers.at(self.client, number, row);
         Numbers {
@@ -62,8 +63,7 @@ impl RowSource {
         }
     }
 
-    /// Appends column `data` of row `row` of statement `number`: a run of `a`, then the random
-    /// part.
+    /// Appends column `data` of row `row` of statement `number`: a run of `a`, then the random part.
     pub(crate) fn write_data(&self, number: u64, row: u32, out: &mut Vec<u8>) {
         // Draw 0 of a row gives the length and the first 15 characters, enough for the original's
         // lengths.
@@ -83,12 +83,12 @@ impl RowSource {
     }
 }
 
-/// Length of the random part: three quarters of the text, `percent` of that, rounded down.
+/// Returns the length of the random part: three quarters of the text, `percent` of that, rounded down.
 fn random_length(length: u32, percent: u32) -> u32 {
     length * 3 * percent / 400
 }
 
-/// Appends `count` times the letter a.
+/// Appends the letter a `count` times.
 fn write_filler(count: usize, out: &mut Vec<u8>) {
     const SHORT: [u8; 32] = [b'a'; 32];
     if count <= SHORT.len() {
@@ -98,7 +98,7 @@ fn write_filler(count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends up to `count` characters, five of each word; how many it were.
+/// Appends up to `count` characters, five from each word. The result is how many it appended.
 fn write_characters(words: &[u32], count: usize, out: &mut Vec<u8>) -> usize {
     let mut characters = [0; CHARACTERS_PER_DRAW];
     for (word, five) in words.iter().zip(characters.chunks_exact_mut(5)) {
@@ -111,7 +111,7 @@ fn write_characters(words: &[u32], count: usize, out: &mut Vec<u8>) -> usize {
     written
 }
 
-/// What a stream of draws is for; each purpose of each step has a stream of its own.
+/// What a stream of draws is for. Each purpose of each step has a stream of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     Numbers = 0,
@@ -121,7 +121,7 @@ pub(crate) enum Purpose {
     Arrivals = 3,
 }
 
-/// Number of the stream for `purpose` in step `step`.
+/// Returns the number of the stream for `purpose` in step `step`.
 pub(crate) fn stream(step: usize, purpose: Purpose) -> u32 {
     u32::try_from(step).unwrap_or(u32::MAX / 8) * 8 + purpose as u32
 }
@@ -152,8 +152,8 @@ mod tests {
         let mean = |column: fn(&Numbers) -> u32| {
             rows.iter().map(|row| f64::from(column(row))).sum::<f64>() / rows.len() as f64
         };
-        // Standard error of a uniform mean over 200,000 rows: domain /
-        // sqrt(12 * 200,000) = domain * 0.00065.
+        // The standard error of a uniform mean over 200,000 rows is domain / sqrt(12 * 200,000) =
+        // domain * 0.00065.
         for (mean, domain) in [
             (mean(|row| row.cashregisterid), 1000.0),
             (mean(|row| row.customerid), 100_000.0),

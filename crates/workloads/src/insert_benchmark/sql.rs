@@ -7,7 +7,7 @@ use crate::indexes::{add_indexes, after_columns};
 /// A secondary index, and the range query that reads it.
 #[derive(Debug)]
 pub(crate) struct RangeKind {
-    /// What the index is named by.
+    /// The last part of the index's name.
     pub(crate) suffix: &'static str,
     /// Indexed columns in order.
     columns: &'static str,
@@ -15,8 +15,8 @@ pub(crate) struct RangeKind {
     condition: &'static str,
 }
 
-/// In the order in which they are numbered. The register query is strictly greater, unlike the
-/// others: the original's way.
+/// The range queries in the order in which they are numbered. The register query is strictly greater,
+/// unlike the others, because the original has it so.
 pub(crate) const RANGES: [RangeKind; 3] = [
     RangeKind {
         suffix: "marketsegment",
@@ -34,7 +34,7 @@ pub(crate) const RANGES: [RangeKind; 3] = [
 /// Keys that a session takes from a sequence at once, as in the original.
 const SEQUENCE_CACHE: u32 = 1000;
 
-/// Drop and create one table; `own` follows its columns, `first_id` above 1 also moves its next
+/// Drops and creates one table. `own` follows its columns. A `first_id` above 1 also moves its next
 /// key.
 pub(crate) fn create_table(
     table: &str,
@@ -66,7 +66,7 @@ pub(crate) fn create_table(
     statements
 }
 
-/// Statements that add the first `count` secondary indexes.
+/// Returns statements that add the first `count` secondary indexes.
 pub(crate) fn create_indexes(table: &str, capabilities: &Capabilities, count: u32) -> Vec<String> {
     let indexes = RANGES.iter().take(count as usize);
     let indexes: Vec<_> = indexes.map(|kind| (format!("{table}_{}", kind.suffix), kind.columns)).collect();
@@ -74,12 +74,12 @@ pub(crate) fn create_indexes(table: &str, capabilities: &Capabilities, count: u3
     add_indexes(table, None, indexes, capabilities.index_ddl)
 }
 
-/// `INSERT INTO t (...) VALUES ` up to the first row.
+/// Returns `INSERT INTO t (...) VALUES ` up to the first row.
 pub(crate) fn insert_prefix(table: &str) -> String {
     format!("INSERT INTO {table} (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ")
 }
 
-/// An INSERT of `rows` rows with parameters.
+/// Returns an INSERT of `rows` rows with parameters.
 pub(crate) fn prepared_insert(table: &str, rows: u32) -> String {
     let mut sql = insert_prefix(table);
     for row in 0..rows {
@@ -88,7 +88,7 @@ pub(crate) fn prepared_insert(table: &str, rows: u32) -> String {
     sql
 }
 
-/// The parts of a DELETE around its parameters: the least id, then the number of rows.
+/// Returns the parts of a DELETE around its parameters: the lowest id, then the number of rows.
 pub(crate) fn delete_parts(table: &str, capabilities: &Capabilities) -> [String; 3] {
     match capabilities.delete_form {
         DeleteForm::OrderLimit => [
@@ -107,7 +107,7 @@ pub(crate) fn delete_parts(table: &str, capabilities: &Capabilities) -> [String;
     }
 }
 
-/// The parts of a range query around its parameter.
+/// Returns the parts of a range query around its parameter.
 pub(crate) fn range_parts(
     table: &str,
     kind: &RangeKind,
@@ -123,25 +123,25 @@ pub(crate) fn range_parts(
     ]
 }
 
-/// A point query up to its list of ids.
+/// Returns a point query up to its list of ids.
 pub(crate) fn point_prefix(table: &str) -> String {
     format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")
 }
 
-/// The original declares the ids of its prepared query `int` on PostgreSQL, which has to widen each
-/// of them then. `wide` ids have more than 32 bits and would be refused.
+/// Returns the prepared point query. The original declares its ids `int` on PostgreSQL, which then has
+/// to widen each of them. `wide` ids have more than 32 bits, so an `int` would be refused.
 pub(crate) fn prepared_point(table: &str, capabilities: &Capabilities, ids: u32, wide: bool) -> String {
     let mark = if wide { "?" } else { capabilities.int_param };
     let marks = vec![mark; ids as usize].join(",");
     format!("{}{marks})", point_prefix(table))
 }
 
-/// Least or greatest id.
+/// Returns the query for the lowest or highest id.
 pub(crate) fn extreme(table: &str, function: &str) -> String {
     format!("SELECT {function}(transactionid) FROM {table}")
 }
 
-/// Everything that verification compares.
+/// Returns the query for everything that verification compares.
 pub(crate) fn sums(table: &str) -> String {
     format!(
         "SELECT COUNT(*), SUM(cashregisterid), SUM(customerid), SUM(productid), SUM(price), \

@@ -1,4 +1,4 @@
-//! The ten steps: what each is, in the original's order, and what it takes.
+//! The ten steps: what each is, in the original's order, and how long it takes.
 
 use crate::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
 use dbdyno_db::Capabilities;
@@ -37,7 +37,7 @@ pub(crate) enum TaskKind {
 }
 
 impl TaskKind {
-    /// Its name in records.
+    /// Returns its name in records.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Insert => "insert",
@@ -61,7 +61,7 @@ pub struct ClientPart {
 }
 
 impl ClientPart {
-    /// Rows that each client inserts.
+    /// Returns the rows that each client inserts.
     pub(crate) fn rows(&self) -> u64 {
         self.inserts * u64::from(self.rows_per_commit)
     }
@@ -70,8 +70,8 @@ impl ClientPart {
 impl StepOptions for Options {
     type Kind = ClientPart;
 
-    /// `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR` (range queries) and `qpR` (point
-    /// queries).
+    /// Returns the steps `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR` (range queries) and
+    /// `qpR` (point queries).
     fn list(&self) -> Vec<Step<ClientPart>> {
         let commit = &self.rows_per_commit;
         let (first, second) = self.write_split();
@@ -121,7 +121,7 @@ impl StepOptions for Options {
         Settle::chosen(self.settle.as_ref(), self.settle_wait)
     }
 
-    /// min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
+    /// Returns min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
     fn original_wait(&self) -> Duration {
         let millions = (self.loaded_rows() / 500_000).div_ceil(2);
         Duration::from_secs(millions.saturating_add(60).min(1200))
@@ -138,8 +138,9 @@ impl StepOptions for Options {
     }
 }
 
-/// Exact: the length of read-write steps, as long as the server keeps the rate. All else is guessed
-/// from figures of data that fit in memory; with data that do not, l.i1 and l.i2 take longer.
+/// Estimates of how long steps take. Only the length of read-write steps is exact, as long as the
+/// server keeps the rate. All else is guessed from figures of data that fit in memory. With data that
+/// do not fit, l.i1 and l.i2 take longer.
 impl Options {
     fn load_estimate(&self, commits: u64) -> StepEstimate {
         let (rows, clients) = (self.loaded_rows(), self.clients);
@@ -156,8 +157,8 @@ impl Options {
         index.and("insert-benchmark row indexed", entries, self.clients)
     }
 
-    /// A write step: each row goes into the table and its indexes, and with deletes another one leaves
-    /// them, on a connection of its own.
+    /// Returns the estimate for a write step. Each row goes into the table and its indexes. With
+    /// deletes another row leaves them, on a connection of its own.
     fn write_estimate(&self, name: &str, rows: u64, commits: u64) -> StepEstimate {
         let ways = if self.deletes { 2 } else { 1 };
         let times = f64::from(ways);
@@ -172,8 +173,8 @@ impl Options {
     }
 }
 
-/// Bytes of the data directory at its largest: after the index build with its sort files, or at the
-/// end.
+/// Returns the bytes of the data directory at its largest, which is after the index build with its sort
+/// files, or at the end.
 fn disk_bytes(benchmark: &Options, size: &Size) -> u64 {
     let indexes = f64::from(benchmark.secondary_indexes);
     let data_length = (f64::from(benchmark.data_length_min) + f64::from(benchmark.data_length_max)) / 2.0;
@@ -189,7 +190,7 @@ fn disk_bytes(benchmark: &Options, size: &Size) -> u64 {
     ((built.max(steady) + binlog) as u64).saturating_add(size.log_bytes)
 }
 
-/// Rows that all clients insert after the load.
+/// Returns the rows that all clients insert after the load.
 fn written_rows(benchmark: &Options) -> f64 {
     let (write_1, write_2) = benchmark.write_split();
     let rates: f64 = benchmark.rates.iter().map(|rate| f64::from(*rate)).sum();
@@ -197,22 +198,22 @@ fn written_rows(benchmark: &Options) -> f64 {
     (write_1 as f64 + write_2 as f64 + background) * f64::from(benchmark.clients)
 }
 
-/// Pace of the background writers of `client` in `step`, which is number `index`.
+/// Returns when the background writers of `client` send in `step`, which is number `index`.
 pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &ClientPart, client: u32) -> Pace {
     let Some(rate) = step.rate else { return Pace::Closed };
     let options = &setup.options;
     let per = Duration::from_secs(u64::from(step.rows_per_commit));
     match options.pacing {
         Pacing::Even => {
-            // Clients are set off against each other, so that even means even over all of them.
+            // Clients are offset against each other, so that even means even over all of them.
             let interval = per / rate;
             let phase = interval * (client - 1) / options.clients;
             Pace::Open(Arrivals::Constant { operations: u64::from(rate), per, phase })
         }
         Pacing::Poisson => {
             let draws = Draws::new(setup.context.seed, stream(index, Purpose::Arrivals), client);
-            // As long as an even step: chance in its length would be chance in whether it kept its
-            // rate.
+            // The step is as long as an even one. Otherwise chance in its length would be chance in
+            // whether it kept its rate.
             Pace::Open(Arrivals::poisson(u64::from(rate), per, draws).fitted_to(step.inserts))
         }
         Pacing::Burst => Pace::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) },
@@ -281,8 +282,8 @@ fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &Setup)
     }
 }
 
-/// Bytes of a row's values: an id and a time of 8 bytes each, four numbers of 4, and the mean
-/// length of `data`.
+/// Returns the bytes of a row's values: an id and a time of 8 bytes each, four numbers of 4, and the
+/// mean length of `data`.
 fn row_bytes(options: &Options) -> f64 {
     const NUMBERS: f64 = 32.0;
     NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0
@@ -308,7 +309,7 @@ fn statement(kind: TaskKind, step: &ClientPart, capabilities: &Capabilities, opt
     }
 }
 
-/// Kinds of connections of a step, in the order in which records number them.
+/// Returns the kinds of connections of a step, in the order in which records number them.
 pub(crate) fn kinds(step: &ClientPart) -> Vec<TaskKind> {
     let (first, query) = match step.kind {
         StepKind::Load | StepKind::Write => (TaskKind::Insert, None),

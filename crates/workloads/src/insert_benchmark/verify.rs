@@ -11,11 +11,10 @@ use crate::insert_benchmark::history::{Deletes, History, TableHistory};
 use crate::insert_benchmark::rows::{Numbers, RowSource};
 use crate::insert_benchmark::{Setup, sql};
 
-/// What is compared of every table, in the order of [`sql::sums`].
+/// What is compared in every table, in the order of [`sql::sums`].
 const SUMMED: [&str; 5] = ["rows", "sum(cashregisterid)", "sum(customerid)", "sum(productid)", "sum(price)"];
 
-/// Checks every client's table. The check of a table of whose content nothing is certain has no
-/// parts.
+/// Checks every client's table. If nothing is certain about a table's content, its check has no parts.
 pub(crate) async fn verify(setup: &Setup, history: &History, session: &mut AnySession) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     for client in 1..=setup.options.clients {
@@ -35,7 +34,7 @@ pub(crate) async fn verify(setup: &Setup, history: &History, session: &mut AnySe
     Ok(checks)
 }
 
-/// Everything that is certain after what happened to the table.
+/// Returns everything that is certain after what happened to the table.
 fn parts(setup: &Setup, client: u32, table: &TableHistory, actual: &[i128]) -> Vec<CheckPart> {
     if table.strays {
         let expected = i128::from(table.rows_inserted()) - i128::from(table.deleted);
@@ -51,8 +50,8 @@ fn parts(setup: &Setup, client: u32, table: &TableHistory, actual: &[i128]) -> V
     parts
 }
 
-/// Whether each DELETE took as many rows as it should: what is left is counted from what they said
-/// they took.
+/// Returns whether the DELETEs took as many rows as they should. This needs a check of its own, because
+/// the expected number of remaining rows is computed from what the DELETEs reported.
 fn delete_part(table: &TableHistory) -> Option<CheckPart> {
     let Deletes { due, done } = table.deletes;
     (due > 0).then(|| part("rows deleted", due.into(), done.into()))
@@ -63,7 +62,7 @@ fn content_parts(expected: &[i128; 5], actual: &[i128]) -> Vec<CheckPart> {
     sums.map(|((name, expected), actual)| part(name, *expected, *actual)).collect()
 }
 
-/// Ids are given out without gaps by a database that no other uses: they are known exactly.
+/// The ids are known exactly, because a database that no one else uses gives them out without gaps.
 fn id_parts(first_id: u64, inserted: u64, deleted: u64, actual: &[i128]) -> Vec<CheckPart> {
     let (first, last) = if inserted == deleted {
         (0, 0)
@@ -78,7 +77,7 @@ fn id_parts(first_id: u64, inserted: u64, deleted: u64, actual: &[i128]) -> Vec<
     ]
 }
 
-/// Makes all rows again and sums those that were not deleted: deletes take the oldest rows first.
+/// Makes all rows again and sums those that were not deleted. Deletes take the oldest rows first.
 fn expected(setup: &Setup, client: u32, history: &TableHistory) -> [i128; 5] {
     let mut sums = [0; 5];
     let mut deleted = history.deleted;
@@ -140,8 +139,8 @@ mod tests {
         Options { clients: 2, load_rows: 60, write_rows: 50, rows_per_commit, ..Options::default() }
     }
 
-    /// How a task of [`CLIENT`] ended that sent all of `step` but whose statements `failed` did not
-    /// succeed.
+    /// Returns how a task of [`CLIENT`] ended that sent all of `step` and whose statements `failed` did
+    /// not succeed.
     fn task(step: &ClientPart, kind: usize, failed: &[u64]) -> TaskEnd {
         let done = step.inserts - failed.len() as u64;
         TaskEnd {
@@ -164,7 +163,8 @@ mod tests {
         history.add(index, &options.list()[index].kind, &end);
     }
 
-    /// Load, index and l.i1, with `failed` INSERTs of l.i1 and `deleted` rows gone.
+    /// Returns the history after load, index and l.i1, with `failed` INSERTs of l.i1 and `deleted` rows
+    /// gone.
     fn history(options: &Options, failed: &[u64], deleted: u64) -> History {
         let steps = options.list();
         let mut history = History::new(options.clients);
@@ -175,8 +175,8 @@ mod tests {
         history
     }
 
-    /// Rows of the text statements that were answered, oldest first: cashregisterid, customerid,
-    /// productid, price.
+    /// Returns the rows of the text statements that were answered, oldest first: cashregisterid,
+    /// customerid, productid, price.
     fn rows_by_text(setup: Setup, failed: &[u64]) -> Vec<[i128; 4]> {
         let setup = Arc::new(setup);
         let steps = setup.options.list();
@@ -206,7 +206,7 @@ mod tests {
         rows
     }
 
-    /// The sums of `rows`, in the order of [`content_parts`].
+    /// Returns the sums of `rows`, in the order of [`content_parts`].
     fn sums_of(rows: &[[i128; 4]]) -> Vec<i128> {
         let sum = |column: usize| rows.iter().map(|row| row[column]).sum();
         vec![rows.len() as i128, sum(0), sum(1), sum(2), sum(3)]
@@ -244,7 +244,7 @@ mod tests {
         let values = expected_values(&setup(wide.clone()), &history(&wide, &[], 0));
         assert!(values[2] > 1 << 32, "{values:?}");
         assert_eq!(values, sums_of(&rows_by_text(setup(wide), &[])));
-        // A thousand million rows from the greatest id on that a plan may begin with.
+        // There are a thousand million rows from the highest id on that a plan may begin with.
         let first = 1_i128 << 62;
         let rows = 1_000_000_000;
         let last = first + rows - 1;
@@ -299,7 +299,7 @@ mod tests {
         };
         let (insert, delete) = (task(&steps[3].kind, 0, &[]), task(&steps[3].kind, 1, &[]));
         assert_eq!(after(insert.clone(), delete.clone()).len(), 8);
-        // A deadlock's victim was rolled back and sent again: its first ids are lost.
+        // A deadlock's victim was rolled back and sent again, so its first ids are lost.
         assert_eq!(after(TaskEnd { retries: 1, ..insert.clone() }, delete.clone()).len(), 5);
         assert_eq!(after(task(&steps[3].kind, 0, &[1]), delete.clone()).len(), 5);
         // The cursor went on over rows that are still there.

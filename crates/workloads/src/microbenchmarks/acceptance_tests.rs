@@ -1,5 +1,5 @@
-//! The original's acceptance checks that need no server, by their numbers. Their figures are
-//! written down here, not computed.
+//! The original's acceptance checks that need no server, under their numbers. Their figures are written
+//! here and not computed.
 
 use crate::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
 use crate::oltp::options::{Distribution as Law, Oltp};
@@ -16,7 +16,7 @@ use crate::oltp::sql::Kind;
 
 const TABLE_SIZE: u64 = 10_000;
 
-/// The step of this name with the statements of its operation.
+/// Calls `use_it` with the step of this name and the statements of its operation.
 fn with_step<T>(name: &str, use_it: impl FnOnce(&Step<'_>, &[Slot]) -> T) -> T {
     let of = |sequence| Options { sequence, table_size: TABLE_SIZE, ..Options::default() };
     let both = [of(MicroSequence::FortyTwo), of(MicroSequence::ThirtyTwo)];
@@ -28,7 +28,7 @@ fn with_step<T>(name: &str, use_it: impl FnOnce(&Step<'_>, &[Slot]) -> T) -> T {
     use_it(&step, &step.places())
 }
 
-/// Numbers among the parameters of the first statement with any, of many operations.
+/// Returns numbers among the parameters of the first statement that has any, for many operations.
 fn numbers(name: &str) -> Vec<Vec<i64>> {
     with_step(name, |step, places| {
         let mut operation = Operation::new(places, &step.setup, None);

@@ -1,5 +1,4 @@
-//! Every respect in which this implementation differs from the original, for the record and the
-//! report.
+//! Every respect in which this implementation differs from the original, for the record and the report.
 
 use dbdyno_plan::Values;
 use dbdyno_record::Deviation;
@@ -21,7 +20,7 @@ mod tests {
     use super::*;
     use crate::deviations::rows;
 
-    /// Topics of the classic workload that are other ones here.
+    /// Topics of the classic workload that have other names here.
     const OTHERS: [&str; 2] = ["k", "query plans"];
 
     #[test]

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use crate::microbenchmarks::micro_test::Family;
 use crate::microbenchmarks::options::{MicroStep, MicroTest as Test, Moment};
 
-/// Five groups of the reports of 2023 and 2024, over 42 steps.
+/// Name of the five groups in the reports of 2023 and 2024, over 42 steps.
 pub(crate) const BY_PART: &str = "2024";
-/// Four groups of the reports since 2025, over 32 steps.
+/// Name of the four groups in the reports since 2025, over 32 steps.
 pub(crate) const BY_KIND: &str = "2025";
-/// Five groups of the report of January 2021, by when a step runs; the load is one of them.
+/// Name of the five groups in the report of January 2021, by when a step runs. The load is one of them.
 pub(crate) const BY_SEQUENCE: &str = "2021";
 
 pub(crate) fn of_load() -> BTreeMap<String, String> {
     BTreeMap::from([(BY_SEQUENCE.to_owned(), "load".to_owned())])
 }
 
-/// The groups of a step; none for one that only fills caches.
+/// Returns the groups of a step. A step that only fills caches has none.
 pub(crate) fn of_step(step: &MicroStep) -> BTreeMap<String, String> {
     if step.moment.is_warm_up() {
         return BTreeMap::new();
@@ -39,7 +39,8 @@ fn by_part(test: Test) -> Option<&'static str> {
     }
 }
 
-/// read-only-simple counts as aggregation there, though it has none.
+/// Returns the group by kind. In these reports read-only-simple counts as aggregation, though it has
+/// none.
 fn by_kind(test: Test) -> &'static str {
     match test.family() {
         Family::Points => "point",
@@ -64,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    /// Members by group.
+    /// Returns the numbers of members by group.
     fn counts(sequence: MicroSequence, grouping: &str) -> String {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for step in sequence.steps() {

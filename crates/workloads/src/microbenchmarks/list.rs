@@ -1,6 +1,6 @@
-//! The list of steps: load and index, then the sequence at each concurrency level; where the server
-//! comes to rest between them, and before which steps loaded data may come back. Exact is the length
-//! of steps that have one, all else is guessed.
+//! The list of steps: load and index, then the sequence at each concurrency level. It also has where
+//! the server comes to rest between them, and before which steps loaded data may be put back. Estimates
+//! are exact for steps that have a length, and everything else is guessed.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::step::{DataSize, OPERATION, Step, StepOptions, checked};
 use crate::workload::capped;
 
 impl StepOptions for Microbenchmarks {
-    /// A step of the sequence; `None` of load and index.
+    /// A step of the sequence. It is `None` for load and index.
     type Kind = Option<MicroLevel>;
 
     fn list(&self) -> Vec<Step<Option<MicroLevel>>> {
@@ -46,7 +46,7 @@ impl StepOptions for Microbenchmarks {
         Settle::chosen(self.settle.as_ref(), self.settle_wait)
     }
 
-    /// min(1200, 60 + loaded rows / 1,000,000) seconds.
+    /// Returns min(1200, 60 + loaded rows / 1,000,000) seconds.
     fn original_wait(&self) -> Duration {
         Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
     }
@@ -66,12 +66,13 @@ impl StepOptions for Microbenchmarks {
 }
 
 impl Microbenchmarks {
-    /// Whether the server is brought to rest between two steps that follow each other in the plan,
-    /// `None` before the first one (after the load) and after the last.
+    /// Returns whether the server is brought to rest between two steps that follow each other in the
+    /// plan. `before` is `None` before the first one (after the load), and `after` is `None` after the
+    /// last.
     ///
     /// The original does so after point-query.warm and after the last step that writes before the
-    /// reads. Where loaded data come back later, they must be at rest already, so the first rest
-    /// lies after the load; and there is none after writes that are thrown away.
+    /// reads. Where loaded data are put back later, they must be at rest already, so the first rest is
+    /// after the load. There is no rest after writes that are thrown away.
     fn rest_between(&self, before: Option<&MicroLevel>, after: Option<&MicroLevel>) -> Rest {
         let Some(after) = after.filter(|_| before.is_none() || !self.data.puts_back_each_step()) else {
             return Rest::Never;
@@ -98,7 +99,7 @@ impl Microbenchmarks {
         }
         let of = |detail: &str| StepEstimate::new(&level.name, detail, Duration::ZERO);
         match self.operations {
-            // One scan of each table, whatever the plan's operations are.
+            // The step scans each table once, whatever the plan's operations are.
             Some(operations) if level.step.length != MicroLength::OneScan => {
                 let detail = format!("{} operations {on}", grouped(operations));
                 of(&detail).and(OPERATION, operations as f64, level.connections)
@@ -112,9 +113,9 @@ impl Microbenchmarks {
     }
 }
 
-/// Whether data may be put back, and the server started again, before step `index` of `levels`. Not
-/// after a step that fills caches for this one, nor between concurrency levels of a step that reads
-/// with caches filled so.
+/// Returns whether data may be put back, and the server started again, before step `index` of `levels`.
+/// They may not after a step that fills caches for this one, nor between concurrency levels of a step
+/// that reads with caches filled in this way.
 fn begins_group(levels: &[MicroLevel], index: usize) -> bool {
     let follows_warm_up = |index: usize| index > 0 && levels[index - 1].step.moment.is_warm_up();
     let first = levels.iter().position(|other| other.place == levels[index].place).unwrap_or(index);
@@ -135,7 +136,7 @@ mod tests {
         Microbenchmarks { data, steps, connections: vec![1, 2], ..Microbenchmarks::default() }
     }
 
-    /// Steps after which the server comes to rest.
+    /// Returns the steps after which the server comes to rest.
     fn settled_with(options: &Microbenchmarks) -> Vec<String> {
         let rested = options.list().into_iter().filter(|step| step.rest != Rest::Never);
         rested.map(|step| step.kind.map_or_else(|| "load".to_owned(), |level| level.name)).collect()
@@ -196,8 +197,8 @@ mod tests {
             "scan.warmpre.c1 scan.warmpre.c2 point-query.pre.c1 point-query.pre.c2 scan.warm.c2 scan.c1 scan.c2 \
              points-covered-si.warm.c2 points-covered-si.c1 points-covered-si.c2"
         );
-        // Of steps that write only the first follows the warm-up, whose rows the second would not
-        // find.
+        // Among steps that write, only the first may follow the warm-up, because the second would not
+        // find its rows.
         assert_eq!(within(MicroSequence::ThirtyTwo, &["point-query.warm", "delete"]), ["delete.c1"]);
         assert_eq!(within(MicroSequence::FortyTwo, &["!*.warm"]), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! The microbenchmarks: their names, families, and what each is called and does.
+//! The microbenchmarks: their names, their families, and what each does.
 
 use dbdyno_model::named;
 use dbdyno_record::OperationClass;
@@ -41,16 +41,16 @@ named! {
     }
 }
 
-/// Tests of a kind.
+/// Tests of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// Single values are looked up, one or a list of them.
+    /// They look up single values, one or a list of them.
     Points,
-    /// Ranges, and the scan of a whole table.
+    /// They read ranges, or scan a whole table.
     Ranges,
-    /// Ten point selects and ranges.
+    /// They send ten point selects and ranges.
     Transactions,
-    /// Rows change, as this classic test changes them.
+    /// They change rows, as this classic test changes them.
     Writes(OltpTest),
 }
 
@@ -79,12 +79,12 @@ impl MicroTest {
         matches!(self.family(), Family::Writes(_))
     }
 
-    /// It runs with several ranges, so that its step's name must say which.
+    /// Returns whether it runs with several ranges, so that its step's name must say which.
     pub(crate) const fn is_named_by_range(self) -> bool {
         matches!(self, Self::RandomPoints | Self::ReadOnly | Self::ReadWrite)
     }
 
-    /// What it does to the contents of tables, said by the classic test that does the same.
+    /// Returns what it does to the contents of tables, given as the classic test that does the same.
     pub(crate) const fn effect(self) -> OltpTest {
         match self.family() {
             Family::Points | Family::Ranges => OltpTest::PointSelect,
@@ -93,7 +93,7 @@ impl MicroTest {
         }
     }
 
-    /// What an operation is called, what it does, and the label of its rate.
+    /// Returns what an operation is called, what it does, and the label of its rate.
     pub(crate) const fn labels(self) -> (&'static str, OperationClass, &'static str) {
         match self {
             Self::Scan => ("scan", OperationClass::Scan, "rows/s"),

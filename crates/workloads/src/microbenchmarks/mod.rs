@@ -1,9 +1,8 @@
-//! The microbenchmarks: 27 small tests on tables `sbtest1..T` in the order of the published
-//! reports.
+//! The microbenchmarks: 27 small tests on tables `sbtest1..T`, in the order of the published reports.
 //!
-//! Follows sysbench.lua and its driver as used for the reports of 2023 to 2026. Tables, rows, draws
-//! and connections are those of the classic workload ([`crate::oltp`]); what is sent, in which
-//! order and for how long is here. Where this differs from the original, [`deviations`] says so in
+//! They follow sysbench.lua and its driver as used for the reports of 2023 to 2026. Tables, rows, draws
+//! and connections are those of the classic workload ([`crate::oltp`]). What is sent, in which order
+//! and for how long is defined here. Where this differs from the original, [`deviations`] says so in
 //! every record.
 
 #[cfg(test)]
@@ -45,19 +44,19 @@ use crate::{WorkloadSummary, Context, Explained, Tasks, Original, Result, Steps,
 pub struct Microbenchmarks {
     options: Options,
     context: Context,
-    /// Loads and indexes the tables.
+    /// The classic workload that loads and indexes the tables.
     tables: Oltp,
     steps: Vec<crate::Step<Option<MicroLevel>>>,
     contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
-    /// Rows of each table that others have filled; empty where dbdyno has, and they have
-    /// `table_size` rows.
+    /// Number of rows in each table that others have filled. It is empty for tables that dbdyno has
+    /// filled, which have `table_size` rows.
     found_rows: Arc<[u64]>,
 }
 
 impl Microbenchmarks {
-    /// The test of step `index`; `None` for load and index.
+    /// Returns the test of step `index`, or `None` for load and index.
     fn step(&self, index: usize) -> Option<Step<'_>> {
         self.level(index).map(|level| Step::new(&self.options, level, &self.context))
     }
@@ -66,7 +65,7 @@ impl Microbenchmarks {
         self.level(index).map(|level| level.step.test)
     }
 
-    /// Step `index` of the sequence; `None` for load and index.
+    /// Returns step `index` of the sequence, or `None` for load and index.
     fn level(&self, index: usize) -> Option<&MicroLevel> {
         self.steps[index].kind.as_ref()
     }

@@ -130,16 +130,16 @@ with_defaults! {
 /// A step with its number of connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MicroLevel {
-    /// `point-query.pre`; of several numbers `point-query.pre.c16`.
+    /// The step's name, `point-query.pre`, or with several numbers of connections `point-query.pre.c16`.
     pub name: String,
     pub step: MicroStep,
-    /// Its place in the whole sequence, from 0.
+    /// The step's place in the whole sequence, from 0.
     pub place: usize,
     pub connections: u32,
 }
 
 impl Microbenchmarks {
-    /// Steps after load and index: those that the patterns choose, each on every level.
+    /// Returns the steps after load and index: those that the patterns choose, each on every level.
     pub fn levels(&self) -> Vec<MicroLevel> {
         let is_sweep = self.connections.len() > 1;
         let mut levels = Vec::new();
@@ -160,7 +160,8 @@ impl Microbenchmarks {
         levels
     }
 
-    /// Length of a step without its warm-up; `None` for one that ends with its operations.
+    /// Returns the length of a step without its warm-up, or `None` for a step that ends with its
+    /// operations.
     pub fn length(&self, step: &MicroStep) -> Option<Duration> {
         if self.operations.is_some() {
             return None;
@@ -173,12 +174,12 @@ impl Microbenchmarks {
         }
     }
 
-    /// Load of a step before its clock counts.
+    /// Returns how long a step runs before its clock counts.
     pub fn warmup_of(&self, step: &MicroStep) -> Duration {
         self.length(step).map_or(Duration::ZERO, |_| self.warmup.0)
     }
 
-    /// The same tables for the classic workload: what is loaded and how, and no test.
+    /// Returns the same tables for the classic workload: what is loaded and how, without a test.
     pub fn tables_part(&self) -> Oltp {
         Oltp {
             tests: Vec::new(),
@@ -201,7 +202,7 @@ impl Microbenchmarks {
         }
     }
 
-    /// What the classic workload would be asked to draw and send as `step` does.
+    /// Returns the options with which the classic workload would draw and send what `step` does.
     pub fn step_part(&self, step: &MicroStep) -> Oltp {
         let base = Oltp { range_size: step.range, profile: OltpProfile::Sysbench1, ..self.tables_part() };
         let one_range = |simple, sum, order, distinct| Oltp {
@@ -224,13 +225,13 @@ impl Microbenchmarks {
         }
     }
 
-    /// Connections of the step that has the most.
+    /// Returns the connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
         let levels = self.levels().iter().map(|level| level.connections).max().unwrap_or(0);
         levels.max(self.tables_part().most_connections())
     }
 
-    /// Rows of all tables together after the load.
+    /// Returns the rows of all tables together after the load.
     pub fn loaded_rows(&self) -> u64 {
         self.table_size.saturating_mul(self.tables.into())
     }
@@ -292,7 +293,7 @@ impl WorkloadOptions for Microbenchmarks {
     }
 }
 
-/// Each pattern must fit a step: a misspelt one would leave steps out without a word.
+/// Checks that each pattern fits a step. A misspelt pattern would leave steps out without a message.
 fn steps_problem(options: &Microbenchmarks) -> Option<Mistake> {
     let steps = options.sequence.steps();
     let is_met = |pattern: &&String| {
@@ -308,7 +309,7 @@ fn steps_problem(options: &Microbenchmarks) -> Option<Mistake> {
     first_problem([(options.levels().is_empty(), "steps", none)])
 }
 
-/// The rows of hot-points lie after the middle of the table.
+/// Checks that the rows of hot-points lie after the middle of the table.
 fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
     let levels = options.levels();
     let hot = levels.iter().find(|level| level.step.test == MicroTest::HotPoints)?;
@@ -320,7 +321,7 @@ fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
     first_problem([(options.table_size < least, "table_size", &message)])
 }
 
-/// Rows are put back as the load has made them, where nothing else brings them back.
+/// Checks that rows can be put back as the load has made them, where nothing else brings them back.
 fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
     let again = format!(
         "delete_refill is for tables that go on; with data = \"{}\" each step begins on full ones: leave it out",
@@ -333,7 +334,7 @@ fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
     ])
 }
 
-/// What a plan asks for that will not measure what its names say.
+/// Warns about what a plan asks for that will not measure what its names say.
 fn warnings(options: &Microbenchmarks) -> Vec<String> {
     let count = options.levels().iter().filter(|level| level.step.test == MicroTest::Delete).count();
     if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {

@@ -1,11 +1,11 @@
-//! Names chosen by patterns: `point-query*`, `!scan`.
+//! Chooses names by patterns such as `point-query*` and `!scan`.
 
-/// Whether `name` fits `pattern`, in which `*` is any text and `?` one character.
+/// Returns whether `name` fits `pattern`, in which `*` is any text and `?` one character.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
-    // The other word for the same test.
+    // This is the other word for the same test.
     let pattern = pattern.replace("non-index", "nonindex");
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // Where the last star stood, and how much of the name it has taken so far.
+    // This remembers where the last star stood, and how much of the name it has taken so far.
     let (mut at, mut of, mut star) = (0, 0, None);
     while of < name.len() {
         if pattern.get(at) == Some(&'*') {
@@ -25,8 +25,9 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|&rest| rest == '*')
 }
 
-/// Whether `patterns` choose something of these names: the last one that fits any of them decides,
-/// one with `!` against it. Nothing is chosen at first, unless the first pattern takes away.
+/// Returns whether `patterns` choose one of these names. The last pattern that fits any of them
+/// decides, and a pattern with `!` decides against it. Nothing is chosen at first, unless the first
+/// pattern takes names away.
 pub(crate) fn chosen(patterns: &[String], names: &[&str]) -> bool {
     let at_first = patterns.first().is_some_and(|pattern| pattern.starts_with('!'));
     patterns.iter().fold(at_first, |is_chosen, pattern| {

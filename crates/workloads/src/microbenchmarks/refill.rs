@@ -1,4 +1,4 @@
-//! Puts rows back that a delete step took away, as the load has made them.
+//! Puts rows back that a delete step removed, as the load has made them.
 
 use std::time::Instant;
 
@@ -13,8 +13,8 @@ use crate::{Error, Result, Work};
 const ROWS_PER_LOOK: u64 = 20_000;
 const ROWS_PER_STATEMENT: usize = 1_000;
 
-/// Inserts the loaded rows that are missing, outside of any clock, and says how many. Other rows
-/// stay as they are.
+/// Inserts the loaded rows that are missing, outside of any clock. The result has how many there were.
+/// Other rows stay as they are.
 pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u64, Work)> {
     let began = Instant::now();
     let source = RowSource::of(setup);
@@ -37,7 +37,7 @@ pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u
     Ok((rows, Work::new("refill", began.elapsed(), [("rows", json!(rows))])))
 }
 
-/// Ids from `first` to `last` without a row, ascending.
+/// Returns the ids from `first` to `last` without a row, ascending.
 async fn missing(number: u32, first: u64, last: u64, session: &mut AnySession) -> Result<Vec<u64>> {
     let table = Setup::table(number);
     let looking = || Error::during(format!("looking for missing rows of table {table}"));

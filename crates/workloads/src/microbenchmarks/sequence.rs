@@ -18,7 +18,7 @@ pub enum MicroSequence {
 impl MicroSequence {
     pub const ALL: [Self; 2] = [Self::FortyTwo, Self::ThirtyTwo];
 
-    /// What lists call it.
+    /// Returns the name of the sequence in lists.
     pub const fn title(self) -> &'static str {
         match self {
             Self::FortyTwo => "sequence 42",
@@ -27,13 +27,13 @@ impl MicroSequence {
     }
 }
 
-/// The names are numbers, which are written without quotes too.
+/// Reads a name. The names are numbers, so they may be written without quotes too.
 impl<'de> Deserialize<'de> for MicroSequence {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         scalar(deserializer, "\"42\" or \"32\"", |given| match given.text() {
             "42" => Ok(Self::FortyTwo),
             "32" => Ok(Self::ThirtyTwo),
-            // As the library says it, which is what errors of plans are made of.
+            // The message is the library's, because errors of plans are made from its messages.
             other => Err(format!("unknown variant `{other}`, expected `42` or `32`")),
         })
     }

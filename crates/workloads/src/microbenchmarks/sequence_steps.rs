@@ -1,4 +1,5 @@
-//! The two sequences of microbenchmarks: which runs when, how long, and under which name.
+//! The steps of the two sequences of microbenchmarks: which test runs when, how long, and under which
+//! name.
 
 use std::sync::LazyLock;
 
@@ -25,11 +26,11 @@ named! {
 /// How long a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MicroLength {
-    /// `read_time`
+    /// The option `read_time`.
     Read,
-    /// `write_time`
+    /// The option `write_time`.
     Write,
-    /// `warm_scan_time`
+    /// The option `warm_scan_time`.
     WarmScan,
     /// Each connection scans its table once, and the step ends with the last of them.
     OneScan,
@@ -38,9 +39,9 @@ pub enum MicroLength {
 /// How many connections a step has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MicroConnections {
-    /// A step for each number of `connections`.
+    /// There is a step for each number of `connections`.
     Each,
-    /// As many as there are tables.
+    /// There are as many as there are tables.
     Tables,
 }
 
@@ -49,25 +50,25 @@ pub enum MicroConnections {
 pub struct MicroStep {
     pub test: MicroTest,
     pub moment: Moment,
-    /// The number in the published name. Where it has an effect, how many ids or rows a query asks
-    /// for.
+    /// The number in the published name. Where it has an effect, it is how many ids or rows a query
+    /// asks for.
     pub range: u32,
     pub length: MicroLength,
     pub connections: MicroConnections,
-    /// The server is brought to rest after it.
+    /// Whether the server is brought to rest after the step.
     pub settles: bool,
 }
 
 impl Moment {
-    /// Its result is in no summary.
+    /// Returns whether the step only warms up, so that its result is in no summary.
     pub const fn is_warm_up(self) -> bool {
         matches!(self, Self::Warm | Self::WarmPre)
     }
 }
 
 impl MicroStep {
-    /// `point-query.pre`, `random-points.pre_range=10`: the published name, without the range where
-    /// it distinguishes nothing.
+    /// Returns the published name without the range where the range distinguishes nothing, such as
+    /// `point-query.pre` or `random-points.pre_range=10`.
     pub fn name(&self) -> String {
         if self.test.is_named_by_range() {
             return self.published_name();
@@ -75,13 +76,13 @@ impl MicroStep {
         format!("{}{}", self.test.name(), self.moment.name())
     }
 
-    /// The name in published tables, whose range is there even where it has no effect:
+    /// Returns the name in published tables, which has the range even where it has no effect:
     /// `point-query.pre_range=100`.
     pub fn published_name(&self) -> String {
         format!("{}{}_range={}", self.test.name(), self.moment.name(), self.range)
     }
 
-    /// Reads a line of a sequence: the published name, and in what the step is unlike the others.
+    /// Reads a line of a sequence: the published name, and what distinguishes the step from the others.
     fn read(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let (name, range) = words.next()?.split_once("_range=")?;
@@ -110,7 +111,7 @@ impl MicroStep {
 }
 
 impl MicroSequence {
-    /// All steps after load and index, in order.
+    /// Returns all steps after load and index, in order.
     pub fn steps(self) -> &'static [MicroStep] {
         static BOTH: LazyLock<[Vec<MicroStep>; 2]> = LazyLock::new(|| {
             [include_str!("sequence_42.txt"), include_str!("sequence_32.txt")].map(|text| {
@@ -135,7 +136,7 @@ mod tests {
         sequence.steps().iter().map(name).collect::<Vec<_>>().join("\n")
     }
 
-    /// Steps whose result counts.
+    /// Returns the number of steps whose result counts.
     fn counted(sequence: MicroSequence) -> usize {
         sequence.steps().iter().filter(|step| !step.moment.is_warm_up()).count()
     }
@@ -192,7 +193,8 @@ mod tests {
 
     #[test]
     fn the_newer_sequence_comes_in_the_originals_order() {
-        // The published 32 and the two steps before the writes, which their tables leave out.
+        // These are the published 32, and the two steps before the writes, which the published tables
+        // leave out.
         assert_eq!(counted(MicroSequence::ThirtyTwo), 34);
         insta::assert_snapshot!(names(MicroSequence::ThirtyTwo), @r"
         point-query.warm (settles)

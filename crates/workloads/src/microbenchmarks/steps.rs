@@ -20,7 +20,7 @@ use crate::{Context, Tasks, planned};
 pub(crate) struct Step<'a> {
     pub(crate) options: &'a Options,
     pub(crate) level: &'a MicroLevel,
-    /// What the classic workload's parts get.
+    /// What the classic workload's parts are given.
     pub(crate) setup: Arc<Setup>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Step<'a> {
         Self { options, level, setup: Arc::new(setup) }
     }
 
-    /// The statements of one operation.
+    /// Returns the statements of one operation.
     pub(crate) fn places(&self) -> Vec<Slot> {
         let range = self.level.step.range;
         let points = |columns, by| Kind::Points(Fetch { columns, by }, range);
@@ -73,7 +73,7 @@ impl<'a> Step<'a> {
         self.options.protocol.prepares(auto)
     }
 
-    /// What ends the connection's part.
+    /// Returns what ends the connection's part.
     fn limit(&self, connection: u32) -> Limit {
         let step = &self.level.step;
         match (self.options.length(step), self.options.operations) {
@@ -86,7 +86,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// `found_rows`: rows of each table, where they are not `table_size`.
+    /// Returns the connections of the step. `found_rows` has the rows of each table, where they are not
+    /// `table_size`.
     pub(crate) fn tasks(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Tasks<AnyTask> {
         let connections = self.level.connections;
         let clients = crate::specs::clients(connections, None);
@@ -101,9 +102,9 @@ impl<'a> Step<'a> {
             found_rows: Arc::clone(found_rows),
         };
         let task = |connection: u32| {
-            // Connections that scan the same table are recorded together, wherever the number of
-            // tables divides that of clients: tables may differ in size, and of a client only sums
-            // are known.
+            // Connections that scan the same table are recorded together, wherever the number of tables
+            // divides that of clients. The reason is that tables may differ in size, and only sums are
+            // known for a client.
             let spec = TaskSpec::new(1 + connection % clients, Pace::Closed, self.limit(connection));
             let (setup, script) = (Arc::clone(&self.setup), script.clone());
             planned(spec, move || AnyTask::Test(TestTask::new(&setup, script, connection, first_new_id)))
@@ -148,8 +149,8 @@ impl<'a> Step<'a> {
         map
     }
 
-    /// What the step begins on: `loaded` as long as nothing has written on these tables, else
-    /// `written`.
+    /// Returns what the step begins on: `loaded` as long as nothing has written to these tables,
+    /// otherwise `written`.
     fn table_state(&self) -> &'static str {
         if self.options.data.puts_back_each_step() {
             return "loaded";

@@ -1,4 +1,4 @@
-//! What a plan asks of the options: checks of what goes together, needs, steps, a forecast.
+//! What a plan asks about the options: checks of what goes together, needs, steps, a forecast.
 
 use std::ops::RangeInclusive;
 
@@ -11,9 +11,10 @@ use crate::options::{Protocol, first_problem, schema_problem, table_options_prob
 use crate::settle::both_problem;
 use crate::step::{StepOptions, forecast, outlines};
 
-/// Column `id` is a 32-bit number unless the plan says otherwise.
+/// Highest id where column `id` is a 32-bit number, which it is unless the plan says otherwise.
 const MOST_ID: u64 = i32::MAX as u64;
-/// No one has the disks for more, and sums of such ids fit into 64 bits for millions of rows.
+/// Highest id otherwise. No one has the disks for more, and sums of such ids fit into 64 bits for
+/// millions of rows.
 const MOST_BIG_ID: u64 = 1_000_000_000_000;
 
 impl WorkloadOptions for Oltp {
@@ -67,7 +68,7 @@ impl WorkloadOptions for Oltp {
     }
 }
 
-/// A test whose operations hold no statement: its rate would be that of the client's empty loop.
+/// Finds a test whose operations hold no statement. Its rate would be that of the client's empty loop.
 fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
     let test = oltp.tests.iter().find(|test| places(**test, oltp, false).is_empty())?;
     let (key, why) = match test {
@@ -86,7 +87,7 @@ fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
     Some((key, format!("the test {} has no statement, because {why}: {remedy}", test.name())))
 }
 
-/// The first option of pace that does not go with the others.
+/// Returns the first option about arrivals that does not go with the others.
 pub(crate) fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
     let is_closed = oltp.pace == OltpPace::Closed;
     let events = "events is for pace = \"closed\"; with a rate, time says how many there are";
@@ -111,9 +112,9 @@ fn distribution_problem(oltp: &Oltp) -> Option<Mistake> {
     first_problem([(is_lost, "zipfian_scrambled", "zipfian_scrambled is for distribution = \"zipfian\"")])
 }
 
-/// The first option of the tables out of its range, or that contradicts another: its key inside
-/// `[workload.NAME]`, and what to write. `oltp` may be the part of another workload that describes
-/// its tables.
+/// Returns the first option of the tables that is out of its range, or that contradicts another. The
+/// result has its key inside `[workload.NAME]`, and what to write. `oltp` may be the part of another
+/// workload that describes its tables.
 pub(crate) fn tables_problem(oltp: &Oltp) -> Option<Mistake> {
     table_number_problem(oltp)
         .or_else(|| first_id_problem(oltp))
@@ -133,7 +134,7 @@ fn table_number_problem(oltp: &Oltp) -> Option<Mistake> {
     })
 }
 
-/// What to write when `value` is outside `range`.
+/// Returns what to write when `value` is outside `range`.
 fn number_problem(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<String> {
     (!range.contains(&value))
         .then(|| format!("{key} is {value}, but must be {} to {}", range.start(), range.end()))
@@ -145,7 +146,7 @@ fn most_id(oltp: &Oltp) -> u64 {
     if oltp.id == IdType::Bigint { MOST_BIG_ID } else { MOST_ID }
 }
 
-/// Both numbers fit by themselves.
+/// Checks the last id. Both numbers fit by themselves.
 fn first_id_problem(oltp: &Oltp) -> Option<Mistake> {
     let (last, most) = (oltp.last_id(), most_id(oltp));
     (last > most).then(|| {

@@ -1,5 +1,4 @@
-//! Every respect in which this implementation differs from the original, for the record and the
-//! report.
+//! Every respect in which this implementation differs from the original, for the record and the report.
 
 use std::time::Duration;
 
@@ -20,7 +19,8 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     of_rows(ROWS, &values)
 }
 
-/// What is done between steps, and after which; `None` where it is nothing, as in the original.
+/// Returns what is done between steps, and after which ones. It is `None` where nothing is done, as in
+/// the original.
 fn rest(options: &Options) -> Option<String> {
     let settle = options.settling();
     let when = match (settle.after_steps()?, options.use_existing) {

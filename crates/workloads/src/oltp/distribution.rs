@@ -1,9 +1,9 @@
 //! How ids are drawn from 1 to N: the original's distributions.
 //!
 //! Two of them are known to go wrong in one version of the original or another. `gaussian` is drawn
-//! as it is documented: version 1.1 takes the number of its uniform draws from an option that is
-//! gone, and always gives 1. `special` hits the upper three quarters of its band in version 1.0,
-//! which uses one random number twice, and the whole band before 1.0; both are offered.
+//! here as it is documented. Version 1.1 takes the number of its uniform draws from an option that is
+//! gone, and always gives 1. `special` hits the upper three quarters of its band in version 1.0, which
+//! uses one random number twice, and the whole band before 1.0. Both are offered.
 
 use crate::oltp::options::{Distribution as Kind, Oltp as Options};
 
@@ -25,7 +25,7 @@ enum Shape {
     Gaussian {
         iterations: u32,
     },
-    /// U to this power, over the range.
+    /// A uniform draw to this power, over the range.
     Pareto {
         power: f64,
     },
@@ -35,18 +35,18 @@ enum Shape {
 #[derive(Debug, Clone)]
 struct Special {
     iterations: u32,
-    /// Fraction of the draws outside the band, before what the bell puts into it.
+    /// Fraction of the draws outside the band, before counting what the bell puts into it.
     outside: f64,
-    /// Ids over which the bell lies.
+    /// Number of ids over which the bell lies.
     span: f64,
     /// The band: where it begins, and how many ids wide it is.
     band: (f64, f64),
-    /// The draw that chose the band also chooses the place in it.
+    /// Whether the draw that chose the band also chooses the place in it.
     reused: bool,
 }
 
 impl Distribution {
-    /// The distribution that `options` ask for, over `1..=greatest`.
+    /// Returns the distribution that `options` ask for, over `1..=greatest`.
     pub(crate) fn new(options: &Options, greatest: u64) -> Self {
         let iterations = options.special_iterations;
         let shape = match options.distribution {
@@ -79,8 +79,8 @@ impl Distribution {
 }
 
 impl Special {
-    /// Version 1.0 measures bell and band by the distance from the first id to the last, and makes
-    /// the band one id wider.
+    /// Version 1.0 measures bell and band by the distance from the first id to the last, and makes the
+    /// band one id wider.
     fn new(options: &Options, greatest: u64) -> Self {
         let reused = options.distribution == Kind::Special;
         let (span, more) = if reused { ((greatest - 1) as f64, 1.0) } else { (greatest as f64, 0.0) };
@@ -94,7 +94,7 @@ impl Special {
         }
     }
 
-    /// A place in `[0, greatest)`.
+    /// Draws a place in `[0, greatest)`.
     fn draw(&self, draws: &mut Draws) -> f64 {
         let first = draws.fraction();
         if first < self.outside {
@@ -105,8 +105,8 @@ impl Special {
     }
 }
 
-/// The mean of some uniform draws: a bell over the range, with a standard deviation of 1 /
-/// sqrt(12 * draws).
+/// Returns the mean of some uniform draws. It is a bell over the range, with a standard deviation of 1
+/// / sqrt(12 * draws).
 fn bell(draws: &mut Draws, iterations: u32) -> f64 {
     let sum: f64 = (0..iterations).map(|_| draws.fraction()).sum();
     sum / f64::from(iterations)
@@ -130,7 +130,7 @@ mod tests {
         ids(&Options { distribution, ..Options::default() }, N)
     }
 
-    /// Share of the ids in `from..=to`.
+    /// Returns the share of the ids in `from..=to`.
     fn share(ids: &[u64], from: u64, to: u64) -> f64 {
         ids.iter().filter(|&&id| (from..=to).contains(&id)).count() as f64 / ids.len() as f64
     }
@@ -155,14 +155,14 @@ mod tests {
         assert!((share(&ids, 1, N / 5) - 0.2).abs() < 0.006);
         assert!((share(&ids, N / 2 - N / 200, N / 2 + N / 200) - 0.01).abs() < 0.002);
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
-        // 1 - 1/e of N.
+        // The expected number is 1 - 1/e of N.
         assert!(distinct.len().abs_diff(63_212) < 600, "{}", distinct.len());
     }
 
     #[test]
     fn special_sends_three_quarters_into_the_middle_hundredth() {
-        // Measured with version 1.0.20 and N = 100,000: 76.05 % of the draws, 17,433 distinct,
-        // 18,712 to 82,832.
+        // Version 1.0.20 with N = 100,000 was measured: 76.05 % of the draws, 17,433 distinct, 18,712
+        // to 82,832.
         let ids = of(Kind::Special);
         let middle = share(&ids, N / 2 - N / 200, N / 2 + N / 200);
         assert!((middle - 0.7605).abs() < 0.008, "{middle}");
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn special_hits_the_same_ids_as_version_1_0_of_the_original() {
-        // Shares in 2,000,000 draws of sysbench 1.0.20 by (ids, special_percent, special_share),
-        // from the id that is named on.
+        // These are shares in 2,000,000 draws of sysbench 1.0.20 by (ids, special_percent,
+        // special_share), from the named id on.
         let drawn: [(u64, u32, u32, u64, &[f64]); 6] = [
             (2, 1, 75, 1, &[0.5005, 0.4995]),
             (10, 1, 75, 3, &[0.0055, 0.0582, 0.3725, 0.5582, 0.0055]),
@@ -204,7 +204,7 @@ mod tests {
             let ids = ids(&options, greatest);
             for (id, wanted) in (first..).zip(shares) {
                 let found = share(&ids, id, id);
-                // Four standard deviations of both.
+                // The noise is four standard deviations of both.
                 let noise = 4.0 * (wanted * (1.0 - wanted) * (1.0 / 100_000.0 + 1.0 / 2_000_000.0)).sqrt();
                 assert!(
                     (found - wanted).abs() < noise + 0.0001,
@@ -232,7 +232,7 @@ mod tests {
             special_iterations: 1,
             ..Options::default()
         };
-        // Half of the draws in the middle tenth; of one draw the bell is flat, and puts 5 % there
+        // Half of the draws lie in the middle tenth. With one draw the bell is flat, and puts 5 % there
         // too.
         let middle = share(&ids(&options, N), N * 45 / 100, N * 55 / 100);
         assert!((middle - 0.55).abs() < 0.01, "{middle}");
@@ -252,11 +252,11 @@ mod tests {
         let plain = of(Kind::Zipfian);
         let options = Options { distribution: Kind::Zipfian, zipfian_scrambled: true, ..Options::default() };
         let scrambled = ids(&options, N);
-        // Sum of i^-0.8 for the first 100 over that for all 100,000.
+        // The expected share is the sum of i^-0.8 for the first 100 over that for all 100,000.
         assert!((share(&plain, 1, 100) - 0.1785).abs() < 0.005, "{}", share(&plain, 1, 100));
         assert!(share(&scrambled, 1, 100) < 0.02, "{}", share(&scrambled, 1, 100));
         assert!((share(&scrambled, 1, N / 2) - 0.5).abs() < 0.1, "{}", share(&scrambled, 1, N / 2));
-        // The same frequencies on other ids.
+        // Scrambling gives the same frequencies to other ids.
         let frequencies = |ids: &[u64]| {
             let mut counts = std::collections::HashMap::<u64, u32>::new();
             ids.iter().for_each(|&id| *counts.entry(id).or_default() += 1);

@@ -1,10 +1,9 @@
-//! Random numbers of one operation or row, one after the other, each a pure function of its
-//! address.
+//! Random numbers of one operation or row, one after the other. Each is a pure function of its address.
 
 use crate::digits::eight_digits;
 use crate::{Philox, draw_below_u64};
 
-/// All draws of operation `number` of `task`; what comes out depends on these alone.
+/// All draws of operation `number` of `task`. They depend on these, and on the stream, alone.
 #[derive(Debug)]
 pub(crate) struct Draws {
     stream: Philox,
@@ -22,7 +21,7 @@ impl Draws {
         Self { stream: *stream, task, number, next: 0, block: [0; 4], used: 4 }
     }
 
-    /// 32 random bits.
+    /// Returns 32 random bits.
     pub(crate) fn word(&mut self) -> u32 {
         if self.used == self.block.len() {
             self.block = self.stream.at(self.task, self.number, self.next);
@@ -34,20 +33,20 @@ impl Draws {
         word
     }
 
-    /// Uniform in `0..bound`.
+    /// Returns a uniform number in `0..bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         let (high, low) = (self.word(), self.word());
         draw_below_u64(high, low, bound)
     }
 
-    /// Uniform in `[0, 1)`, with 53 random bits.
+    /// Returns a uniform number in `[0, 1)`, with 53 random bits.
     pub(crate) fn fraction(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
         let bits = u64::from(self.word()) << 32 | u64::from(self.word());
         (bits >> 11) as f64 * STEP
     }
 
-    /// 16 random decimal digits as characters: the first 16 digits of a uniform fraction of 64
+    /// Returns 16 random decimal digits as characters: the first 16 digits of a uniform fraction of 64
     /// bits.
     pub(crate) fn digits(&mut self) -> [u8; 16] {
         const EIGHT: u128 = 100_000_000;
@@ -92,9 +91,9 @@ mod tests {
             sum += fraction;
             below[draws.below(7) as usize] += 1;
         }
-        // Standard error of the mean: 0.289 / sqrt(100,000) = 0.0009.
+        // The standard error of the mean is 0.289 / sqrt(100,000) = 0.0009.
         assert!((sum / 100_000.0 - 0.5).abs() < 0.004, "{sum}");
-        // Chi-square with 6 degrees of freedom: 27.9 is exceeded once in 10,000.
+        // With 6 degrees of freedom, chi-square exceeds 27.9 once in 10,000 times.
         let chi: f64 = below.iter().map(|&n| (f64::from(n) - 14_285.7).powi(2) / 14_285.7).sum();
         assert!(chi < 27.9, "{below:?}");
     }
@@ -110,7 +109,7 @@ mod tests {
         }
         for (place, counts) in counts.iter().enumerate() {
             let chi: f64 = counts.iter().map(|&n| (f64::from(n) - 5000.0).powi(2) / 5000.0).sum();
-            // With 9 degrees of freedom 39.3 is exceeded once in 100,000.
+            // With 9 degrees of freedom, chi-square exceeds 39.3 once in 100,000 times.
             assert!(chi < 39.3, "place {place}: {counts:?}");
         }
     }

@@ -8,8 +8,8 @@ use crate::oltp::mix::Slot;
 use crate::oltp::sql::{self, Kind};
 use crate::oltp::text::Template;
 
-/// Each statement that looks for rows once, on the first table, in its order. The values are the
-/// same for every server: ids and values of `k` from the middle of the table, where the skewed
+/// Returns each statement that looks for rows, once, on the first table, in its order. The values are
+/// the same for every server: ids and values of `k` from the middle of the table, where the skewed
 /// distributions have most of theirs.
 pub(crate) fn explained(setup: &Setup, places: &[Slot]) -> Vec<Explained> {
     let mut found: Vec<Explained> = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn explained(setup: &Setup, places: &[Slot]) -> Vec<Explained> {
     found
 }
 
-/// `None` for statements that look for nothing.
+/// Returns values for the parameters, or `None` for statements that look for nothing.
 fn values(setup: &Setup, kind: Kind) -> Option<Vec<Param>> {
     let rows = setup.options.table_size.max(1);
     let middle = rows.div_ceil(2);

@@ -1,5 +1,5 @@
-//! The list of steps: load, index, then each test at each concurrency level; and how much disk they
-//! take. Exact is the length of tests, all else is guessed.
+//! The list of steps: load, index, then each test at each concurrency level, and how much disk they
+//! take. Estimates are exact for the length of tests, and everything else is guessed.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ pub(crate) const ROW_LOADED: &str = "oltp row loaded";
 pub(crate) const ROW_READ: &str = "oltp row read";
 /// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
 const COLUMN_BYTES: f64 = 188.0;
-/// What storage engines add to a row, with space left free in pages.
+/// Factor for what storage engines add to a row, with space left free in pages.
 const PAGE_FACTOR: f64 = 1.25;
-/// One row of an index on a whole number.
+/// Bytes of one row of an index on a whole number.
 const INDEX_BYTES: f64 = 20.0;
 /// Bytes of a row with its index in InnoDB's files, measured.
 pub(crate) const ROW_BYTES: u64 = 220;
-/// Rows that tests are taken to write a second, for redo and binary logs, and that an operation
-/// writes.
+/// Rows that tests are assumed to write per second, for redo and binary logs, and rows that an
+/// operation writes.
 const WRITES_PER_SECOND: f64 = 20_000.0;
 const WRITES_PER_OPERATION: f64 = 10.0;
 
@@ -31,7 +31,7 @@ const WRITES_PER_OPERATION: f64 = 10.0;
 pub enum StepKind {
     Load,
     Index,
-    /// `rate` is of all connections together.
+    /// A test at one concurrency level. `rate` is over all connections.
     Test {
         test: OltpTest,
         connections: u32,
@@ -107,14 +107,14 @@ impl Oltp {
         }
     }
 
-    /// As long as the plan says, or with so many operations.
+    /// Returns the length that the plan gives, or this number of operations.
     pub(crate) fn run_length(&self, operations: Option<u64>) -> RunLength {
         let (warmup, time) = (self.warmup.0, self.time.0);
         RunLength { warmup, time, time_cap: self.time_cap, operations }
     }
 }
 
-/// `5s warm-up and 30s`
+/// Formats a length, such as `5s warm-up and 30s`.
 pub(crate) fn with_warm_up(warm_up: Duration, length: Duration) -> String {
     let length = PlanDuration(length);
     if warm_up.is_zero() {
@@ -124,13 +124,13 @@ pub(crate) fn with_warm_up(warm_up: Duration, length: Duration) -> String {
     }
 }
 
-/// How long a step writes, at the rate that tests are taken to write with.
+/// Returns how long a step writes, at the rate that tests are assumed to write with.
 fn writing_time(oltp: &Oltp) -> Duration {
     let of_operations = || oltp.events.unwrap_or(0) as f64 * WRITES_PER_OPERATION / WRITES_PER_SECOND;
     oltp.length().unwrap_or_else(|| seconds(of_operations()))
 }
 
-/// Tables and logs, after `writing` of steps that write.
+/// Returns the bytes of tables and logs, after steps that write for `writing`.
 pub(crate) fn table_bytes(oltp: &Oltp, size: &Size, writing: Duration) -> u64 {
     if size.row_bytes <= 0.0 || oltp.use_existing {
         return size.log_bytes;

@@ -1,4 +1,4 @@
-//! The load: how the rows of all tables are spread over statements and connections, and their text.
+//! The load: how the rows of all tables are divided over statements and connections, and their text.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use dbdyno_db::RowStream;
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
 
-/// Bytes of the original's buffer; an INSERT is never longer.
+/// Bytes of the original's buffer. An INSERT is never longer.
 const INSERT_BYTES: usize = 512 << 10;
-/// Bytes that are streamed at a time: a commit costs nothing compared with so many rows, and there
-/// are several in a second.
+/// Bytes that are streamed at a time. A commit costs nothing compared with so many rows, and there are
+/// several per second.
 const STREAM_BYTES: usize = 4 << 20;
 /// Bytes of a row in an INSERT without its numbers: brackets, commas with spaces, quotes, the comma
-/// to the next row. A streamed row has fewer.
+/// before the next row. A streamed row has fewer.
 const AROUND: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
 
 /// How a statement of the load is made and sent.
@@ -23,27 +23,27 @@ const AROUND: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
 pub(crate) enum LoadForm {
     /// A multi-row INSERT as text.
     Text,
-    /// The same INSERT, prepared: the rows travel as parameters.
+    /// The same INSERT, prepared. The rows are sent as parameters.
     Prepared,
-    /// The database's own way for bulk.
+    /// The database's own way for bulk loads.
     Stream(RowStream),
 }
 
-/// How the rows of all tables are spread.
+/// How the rows of all tables are divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoadPlan {
     pub(crate) form: LoadForm,
-    /// The client gives the ids: it gives all of them, or it gives those of tables that several
+    /// Whether the client gives the ids. It gives all of them, or it gives those of tables that several
     /// connections fill, that do not begin with 1, or whose counter would skip some.
     pub(crate) with_ids: bool,
     tables: u32,
     rows: u64,
-    /// Of a full statement.
+    /// Rows of a full statement.
     pub(crate) rows_per_statement: u64,
-    /// Those that have something to load.
+    /// Connections that have something to load.
     pub(crate) connections: u32,
-    /// Each table is filled by one connection, in the order of ids: where rows stay in the order in
-    /// which they came, that order decides what ranges cost and how a planner reads them.
+    /// Whether each table is filled by one connection, in the order of ids. Where rows stay in the
+    /// order in which they came, that order decides what ranges cost and how a planner reads them.
     by_tables: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct LoadPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowBatch {
     pub(crate) table: u32,
-    /// From 1.
+    /// First row, counted from 1.
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
@@ -63,8 +63,8 @@ impl RowBatch {
 }
 
 impl LoadPlan {
-    /// As many rows a statement as surely fit: the number depends on the table's size and on
-    /// nothing that is drawn.
+    /// Divides the rows. A statement has as many rows as surely fit, so the number depends on the
+    /// table's size and on nothing that is drawn.
     pub(crate) fn new(setup: &Setup) -> Self {
         let capabilities = &setup.context.endpoint.capabilities;
         let options = &setup.options;
@@ -80,8 +80,8 @@ impl LoadPlan {
             (true, true) => options.load_connections.min(options.tables),
         };
         let are_shared = !by_tables && !options.tables.is_multiple_of(wanted);
-        // A table gives out ids from 1 on. InnoDB does not know how many rows a LOAD DATA has: it
-        // reserves ids in powers of two and loses the rest, so that the next statement's begin
+        // A table gives out ids from 1 on. InnoDB does not know how many rows a LOAD DATA has. It
+        // reserves ids in powers of two and loses the rest, so that the next statement's ids begin
         // after a gap, and tests would ask for rows that are not there.
         let skips_ids = form == LoadForm::Stream(RowStream::LocalInfile);
         let with_ids = setup.client_ids() || are_shared || options.first_id != 1 || skips_ids;
@@ -107,7 +107,7 @@ impl LoadPlan {
         plan
     }
 
-    /// Connections that build indexes, each those of whole tables.
+    /// Returns the connections that build indexes. Each builds those of whole tables.
     pub(crate) fn index_connections(&self) -> u32 {
         self.connections.min(self.tables)
     }
@@ -120,8 +120,9 @@ impl LoadPlan {
         self.statements_per_table() * u64::from(self.tables)
     }
 
-    /// The statements of connection `number` (from 0): an equal part of those of all tables,
-    /// counted through table by table; of whole tables where each is filled by one connection.
+    /// Returns the statements of connection `number` (from 0): an equal part of those of all tables,
+    /// counted table by table. Where one connection fills each table, the part consists of whole
+    /// tables.
     pub(crate) fn statements_of(&self, number: u32) -> Range<u64> {
         let together = if self.by_tables { self.statements_per_table() } else { 1 };
         let parts = u128::from(self.all_statements() / together);
@@ -130,7 +131,7 @@ impl LoadPlan {
         begin(number)..begin(number + 1)
     }
 
-    /// What statement `number` of all holds.
+    /// Returns the rows of statement `number` among those of all tables.
     pub(crate) fn batch(&self, number: u64) -> RowBatch {
         let per_table = self.statements_per_table();
         let before = number % per_table * self.rows_per_statement;
@@ -141,8 +142,8 @@ impl LoadPlan {
         }
     }
 
-    /// Whether the INSERT of `batch` is a prepared one. Of multi-row INSERTs the last of a table
-    /// is not where it has fewer rows: it would be prepared to be executed once.
+    /// Returns whether the INSERT of `batch` is a prepared one. The last multi-row INSERT of a table is
+    /// not prepared where it has fewer rows, because it would be prepared to be executed once.
     pub(crate) fn is_prepared(&self, batch: RowBatch) -> bool {
         match self.form {
             LoadForm::Prepared => batch.rows() == self.rows_per_statement,
@@ -151,24 +152,25 @@ impl LoadPlan {
         }
     }
 
-    /// Whether any statement is a prepared INSERT: tables of fewer rows than a full one have none.
+    /// Returns whether any statement is a prepared INSERT. Tables with fewer rows than a full statement
+    /// have none.
     pub(crate) fn prepares(&self) -> bool {
         self.form == LoadForm::Prepared && self.rows >= self.rows_per_statement
     }
 
-    /// An INSERT to be prepared: of a full statement's rows, or of one.
+    /// Returns an INSERT to be prepared, for a full statement's rows or for one row.
     pub(crate) fn prepared_insert(&self, table: u32) -> String {
         if let LoadForm::Stream(form) = self.form {
             return sql::load_rows(&Setup::table(table), form, self.with_ids);
         }
         let row = if self.with_ids { "(?, ?, ?, ?)" } else { "(?, ?, ?)" };
-        // A MiB at most.
+        // The text is at most one MiB.
         let rows = vec![row; self.rows_per_statement as usize].join(",");
         format!("{}{rows}", sql::load_prefix(&Setup::table(table), self.with_ids))
     }
 
-    /// Writes the rows of `batch` as lines into `out`, columns separated by tabs: no column holds
-    /// one.
+    /// Writes the rows of `batch` as lines into `out`. Columns are separated by tabs, because no column
+    /// holds one.
     pub(crate) fn write_lines(&self, batch: RowBatch, source: &RowSource, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         out.clear();
@@ -188,7 +190,7 @@ impl LoadPlan {
     }
 }
 
-/// Writes an INSERT of these `rows` (from 1), one at least, of a table into `out`.
+/// Writes an INSERT of these `rows` (from 1) of a table into `out`. There must be at least one row.
 pub(crate) fn write_insert(
     table: u32,
     rows: impl Iterator<Item = u64>,
@@ -213,7 +215,7 @@ pub(crate) fn write_insert(
         push_pad(&mut draws, out);
         out.extend_from_slice(b"'),");
     }
-    // The comma after the last row.
+    // This removes the comma after the last row.
     out.pop();
 }
 

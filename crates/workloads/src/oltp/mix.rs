@@ -13,8 +13,8 @@ pub(crate) struct Slot {
     pub(crate) group: u32,
 }
 
-/// The statements of one operation of `test`. Its order and its groups are the original's: all
-/// point selects of a transaction share a table, so do the ranges of one kind, and DELETE and
+/// Returns the statements of one operation of `test`. Its order and its groups are the original's: all
+/// point selects of a transaction share a table, and so do the ranges of one kind, and DELETE and
 /// INSERT.
 pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Slot> {
     let mut mix = Mix::default();
@@ -41,8 +41,8 @@ pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Slo
     mix.places
 }
 
-/// Prepared statements that a connection holds open for such an operation: one for each kind of
-/// statement and table, and what is around a transaction, BEGIN where the server prepares it
+/// Returns the number of prepared statements that a connection holds open for such an operation: one
+/// for each kind of statement and table, one for COMMIT, and one for BEGIN where the server prepares it
 /// (`with_begin`).
 pub(crate) fn prepared(places: &[Slot], tables: u32, with_begin: bool) -> u64 {
     let kinds: BTreeSet<Kind> = places.iter().map(|place| place.kind).collect();
@@ -78,7 +78,7 @@ impl Mix {
         self.group(options.delete_inserts, &[Kind::Delete, Kind::Insert]);
     }
 
-    /// `kinds`, `times` over, on one table.
+    /// Adds `kinds`, repeated `times` times, on one table.
     fn group(&mut self, times: u32, kinds: &[Kind]) {
         for _ in 0..times {
             self.places.extend(kinds.iter().map(|&kind| Slot { kind, group: self.groups }));
@@ -91,7 +91,7 @@ impl Mix {
 mod tests {
     use super::*;
 
-    /// Statements of an operation: reads, writes, others.
+    /// Returns the numbers of statements in an operation: reads, writes, others.
     fn split(test: Test, options: &Options) -> (usize, usize, usize) {
         let places = places(test, options, false);
         let count = |wanted: fn(Kind) -> bool| places.iter().filter(|place| wanted(place.kind)).count();

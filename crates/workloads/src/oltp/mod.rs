@@ -1,7 +1,7 @@
 //! The classic OLTP tests: point selects, read-only and read-write transactions, single writes, on
 //! tables `sbtest1..T`.
 //!
-//! Follows sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and
+//! They follow sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and
 //! distributions. Where this differs, [`deviations`] says so in every record.
 
 pub(crate) mod check;
@@ -51,7 +51,7 @@ pub struct Oltp {
     first_new_id: i64,
 }
 
-/// What all tasks of a cell must know; the same for every step.
+/// What all tasks of a cell must know. It is the same for every step.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) options: Options,
@@ -59,7 +59,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Name of table `number` (from 1).
+    /// Returns the name of table `number` (from 1).
     pub(crate) fn table(number: u32) -> String {
         format!("sbtest{number}")
     }
@@ -68,14 +68,14 @@ impl Setup {
         (1..=self.options.tables).map(Self::table).collect()
     }
 
-    /// What a range's statement adds to its first id itself: version 0.5 writes `BETWEEN 5000 AND
-    /// 5000+99`.
+    /// Returns what a range's statement itself adds to its first id. Version 0.5 writes `BETWEEN 5000
+    /// AND 5000+99`.
     pub(crate) fn added_span(&self) -> Option<u32> {
         (self.options.profile == OltpProfile::Sysbench05).then(|| self.options.range_size - 1)
     }
 
-    /// Ids come from the client: because the plan says so, or because a table gives out ids for a
-    /// primary key only.
+    /// Returns whether ids come from the client. They do if the plan says so, or if a table gives out
+    /// ids for a primary key only.
     pub(crate) fn client_ids(&self) -> bool {
         let by_key_only = self.context.endpoint.capabilities.key_source == KeySource::Table;
         !self.options.auto_inc || (self.options.secondary && by_key_only)
@@ -83,7 +83,7 @@ impl Setup {
 }
 
 impl Oltp {
-    /// Looks for the greatest id, where the next test numbers its own rows.
+    /// Looks for the highest id, after which the next test numbers its own rows.
     async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<()> {
         let inserts = matches!(self.steps[index].kind, StepKind::Test { test: Test::Insert, .. });
         if self.shared.client_ids() && inserts {
@@ -92,7 +92,7 @@ impl Oltp {
         Ok(())
     }
 
-    /// The greatest id of all tables; 0 when they are empty.
+    /// Returns the highest id of all tables, or 0 when they are empty.
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64> {
         let mut greatest = 0;
         for number in 1..=self.shared.options.tables {
@@ -154,7 +154,7 @@ impl Workload for Oltp {
     type Options = Options;
     type ConnectionTask = AnyTask;
 
-    /// The defaults of a profile, where the table says nothing else.
+    /// Sets the defaults of a profile, where the table says nothing else.
     fn lay_under(table: &mut Table<'_>) {
         const KEY: &str = "profile";
         if table.text(KEY) == Some("sysbench-0.5") {

@@ -1,5 +1,5 @@
-//! One operation's statements with their tables and parameters, in buffers that are used again for
-//! the next one.
+//! One operation's statements with their tables and parameters. The buffers are used again for the next
+//! operation.
 
 use dbdyno_db::Param;
 
@@ -15,7 +15,7 @@ use crate::oltp::sql::Kind;
 pub(crate) struct Ready {
     pub(crate) kind: Kind,
     group: u32,
-    /// From 0.
+    /// Number of the table, from 0.
     pub(crate) table: usize,
     pub(crate) params: Vec<Param>,
 }
@@ -26,12 +26,13 @@ pub(crate) struct Operation {
     distribution: Distribution,
     tables: u64,
     one_table: bool,
-    /// The table of all statements (from 0), for a test whose connections have one each.
+    /// The table of all statements (from 0), for a test whose connections have one table each.
     fixed_table: Option<usize>,
     table_size: u64,
-    /// What is drawn is from 1 to the table's size; ids and `k` are so much more.
+    /// What is added to a draw. Draws are from 1 to the table's size, and ids and `k` are higher by
+    /// this.
     offset: u64,
-    /// A range spans its first id and so many more.
+    /// A range spans its first id and this many more.
     span: i64,
 }
 
@@ -57,7 +58,7 @@ impl Operation {
         &self.statements
     }
 
-    /// Draws tables and parameters of one operation; `new_id` is the id of a row that the client
+    /// Draws tables and parameters of one operation. `new_id` is the id of a row that the client
     /// numbers.
     pub(crate) fn draw(&mut self, draws: &mut Draws, new_id: i64) {
         let Self { statements, distribution, tables, one_table, fixed_table, table_size, offset, span } =
@@ -114,7 +115,7 @@ impl Operation {
     }
 }
 
-/// Parameters of their types, to be filled in.
+/// Returns parameters of the right types, to be filled in.
 fn empty_params(kind: Kind) -> Vec<Param> {
     let int = || Param::Int(0);
     let c = || Param::Text(Vec::with_capacity(C_LENGTH));
@@ -147,7 +148,7 @@ fn fill_row(params: &mut [Param], id: Option<i64>, k: i64, draws: &mut Draws) {
     set_text(&mut params[at + 2], draws, push_pad);
 }
 
-/// A new text in the old one's memory.
+/// Writes a new text into the old one's memory.
 fn set_text(param: &mut Param, draws: &mut Draws, push: fn(&mut Draws, &mut Vec<u8>)) {
     if let Param::Text(text) = param {
         text.clear();

@@ -107,12 +107,12 @@ pub enum Distribution {
 }
 
 impl OltpTest {
-    /// It changes rows.
+    /// Returns whether the test changes rows.
     pub const fn writes(self) -> bool {
         !matches!(self, Self::PointSelect | Self::ReadOnly)
     }
 
-    /// Its statements are wrapped in BEGIN and COMMIT.
+    /// Returns whether its statements are between BEGIN and COMMIT.
     pub const fn is_transaction(self) -> bool {
         matches!(self, Self::ReadOnly | Self::ReadWrite | Self::WriteOnly)
     }

@@ -175,17 +175,18 @@ with_defaults! {
 }
 
 impl Oltp {
-    /// Length of each step with its warm-up; `None` where steps end with their operations.
+    /// Returns the length of each step with its warm-up. It is `None` where steps end with their
+    /// operations.
     pub fn length(&self) -> Option<Duration> {
         self.events.is_none().then(|| self.warmup_length() + self.time.0)
     }
 
-    /// Load of each step before its clock counts.
+    /// Returns how long each step runs before its clock counts.
     pub fn warmup_length(&self) -> Duration {
         if self.events.is_some() { Duration::ZERO } else { self.warmup.0 }
     }
 
-    /// Connections and rate of all connections together, level by level.
+    /// Returns the number of connections and rate over all connections, level by level.
     pub(crate) fn levels(&self) -> Vec<(u32, Option<u32>)> {
         let rates: Vec<Option<u32>> = match self.pace {
             OltpPace::Closed => vec![None],
@@ -195,29 +196,29 @@ impl Oltp {
         levels.collect()
     }
 
-    /// Whether the statements of `test` are prepared; the original sends inserts as text.
+    /// Returns whether the statements of `test` are prepared. The original sends inserts as text.
     pub(crate) fn prepares(&self, test: OltpTest) -> bool {
         self.protocol.prepares(test != OltpTest::Insert)
     }
 
-    /// Connections of the step that has the most.
+    /// Returns the connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
         let tests = self.connections.iter().copied().max().unwrap_or(0);
         tests.max(if self.use_existing { 0 } else { self.load_connections })
     }
 
-    /// The greatest id of each table after the load.
+    /// Returns the highest id of each table after the load.
     pub const fn last_id(&self) -> u64 {
         self.first_id.saturating_add(self.table_size.saturating_sub(1))
     }
 
-    /// Rows of all tables together after the load.
+    /// Returns the rows of all tables together after the load.
     pub fn loaded_rows(&self) -> u64 {
         self.table_size.saturating_mul(self.tables.into())
     }
 }
 
-/// What to say of steps that write into tables that others made.
+/// Returns the warning about steps that write into tables that others made.
 pub(crate) fn existing_warning(writes: Vec<String>) -> Vec<String> {
     let names = writes.join(", ");
     let warning = format!("{names} will change rows of tables that are not dbdyno's (use_existing)");

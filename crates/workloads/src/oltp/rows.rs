@@ -1,15 +1,15 @@
-//! Rows of a table: `k`, `c` and `pad` are a pure function of (seed, table, row), so that every
-//! server gets the same.
+//! Rows of a table. `k`, `c` and `pad` are a pure function of (seed, table, row), so that every server
+//! gets the same rows.
 
 use crate::Philox;
 use crate::oltp::Setup;
 use crate::oltp::draws::Draws;
 
-/// Groups of eleven digits in `c` and `pad`.
+/// Numbers of groups in `c` and `pad`. A group has eleven digits.
 const C_GROUPS: usize = 10;
 const PAD_GROUPS: usize = 5;
 const GROUP: usize = 11;
-/// Characters of `c` and `pad`: groups joined by `-`.
+/// Characters of `c` and `pad`, whose groups are joined by `-`.
 pub(crate) const C_LENGTH: usize = C_GROUPS * (GROUP + 1) - 1;
 pub(crate) const PAD_LENGTH: usize = PAD_GROUPS * (GROUP + 1) - 1;
 
@@ -20,7 +20,7 @@ const ROWS: u32 = 0x6f6c_7470;
 #[derive(Debug, Clone)]
 pub(crate) struct RowSource {
     stream: Philox,
-    /// Both `id` and `k` are this and so many more as there are rows.
+    /// Lowest value of both `id` and `k`. The values go up from it by the number of rows.
     first_id: u64,
     table_size: u64,
 }
@@ -34,13 +34,13 @@ impl RowSource {
         Self { stream: Philox::new(seed, ROWS), first_id, table_size }
     }
 
-    /// The id of row `row` (from 1).
+    /// Returns the id of row `row` (from 1).
     pub(crate) fn id(&self, row: u64) -> u64 {
         self.first_id + row - 1
     }
 
-    /// Row `row` (from 1) of table `table`: its `k`, uniform whatever the tests draw, and the draws
-    /// for the rest.
+    /// Returns row `row` (from 1) of table `table`: its `k`, which is uniform whatever the tests draw,
+    /// and the draws for the rest.
     pub(crate) fn row(&self, table: u32, row: u64) -> (u64, Draws) {
         let mut draws = Draws::new(&self.stream, table, row);
         (self.first_id + draws.below(self.table_size), draws)
@@ -55,8 +55,8 @@ pub(crate) fn push_pad(draws: &mut Draws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<64, PAD_LENGTH>(draws));
 }
 
-/// Groups of random digits joined by `-`, of which `DIGITS` are drawn. All lengths are known to the
-/// compiler, so that this is a handful of copies.
+/// Returns groups of random digits joined by `-`, of which `DIGITS` are drawn. All lengths are known to
+/// the compiler, so that this is a handful of copies.
 fn groups<const DIGITS: usize, const LENGTH: usize>(draws: &mut Draws) -> [u8; LENGTH] {
     let mut digits = [0; DIGITS];
     for sixteen in digits.chunks_exact_mut(16) {
@@ -83,8 +83,8 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Frozen: a change of these makes runs before and after incomparable, and must raise the
-    /// workload's version.
+    /// The rows are frozen. A change of these makes runs before and after incomparable, and must raise
+    /// the workload's version.
     #[test]
     fn the_first_rows_of_seed_1_are_these() {
         let rows = [row(1, 1, 1), row(1, 1, 2), row(1, 2, 1)].join("\n");
@@ -127,7 +127,7 @@ mod tests {
         let source = RowSource::new(7, 1, 100_000);
         let ks: Vec<u64> = (1..=100_000).map(|number| source.row(1, number).0).collect();
         let distinct = ks.iter().collect::<std::collections::HashSet<_>>().len();
-        // (1 - 1/e) of 100,000, as in the original with a uniform distribution.
+        // The expected number is (1 - 1/e) of 100,000, as in the original with a uniform distribution.
         assert!(distinct.abs_diff(63_212) < 600, "{distinct}");
         let middle = ks.iter().filter(|&&k| (49_500..50_500).contains(&k)).count();
         assert!(middle.abs_diff(1_000) < 150, "{middle}");

@@ -1,9 +1,9 @@
-//! A fixed permutation of ids: ranks that belong together are spread over the whole table.
+//! A fixed permutation of ids, which spreads neighbouring ranks over the whole table.
 //!
-//! A Feistel network of four rounds on the two halves of a number of just enough bits; what falls
-//! outside of the table is permuted again until it does not ("cycle walking"; Black and Rogaway:
-//! "Ciphers with arbitrary finite domains", CT-RSA 2002). So each id has exactly one rank, which a
-//! hash of the rank would not give.
+//! It is a Feistel network of four rounds on the two halves of a number of just enough bits. A result
+//! outside of the table is permuted again until it lies inside ("cycle walking"; Black and Rogaway:
+//! "Ciphers with arbitrary finite domains", CT-RSA 2002). So each id has exactly one rank, which a hash
+//! of the rank would not give.
 
 /// Constants of the rounds: the fraction of the golden ratio, and its multiples.
 const ROUND_KEYS: [u64; 4] =
@@ -43,7 +43,7 @@ impl Scramble {
     }
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// Returns the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014).
 pub(crate) fn mixed(value: u64) -> u64 {
     let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -73,7 +73,7 @@ mod tests {
             for rank in 1..=1000 {
                 tenths[((scramble.id(rank) - 1) * 10 / greatest) as usize] += 1;
             }
-            // Chi-square with 9 degrees of freedom: 33.7 is exceeded once in 10,000.
+            // With 9 degrees of freedom, chi-square exceeds 33.7 once in 10,000 times.
             let chi: f64 = tenths.iter().map(|&n| (f64::from(n) - 100.0).powi(2) / 100.0).sum();
             assert!(chi < 33.7, "{greatest}: {tenths:?}");
         }

@@ -15,32 +15,32 @@ pub(crate) enum Kind {
     SumRange,
     OrderRange,
     DistinctRange,
-    /// The number of rows of a range.
+    /// It returns the number of rows in a range.
     CountRange,
-    /// Rows whose column is in a list of random values.
+    /// It reads rows whose column is in a list of random values.
     Points(Fetch, u32),
-    /// Rows whose column is in a list that is the same for all connections: so many
+    /// It reads rows whose column is in a list that is the same for all connections: this many
     /// consecutive ids in the middle of the table.
     HotPoints(u32),
-    /// Rows whose column lies between a value and that value and so much more.
+    /// It reads rows whose column lies between a value and that value plus this number.
     Range(Fetch, u32),
-    /// The whole table, of which no row fits.
+    /// It reads the whole table, of which no row fits.
     Scan,
     IndexUpdate,
     NonIndexUpdate,
-    /// A new `c` for so many ids.
+    /// It sets a new `c` for this many ids.
     ListUpdate(u32),
     Delete,
-    /// The row that the DELETE before it took, with new contents.
+    /// It inserts the row that the DELETE before it removed, with new contents.
     Insert,
-    /// A row that was not there, with an id of the server's.
+    /// It inserts a new row, with an id from the server.
     NewRow,
-    /// A row that was not there, with an id of the client's.
+    /// It inserts a new row, with an id from the client.
     NewRowWithId,
     Commit,
 }
 
-/// What a query of the microbenchmarks fetches and by which column it looks.
+/// What a query of the microbenchmarks fetches, and by which column it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fetch {
     pub(crate) columns: &'static str,
@@ -48,7 +48,7 @@ pub(crate) struct Fetch {
 }
 
 impl Kind {
-    /// Its name in records and reports.
+    /// Returns the name in records and reports.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Begin => "begin",
@@ -70,12 +70,12 @@ impl Kind {
         }
     }
 
-    /// It has no parameters and no table.
+    /// Returns whether it begins or ends a transaction. It then has no parameters and no table.
     pub(crate) fn is_bracket(self) -> bool {
         matches!(self, Self::Begin | Self::Commit)
     }
 
-    /// It reads a range of ids as wide as the option says.
+    /// Returns whether it reads a range of ids that is as wide as the option says.
     pub(crate) fn is_range(self) -> bool {
         matches!(
             self,
@@ -83,7 +83,7 @@ impl Kind {
         )
     }
 
-    /// It changes rows.
+    /// Returns whether it changes rows.
     pub(crate) fn is_write(self) -> bool {
         match self {
             Self::IndexUpdate | Self::NonIndexUpdate | Self::ListUpdate(_) => true,
@@ -95,7 +95,8 @@ impl Kind {
     }
 }
 
-/// The statement of `kind` on `table`, parameters as `?`; `writes` says what a BEGIN begins.
+/// Returns the statement of `kind` on `table`, with parameters as `?`. `writes` says what a BEGIN
+/// begins.
 pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Capabilities) -> String {
     let from = "WHERE id BETWEEN ? AND ?";
     match kind {
@@ -123,7 +124,7 @@ pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Ca
         Kind::Insert | Kind::NewRowWithId => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
         }
-        // Where the table counts, a 0 asks for the next id; the original writes it.
+        // Where the table counts, a 0 asks for the next id. The original writes it.
         Kind::NewRow if capabilities.key_source == KeySource::TableCounter => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (0, ?, ?, ?)")
         }
@@ -131,12 +132,12 @@ pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Ca
     }
 }
 
-/// So many parameters of a list.
+/// Returns a list of `count` parameters.
 fn marks(count: u32) -> String {
     vec!["?"; count as usize].join(", ")
 }
 
-/// [`statement`] as the profile of `setup` writes it.
+/// Returns the [`statement`] as the profile of `setup` writes it.
 pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool) -> String {
     let sql = statement(kind, table, writes, &setup.context.endpoint.capabilities);
     match setup.added_span() {
@@ -145,7 +146,7 @@ pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool)
     }
 }
 
-/// Statements that make table number `number`, empty, anew.
+/// Returns statements that drop and create table number `number`, empty.
 pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
     let capabilities = &setup.context.endpoint.capabilities;
     let options = &setup.options;
@@ -176,7 +177,7 @@ pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
     statements
 }
 
-/// Types of the two numbers, and what a table says of its greatest size.
+/// Types of the two numbers, and what a table says about its largest size.
 struct Types {
     id: String,
     k: String,
@@ -197,17 +198,17 @@ fn types(setup: &Setup) -> Types {
     Types { id: id.replacen(number, &unsigned, 1), k: unsigned, more_rows: "MAX_ROWS = 1000000" }
 }
 
-/// The secondary index of table number `number`.
+/// Returns the secondary index of table number `number`.
 pub(crate) fn create_index(number: u32) -> String {
     format!("CREATE INDEX k_{number} ON {}(k)", Setup::table(number))
 }
 
-/// A multi-row INSERT up to its first row.
+/// Returns a multi-row INSERT up to its first row.
 pub(crate) fn load_prefix(table: &str, client_ids: bool) -> String {
     format!("INSERT INTO {table}({}k, c, pad) VALUES", if client_ids { "id, " } else { "" })
 }
 
-/// The bulk statement that reads rows from the client, columns in this order.
+/// Returns the bulk statement that reads rows from the client, with columns in this order.
 pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String {
     let columns = if with_ids { "id, k, c, pad" } else { "k, c, pad" };
     match form {
@@ -220,12 +221,12 @@ pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String 
     }
 }
 
-/// Lets the server's own ids go on after `greatest`, where rows came with theirs past its sequence.
+/// Makes the server's own ids go on after `greatest`, where rows came with ids past its sequence.
 pub(crate) fn restart_ids(table: &str, greatest: u64) -> String {
     format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", greatest + 1)
 }
 
-/// Everything that verification compares.
+/// Returns the query for everything that verification compares.
 pub(crate) fn sums(table: &str) -> String {
     format!("SELECT COUNT(*), MIN(id), MAX(id), SUM(k), SUM(id) FROM {table}")
 }

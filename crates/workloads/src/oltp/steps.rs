@@ -1,4 +1,4 @@
-//! What records say of each step, and how its connections share its work.
+//! What records say about each step, and how its connections share its work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
 use crate::oltp::sql::{self, Kind};
 use crate::specs::{self, add_run, clients, fnv1a, protocol, step_spec};
 
-/// What ends the part of connection `number` (from 0) of a test.
+/// Returns what ends the part of connection `number` (from 0) in a test.
 pub(crate) fn limit(options: &Options, number: u32, connections: u32) -> Limit {
     match (options.length(), options.events) {
         (None, Some(events)) => Limit::Operations(share(events, number, connections)),
@@ -25,15 +25,16 @@ pub(crate) fn limit(options: &Options, number: u32, connections: u32) -> Limit {
     }
 }
 
-/// The part of connection `number` (from 0) in so many operations of all connections; at least one.
+/// Returns the part of connection `number` (from 0) in `operations` of all connections. It is at least
+/// one.
 pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
     let connections = u64::from(connections);
     let more = u64::from(u64::from(number) < operations % connections);
     (operations / connections + more).max(1)
 }
 
-/// Paces of all connections of the test in step `name`, in order. A rate is one schedule, from
-/// which the connections take the next operation as they become free.
+/// Returns how the connections of the test in step `name` get their arrivals, in order. A rate is one
+/// schedule, from which the connections take the next operation as they become free.
 pub(crate) fn paces(
     name: &str,
     (connections, rate): (u32, Option<u32>),
@@ -55,7 +56,7 @@ pub(crate) fn paces(
     (0..connections).map(pace).collect()
 }
 
-/// When operations of step `name` are due, with so many waiting at most.
+/// Returns when operations of step `name` are due. At most `max_backlog` of them wait.
 pub(crate) fn schedule(
     name: &str,
     (pace, rate): (OltpPace, u32),
@@ -74,7 +75,7 @@ pub(crate) fn schedule(
     }
 }
 
-/// What an operation of `test` is called, what it does, and the label of its rate.
+/// Returns what an operation of `test` is called, what it does, and the label of its rate.
 pub(crate) const fn labels(test: Test) -> (&'static str, OperationClass, &'static str) {
     match test {
         Test::PointSelect => ("query", OperationClass::Query, "queries/s"),
@@ -87,8 +88,8 @@ pub(crate) const fn labels(test: Test) -> (&'static str, OperationClass, &'stati
     }
 }
 
-/// What the rate of `test` counts, which is operations: where one of them is several updates, it is
-/// none of updates.
+/// Returns the label of the rate of `test`, which counts operations. Where one operation is several
+/// updates, the rate is not one of updates.
 fn rate_label(test: Test, options: &Options) -> &'static str {
     match test {
         Test::UpdateIndex if options.index_updates > 1 => "operations/s",
@@ -154,7 +155,8 @@ fn kind_spec(step: &OltpStep, setup: &Setup) -> KindSpec {
     }
 }
 
-/// Operations of `places`, each sent when the one before is answered, over one connection a client.
+/// Returns operations with the statements in `places`, over one connection per client. Each is sent
+/// when the one before is answered.
 pub(crate) fn test_kind(
     (name, class): (&str, OperationClass),
     places: &[Slot],
@@ -170,7 +172,7 @@ pub(crate) fn test_kind(
     }
 }
 
-/// One statement of the load, or one transaction of single rows.
+/// Returns one statement of the load, or one transaction of single rows.
 fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
     let rows_per_operation = u32::try_from(plan.rows_per_statement).unwrap_or(u32::MAX);
     let (is_prepared, statements, statement) = match plan.form {
@@ -196,14 +198,15 @@ fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
     }
 }
 
-/// Bytes of a row's four columns as they are declared and filled: the measure for bytes a second.
+/// Returns the bytes of a row's four columns as they are declared and filled. This is the measure for
+/// bytes per second.
 fn column_bytes(options: &Options) -> u64 {
     let number = if options.id == IdType::Bigint { 8 } else { 4 };
     2 * number + (C_LENGTH + PAD_LENGTH) as u64
 }
 
-/// Rows that the statements of an operation ask for or change; a range near a table's end has
-/// fewer.
+/// Returns the rows that the statements of an operation ask for or change. A range near a table's end
+/// has fewer.
 fn rows(places: &[Slot], options: &Options) -> u32 {
     let rows = |place: &Slot| match place.kind {
         Kind::Begin | Kind::Commit => 0,
@@ -216,8 +219,8 @@ fn rows(places: &[Slot], options: &Options) -> u32 {
     places.iter().map(rows).fold(0, u32::saturating_add)
 }
 
-/// Bytes of the columns that the statements of an operation insert or set; those of deleted rows
-/// are none.
+/// Returns the bytes of the columns that the statements of an operation insert or set. Deleted rows
+/// count 0.
 fn user_bytes(places: &[Slot], options: &Options) -> f64 {
     let k = (column_bytes(options) - (C_LENGTH + PAD_LENGTH) as u64) / 2;
     let bytes = |place: &Slot| match place.kind {
@@ -230,7 +233,7 @@ fn user_bytes(places: &[Slot], options: &Options) -> f64 {
     places.iter().map(bytes).sum::<u64>() as f64
 }
 
-/// Each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
+/// Returns each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
 pub(crate) fn statements(places: &[Slot], setup: &Setup) -> String {
     let writes = places.iter().any(|place| place.kind.is_write());
     let mut kinds: Vec<(Kind, u32)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The tables before the first test: made anew, or found as others have left them.
+//! The tables before the first test. They are made, or found as others have left them.
 
 use std::time::Instant;
 
@@ -13,8 +13,8 @@ use crate::oltp::verify::{Contents, sums_of};
 use crate::oltp::{Setup, sql};
 use crate::{Error, Result, Work, checks};
 
-/// Makes all tables, empty, and sees to it that the server takes the rows in the way that the plan
-/// asks for.
+/// Makes all tables, empty, and makes sure that the server takes the rows in the way that the plan asks
+/// for.
 pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {
@@ -26,7 +26,7 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     Ok(works)
 }
 
-/// Where the load gave ids that a sequence knows nothing of, the sequence goes on after them.
+/// Makes the sequence go on after the ids that the load gave, where it knows nothing about them.
 pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>> {
     let has_sequence = setup.context.endpoint.capabilities.key_source == KeySource::Sequence;
     if !has_sequence || setup.client_ids() || !LoadPlan::new(setup).with_ids {
@@ -45,13 +45,13 @@ pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Resu
 pub(crate) struct ExistingTables {
     /// What later checks begin with.
     pub(crate) contents: Contents,
-    /// Rows of each table; empty where no one asked for them.
+    /// Number of rows in each table. It is empty where they were not counted.
     pub(crate) rows: Vec<u64>,
     pub(crate) work: Work,
 }
 
-/// Looks at tables that are there: whether they hold what the tests will ask for. `with_rows`: also
-/// how many rows each has.
+/// Checks whether existing tables hold what the tests will ask for. With `with_rows` it also finds how
+/// many rows each table has.
 pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: bool) -> Result<ExistingTables> {
     let began = Instant::now();
     let mut found = work("find tables", began, setup.options.tables);
@@ -64,7 +64,7 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
         let [rows, least, greatest, k, _] = if is_verified {
             sums_of(number, session).await?
         } else {
-            // Then no one asks for sums, and a large table is not read.
+            // In this case no one needs the sums, so a large table is not read.
             let greatest = greatest_id(number, session).await?;
             [greatest, 1, greatest, 0, 0]
         };
@@ -86,7 +86,7 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
     Ok(ExistingTables { contents, rows: rows_of_tables, work })
 }
 
-/// What the plan says of the tables, in its own words.
+/// Returns what the plan says about the tables, in its own words.
 fn wanted(setup: &Setup) -> String {
     let size = format!("table_size = {}", setup.options.table_size);
     match setup.options.first_id {

@@ -1,4 +1,4 @@
-//! Statements as text: a template cut at its parameters, and the parameters written between the
+//! Statements as text. A template is cut at its parameters, and the parameters are written between the
 //! pieces.
 
 use dbdyno_db::Param;
@@ -10,7 +10,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// A statement with parameters written as `?`; it holds no other question mark.
+    /// Returns a statement with parameters written as `?`. It holds no other question mark.
     pub(crate) fn new(sql: &str) -> Self {
         Self { pieces: sql.split('?').map(str::to_owned).collect() }
     }

@@ -1,6 +1,6 @@
-//! Compares the tables with what the tests have done to them: row counts always, sums of `k` where
-//! they are certain, and some loaded rows to their last character: counts and sums say nothing of
-//! `c` and `pad`.
+//! Compares the tables with what the tests have done to them. It always compares row counts, and sums
+//! of `k` where they are certain. It also compares some loaded rows to their last character, because
+//! counts and sums say nothing about `c` and `pad`.
 
 use std::time::Instant;
 
@@ -20,28 +20,28 @@ use crate::{Error, Philox, Result};
 /// What all tables together hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
-    /// `None` once it is uncertain.
+    /// Number of rows, or `None` once it is uncertain.
     pub(crate) rows: Option<i128>,
-    /// Sum of `k`; `None` once rows with a drawn `k` have come or gone.
+    /// Sum of `k`, or `None` once rows with a drawn `k` have come or gone.
     pub(crate) k: Option<i128>,
-    /// Every id that a test may draw has its row.
+    /// Whether every id that a test may draw has its row.
     pub(crate) whole: bool,
 }
 
 impl Contents {
-    /// After a load of all tables.
+    /// Returns the contents after a load of all tables.
     pub(crate) fn loaded(setup: &Setup) -> Self {
         let sums = (1..=setup.options.tables).map(|table| loaded_k(setup, table));
         Self { rows: Some(setup.options.loaded_rows().into()), k: Some(sums.sum()), whole: true }
     }
 
-    /// In JSON, with all digits as text: sums of `k` are beyond 64 bits.
+    /// Returns the contents in JSON, with all digits as text, because sums of `k` are beyond 64 bits.
     pub(crate) fn to_json(self) -> Value {
         let digits = |sum: Option<i128>| sum.map(|sum| sum.to_string());
         json!({ "rows": digits(self.rows), "k": digits(self.k), "whole": self.whole })
     }
 
-    /// What [`Contents::to_json`] wrote; `None` for anything else.
+    /// Reads what [`Contents::to_json`] wrote. The result is `None` for anything else.
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
         let sum = |key: &str| match value.get(key)? {
             Value::Null => Some(None),
@@ -50,31 +50,31 @@ impl Contents {
         Some(Self { rows: sum("rows")?, k: sum("k")?, whole: value.get("whole")?.as_bool()? })
     }
 
-    /// After a test. Rows of an operation that failed or had to be repeated are rolled back: none
-    /// of it is there.
+    /// Returns the contents after a test. Rows of an operation that failed or had to be repeated are
+    /// rolled back, so none of them are there.
     pub(crate) fn after(mut self, test: Test, setup: &Setup, end: &StepEnd) -> Self {
         let changed: i128 = end.tasks.iter().map(|task| i128::from(task.rows)).sum();
         // Without a transaction a failure leaves what its operation had done before it.
         let torn = end.tasks.iter().any(|task| task.retries > 0 || !task.failed_numbers.is_empty());
         if end.tasks.iter().any(|task| !task.unknown_numbers.is_empty()) {
-            // A connection was lost with an operation on its way: its outcome is unknown.
+            // A connection was lost with an operation on its way, so its outcome is unknown.
             return Self::default();
         }
         let options = &setup.options;
         match test {
             Test::PointSelect | Test::ReadOnly => {}
             Test::UpdateNonIndex => {}
-            // Each takes one row and adds one to its k.
+            // Each of these operations takes one row and adds one to its `k`.
             Test::UpdateIndex => self.k = self.k.filter(|_| !torn).map(|k| k + changed),
             Test::Insert => self = Self { rows: self.rows.map(|rows| rows + changed), k: None, ..self },
             Test::Delete => self = Self { rows: self.rows.map(|rows| rows - changed), k: None, whole: false },
             Test::ReadWrite | Test::WriteOnly => {
                 self.k = self.k.filter(|_| options.delete_inserts == 0 && options.index_updates == 0);
-                // A DELETE and the INSERT of its row leave the number as it was only when they
-                // happen together and once: without a transaction, two connections may delete a row
-                // and one of them fail to put it back; without a unique key, a DELETE that waited
-                // for another connection may find no row, and its INSERT add one more. So it does
-                // for an id that has no row.
+                // A DELETE and the INSERT of its row leave the number of rows as it was only when they
+                // happen together and once. Without a transaction, two connections may delete a row,
+                // and one of them may fail to put it back. Without a unique key, a DELETE that waited
+                // for another connection may find no row, and its INSERT then adds one more. The same
+                // happens for an id that has no row.
                 let may_tear = options.skip_trx || options.secondary;
                 let is_same = options.delete_inserts == 0 || (self.whole && !may_tear);
                 self.rows = self.rows.filter(|_| is_same);
@@ -85,14 +85,14 @@ impl Contents {
     }
 }
 
-/// Sum of `k` of a loaded table: all its rows are made again.
+/// Returns the sum of `k` of a loaded table. All its rows are made again for this.
 fn loaded_k(setup: &Setup, table: u32) -> i128 {
     let source = RowSource::of(setup);
     (1..=setup.options.table_size).map(|row| i128::from(source.row(table, row).0)).sum()
 }
 
-/// Reads all tables. After the load each is checked by itself, with its ids; later all of them
-/// together.
+/// Reads all tables. After the load each is checked by itself, with its ids. Later all of them are
+/// checked together.
 pub(crate) async fn verify(
     setup: &Setup,
     kind: StepKind,
@@ -128,8 +128,8 @@ pub(crate) async fn verify(
 
 fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart> {
     let rows = i128::from(setup.options.table_size);
-    // Tests draw from all ids between the first and the last: a gap would be rows that are not
-    // there, on any server.
+    // Tests draw from all ids between the first and the last. A gap would mean rows that are not there,
+    // on any server.
     let (first, last): (i128, i128) = (setup.options.first_id.into(), setup.options.last_id().into());
     vec![
         part("rows", rows, actual[0]),
@@ -140,19 +140,20 @@ fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart
     ]
 }
 
-/// Rows, least and greatest id, sum of `k` and sum of `id` of a table.
+/// Returns the number of rows, lowest and highest id, sum of `k` and sum of `id` of a table.
 pub(crate) async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i128; 5]> {
     let table = Setup::table(number);
     numbers(session, &sql::sums(&table), format!("checking table {table}")).await
 }
 
-/// Rows of each table, the first and the last among them.
+/// Rows of each table that are compared, including the first and the last.
 const SAMPLE: u64 = 32;
 
-/// Stream of the ids that are looked at.
+/// Stream of the ids of these rows.
 const IDS: u32 = 0x7361_6d70;
 
-/// Rows of table `number` that were looked at, and how many of them are as they were sent.
+/// Returns the number of rows of table `number` that were compared, and how many of them are as they
+/// were sent.
 async fn compare_sample(setup: &Setup, number: u32, session: &mut AnySession) -> Result<(u64, u64)> {
     let rows = sampled(setup.context.seed, number, setup.options.table_size);
     let source = RowSource::of(setup);
@@ -163,7 +164,7 @@ async fn compare_sample(setup: &Setup, number: u32, session: &mut AnySession) ->
     let is_as_sent = |row: u64| {
         let wanted = wanted(&source, number, row);
         found.iter().any(|row| {
-            // A CHAR comes with blanks up to its length from some databases.
+            // Some databases return a CHAR with blanks up to its length.
             let mut cells = row.iter().map(|cell| cell.as_deref().unwrap_or_default().trim_end_matches(' '));
             wanted.iter().all(|wanted| cells.next() == Some(wanted.as_str()))
         })
@@ -171,7 +172,7 @@ async fn compare_sample(setup: &Setup, number: u32, session: &mut AnySession) ->
     Ok((rows.len() as u64, rows.iter().filter(|&&row| is_as_sent(row)).count() as u64))
 }
 
-/// Different ones of `count`, in order.
+/// Returns different rows out of `count`, in order.
 fn sampled(seed: u64, table: u32, count: u64) -> Vec<u64> {
     let stream = Philox::new(seed, IDS);
     let mut rows: Vec<u64> =
@@ -182,7 +183,7 @@ fn sampled(seed: u64, table: u32, count: u64) -> Vec<u64> {
     rows
 }
 
-/// `id`, `k`, `c` and `pad` as text.
+/// Returns the expected `id`, `k`, `c` and `pad` as text.
 fn wanted(source: &RowSource, table: u32, row: u64) -> [String; 4] {
     let (k, mut draws) = source.row(table, row);
     let mut text = |push: fn(&mut Draws, &mut Vec<u8>)| {
@@ -210,7 +211,7 @@ mod tests {
         Setup { options, context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None } }
     }
 
-    /// Two connections that changed `rows` each.
+    /// Returns the end of a test in which two connections changed `rows` each.
     fn end(rows: u64, retries: u64) -> StepEnd {
         let task = |retries| TaskEnd {
             client: 1,

@@ -1,8 +1,8 @@
 //! Zipf's distribution by rejection-inversion: P(rank i) is proportional to 1 / i^s.
 //!
-//! After Hörmann and Derflinger: "Rejection-inversion to generate variates from monotone discrete
-//! distributions" (ACM TOMACS 6, 1996), the method of the original too. Constant memory and time,
-//! whatever the number of ranks.
+//! The method is that of Hörmann and Derflinger: "Rejection-inversion to generate variates from
+//! monotone discrete distributions" (ACM TOMACS 6, 1996). The original uses it too. It takes constant
+//! memory and time, whatever the number of ranks.
 
 use crate::oltp::draws::Draws;
 
@@ -11,11 +11,11 @@ use crate::oltp::draws::Draws;
 pub(crate) struct Zipf {
     ranks: f64,
     exponent: f64,
-    /// Integral of the hat from 1.5, less 1: where the first rank's part begins.
+    /// Integral of the hat up to 1.5, minus 1, which is where the first rank's part begins.
     first: f64,
-    /// Integral up to ranks + 0.5.
+    /// Integral of the hat up to ranks + 0.5.
     last: f64,
-    /// Candidates this close above the inverse are accepted without a look at the hat.
+    /// Candidates this close above the inverse are accepted without computing the hat.
     squeeze: f64,
 }
 
@@ -46,30 +46,30 @@ impl Zipf {
     }
 }
 
-/// x^-s.
+/// Returns the hat, x^-s.
 fn hat(x: f64, exponent: f64) -> f64 {
     (-exponent * x.ln()).exp()
 }
 
-/// Integral of the hat: (x^(1-s) - 1) / (1 - s), and ln x where s is 1.
+/// Returns the integral of the hat: (x^(1-s) - 1) / (1 - s), and ln x where s is 1.
 fn integral(x: f64, exponent: f64) -> f64 {
     let log = x.ln();
     expm1_over((1.0 - exponent) * log) * log
 }
 
-/// The x of which `integral` is `area`.
+/// Returns the x for which `integral` is `area`.
 fn inverse(area: f64, exponent: f64) -> f64 {
-    // Below -1 only by rounding.
+    // Only rounding can bring the product below -1.
     let product = (area * (1.0 - exponent)).max(-1.0);
     (log1p_over(product) * area).exp()
 }
 
-/// (e^x - 1) / x, also near 0.
+/// Returns (e^x - 1) / x, also near 0.
 fn expm1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 * (1.0 + x / 3.0) }
 }
 
-/// ln(1 + x) / x, also near 0.
+/// Returns ln(1 + x) / x, also near 0.
 fn log1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x * (0.5 - x / 3.0) }
 }
@@ -100,7 +100,7 @@ mod tests {
                     (seen - expected).powi(2) / expected
                 })
                 .sum();
-            // Chi-square with 9 degrees of freedom: 33.7 is exceeded once in 10,000.
+            // With 9 degrees of freedom, chi-square exceeds 33.7 once in 10,000 times.
             assert!(chi < 33.7, "exponent {exponent}: chi-square {chi}, {counts:?}");
         }
     }

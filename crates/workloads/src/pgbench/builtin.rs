@@ -1,20 +1,20 @@
 //! The scripts that pgbench brings along, and its four tables.
 
-/// A script of the original's.
+/// One of the original's own scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
     pub name: &'static str,
     /// What pgbench's report calls it.
     pub title: &'static str,
     pub text: &'static str,
-    /// It leaves branches and tellers as they are, so that their sums differ from those of the
+    /// Whether it leaves branches and tellers as they are, so that their sums differ from those of the
     /// accounts.
     pub(crate) only_accounts: bool,
-    /// Each transaction adds a row to the history.
+    /// Whether each transaction adds a row to the history.
     pub(crate) writes: bool,
 }
 
-/// In the order in which pgbench lists them.
+/// The scripts in the order in which pgbench lists them.
 pub const BUILTINS: [Builtin; 3] = [
     Builtin {
         name: "tpcb-like",
@@ -39,7 +39,7 @@ pub const BUILTINS: [Builtin; 3] = [
     },
 ];
 
-/// The one script whose name begins with `name`.
+/// Returns the one script whose name begins with `name`.
 pub fn builtin(name: &str) -> Result<&'static Builtin, String> {
     let found: Vec<&Builtin> = BUILTINS.iter().filter(|own| own.name.starts_with(name)).collect();
     let names = BUILTINS.map(|own| own.name).join(", ");
@@ -58,7 +58,7 @@ pub fn builtin(name: &str) -> Result<&'static Builtin, String> {
 /// A table with its columns and its key.
 pub(crate) struct Table {
     pub(crate) name: &'static str,
-    /// Numbers of accounts are `AID`, whose width depends on the scale.
+    /// The columns. Numbers of accounts are `AID`, whose width depends on the scale.
     pub(crate) columns: &'static str,
     pub(crate) key: &'static str,
     /// Rows for each unit of scale.
@@ -68,7 +68,7 @@ pub(crate) struct Table {
 pub(crate) const ACCOUNTS: u64 = 100_000;
 pub(crate) const TELLERS: u64 = 10;
 
-/// In an order in which they can be dropped.
+/// The tables in an order in which they can be dropped.
 pub(crate) const TABLES: [Table; 4] = [
     Table {
         name: "pgbench_history",

@@ -1,4 +1,4 @@
-//! Expressions of `\set` and `\if`: what they are and what they give.
+//! Expressions of `\set` and `\if`: their parts, and how their values are computed.
 
 use super::random::{self, Draws};
 use super::value::Value;
@@ -7,11 +7,11 @@ use super::variables::Variables;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Constant(Value),
-    /// By its index among the variables.
+    /// A variable by its index among all variables.
     Variable(usize),
     Call(Function, Vec<Expression>),
-    /// Operators from left to right: each has what came before it as its first operand, so that a
-    /// sum of any length is not deep.
+    /// Operators from left to right. The first operand of each is what came before it, so that a sum of
+    /// any length is not deep.
     Chain(Box<Expression>, Vec<Link>),
 }
 
@@ -66,8 +66,8 @@ pub(crate) enum Function {
     Sqrt,
 }
 
-/// How many arguments each of the functions that a script calls by name takes; with a seed of its
-/// own, one more.
+/// How many arguments each of the functions takes that a script calls by name. With a seed of its own a
+/// function takes one more.
 pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] = [
     ("abs", Function::Abs, 1..=1),
     ("debug", Function::Debug, 1..=1),
@@ -93,7 +93,7 @@ pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] 
 ];
 
 impl Expression {
-    /// `self`, then an operator with its second operand.
+    /// Returns `self`, then an operator with its second operand.
     pub(crate) fn then(self, function: Function, right: Self) -> Self {
         let link = Link { function, right };
         match self {
@@ -126,7 +126,7 @@ impl Expression {
     }
 }
 
-/// AND and OR: the second operand is looked at only if the first is not `decides`.
+/// Returns the value of AND or OR. The second operand is computed only if the first is not `decides`.
 fn junction(
     left: Value,
     right: &Expression,
@@ -153,7 +153,7 @@ fn case(arguments: &[Expression], variables: &Variables, draws: &mut Draws) -> R
     otherwise.first().map_or(Ok(Value::Null), |value| value.value(variables, draws))
 }
 
-/// All arguments are looked at.
+/// Returns the value of a function whose arguments are all computed.
 fn strict(
     function: Function,
     arguments: &[Expression],
@@ -175,7 +175,7 @@ fn strict(
     applied(function, &[&first[..], &more].concat(), draws)
 }
 
-/// The value of a function of `given`; NULL among them gives NULL.
+/// Returns the value of a function of `given`. It is NULL if one of them is NULL.
 fn applied(function: Function, given: &[Value], draws: &mut Draws) -> Result<Value, String> {
     use Function as F;
     let has_null = given.contains(&Value::Null);

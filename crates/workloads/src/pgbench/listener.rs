@@ -1,18 +1,18 @@
-//! Who is told how transactions end, outside of a plan: for log files, and for counts by script and
-//! command.
+//! Tells a listener how transactions end, in runs outside of a plan. The listener writes log files and
+//! counts by script and command.
 
 use std::time::Duration;
 
 use dbdyno_loadgen::{Failure, OperationTimes};
 
-/// Is called on load threads, while transactions wait.
+/// Receives the calls on load threads, while transactions wait.
 pub trait Listener: Send + Sync {
-    /// Whether it wants transactions too that were done at the first try.
+    /// Returns whether it also wants transactions that were done at the first try.
     fn wants_all(&self) -> bool;
-    /// A try failed; [`Listener::ended`] follows unless it is repeated.
+    /// A try failed. [`Listener::ended`] follows unless the transaction is repeated.
     fn failed(&self, attempt: &Attempt<'_>);
     fn ended(&self, transaction: &Transaction);
-    /// Transactions were late, and are not sent: a high rate leaves millions at once.
+    /// Transactions were late and are not sent. At a high rate one call may report millions.
     fn skipped(&self, skipped: &Skipped);
 }
 
@@ -21,7 +21,7 @@ pub trait Listener: Send + Sync {
 pub enum FailureKind {
     Serialization,
     Deadlock,
-    /// Another that the server asks to try again.
+    /// Another failure after which the server asks to try again.
     Other,
 }
 
@@ -49,12 +49,12 @@ pub struct Attempt<'a> {
     pub script: usize,
     /// Index among the commands of [`super::ScriptInfo`].
     pub command: usize,
-    /// From 1.
+    /// Number of the try, from 1.
     pub tries: u32,
     pub is_repeated: bool,
-    /// The error ends the run.
+    /// Whether the error ends the run.
     pub is_fatal: bool,
-    /// From the beginning of the first try.
+    /// Time since the beginning of the first try.
     pub took: Duration,
     pub message: &'a str,
 }
@@ -63,7 +63,7 @@ pub struct Attempt<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transaction {
     pub client: u32,
-    /// Of this client, from 1.
+    /// Number of the transaction among those of this client, from 1.
     pub number: u64,
     pub script: usize,
     pub ending: Ending,
@@ -75,27 +75,27 @@ pub struct Transaction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
     pub client: u32,
-    /// Number of the first, of this client, from 1.
+    /// Number of the first one among those of this client, from 1.
     pub first: u64,
     pub count: u64,
-    /// Of all of them the script of the one that is sent after them, as in the original.
+    /// For all of them, the script of the transaction that is sent after them, as in the original.
     pub script: usize,
 }
 
-/// What a connection knows of its transactions, for the listener.
+/// What a connection knows about its transactions, for the listener.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionState {
     pub(crate) script: usize,
     pub(crate) command: usize,
     /// Transactions that have ended.
     ended: u64,
-    /// How the transaction that was tried last has ended, and its retries; `None` while it is
-    /// repeated, and after one that ended the run.
+    /// How the transaction that was tried last has ended, and its retries. It is `None` while the
+    /// transaction is repeated, and after one that ended the run.
     pub(crate) ending: Option<(Ending, u32)>,
 }
 
 impl TransactionState {
-    /// Tells of the transaction that was tried last, if it has ended.
+    /// Reports the transaction that was tried last, if it has ended.
     pub(crate) fn tell(&mut self, listener: &dyn Listener, client: u32, times: OperationTimes) {
         let Some((ending, retries)) = self.ending.take() else { return };
         self.ended += 1;
@@ -105,7 +105,7 @@ impl TransactionState {
         }
     }
 
-    /// Tells of `count` transactions that are not sent.
+    /// Reports `count` transactions that are not sent.
     pub(crate) fn skip(&mut self, listener: &dyn Listener, client: u32, count: u64, script: usize) {
         listener.skipped(&Skipped { client, first: self.ended + 1, count, script });
         self.ended += count;

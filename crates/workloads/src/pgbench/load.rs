@@ -12,8 +12,7 @@ use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};
 use super::options::{PartitionMethod, Pgbench};
 use crate::connection::{Connection, changed, of_load};
 
-/// Accounts that are sent at once: about 1 MB, or rows of one INSERT where there is no stream of
-/// rows.
+/// Accounts that are sent at once: about 1 MB, or the rows of one INSERT where rows cannot be streamed.
 const STREAMED: u64 = 20_000;
 const INSERTED: u64 = 1_000;
 
@@ -101,7 +100,7 @@ fn creations(setup: &Setup) -> Vec<String> {
         };
         if options.partitions > 0 && table.name == "pgbench_accounts" {
             let method = options.partition_method.name();
-            // It holds no rows: its partitions may leave room, and are logged or not.
+            // This table holds no rows. Its partitions may leave room, and are logged or not.
             return format!("create table {}({columns}) partition by {method} (aid)", table.name);
         }
         let suffix = suffix(capabilities, options.fillfactor, table.key.is_empty());
@@ -110,7 +109,7 @@ fn creations(setup: &Setup) -> Vec<String> {
     TABLES.iter().map(create).chain(partitions(options)).collect()
 }
 
-/// What the load asks for that the server does not have.
+/// Returns what the load asks for that the server does not have.
 pub(crate) fn lacks(setup: &Setup) -> Option<String> {
     let options = &setup.options;
     let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
@@ -120,7 +119,7 @@ pub(crate) fn lacks(setup: &Setup) -> Option<String> {
     (options.has_load() && !has_heaps).then_some(problem)
 }
 
-/// Partitions of the accounts. The first and the last range are open.
+/// Returns the partitions of the accounts. The first and the last range are open.
 fn partitions(options: &Pgbench) -> impl Iterator<Item = String> {
     let (count, fillfactor) = (u64::from(options.partitions), options.fillfactor);
     let size = (ACCOUNTS * u64::from(options.scale)).div_ceil(count.max(1));
@@ -148,7 +147,7 @@ const fn unlogged(options: &Pgbench) -> &'static str {
     if options.unlogged_tables { " unlogged" } else { "" }
 }
 
-/// A heap may leave room in its pages.
+/// Returns the text after the columns. Where tables are heaps, it says how much room pages leave.
 fn suffix(capabilities: &Capabilities, fillfactor: u32, is_history: bool) -> String {
     match (capabilities.keeps_arrival_order, is_history) {
         (true, false) => format!(" with (fillfactor={fillfactor})"),
@@ -274,7 +273,7 @@ mod tests {
         assert_eq!(next - 1, 2_500_000_000);
     }
 
-    /// As the original's, which `servers/pgbench.rs` compares.
+    /// The statements are those of the original, with which `servers/pgbench.rs` compares them.
     #[test]
     fn ranges_hold_all_numbers_once() {
         let options = Pgbench { partitions: 3, unlogged_tables: true, ..Pgbench::default() };

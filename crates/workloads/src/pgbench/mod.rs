@@ -1,7 +1,7 @@
 //! Scripts of pgbench: its own three and yours, with its expressions, commands and tables.
 //!
-//! A transaction is one pass over a script, drawn by weight. Written from pgbench's manual and the
-//! formulas of its source; where it differs, `deviations.toml` says so in every record.
+//! A transaction is one pass over a script, drawn by weight. The code is written from pgbench's manual
+//! and the formulas in its source. Where it differs, `deviations.toml` says so in every record.
 
 mod builtin;
 mod expression;
@@ -55,14 +55,14 @@ pub(crate) struct Setup {
     pub(crate) context: Context,
     pub(crate) scripts: Result<Scripts, String>,
     scale: AtomicU64,
-    /// Outside of a plan. Commands that send nothing are timed too.
+    /// Set for a run outside of a plan. Commands that send nothing are then timed too.
     pub(crate) alone: Option<Alone>,
 }
 
 /// What a run outside of a plan has besides its options.
 pub struct Alone {
     pub listener: Arc<dyn Listener>,
-    /// A transaction that fails is not tried again when it has taken longer.
+    /// A transaction that fails is not tried again when it has taken longer than this.
     pub latency_limit: Option<Duration>,
 }
 
@@ -100,14 +100,14 @@ impl Setup {
         scripts.map(|source| sources::kept(source.name.clone())).collect()
     }
 
-    /// The index of a command among those of [`ScriptInfo`].
+    /// Returns the index of a command among those of [`ScriptInfo`].
     pub(crate) fn command_index(&self, (script, command): (usize, usize)) -> usize {
         let source = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script));
         let before = source.map_or(&[][..], |source| &source.commands[..command]);
         before.iter().filter(|command| !command.text.is_empty()).count()
     }
 
-    /// What a command is counted under: script, number and first word.
+    /// Returns what a command is counted under: script, number and first word.
     pub(crate) fn command_name(&self, (script, command): (usize, usize)) -> &'static str {
         let Some(source) = self.scripts.as_ref().ok().and_then(|scripts| scripts.list.get(script)) else {
             return "";
@@ -124,14 +124,14 @@ impl Setup {
 pub struct Pgbench {
     setup: Arc<Setup>,
     steps: Vec<ScriptStep>,
-    /// Before the step that runs.
+    /// Balances before the step that runs.
     balances: Option<Balances>,
 }
 
 /// A command of a script, for a report of its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptCommand {
-    /// What its times are counted under.
+    /// The name under which its times are counted.
     pub name: &'static str,
     pub text: String,
 }
@@ -147,7 +147,7 @@ pub struct ScriptInfo {
 }
 
 impl Pgbench {
-    /// The workload outside of a plan, with the times of every command.
+    /// Returns the workload outside of a plan, with the times of every command.
     pub fn alone(options: &Options, context: Context, alone: Alone) -> Result<Self, String> {
         if let Some((_, problem)) = options::values_problem(options) {
             return Err(problem);
@@ -173,12 +173,12 @@ impl Pgbench {
         scripts.list.iter().zip(names).enumerate().map(info).collect()
     }
 
-    /// Hundreds of thousands of accounts.
+    /// Returns the number of accounts, in hundreds of thousands.
     pub fn scale(&self) -> u64 {
         self.setup.scale()
     }
 
-    /// Takes the scale from the tables that are there, if they are.
+    /// Takes the scale from the tables, if they exist.
     pub async fn find_scale(&mut self, session: &mut AnySession) -> Result<()> {
         let asking = Error::during("counting pgbench_branches");
         let cells = session.rows("select count(*) from pgbench_branches").await.map_err(asking)?;
@@ -188,7 +188,8 @@ impl Pgbench {
         Ok(())
     }
 
-    /// How the accounts are partitioned, and into how many tables; `None` where they are in one.
+    /// Returns how the accounts are partitioned, and into how many tables. The result is `None` where
+    /// they are in one.
     pub async fn partitions(&self, session: &mut AnySession) -> Option<(&'static str, i64)> {
         let sql = "select count(*), bool_or(p.partstrat = 'h') from pg_partitioned_table p \
                    join pg_inherits i on i.inhparent = p.partrelid \
@@ -201,7 +202,8 @@ impl Pgbench {
         Some((method.name(), count))
     }
 
-    /// Vacuums, and empties the history, as before each run; only what is there.
+    /// Vacuums, and empties the history, as pgbench does before each run. Only tables that exist are
+    /// touched.
     pub async fn make_ready(&self, session: &mut AnySession) -> Result<Option<Work>> {
         let names = tables(session).await.map_err(Error::during("listing the tables"))?;
         let has = |table: &str| names.iter().any(|name| name == table);
@@ -236,14 +238,14 @@ impl Pgbench {
         })
     }
 
-    /// The scripts with their texts, for the record.
+    /// Returns the scripts with their texts, for the record.
     fn sources(&self) -> Result<Work> {
         let scripts = self.scripts_read()?;
         let texts = scripts.list.iter().map(|source| (source.given.clone(), json!(source.text)));
         Ok(crate::sources::read(&scripts.hash(), texts.collect()))
     }
 
-    /// Whether balances are compared: only the original's own scripts keep them.
+    /// Returns whether balances are compared. Only the original's own scripts keep them.
     fn is_balanced(&self) -> bool {
         let stores = self.setup.context.stores_data();
         let scripts = self.setup.scripts.as_ref();

@@ -1,5 +1,5 @@
-//! Options of pgbench's scripts: which, on which data, on how many connections; and what a plan asks
-//! of them.
+//! Options of pgbench's scripts: which scripts, on which data, on how many connections. Also what a
+//! plan asks of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -135,7 +135,7 @@ with_defaults! {
 }
 
 impl Pgbench {
-    /// The classic tests' options that mean the same: sweeps, times, paces.
+    /// Returns the options of the classic tests that mean the same: sweeps, times, arrivals.
     pub(crate) fn shared(&self) -> Oltp {
         Oltp {
             connections: self.connections.clone(),
@@ -149,22 +149,23 @@ impl Pgbench {
         }
     }
 
-    /// Length of a step with its warm-up; `None` where steps end with their transactions.
+    /// Returns the length of a step with its warm-up. It is `None` where steps end with their
+    /// transactions.
     pub(crate) fn length(&self) -> Option<Duration> {
         self.transactions.is_none().then(|| self.warmup.0 + self.time.0)
     }
 
-    /// Whether tables are made.
+    /// Returns whether tables are made.
     pub(crate) fn has_load(&self) -> bool {
         !self.use_existing && !self.init_steps.is_empty()
     }
 
-    /// Accounts that the load makes.
+    /// Returns the accounts that the load makes.
     pub(crate) fn accounts(&self) -> u64 {
         ACCOUNTS * u64::from(self.scale)
     }
 
-    /// Scripts with their weights, read. `commit` is what ends a transaction.
+    /// Reads the scripts with their weights. `commit` is what ends a transaction.
     pub(crate) fn scripts(&self, commit: &str) -> Result<sources::Scripts, String> {
         sources::Scripts::read(&self.files, self.define.keys().map(String::as_str), commit)
     }
@@ -206,7 +207,7 @@ impl WorkloadOptions for Pgbench {
     }
 }
 
-/// The first value out of its range, or that does not go with another.
+/// Returns the first value that is out of its range, or does not go with another.
 pub(crate) fn values_problem(options: &Pgbench) -> Option<Mistake> {
     schema_problem(options)
         .or_else(|| words_problem(options))

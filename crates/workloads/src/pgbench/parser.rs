@@ -1,13 +1,13 @@
-//! Reads expressions: tokens, then operators by their precedence in pgbench's grammar.
+//! Parses expressions: tokens, then operators by their precedence in pgbench's grammar.
 
 use super::expression::{Expression, Function, NAMED};
 use super::value::Value;
 use super::variables::{Names, is_name_sign, name_length};
 
-/// Brackets and signs within each other beyond this would take the stack.
+/// More brackets and signs within each other would overflow the stack.
 const DEEPEST: u32 = 200;
 
-/// One more than the greatest whole number: it may only be negated.
+/// One more than the highest whole number. It may only be negated.
 const BEYOND: u64 = 1 << 63;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -30,8 +30,8 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const UNARY: u8 = 9;
 
-/// Operators after a first operand, how tightly each binds, and whether it swaps its operands; of
-/// `is`, `isnull` and `notnull` only how tightly they bind counts. Longer signs first.
+/// Operators after a first operand, how tightly each binds, and whether it swaps its operands. For
+/// `is`, `isnull` and `notnull` only how tightly they bind counts. Longer signs come first.
 const OPERATORS: [(&str, u8, Function, bool); 22] = [
     ("or", OR, Function::Or, false),
     ("and", AND, Function::And, false),
@@ -59,7 +59,7 @@ const OPERATORS: [(&str, u8, Function, bool); 22] = [
 /// Signs that are no such operators.
 const OTHER_SIGNS: [&str; 4] = ["(", ")", ",", "~"];
 
-/// Reads `text`, all of it. Variables get indexes into `names`.
+/// Parses all of `text`. Variables get indexes into `names`.
 pub(crate) fn expression(text: &str, names: &mut Names) -> Result<Expression, String> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens, at: 0, depth: 0, names };
@@ -95,7 +95,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// `12`, `1.5`, `.5`, `1e-3`.
+/// Parses a number: `12`, `1.5`, `.5`, `1e-3`.
 fn number(text: &str) -> Result<(Token, usize), String> {
     let digits = |text: &str| text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
     let mut length = digits(text);
@@ -131,7 +131,7 @@ impl Parser<'_> {
         self.tokens.get(self.at)
     }
 
-    /// The sign or word that comes next.
+    /// Returns the sign or word that comes next.
     fn next_text(&self) -> Option<&str> {
         match self.peek()? {
             Token::Sign(sign) => Some(sign),
@@ -140,7 +140,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the next token if it is this sign or word; whether it is.
+    /// Takes the next token if it is this sign or word. The result is whether it is.
     fn takes(&mut self, text: &str) -> bool {
         let is_next = self.next_text() == Some(text);
         self.at += usize::from(is_next);
@@ -151,7 +151,7 @@ impl Parser<'_> {
         if self.takes(text) { Ok(()) } else { Err(unexpected(self.peek())) }
     }
 
-    /// Operands joined by operators that bind at least as tightly as `least`.
+    /// Parses operands joined by operators that bind at least as tightly as `least`.
     fn operators(&mut self, least: u8) -> Result<Expression, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -178,13 +178,17 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The row of the operator that comes next.
+    /// Returns the row of the operator that comes next.
     fn operator(&self) -> Option<(&'static str, u8, Function, bool)> {
         let next = self.next_text()?;
         OPERATORS.into_iter().find(|(operator, ..)| *operator == next)
     }
 
-    /// `IS [NOT] NULL | TRUE | FALSE`, `ISNULL`, `NOTNULL`.
+    /// Parses `IS [NOT] NULL
+    ///
+    /// TRUE
+    ///
+    /// FALSE`, `ISNULL`, `NOTNULL`.
     fn is(&mut self, left: Expression, operator: &str) -> Result<Expression, String> {
         let (negated, value) = match operator {
             "isnull" => (false, Value::Null),
@@ -340,7 +344,8 @@ mod tests {
         }
     }
 
-    /// Expressions with what Debian's pgbench gives for them; `servers/pgbench.rs` asks it.
+    /// These are expressions with the values that Debian's pgbench gives for them. `servers/pgbench.rs`
+    /// compares them with it.
     #[test]
     fn expressions_have_the_values_of_the_original() {
         for line in include_str!("expressions.txt").lines() {
@@ -349,7 +354,7 @@ mod tests {
         }
     }
 
-    /// On the stack of a load thread.
+    /// The test runs on the stack of a load thread.
     #[test]
     fn an_expression_is_as_long_as_it_likes() {
         let many = |first: &str, more: &str| format!("{first}{}", more.repeat(100_000));

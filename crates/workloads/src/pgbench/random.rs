@@ -1,5 +1,5 @@
-//! pgbench's random functions: its formulas, on draws that depend on seed, connection and number of
-//! the transaction.
+//! pgbench's random functions. They use its formulas, on draws that depend on seed, connection and
+//! transaction number.
 
 use std::f64::consts::PI;
 
@@ -7,7 +7,7 @@ use crate::Philox;
 use crate::oltp::draws;
 use crate::oltp::scramble::mixed;
 
-/// Least parameter of a gaussian, and the range of a zipfian's.
+/// Lowest parameter of a gaussian, and the range of a zipfian's.
 const LEAST_GAUSSIAN: f64 = 2.0;
 const ZIPFIAN: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 
@@ -28,12 +28,13 @@ impl Draws {
         self.draws = draws::Draws::new(&self.stream, client, number);
     }
 
-    /// In `[0, 1)`.
+    /// Returns a uniform number in `[0, 1)`.
     fn fraction(&mut self) -> f64 {
         self.draws.fraction()
     }
 
-    /// From `low` to `high`, both included; a range in which [`range_problem`] finds none.
+    /// Returns a uniform number from `low` to `high`, both included. The range must be one for which
+    /// [`range_problem`] finds no problem.
     pub(crate) fn uniform(&mut self, low: i64, high: i64) -> i64 {
         low.wrapping_add_unsigned(self.draws.below(high.abs_diff(low).saturating_add(1)))
     }
@@ -63,8 +64,8 @@ impl Draws {
         }
     }
 
-    /// By Devroye's method of rejection ("Non-Uniform Random Variate Generation", X.6.1), as
-    /// pgbench does it.
+    /// Returns a Zipfian number by Devroye's method of rejection ("Non-Uniform Random Variate
+    /// Generation", X.6.1), as pgbench does it.
     pub(crate) fn zipfian(&mut self, low: i64, high: i64, exponent: f64) -> Result<i64, String> {
         if !ZIPFIAN.contains(&exponent) {
             let (least, greatest) = (ZIPFIAN.start(), ZIPFIAN.end());
@@ -89,13 +90,13 @@ impl Draws {
     }
 }
 
-/// The value at `share` of a range, share from 0 to below 1.
+/// Returns the value at `share` of a range, with a share from 0 to below 1.
 fn at(low: i64, high: i64, share: f64) -> i64 {
     let count = high.wrapping_sub(low).wrapping_add(1) as f64;
     low.wrapping_add((count * share) as i64)
 }
 
-/// A range that a random function takes.
+/// Checks a range that a random function takes.
 pub(crate) fn range_problem(low: i64, high: i64) -> Result<(), String> {
     if low > high {
         return Err("empty range given to random".to_owned());
@@ -124,7 +125,7 @@ pub(crate) fn murmur2(value: i64, seed: i64) -> i64 {
     (hash ^ (hash >> SHIFT)) as i64
 }
 
-/// Where `value` goes in a permutation of `0..size` that `seed` chooses.
+/// Returns where `value` goes in a permutation of `0..size` that `seed` chooses.
 pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     const ROUNDS: u32 = 6;
     if size < 2 {
@@ -172,7 +173,7 @@ impl Xoroshiro {
         value
     }
 
-    /// From 0 to `greatest`.
+    /// Returns a number from 0 to `greatest`.
     fn below(&mut self, greatest: u64) -> u64 {
         let shift = 63 - greatest.max(1).ilog2();
         loop {
@@ -190,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// As Debian's pgbench 15 computes them.
+    /// The expected values are those that Debian's pgbench 15 computes.
     #[test]
     fn hashes_and_permutations_are_those_of_the_original() {
         assert_eq!(fnv1a(10, 5432), -7_793_829_335_365_542_153);
@@ -227,8 +228,8 @@ mod tests {
             assert!((share(&exponential, k) / expected - 1.0).abs() < 0.06, "{k}");
         }
         let gaussian = counts(DRAWS, |draws| draws.gaussian(-5, 4, 2.0).unwrap());
-        // 38.3 % of a normal distribution lie within half a deviation; 95.4 % are within the two of
-        // the range.
+        // 38.3 % of a normal distribution lie within half a deviation, and 95.4 % within the two
+        // deviations of the range.
         let middle: f64 = (-2..=1).map(|k| share(&gaussian, k)).sum();
         assert!((middle - 0.5762 / 0.9545).abs() < 0.01, "{middle}");
         let uniform = counts(DRAWS, |draws| draws.uniform(-1, 2));

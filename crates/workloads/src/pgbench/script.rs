@@ -1,4 +1,4 @@
-//! Reads scripts of pgbench: SQL up to `;`, and commands that begin with a backslash.
+//! Parses scripts of pgbench: SQL up to `;`, and commands that begin with a backslash.
 
 use super::expression::Expression;
 use super::parser::expression;
@@ -11,9 +11,9 @@ pub(crate) const NO_COPY: &str =
 
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
-    /// Of its first sign, from 1.
+    /// Line of its first sign, from 1.
     pub(crate) line: u32,
-    /// As it is in the script.
+    /// The text as it is in the script.
     pub(crate) text: String,
     pub(crate) action: Action,
 }
@@ -22,22 +22,22 @@ pub(crate) struct Command {
 pub(crate) enum Action {
     Sql(Sql),
     Set(usize, Expression),
-    /// So many times so many microseconds.
+    /// Sleeps for this number of units of so many microseconds.
     Sleep(Expression, u64),
-    /// Goes on at this command unless the condition holds.
+    /// Continues at this command unless the condition holds.
     Unless(Expression, usize),
-    /// A branch is over.
+    /// A branch is over, so the script continues at this command.
     Jump(usize),
     StartPipeline,
     EndPipeline,
     SyncPipeline,
-    /// Ends a choice; for the list of commands only.
+    /// Ends a choice. It exists only for the list of commands.
     Nothing,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {
-    /// Literal text, and the variables between.
+    /// Literal text, and the variables in between.
     pub(crate) pieces: Vec<Piece>,
     /// What becomes of its rows: nothing, or variables with this prefix.
     pub(crate) keep: Option<Keep>,
@@ -52,12 +52,12 @@ pub(crate) enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Keep {
     pub(crate) prefix: String,
-    /// `\aset`: of each statement of the text, where it has rows; else of the last, which must have
-    /// one row.
+    /// Whether the command is `\aset`, which keeps the rows of each statement in the text that has
+    /// rows. Otherwise only the last statement counts, and it must have one row.
     pub(crate) all: bool,
 }
 
-/// The commands of a script in the order in which they run. Variables get indexes into `names`.
+/// Parses the commands of a script in the order in which they run. Variables get indexes into `names`.
 pub(crate) fn read(text: &str, names: &mut Names) -> Result<Vec<Command>, String> {
     let mut reader = Reader { names, commands: Vec::new(), open: Vec::new(), pipeline: None };
     let (mut rest, mut line) = (text, 1);
@@ -82,7 +82,7 @@ fn lines(text: &str) -> u32 {
     text.matches('\n').count() as u32
 }
 
-/// Without blanks and whole comments in front.
+/// Returns the text without blanks and whole comments in front.
 fn uncommented(text: &str) -> &str {
     let mut rest = text.trim_start();
     while rest.starts_with("--") {
@@ -91,7 +91,7 @@ fn uncommented(text: &str) -> &str {
     rest
 }
 
-/// Up to the end of the line; a backslash at the end goes on with the next one.
+/// Returns the text up to the end of the line. A backslash at the end continues with the next line.
 fn logical_line(text: &str) -> (String, usize) {
     let (mut line, mut used) = (String::new(), 0);
     loop {
@@ -116,7 +116,7 @@ fn logical_line(text: &str) -> (String, usize) {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum LexerState<'a> {
     Plain,
-    /// In quotes, and whether a backslash hides the next sign.
+    /// In quotes of this sign. The flag says whether a backslash hides the next sign.
     Quoted(char, bool),
     Dollar(&'a str),
     Line,
@@ -141,7 +141,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// Goes over the next sign and what belongs to it, which is returned.
+    /// Goes over the next sign and what belongs to it. The result is that part of the text.
     fn step(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         let sign = rest.chars().next()?;
@@ -174,7 +174,7 @@ impl<'a> Lexer<'a> {
         length
     }
 
-    /// Outside of quotes and comments.
+    /// Handles a sign outside of quotes and comments.
     fn plain(&mut self, sign: char) -> usize {
         let (before, rest) = self.text.split_at(self.at);
         match sign {
@@ -198,15 +198,15 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The statement that `text` begins with, and how much of it that is: up to `;`, which belongs to
-/// it, or to a backslash, which is left.
+/// Returns the statement that `text` begins with, and how much of the text it takes. It goes up to `;`,
+/// which belongs to it, or to a backslash, which does not.
 fn sql(text: &str) -> (String, usize) {
     let mut lexer = Lexer::new(text);
     let mut out = String::new();
     loop {
         let (rest, is_plain) = (lexer.rest(), lexer.state == LexerState::Plain);
         if is_plain && (rest.starts_with("\\;") || rest.starts_with("\\:")) {
-            // A text of several statements.
+            // This is a text of several statements.
             out.push_str(&rest[1..2]);
             lexer.at += 2;
             continue;
@@ -223,7 +223,7 @@ fn sql(text: &str) -> (String, usize) {
     }
 }
 
-/// Whether `text` holds a COPY whose rows would go over the connection.
+/// Returns whether `text` holds a COPY whose rows would go over the connection.
 fn copies(text: &str) -> bool {
     let mut lexer = Lexer::new(text);
     let mut plain = String::new();
@@ -245,13 +245,13 @@ fn is_word(sign: char) -> bool {
     is_name_sign(sign) || sign == '$'
 }
 
-/// Whether the quote after `before` belongs to an `E` that is a word of its own.
+/// Returns whether the quote after `before` belongs to an `E` that is a word of its own.
 fn begins_escaped(before: &str) -> bool {
     let mut signs = before.chars().rev();
     matches!(signs.next(), Some('e' | 'E')) && !signs.next().is_some_and(is_word)
 }
 
-/// `$$` or `$tag$` at the front of `rest`.
+/// Returns `$$` or `$tag$` at the front of `rest`.
 fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
     if before.chars().next_back().is_some_and(is_word)
         || rest[1..].starts_with(|sign: char| sign.is_ascii_digit())
@@ -264,9 +264,9 @@ fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
 
 /// A choice that is not over yet.
 struct Open {
-    /// The condition whose way on is not known yet.
+    /// The condition for which it is not yet known where the script continues if it is false.
     condition: Option<usize>,
-    /// Ends of branches, which go on after the choice.
+    /// Ends of branches, which continue after the choice.
     ends: Vec<usize>,
 }
 
@@ -361,8 +361,8 @@ impl Reader<'_> {
         expression(text, self.names)
     }
 
-    /// `\elif` or `\else`: the branch before it goes on after the choice, its condition leads to
-    /// what follows.
+    /// Handles `\elif` or `\else`. The branch before it continues after the choice, and its condition
+    /// leads to what follows.
     fn end_branch(&mut self, name: &str) -> Result<(), String> {
         let at = self.commands.len();
         let open = self.open.last_mut().ok_or_else(|| format!("\\{name} without matching \\if"))?;
@@ -446,7 +446,7 @@ fn check_name(name: &str) -> Result<(), String> {
     if is_name(name) { Ok(()) } else { Err(no_name(name)) }
 }
 
-/// Text, and variables by `:name`; `::` is a cast.
+/// Divides a text into literal text and variables by `:name`. `::` is a cast.
 fn pieces(text: &str, names: &mut Names) -> Vec<Piece> {
     let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
     while let Some(colon) = rest.find(':') {

@@ -1,4 +1,4 @@
-//! The scripts of a step: where their texts are, how often each is drawn.
+//! The scripts of a step: where their texts are, and how often each is drawn.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,9 +19,9 @@ pub(crate) const SEEDS: [&str; 2] = ["default_seed", "random_seed"];
 
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    /// File, or name of a script of the original's.
+    /// File, or name of one of the original's scripts.
     pub(crate) given: String,
-    /// In step names and counts.
+    /// Name in step names and counts.
     pub(crate) name: String,
     pub(crate) weight: u64,
     pub(crate) text: String,
@@ -29,7 +29,7 @@ pub(crate) struct Source {
     pub(crate) builtin: Option<&'static Builtin>,
 }
 
-/// All scripts of a step, and the variables that they speak of.
+/// All scripts of a step, and the variables that they use.
 #[derive(Debug, Clone)]
 pub(crate) struct Scripts {
     pub(crate) list: Vec<Source>,
@@ -37,7 +37,7 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
-    /// Reads `files`; `more` are names of variables that they need not speak of, `commit` is what
+    /// Reads `files`. `more` are names of variables that the scripts need not use. `commit` is what
     /// ends a transaction of the original's own scripts.
     pub(crate) fn read<'a>(
         files: &[String],
@@ -66,7 +66,7 @@ impl Scripts {
         Ok(Self { list, names: Arc::new(names) })
     }
 
-    /// The script that a draw from 0 to below the sum of weights chooses.
+    /// Returns the script that a draw from 0 to below the sum of weights chooses.
     pub(crate) fn chosen(&self, mut draw: u64) -> usize {
         for (index, source) in self.list.iter().enumerate() {
             match draw.checked_sub(source.weight) {
@@ -86,7 +86,7 @@ impl Scripts {
     }
 }
 
-/// File and weight of `FILE@WEIGHT`.
+/// Returns the file and weight in `FILE@WEIGHT`.
 fn weighted(file: &str) -> Result<(&str, u64), String> {
     match file.rsplit_once('@') {
         None => Ok((file, 1)),
@@ -99,7 +99,8 @@ fn weighted(file: &str) -> Result<(&str, u64), String> {
     }
 }
 
-/// Names of scripts: files without folder and end; a name that comes again has a number.
+/// Returns the names of scripts, which are files without folder and suffix. A name that comes again has
+/// a number.
 pub(crate) fn names_of(files: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for file in files {
@@ -133,8 +134,8 @@ fn text_of(path: &str) -> Result<String, String> {
     })
 }
 
-/// `name`, under which commands are counted. It lives as long as the process: there are few, and
-/// each run of a script has the same.
+/// Keeps `name`, under which commands are counted, for the life of the process. There are few names,
+/// and each run of a script has the same ones.
 pub(crate) fn kept(name: String) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

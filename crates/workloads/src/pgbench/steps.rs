@@ -22,7 +22,7 @@ use crate::{Tasks, planned};
 /// Bytes of an account with its key.
 pub(crate) const ACCOUNT_BYTES: u64 = 150;
 
-/// A step with the connections and the rate of its run; the load has none.
+/// A step with the connections and the rate of its run. The load has none.
 pub(crate) type ScriptStep = Step<Option<(u32, Option<u32>)>>;
 
 impl StepOptions for Pgbench {
@@ -40,7 +40,7 @@ impl StepOptions for Pgbench {
         let (shared, stem) = (self.shared(), names_of(&self.files).join("+"));
         let runs = shared.levels().into_iter().map(|run| {
             let detail = format!("{} of {}", numbered(run.0, "connection"), self.files.join(", "));
-            // Each connection has so many.
+            // The option is the number for each connection.
             let transactions = self.transactions.map(|each| each.saturating_mul(run.0.into()));
             Step { kind: Some(run), outline: shared.run_length(transactions).outline(&stem, run, &detail) }
         });
@@ -128,7 +128,7 @@ impl ScriptStep {
     }
 }
 
-/// Each script with its weight and its statements.
+/// Returns each script with its weight and its statements.
 fn described(setup: &Setup) -> String {
     let Ok(scripts) = &setup.scripts else { return setup.options.files.join("; ") };
     let one = |source: &super::sources::Source| {

@@ -1,4 +1,5 @@
-//! One connection of a step: draws a script for each transaction, and does what it says.
+//! One connection of a step. It draws a script for each transaction, and executes the script's
+//! commands.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,12 +23,12 @@ use crate::connection::{Connection, of_script};
 /// What a session calls the failure of a COPY that asks for rows.
 const REFUSED_COPY: &str = "copy";
 
-/// A command of all scripts, as a connection has it.
+/// One command of a script, as a connection keeps it.
 #[derive(Debug)]
 struct LaneCommand {
-    /// What its times are counted under.
+    /// The name under which its times are counted.
     name: &'static str,
-    /// With marks for its variables, where they are parameters.
+    /// The text, with marks for its variables where they are parameters.
     text: String,
     params: Vec<Param>,
     prepared: Option<Statement>,
@@ -37,8 +38,8 @@ struct LaneCommand {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepDraws {
     pub(crate) stream: Philox,
-    /// All connections take their transactions from one schedule: what number n draws does not
-    /// depend on who sends it.
+    /// Whether all connections take their transactions from one schedule. What number n draws then does
+    /// not depend on which connection sends it.
     pub(crate) is_shared: bool,
 }
 
@@ -49,22 +50,23 @@ pub struct ScriptTask {
     client: u32,
     draws: Draws,
     variables: Variables,
-    /// As they were when the transaction began, for another try.
+    /// The variables as they were when the transaction began, for another try.
     before: Variables,
     tries: u32,
     transaction: TransactionState,
-    /// When the transaction was tried first; for one that is tried again.
+    /// When the transaction was tried first, for one that is tried again.
     began: Instant,
-    /// When the step's time is over, from the first transaction on; of steps with a length.
+    /// When the step's time is over, counted from the first transaction. It is only for steps with a
+    /// length.
     ends: Option<Instant>,
-    /// By script and command.
+    /// Commands by script and command number.
     commands: Vec<Vec<LaneCommand>>,
     names: Vec<&'static str>,
     /// Commands that wait for the end of the pipeline.
     pipeline: Option<Vec<(usize, usize)>>,
     text: Vec<u8>,
     done: Vec<StatementDone>,
-    /// The transaction so far.
+    /// What the transaction has done so far.
     sum: Done,
 }
 
@@ -104,7 +106,7 @@ impl ScriptTask {
         }
     }
 
-    /// Opens the connection, on which nothing is prepared.
+    /// Opens the connection, on which nothing is prepared yet.
     async fn connect(&mut self) -> Result<(), Failure> {
         self.commands.iter_mut().flatten().for_each(|command| command.prepared = None);
         self.connection.open().await
@@ -154,7 +156,7 @@ impl ScriptTask {
             return Err(of_script(format!("script {}: {message}", source.given)));
         }
         if !has_waited {
-            // Others of this thread have their turn too.
+            // Other connections of this thread have their turn too.
             tokio::task::yield_now().await;
         }
         if let Some(name) = self.names.get(script).filter(|_| self.names.len() > 1) {
@@ -167,7 +169,7 @@ impl ScriptTask {
         Ok(())
     }
 
-    /// Does what a command says; where the script goes on, unless with the next one.
+    /// Executes a command. The result is where the script continues, unless with the next command.
     async fn act(&mut self, action: &Action, position: (usize, usize)) -> Result<Option<usize>, Failure> {
         let began = self.setup.alone.is_some().then(Instant::now);
         match action {
@@ -206,7 +208,7 @@ impl ScriptTask {
         Ok(None)
     }
 
-    /// Sleeps, until the step's time is over at most.
+    /// Sleeps, but only until the step's time is over.
     async fn sleep(&self, amount: Duration) {
         let left = self.ends.map(|end| end.saturating_duration_since(Instant::now()));
         tokio::time::sleep(left.map_or(amount, |left| left.min(amount))).await;
@@ -245,7 +247,7 @@ impl ScriptTask {
         self.answered(position, began, answer)
     }
 
-    /// Sends what the pipeline holds; its time is that of the command that ends it.
+    /// Sends what the pipeline holds. Its time counts for the command that ends it.
     async fn flush(&mut self, position: (usize, usize)) -> Result<(), Failure> {
         let waiting = self.pipeline.take().unwrap_or_default();
         if waiting.is_empty() {
@@ -276,7 +278,7 @@ impl ScriptTask {
         self.done.push(StatementDone { index, name, took: Some(began.elapsed()), rows });
     }
 
-    /// A server that refuses ROLLBACK shows its state with the next statement.
+    /// Rolls back. A server that refuses ROLLBACK shows its state with the next statement.
     async fn roll_back(&mut self) {
         let began = Instant::now();
         if self.connection.query(b"ROLLBACK").await.is_ok() {
@@ -286,7 +288,8 @@ impl ScriptTask {
         }
     }
 
-    /// What a failed transaction means: another try, a failed transaction, or the end of the step.
+    /// Decides what a failed transaction means: another try, a failed transaction, or the end of the
+    /// step.
     async fn judged(&mut self, failure: Failure) -> Failure {
         self.pipeline = None;
         self.tries += 1;
@@ -323,7 +326,8 @@ impl ScriptTask {
         Failure { class, ..failure }
     }
 
-    /// Outside of a plan a transaction is not tried again once its time or that of the run is over.
+    /// Returns whether a transaction may be tried again. Outside of a plan it may not once its time or
+    /// that of the run is over.
     fn may_repeat(&self) -> bool {
         let is_late = self.setup.alone.as_ref().is_some_and(|alone| {
             alone.latency_limit.is_some_and(|limit| self.began.elapsed() > limit)
@@ -356,7 +360,7 @@ impl LaneCommand {
         Self { name, text, params, prepared: None }
     }
 
-    /// Parameters from variables; one without a value is NULL.
+    /// Fills parameters from variables. One without a value is NULL.
     fn fill(&mut self, sql: &Sql, variables: &Variables) {
         let indexes = sql.pieces.iter().filter_map(|piece| match piece {
             Piece::Variable(index) => Some(*index),
@@ -385,7 +389,7 @@ impl LaneCommand {
     }
 }
 
-/// The script of a transaction: its first draw.
+/// Returns the script of a transaction, which is its first draw.
 fn drawn(scripts: &Scripts, draws: &mut Draws) -> usize {
     if scripts.list.len() == 1 {
         return 0;
@@ -393,7 +397,7 @@ fn drawn(scripts: &Scripts, draws: &mut Draws) -> usize {
     scripts.chosen(draws.uniform(0, scripts.weights() as i64 - 1) as u64)
 }
 
-/// The statement with values for its variables; the name of one without a value stays.
+/// Writes the statement with values for its variables. The name of one without a value stays.
 fn fill_text(sql: &Sql, variables: &Variables, text: &mut Vec<u8>) {
     text.clear();
     for piece in &sql.pieces {
@@ -440,7 +444,7 @@ impl ConnectionTask for ScriptTask {
     }
 
     async fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        // The first one is prepared when the clock starts, however late it is due.
+        // The first transaction is prepared when the clock starts, however late it is due.
         if let (None, Some(length)) = (self.ends, self.setup.options.length()) {
             self.ends = Instant::now().checked_add(length);
         }
@@ -462,7 +466,7 @@ impl ConnectionTask for ScriptTask {
     fn timed(&mut self, times: OperationTimes) {
         if let Some(alone) = &self.setup.alone {
             self.transaction.tell(&*alone.listener, self.client, times);
-            // In pgbench's report a script takes from when it was due, with all its tries.
+            // In pgbench's report a script's time counts from when it was due, with all its tries.
             let script = 1 + self.transaction.script;
             if let Some(own) = self.done.iter_mut().find(|done| done.index == script) {
                 own.took = Some(Duration::from_nanos(times.ended_ns.saturating_sub(times.due_ns)));

@@ -1,6 +1,6 @@
 //! Values of expressions and variables, with pgbench's conversions and texts.
 
-/// What an expression gives.
+/// The value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -10,7 +10,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// As a condition: NULL and zeros are false.
+    /// Returns the value as a condition, in which NULL and zeros are false.
     pub(crate) fn is_true(self) -> bool {
         match self {
             Self::Null => false,
@@ -56,7 +56,7 @@ impl Value {
         }
     }
 
-    /// The value that a text from outside is taken for: of an option, or of a column.
+    /// Returns the value that a text from an option or a column is taken for.
     pub(crate) fn of_text(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let begins = |word: &str| !lower.is_empty() && word.starts_with(&lower);
@@ -85,7 +85,7 @@ impl Value {
     }
 }
 
-/// A number as C's `%.15g`.
+/// Returns a number in the form of C's `%.15g`.
 fn general(number: f64) -> String {
     const DIGITS: i32 = 15;
     if !number.is_finite() {
@@ -103,7 +103,7 @@ fn general(number: f64) -> String {
     format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
 }
 
-/// Without zeros at the end of a fraction.
+/// Returns the text without zeros at the end of a fraction.
 fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
@@ -147,8 +147,8 @@ mod tests {
         }
     }
 
-    /// The greatest whole number of 64 bits is not among the doubles: the one that it is rounded to
-    /// is greater by one.
+    /// The highest whole number of 64 bits is not among the doubles. The double that it is rounded to
+    /// is higher by one.
     #[test]
     fn a_double_right_above_the_greatest_whole_number_is_none() {
         let above = i64::MAX as f64;

@@ -1,16 +1,16 @@
-//! Variables of scripts: names become indexes when scripts are read, so that a transaction looks
+//! Variables of scripts. Their names become indexes when scripts are read, so that a transaction looks
 //! nothing up.
 
 use std::sync::Arc;
 
 use super::value::Value;
 
-/// Names of all variables that scripts and options speak of.
+/// Names of all variables that scripts and options use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names(Vec<String>);
 
 impl Names {
-    /// The index of a variable, a new one for a new name.
+    /// Returns the index of a variable. A new name gets a new index.
     pub(crate) fn index(&mut self, name: &str) -> usize {
         self.find(name).unwrap_or_else(|| {
             self.0.push(name.to_owned());
@@ -23,13 +23,13 @@ impl Names {
     }
 }
 
-/// Letters, also beyond ASCII, digits and `_`.
+/// Returns whether a sign may be in a name: letters, also beyond ASCII, digits and `_`.
 pub(crate) fn is_name_sign(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_' || !sign.is_ascii()
 }
 
-/// Bytes of the name that `text` begins with; 0 where it begins with none. A name begins with no
-/// digit, so that `:34` in a time stays text.
+/// Returns the bytes of the name that `text` begins with, or 0 where it begins with none. A name does
+/// not begin with a digit, so that `:34` in a time stays text.
 pub(crate) fn name_length(text: &str) -> usize {
     if text.starts_with(|sign: char| sign.is_ascii_digit()) {
         return 0;
@@ -37,12 +37,12 @@ pub(crate) fn name_length(text: &str) -> usize {
     text.find(|sign| !is_name_sign(sign)).unwrap_or(text.len())
 }
 
-/// Whether all of `name` is the name of a variable.
+/// Returns whether all of `name` is the name of a variable.
 pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name_length(name) == name.len()
 }
 
-/// What is wrong with a name that is none.
+/// Returns the message for a name that is not valid.
 pub(crate) fn no_name(name: &str) -> String {
     format!("invalid variable name: \"{name}\"; use letters, digits and _, and a digit not first")
 }
@@ -51,7 +51,7 @@ pub(crate) fn no_name(name: &str) -> String {
 enum Held {
     Nothing,
     Value(Value),
-    /// From outside: an option or a column.
+    /// A text from an option or a column.
     Text(String),
 }
 
@@ -62,27 +62,27 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// None of them has a value.
+    /// Returns variables of which none has a value.
     pub(crate) fn new(names: Arc<Names>) -> Self {
         let held = names.0.iter().map(|_| Held::Nothing).collect();
         Self { names, held }
     }
 
-    /// Gives a variable a text from outside; one that no script speaks of is passed over.
+    /// Gives a variable a text from an option or a column. A variable that no script uses is ignored.
     pub(crate) fn set_named(&mut self, name: &str, text: &str) {
         if let Some(index) = self.names.find(name) {
             self.put(index, Held::Text(text.to_owned()));
         }
     }
 
-    /// The same with a value.
+    /// Gives a variable a value in the same way.
     pub(crate) fn give(&mut self, name: &str, value: Value) {
         if let Some(index) = self.names.find(name) {
             self.set(index, value);
         }
     }
 
-    /// Takes over the values of `other`, in the memory of its own.
+    /// Copies the values of `other` and reuses its own memory.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.held.clone_from(&other.held);
     }
@@ -97,7 +97,7 @@ impl Variables {
         }
     }
 
-    /// The value of a variable in an expression.
+    /// Returns the value of a variable in an expression.
     pub(crate) fn value(&self, index: usize) -> Result<Value, String> {
         match self.held.get(index) {
             Some(Held::Value(value)) => Ok(*value),
@@ -111,7 +111,7 @@ impl Variables {
         self.names.0.get(index).map_or("", String::as_str)
     }
 
-    /// The value of a variable that is a whole number.
+    /// Returns the value of a variable that is a whole number.
     pub(crate) fn param(&self, index: usize) -> Option<i64> {
         match self.held.get(index) {
             Some(Held::Value(Value::Int(number))) => Some(*number),
@@ -119,7 +119,7 @@ impl Variables {
         }
     }
 
-    /// Appends the value of a variable as a statement has it; says whether it has one.
+    /// Appends the value of a variable as a statement has it. The result is whether it has one.
     pub(crate) fn write(&self, index: usize, out: &mut Vec<u8>) -> bool {
         match self.held.get(index) {
             Some(Held::Value(value)) => value.write(out),

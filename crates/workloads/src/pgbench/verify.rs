@@ -1,5 +1,5 @@
-//! Money that neither comes nor goes: sums of balances and of the history, compared with what they
-//! were before the step.
+//! Checks that no money appears or vanishes. It compares sums of balances and of the history with what
+//! they were before the step.
 
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ impl Balances {
         })
     }
 
-    /// What the step has changed: accounts and history by the same sum, tellers and branches too
-    /// where each script pays them.
+    /// Compares what the step has changed. Accounts and history must change by the same sum, and
+    /// tellers and branches too where each script pays them.
     pub(crate) async fn compare(
         self,
         scripts: &Scripts,
@@ -65,7 +65,7 @@ impl Balances {
     }
 }
 
-/// Rows of the tables that were loaded.
+/// Checks the numbers of rows in the tables that were loaded.
 pub(crate) async fn loaded(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>> {
     if !setup.options.init_steps.contains(['g', 'G']) {
         return Ok(Vec::new());

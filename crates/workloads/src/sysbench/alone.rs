@@ -1,4 +1,4 @@
-//! A script outside of a plan, as on sysbench's own command line: one command, its options and
+//! Runs a script outside of a plan, as on sysbench's own command line: one command, its options and
 //! reports.
 
 use std::sync::atomic::Ordering;
@@ -17,8 +17,8 @@ use super::{Setup, Sysbench};
 use crate::step::StepOptions;
 use crate::{Context, Philox, Result, Work};
 
-/// What happened up to now, or since the report before, as the hooks of a script get it. Times are
-/// in seconds.
+/// What happened up to now, or since the report before, as a script's hooks receive it. Times are in
+/// seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Stat {
     pub threads_running: u32,
@@ -42,7 +42,7 @@ pub struct Stat {
 }
 
 impl Sysbench {
-    /// The workload for the one command that `options` name.
+    /// Returns the workload for the one command that `options` name.
     pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
         if let Some((_, problem)) = values_problem(options) {
             return Err(problem);
@@ -72,7 +72,7 @@ impl Sysbench {
         self.setup.printed.take()
     }
 
-    /// Whether the script has asked for a connection to a database.
+    /// Returns whether the script has asked for a connection to a database.
     pub fn asks_database(&self) -> bool {
         self.setup.asks.load(Ordering::Relaxed)
     }
@@ -82,8 +82,8 @@ impl Sysbench {
         self.init(0).await
     }
 
-    /// Hands `stat` to the script's hook `report_intermediate` or `report_cumulative`; whether it
-    /// has one.
+    /// Hands `stat` to the script's hook `report_intermediate` or `report_cumulative`. The result is
+    /// whether the script has that hook.
     pub fn report(&self, kind: &str, stat: &Stat) -> Result<bool, String> {
         let Some(machine) = &self.main else { return Ok(false) };
         machine.report(kind, stat).map_err(|error| error_text(&error))
@@ -93,8 +93,8 @@ impl Sysbench {
         self.apart("help").await.map(|_| ())
     }
 
-    /// Runs a command once, outside of any step, where the script has it; used to end the tables of
-    /// an earlier cell.
+    /// Runs a command once, outside of any step, where the script has it. It is used to remove the
+    /// tables of an earlier cell.
     pub(super) async fn apart(&mut self, command: &str) -> Result<Option<Work>> {
         let Ok(offers) = self.setup.look() else { return Ok(None) };
         if !offers.commands.contains_key(command) {

@@ -1,12 +1,12 @@
-//! sysbench's random numbers from dbdyno's own generator: every draw depends on the seed, the step,
-//! the connection and the number of the event, and on nothing else.
+//! sysbench's random numbers from dbdyno's own generator. Every draw depends on the seed, the step, the
+//! connection and the number of the event, and on nothing else.
 
 use crate::Philox;
 use crate::oltp::distribution::Distribution;
 use crate::oltp::draws::Draws;
 use crate::oltp::options::{Distribution as Kind, Oltp};
 
-/// The greatest prime below 2^32; it leaves the remainder 3 when it is divided by 4.
+/// The highest prime below 2^32. It leaves the remainder 3 when it is divided by 4.
 const PRIME: u64 = 4_294_967_291;
 
 #[derive(Debug)]
@@ -14,13 +14,13 @@ pub(crate) struct Draw {
     stream: Philox,
     draws: Draws,
     options: Oltp,
-    /// Distributions that were asked for, by kind and number of values: making one may cost more
-    /// than a draw.
+    /// Distributions that were asked for, by kind and number of values. They are kept because making
+    /// one may cost more than a draw.
     made: Vec<(Kind, u64, Distribution)>,
 }
 
 impl Draw {
-    /// `options` say which distribution is the default, and the parameters of all.
+    /// `options` say which distribution is the default, and have the parameters of all.
     pub(crate) fn new(stream: Philox, options: Oltp) -> Self {
         Self { draws: Draws::new(&stream, 0, u64::MAX), stream, options, made: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl Draw {
         low.wrapping_add_unsigned(self.draws.below(values))
     }
 
-    /// From `low` to `high`, both included, as `kind` draws.
+    /// Returns a number from `low` to `high`, both included, as `kind` draws it.
     pub(crate) fn of(&mut self, kind: Kind, low: i64, high: i64) -> i64 {
         /// Scripts ask for a few ranges over and over.
         const MOST_MADE: usize = 8;
@@ -59,12 +59,12 @@ impl Draw {
         low.wrapping_add_unsigned(self.made[place].2.draw(&mut self.draws) - 1)
     }
 
-    /// Uniform in `[0, 1)`.
+    /// Returns a uniform number in `[0, 1)`.
     pub(crate) fn fraction(&mut self) -> f64 {
         self.draws.fraction()
     }
 
-    /// `template` with a digit for each `#` and a small letter for each `@`.
+    /// Returns the `template` with a digit for each `#` and a small letter for each `@`.
     pub(crate) fn text(&mut self, template: &[u8]) -> Vec<u8> {
         let (mut digits, mut used) = ([0; 16], 16);
         let mut sign = |&sign: &u8| match sign {
@@ -81,20 +81,22 @@ impl Draw {
         template.iter().map(&mut sign).collect()
     }
 
-    /// From `least` to `most` characters `0` to `z`.
+    /// Returns a text of `least` to `most` characters from `0` to `z`.
     pub(crate) fn any_text(&mut self, least: i64, most: i64) -> Vec<u8> {
         let length = self.uniform(least, most);
         (0..length).map(|_| b'0' + self.draws.below(u64::from(b'z' - b'0') + 1) as u8).collect()
     }
 }
 
-/// How many whole numbers there are from `low` to `high`; `None` when there is no more than one.
+/// Returns how many whole numbers there are from `low` to `high`, or `None` when there is no more than
+/// one.
 fn values(low: i64, high: i64) -> Option<u64> {
     (high > low).then(|| high.abs_diff(low).saturating_add(1))
 }
 
-/// Number `index` of a permutation of all whole numbers of 32 bits, so that no two are equal:
-/// quadratic residues of a prime that leaves 3 when divided by 4, twice, moved in between.
+/// Returns number `index` of a permutation of all whole numbers of 32 bits, so that no two are equal.
+/// It takes quadratic residues of a prime that leaves 3 when divided by 4, twice, with a shift in
+/// between.
 pub(crate) fn unique(index: u32, seed: u64) -> u32 {
     let residue = |x: u32| {
         let wide = u64::from(x);

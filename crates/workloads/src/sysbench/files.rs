@@ -1,5 +1,4 @@
-//! Scripts and the modules they require: where they are found, what they may read, and what was
-//! read.
+//! Scripts and the modules they require: where they are found, what they may read, and what was read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,31 +9,32 @@ use crate::{Error, Result};
 /// Where distributions put sysbench's own scripts.
 const SHARED: [&str; 2] = ["/usr/share/sysbench", "/usr/local/share/sysbench"];
 
-/// Greatest file that is read as a script.
+/// Largest file that is read as a script.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A script with its folder and what was read of it and its modules so far.
+/// A script with its folder, and what was read so far from it and its modules.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
-    /// As the plan names it.
+    /// The name that the plan gives it.
     pub(crate) given: String,
     pub(crate) path: PathBuf,
     pub(crate) text: Arc<str>,
     folders: Arc<[PathBuf]>,
     /// Every file that was read, by its path.
     read: Arc<Mutex<BTreeMap<PathBuf, Arc<str>>>>,
-    /// Files anywhere may be read and written.
+    /// Whether files anywhere may be read and written.
     any_file: bool,
 }
 
-/// The stem of the script that a plan names so.
+/// Returns the stem of the script that a plan names `given`.
 pub(crate) fn stem(given: &str) -> String {
     let stem = Path::new(given).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     stem.unwrap_or_else(|| given.to_owned())
 }
 
 impl Script {
-    /// Finds and reads the script `given`: a path, or the name of one of sysbench's own.
+    /// Finds and reads the script `given`, which is a path, or the name of one of sysbench's own
+    /// scripts.
     pub(crate) fn find(given: &str, any_file: bool) -> Result<Self> {
         let path = found(given).ok_or_else(|| {
             let message = format!(
@@ -56,7 +56,7 @@ impl Script {
         Ok(Self { given: given.to_owned(), path, text, folders, read: Arc::new(Mutex::new(read)), any_file })
     }
 
-    /// `package.path` as a script sees it.
+    /// Returns `package.path` as a script sees it.
     pub(crate) fn search_path(&self) -> String {
         let templates = self.folders.iter().flat_map(|folder| {
             let folder = folder.display();
@@ -65,8 +65,8 @@ impl Script {
         templates.collect::<Vec<_>>().join(";")
     }
 
-    /// The text of a module and its file, or where it was looked for. `templates` is the script's
-    /// `package.path`, empty for a path.
+    /// Returns the text of a module and its file, or where it was looked for. `templates` is the
+    /// script's `package.path`. It is empty for a path.
     pub(crate) fn module(&self, name: &str, templates: &str) -> Result<(Arc<str>, PathBuf), String> {
         let candidates: Vec<PathBuf> = if templates.is_empty() {
             let next_to_script = self.folders.first().map(|folder| folder.join(name));
@@ -85,7 +85,7 @@ impl Script {
         Err(places.collect::<Vec<_>>().join("\n\t"))
     }
 
-    /// Whether the script may open `path` as `mode` says; why not, if not.
+    /// Returns whether the script may open `path` as `mode` says. The error says why not.
     pub(crate) fn may_open(&self, path: &Path, mode: &str) -> Result<(), String> {
         if self.any_file {
             return Ok(());
@@ -118,15 +118,15 @@ impl Script {
         Ok(text)
     }
 
-    /// The files that were read, with their texts.
+    /// Returns the files that were read, with their texts.
     pub(crate) fn files(&self) -> Vec<(PathBuf, Arc<str>)> {
         let files = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         files.iter().map(|(path, text)| (path.clone(), Arc::clone(text))).collect()
     }
 }
 
-/// The file that `given` means. Of a name any script comes before a file that merely has that name,
-/// as output does that was kept under the name of its script.
+/// Returns the file that `given` means. For a name, any script comes before a file that merely has that
+/// name. Output that was kept under the name of its script is such a file.
 fn found(given: &str) -> Option<PathBuf> {
     let [exact, script] = [given.to_owned(), format!("{given}.lua")];
     if given.contains('/') {
@@ -139,7 +139,7 @@ fn found(given: &str) -> Option<PathBuf> {
     [script, exact].iter().flat_map(places).find(|path| path.is_file())
 }
 
-/// A whole file as a chunk: its first line may be for a shell.
+/// Reads a whole file as a chunk. Its first line may be for a shell.
 fn read(path: &Path) -> Result<Arc<str>, String> {
     let problem = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     if path.metadata().map_err(problem)?.len() > MOST_BYTES {

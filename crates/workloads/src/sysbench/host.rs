@@ -1,5 +1,5 @@
-//! What a script's state can have done at once, without a wait: draws, rows that are there, output,
-//! files, limits.
+//! What a script's state can do at once, without a wait: draws, rows that have arrived, output, files,
+//! limits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use super::parts::ApiPart;
 use super::pattern::{self, Capture};
 use crate::oltp::options::Distribution as Kind;
 
-/// After so many instructions the limit of time is looked at.
+/// The time limit is checked after this many instructions.
 const INSTRUCTIONS: u32 = 10_000;
 
 /// Rows of a text query, for the result of one generation.
@@ -38,11 +38,11 @@ pub(crate) struct Host {
     pub(crate) tid: u32,
     pub(crate) command: Option<String>,
     pub(crate) draws: RefCell<Draw>,
-    /// By connection.
+    /// Rows by connection.
     pub(crate) rows: RefCell<Vec<Rows>>,
     /// Counters that a script raises itself: other, read, write, error, reconnect.
     pub(crate) counters: [Cell<u64>; 5],
-    /// When the script went on for the last time.
+    /// When the script was resumed for the last time.
     pub(crate) resumed: Cell<Instant>,
     /// The longest time between two statements.
     pub(crate) limit: Duration,
@@ -51,8 +51,9 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A state with the API and the script's own chunk, and the functions of the API. LuaJIT
-    /// compiles nothing unless its library `jit` is opened: compiled loops could not be ended.
+    /// Returns a state with the API and the script's own chunk, and the functions of the API. LuaJIT
+    /// compiles nothing unless its library `jit` is opened, and it is not, because compiled loops could
+    /// not be ended.
     pub(crate) fn loaded(self: &Rc<Self>) -> mlua::Result<(Lua, Table)> {
         let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
         let api: Table = ApiPart::Core.function(&lua)?.call(self.table(&lua)?)?;
@@ -62,7 +63,7 @@ impl Host {
         Ok((lua, api))
     }
 
-    /// The table that the parts take.
+    /// Returns the table that the parts take.
     fn table(self: &Rc<Self>, lua: &Lua) -> mlua::Result<Table> {
         let own = Rc::clone(self);
         made_when_asked(lua, move |lua, name| own.value(lua, name))
@@ -85,7 +86,7 @@ impl Host {
         }
     }
 
-    /// A function of `sysbench.rand`.
+    /// Returns a function of `sysbench.rand`.
     fn draw(self: &Rc<Self>, lua: &Lua, name: &str) -> mlua::Result<Value> {
         let own = Rc::clone(self);
         let of_range = |draw: fn(&mut Draw, i64, i64) -> i64| {
@@ -120,7 +121,7 @@ impl Host {
         function.map(Value::Function)
     }
 
-    /// A function of the host itself.
+    /// Returns a function of the host itself.
     fn function(self: &Rc<Self>, lua: &Lua, name: &str) -> mlua::Result<Option<Function>> {
         let own = Rc::clone(self);
         let function = match name {
@@ -172,9 +173,9 @@ impl Host {
         part.function(lua)?.call((self.table(lua)?, api))
     }
 
-    /// A global that is made when a script first asks for it: most states have few.
+    /// Returns a global that is made when a script first asks for it. Most states need few of them.
     fn global(self: &Rc<Self>, lua: &Lua, name: &str, api: &Table) -> mlua::Result<Value> {
-        /// Names of before version 1.0 begin so.
+        /// Names from before version 1.0 begin in these ways.
         const OLD: [&str; 3] = ["db_", "sb_", "DB_ERROR_"];
         let globals = lua.globals();
         match name {
@@ -203,7 +204,7 @@ impl Host {
         globals.raw_get(name)
     }
 
-    /// The same draws for each variant, whatever the script seeds.
+    /// Adds random functions that give the same draws for each variant, whatever the script seeds.
     fn add_draws(self: &Rc<Self>, lua: &Lua, math: &Table) -> mlua::Result<()> {
         let own = Rc::clone(self);
         let random = move |_: &Lua, (low, high): (Option<f64>, Option<f64>)| {
@@ -218,8 +219,8 @@ impl Host {
         math.raw_set("randomseed", lua.create_function(|_, _: MultiValue| Ok(()))?)
     }
 
-    /// A file of the script as a function, and where it was found; else why there is none, and
-    /// whether it is wrong.
+    /// Returns a file of the script as a function, and where it was found. Otherwise the result says
+    /// why there is none, and whether it is wrong.
     fn chunk(
         self: &Rc<Self>,
         lua: &Lua,
@@ -239,7 +240,7 @@ impl Host {
         }
     }
 
-    /// A text of the script's as a function. One that looks at the table of globals itself finds
+    /// Returns a text of the script as a function. If it reads the table of globals itself, it finds
     /// all of them there.
     fn compiled(self: &Rc<Self>, lua: &Lua, text: &str, name: &str) -> mlua::Result<Function> {
         const SOME_OF_EACH: [&str; 7] = ["table", "bit", "math", "io", "require", "ffi", "sb_rand"];
@@ -251,7 +252,7 @@ impl Host {
         lua.load(text).set_name(format!("@{name}")).set_mode(ChunkMode::Text).into_function()
     }
 
-    /// As `string.find`, from a place that lies within the text or right after it.
+    /// Does what `string.find` does, from a place that lies within the text or right after it.
     fn found(
         &self,
         lua: &Lua,
@@ -279,7 +280,8 @@ impl Host {
         Ok(MultiValue::from_vec(values))
     }
 
-    /// The next row of a result, unless another statement of its connection has taken its place.
+    /// Returns the next row of a result, unless another statement of its connection has replaced the
+    /// result.
     fn row(&self, lua: &Lua, connection: usize, generation: i64) -> mlua::Result<Option<Table>> {
         let mut rows = self.rows.borrow_mut();
         let own = rows.get_mut(connection).filter(|rows| rows.generation == generation);
@@ -292,7 +294,7 @@ impl Host {
         Ok(Some(table))
     }
 
-    /// Ends a script that goes on for too long without a statement; one that takes too much memory
+    /// Ends a script that runs for too long without a statement. A script that takes too much memory
     /// gets no more.
     fn watch(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
         lua.set_memory_limit(self.setup.memory_bytes())?;
@@ -304,7 +306,7 @@ impl Host {
         })
     }
 
-    /// The limit that the script has passed; it is never under it again.
+    /// Returns the limit that the script has passed. Once passed, it stays passed.
     fn passed(&self) -> Option<String> {
         let mut over = self.over.borrow_mut();
         let stretch = self.resumed.get().elapsed();
@@ -319,20 +321,20 @@ impl Host {
         over.clone()
     }
 
-    /// The script was refused memory: what it would do without it is not known.
+    /// Notes that the script was refused memory. What it would do without it is not known.
     pub(crate) fn is_full(&self) {
         let megabytes = self.setup.options.memory_mb;
         *self.over.borrow_mut() = Some(format!("the script's state takes more than memory_mb = {megabytes}"));
     }
 }
 
-/// Whether a script has the table of globals in its hands.
+/// Returns whether a script uses the table of globals directly.
 fn names_globals(text: &str) -> bool {
     let mut words = text.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
     words.any(|word| matches!(word, "_G" | "getfenv" | "setfenv"))
 }
 
-/// A table whose values are made when they are first asked for.
+/// Returns a table whose values are made when they are first asked for.
 fn made_when_asked(
     lua: &Lua,
     make: impl Fn(&Lua, &str) -> mlua::Result<Value> + 'static,
@@ -348,8 +350,8 @@ fn made_when_asked(
     Ok(table)
 }
 
-/// What sysbench calls a database that takes such statements: one whose keys come from sequences,
-/// or lie in the table itself, is addressed as PostgreSQL is.
+/// Returns what sysbench calls a database that takes such statements. A database whose keys come from
+/// sequences, or lie in the table itself, is addressed like PostgreSQL.
 pub(crate) fn driver_name(setup: &Setup) -> &'static str {
     match setup.context.endpoint.capabilities.key_source {
         KeySource::TableCounter => "mysql",

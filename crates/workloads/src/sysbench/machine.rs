@@ -1,4 +1,4 @@
-//! One state of a script with its sessions: goes on until an event is over, and has the database do
+//! One state of a script with its sessions. It runs until an event is over, and has the database do
 //! what the script asks for.
 
 use std::cell::{Cell, RefCell};
@@ -25,7 +25,7 @@ use crate::connection::{Connection, of_script};
 /// A state is cleaned when it has grown to this, in percent of what was in use after the last time.
 const GARBAGE_PERCENT: i32 = 130;
 
-/// A lost connection whose loss is ignored is tried to be opened again for so long at a time.
+/// How long it is tried at a time to open a lost connection again whose loss is ignored.
 const REOPENING: Duration = Duration::from_secs(1);
 
 /// Kinds of statements, by their index.
@@ -37,17 +37,17 @@ const LOGIN: usize = 3;
 const SCRIPT: usize = 4;
 /// A lost connection was opened again, because its loss is to be ignored.
 const RECONNECT: usize = 5;
-/// A statement that was to change rows and has changed none: sysbench counts it as another one.
+/// A statement should have changed rows and has changed none. sysbench counts it under `other`.
 const UNCHANGED: usize = 6;
 
-/// How an event, or all of a coroutine, went.
+/// How an event, or a whole coroutine, ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum EventOutcome {
-    /// The event is over; the coroutine waits for the next one.
+    /// The event is over, and the coroutine waits for the next one.
     Next,
     /// The script wants no more events.
     Ended,
-    /// The event is to begin again.
+    /// The event must begin again.
     Restart {
         code: String,
         message: String,
@@ -65,13 +65,13 @@ pub(crate) struct Tally {
     script: Duration,
 }
 
-/// Who a state is.
+/// The identity of a state: its connection's number, its command and its stream of draws.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateIdentity<'a> {
     pub(crate) tid: u32,
-    /// `sysbench.opt.threads`
+    /// The value of `sysbench.opt.threads`.
     pub(crate) threads: u32,
-    /// `sysbench.cmdline.command`
+    /// The value of `sysbench.cmdline.command`.
     pub(crate) command: &'a str,
     pub(crate) stream: Philox,
 }
@@ -79,14 +79,14 @@ pub(crate) struct StateIdentity<'a> {
 /// A statement that was answered.
 struct Answered {
     has_rows: bool,
-    /// It was to change rows.
+    /// Whether it should change rows.
     changes: bool,
     answer: Answer,
 }
 
 struct Link {
     connection: Connection,
-    /// Each with whether it is to change rows.
+    /// The prepared statements, each with whether it should change rows.
     statements: Vec<(Statement, bool)>,
 }
 
@@ -99,23 +99,23 @@ pub(crate) struct Machine {
     params: Vec<Param>,
     thread: Option<Thread>,
     tally: Tally,
-    /// What the last failed statement's failure was.
+    /// The failure of the last statement that failed.
     failure: Option<Failure>,
 }
 
 impl Machine {
-    /// A new state in which the script has been loaded, and its options set.
+    /// Returns a new state in which the script has been loaded, and its options set.
     pub(crate) fn new(setup: &Arc<Setup>, script: &Script, place: StateIdentity<'_>) -> Result<Self, String> {
         let own = Self::loaded(setup, script, place)?;
         own.set_options(place.threads)?;
-        // What loading has left would stay until the state has doubled, in each of thousands.
+        // What loading has left would stay until the state has doubled, in each of thousands of states.
         let collect = || own.lua.gc_collect().and_then(|()| own.lua.gc_collect());
         collect().map_err(|error| error_text(&error))?;
         own.lua.gc_set_pause(GARBAGE_PERCENT);
         Ok(own)
     }
 
-    /// A new state in which the script has been loaded; it has no options yet.
+    /// Returns a new state in which the script has been loaded. It has no options yet.
     pub(crate) fn loaded(
         setup: &Arc<Setup>,
         script: &Script,
@@ -146,7 +146,7 @@ impl Machine {
         })
     }
 
-    /// Sets the script's options as the plan says; what is wrong with one of them, if one is.
+    /// Sets the script's options as the plan says. The error says what is wrong with one of them.
     pub(crate) fn set_options(&self, threads: u32) -> Result<(), String> {
         let set = || -> mlua::Result<Option<String>> {
             let builtin = option_table(&self.lua, &self.host.setup, threads)?;
@@ -165,12 +165,12 @@ impl Machine {
         }
     }
 
-    /// A function that sets options, and one that says what the script offers.
+    /// Returns a function that sets options, and one that says what the script offers.
     pub(crate) fn options_part(&self) -> mlua::Result<(Function, Function)> {
         ApiPart::Options.function(&self.lua)?.call(())
     }
 
-    /// What the statements did since the last [`Machine::clear`], with the script's own time.
+    /// Returns what the statements did since the last [`Machine::clear`], with the script's own time.
     pub(crate) fn tally(&mut self) -> &mut Tally {
         let Tally { statements, script, .. } = &mut self.tally;
         if !script.is_zero() {
@@ -180,7 +180,7 @@ impl Machine {
         &mut self.tally
     }
 
-    /// Begins to count anew.
+    /// Resets the counts.
     pub(crate) fn clear(&mut self) {
         self.tally.statements.clear();
         (self.tally.rows, self.tally.bytes, self.tally.script) = (0, 0, Duration::ZERO);
@@ -196,13 +196,13 @@ impl Machine {
         self.go_on(argument).await
     }
 
-    /// Goes on after a wait, until the event is over.
+    /// Continues after a wait, until the event is over.
     pub(crate) async fn go_on(&mut self, mut reply: Reply) -> EventOutcome {
         loop {
             let began = Instant::now();
             self.host.resumed.set(began);
             let Some(thread) = &self.thread else { return EventOutcome::Ended };
-            // The frequent ones take no memory.
+            // The frequent replies take no memory.
             let yielded = match reply {
                 Reply::Number(number) => thread.resume::<Yielded>(number),
                 Reply::Pair(first, second) => thread.resume((first, second)),
@@ -235,7 +235,7 @@ impl Machine {
         }
     }
 
-    /// What an error of the script means for its event.
+    /// Returns what an error of the script means for its event.
     fn judged(&mut self, is_sql: bool, message: String) -> Failure {
         const FULL: &str = "not enough memory";
         if message.contains(FULL) {
@@ -328,7 +328,7 @@ impl Machine {
     }
 
     async fn prepare(&mut self, number: usize, sql: &str) -> Result<Reply, Failure> {
-        /// `ER_UNSUPPORTED_PS`: MySQL prepares no BEGIN.
+        /// This is `ER_UNSUPPORTED_PS`, because MySQL prepares no BEGIN.
         const UNSUPPORTED: &str = "1295";
         let Some(Some(link)) = self.links.get_mut(number) else { return Err(closed()) };
         match link.connection.prepare(sql).await {
@@ -357,7 +357,7 @@ impl Machine {
         Ok(Reply::Number(number as i64))
     }
 
-    /// Whether a transaction is open on one of the connections.
+    /// Returns whether a transaction is open on one of the connections.
     pub(crate) fn in_transaction(&self) -> bool {
         self.links.iter().flatten().any(|link| link.connection.in_transaction())
     }
@@ -380,8 +380,8 @@ impl Machine {
         self.tally.statements.push(done);
     }
 
-    /// What a failed statement of connection `number` is for the script. An event that begins again
-    /// does so outside of any transaction, and on a connection that is there.
+    /// Returns what a failed statement of connection `number` is for the script. An event that begins
+    /// again does so outside of any transaction, and on a connection that exists.
     async fn refused(&mut self, number: usize, failure: Failure) -> Refusal {
         let is_lost = failure.class == ErrorClass::Lost;
         let ignorable = self.host.setup.ignores(&failure);
@@ -396,7 +396,7 @@ impl Machine {
                 }
                 self.push(RECONNECT, began, 0);
             } else if link.connection.query(b"ROLLBACK").await.is_ok() {
-                // A server that refuses it shows its state with the next statement.
+                // A server that refuses ROLLBACK shows its state with the next statement.
                 self.push(OTHER, began, 0);
             }
         }
@@ -420,7 +420,7 @@ impl Machine {
     }
 }
 
-/// A value of a plan as Lua has it.
+/// Returns a value of a plan as Lua has it.
 pub(crate) fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::Value> {
     use serde_json::Value;
     Ok(match value {
@@ -435,7 +435,7 @@ pub(crate) fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::
     })
 }
 
-/// Whether a text asks for rows: by its first word.
+/// Returns whether a text asks for rows, judged by its first word.
 fn reads(sql: &str) -> bool {
     const WORDS: [&str; 14] = [
         "select", "show", "with", "values", "table", "explain", "describe", "desc", "analyze", "check",
@@ -446,7 +446,7 @@ fn reads(sql: &str) -> bool {
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word)) || is_within(sql, b"returning")
 }
 
-/// Whether a text is to change rows: by its first word.
+/// Returns whether a text should change rows, judged by its first word.
 fn changes(sql: &str) -> bool {
     const WORDS: [&str; 4] = ["insert", "update", "delete", "replace"];
     let text = sql.trim_start();
@@ -454,14 +454,14 @@ fn changes(sql: &str) -> bool {
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
 }
 
-/// Whether `word`, in small letters, is in the text.
+/// Returns whether `word`, which is in small letters, is in the text.
 fn is_within(text: &str, word: &[u8]) -> bool {
     let is_here = |place: &[u8]| place[0] | 32 == word[0] && place.eq_ignore_ascii_case(word);
     text.as_bytes().windows(word.len()).any(is_here)
 }
 
-/// A table whose keys come from the table itself has them for a whole number that is the primary
-/// key, and no `SERIAL`.
+/// Replaces `SERIAL`. A table that gives its own keys does so for a whole number that is the primary
+/// key, and has no `SERIAL`.
 fn in_table_keys(sql: &str) -> std::borrow::Cow<'_, str> {
     match sql.trim_start().get(..12) {
         Some(start) if start.eq_ignore_ascii_case("CREATE TABLE") => {
@@ -476,7 +476,7 @@ fn closed() -> Failure {
     Failure::new(ErrorClass::Refused, "lua", message)
 }
 
-/// What Lua says of an error, without what only programmers of the host read.
+/// Returns what Lua says about an error, without what only programmers of the host read.
 pub(crate) fn error_text(error: &mlua::Error) -> String {
     match error {
         mlua::Error::CallbackError { cause, .. } => error_text(cause),
@@ -489,7 +489,7 @@ pub(crate) fn error_text(error: &mlua::Error) -> String {
     }
 }
 
-/// An error with the places in the script that led to it, on one line.
+/// Returns an error with the places in the script that led to it, on one line.
 fn with_trace(text: &str, trace: &str) -> String {
     let is_of_script =
         |line: &&str| !line.starts_with("[C]") && !line.starts_with("sysbench:") && !line.is_empty();

@@ -1,9 +1,9 @@
-//! Scripts of sysbench, unchanged: their commands are steps, their events are operations.
+//! Scripts of sysbench, unchanged. Their commands are steps, and their events are operations.
 //!
-//! Each connection has a Lua state of its own, as each thread of sysbench has. A statement suspends
-//! the state, so that thousands of connections share a load thread. The API is that of sysbench
-//! 1.0.20 and 1.1, and the global functions of before 1.0; where it differs, `deviations.toml` says
-//! so in every record.
+//! Each connection has a Lua state of its own, as each thread of sysbench has. A statement suspends the
+//! state, so that thousands of connections share a load thread. The API is that of sysbench 1.0.20 and
+//! 1.1, and the global functions from before 1.0. Where it differs, `deviations.toml` says so in every
+//! record.
 
 mod alone;
 mod draws;
@@ -42,10 +42,10 @@ use crate::sources::{self, sha256};
 use crate::step::{Cell, StepOptions};
 use crate::{Context, Error, Tasks, Original, Result, Steps, Work, Workload, summaries, sql_checks};
 
-/// More than a script prints of a step, unless it prints in each event.
+/// More bytes than a script prints in a step, unless it prints in each event.
 const MOST_PRINTED: usize = 1 << 20;
 
-/// What scripts print, of all states of a step: kept until it is asked for, up to a limit.
+/// What scripts print, from all states of a step. It is kept until it is asked for, up to a limit.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptOutput(Mutex<String>);
 
@@ -57,7 +57,7 @@ impl ScriptOutput {
         }
     }
 
-    /// What was printed since it was taken for the last time.
+    /// Returns what was printed since the last call.
     pub(crate) fn take(&self) -> String {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -67,12 +67,12 @@ impl ScriptOutput {
 pub(crate) struct Setup {
     pub(crate) options: Options,
     pub(crate) context: Context,
-    /// What the script offers; an error is reported when the first step begins.
+    /// What the script offers. An error is reported when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
     pub(crate) printed: ScriptOutput,
     /// Numbers that `sysbench.rand.unique` has given out.
     unique: AtomicU32,
-    /// The script has asked for a connection.
+    /// Whether the script has asked for a connection.
     pub(crate) asks: AtomicBool,
 }
 
@@ -89,7 +89,7 @@ impl Setup {
         })
     }
 
-    /// For a script that is only looked at.
+    /// Returns the set-up for a script that is only inspected.
     pub(crate) fn without_database(options: &Options) -> Arc<Self> {
         Self::new(options, summaries::context())
     }
@@ -98,7 +98,7 @@ impl Setup {
         draws::unique(self.unique.fetch_add(1, Ordering::Relaxed), self.context.draws)
     }
 
-    /// Looks at the script once, with a set-up of its own: this one holds the answer.
+    /// Inspects the script once, with a set-up of its own, and keeps the answer in this one.
     fn look(&self) -> &Result<Offers, String> {
         self.offers.get_or_init(|| {
             let own = Self::new(&self.options, self.context.clone());
@@ -114,12 +114,12 @@ impl Setup {
         self.look().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
     }
 
-    /// What is wrong with the script, or with what it did.
+    /// Returns what is wrong with the script, or with what it did.
     fn failed(&self, message: String) -> Error {
         Error::Script { script: self.options.script.clone(), message }
     }
 
-    /// Of every file that was read, in their order.
+    /// Returns the hash of every file that was read, in their order.
     pub(crate) fn hash(&self) -> Option<String> {
         let files = self.script()?.files();
         Some(sha256(files.iter().map(|(_, text)| &**text)))
@@ -129,7 +129,7 @@ impl Setup {
 pub struct Sysbench {
     setup: Arc<Setup>,
     steps: Vec<ScriptStep>,
-    /// The state in which `init` ran, for `done`.
+    /// The state in which `init` ran. It is kept for `done`.
     main: Option<Machine>,
 }
 
@@ -149,7 +149,7 @@ impl Sysbench {
         Ok(())
     }
 
-    /// Runs the script's `done`, and forgets the state.
+    /// Runs the script's `done`, and drops the state.
     pub async fn end(&mut self) -> Result<()> {
         let Some(mut machine) = self.main.take() else { return Ok(()) };
         let outcome = machine.start("finish", Reply::Nothing).await;
@@ -160,7 +160,7 @@ impl Sysbench {
         }
     }
 
-    /// The script's files with their texts, for the record.
+    /// Returns the script's files with their texts, for the record.
     fn sources(&self) -> Result<Work> {
         let offers = self.setup.look();
         let offers = offers.as_ref().map_err(|problem| self.setup.failed(problem.clone()))?;

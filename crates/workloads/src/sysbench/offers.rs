@@ -1,5 +1,5 @@
-//! What a script offers: its commands and options. To find out it is loaded once, without a
-//! database.
+//! What a script offers: its commands and options. To find this out, the script is loaded once, without
+//! a database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::Philox;
 pub struct OwnOption {
     pub name: String,
     pub description: String,
-    /// `BOOL`, `INT`, `SIZE`, `DOUBLE`, `STRING`, `LIST`, `FILE`
+    /// Kind of the option: `BOOL`, `INT`, `SIZE`, `DOUBLE`, `STRING`, `LIST`, `FILE`.
     pub kind: String,
     pub default: Option<String>,
 }
 
-/// What a script says of itself.
+/// What a script says about itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Offers {
-    /// Sorted by name.
+    /// Its options, sorted by name.
     pub(crate) options: Vec<OwnOption>,
-    /// Commands, and whether all connections run them at the same time.
+    /// Its commands, and whether all connections run each at the same time.
     pub(crate) commands: BTreeMap<String, bool>,
     pub(crate) script: Script,
 }

@@ -1,4 +1,4 @@
-//! Options of a script: what to run, with which options of its own, on how many connections; and what
+//! Options of a script: what to run, with which options of its own, on how many connections. Also what
 //! a plan asks of them.
 
 use std::collections::BTreeMap;
@@ -142,7 +142,8 @@ with_defaults! {
 }
 
 impl Sysbench {
-    /// The classic tests' options that mean the same: sweeps, times, paces, distributions.
+    /// Returns the options of the classic tests that mean the same: sweeps, times, arrivals,
+    /// distributions.
     pub(crate) fn shared(&self) -> Oltp {
         Oltp {
             connections: self.connections.clone(),
@@ -157,7 +158,7 @@ impl Sysbench {
         }
     }
 
-    /// What draws are made from.
+    /// Returns the options from which draws are made.
     pub(crate) fn distribution(&self) -> Oltp {
         Oltp {
             distribution: self.rand_type,
@@ -178,8 +179,8 @@ impl Sysbench {
         self.allow.contains(&Allowed::Files)
     }
 
-    /// The longest time that a script may go on for without a statement: what a `run` may take, at
-    /// most a minute.
+    /// Returns the longest time for which a script may run without a statement. It is what a `run` may
+    /// take, but at most one minute.
     pub(crate) fn longest_stretch(&self) -> Duration {
         const MOST: Duration = Duration::from_secs(60);
         self.shared().length().map_or(MOST, |length| length.mul_f64(self.time_cap).min(MOST))
@@ -225,7 +226,7 @@ impl WorkloadOptions for Sysbench {
     }
 }
 
-/// The first value out of its range, or that does not go with another.
+/// Returns the first value that is out of its range, or does not go with another.
 pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
     schema_problem(options).or_else(|| check::rates_problem(&options.shared()))
 }
@@ -236,7 +237,7 @@ fn commands_problem(options: &Sysbench) -> Option<Mistake> {
     first_problem([(!has_run, "commands", without)])
 }
 
-/// What the script says: whether it can be loaded, and has these options and commands.
+/// Checks with the script: whether it can be loaded, and has these options and commands.
 fn script_problem(options: &Sysbench) -> Option<Mistake> {
     let setup = Setup::without_database(options);
     let offers = match Offers::of(&setup, "run") {
@@ -250,17 +251,17 @@ fn script_problem(options: &Sysbench) -> Option<Mistake> {
 }
 
 impl Setup {
-    /// Whether prepared statements are sent as text.
+    /// Returns whether prepared statements are sent as text.
     pub(crate) fn is_text_only(&self) -> bool {
         self.options.db_ps_mode == PsMode::Disable
     }
 
-    /// What one state may take.
+    /// Returns the bytes that one state may take.
     pub(crate) fn memory_bytes(&self) -> usize {
         (self.options.memory_mb as usize) << 20
     }
 
-    /// Whether an event begins again after `failure`.
+    /// Returns whether an event begins again after `failure`.
     pub(crate) fn ignores(&self, failure: &Failure) -> bool {
         /// PostgreSQL's unique violation, which sysbench ignores there and nowhere else.
         const UNIQUE_VIOLATION: &str = "23505";
@@ -274,8 +275,8 @@ impl Setup {
     }
 }
 
-/// sysbench's own options as `sysbench.opt` has them. No address and no password: a script needs
-/// none.
+/// Returns sysbench's own options as `sysbench.opt` has them. There is no address and no password,
+/// because a script needs none.
 pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Result<Table> {
     let options = &setup.options;
     let table = lua.create_table()?;

@@ -1,4 +1,4 @@
-//! The Lua code of the API, in parts: a state has those that its script uses, without line numbers.
+//! The Lua code of the API, in parts. A state has the parts that its script uses, without line numbers.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ pub(crate) enum ApiPart {
     Patterns,
 }
 
-/// In the order of [`ApiPart`].
+/// The texts in the order of [`ApiPart`].
 const TEXTS: [&str; 9] = [
     include_str!("lua/core.lua"),
     include_str!("lua/rare.lua"),
@@ -30,7 +30,7 @@ const TEXTS: [&str; 9] = [
     include_str!("lua/patterns.lua"),
 ];
 
-/// What the parts are in error messages.
+/// The name of the parts in error messages.
 const NAME: &str = "=sysbench";
 
 impl ApiPart {
@@ -43,7 +43,7 @@ impl ApiPart {
 
 fn compiled() -> mlua::Result<Vec<Vec<u8>>> {
     let lua = Lua::new_with(StdLib::STRING, LuaOptions::default())?;
-    // Lua's own dump leaves line numbers out, the library's does not.
+    // Lua's own dump leaves line numbers out, but the library's does not.
     let dump: Function = lua.globals().get::<Table>("string")?.get("dump")?;
     let compile = |text: &&str| {
         let chunk = lua.load(*text).set_name(NAME).set_mode(ChunkMode::Text).into_function()?;

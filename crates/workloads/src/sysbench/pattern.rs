@@ -1,25 +1,25 @@
-//! Lua's patterns (reference manual of Lua 5.1, 5.4.1), matched so that the match can be ended: the
-//! library's own matcher may go on for hours on a long text, and nothing ends it.
+//! Lua's patterns (reference manual of Lua 5.1, 5.4.1), matched so that a match can be ended. The
+//! library's own matcher may run for hours on a long text, and nothing ends it.
 //!
-//! Scripts come here only where that may happen; see `lua/core.lua`.
+//! Scripts come here only where that may happen, see `lua/core.lua`.
 
-/// After so many steps the caller is asked whether to go on.
+/// The caller is asked whether to go on after this many steps.
 const STEPS: u32 = 1 << 16;
-/// As in the library.
+/// The limits are those of the library.
 const MOST_CAPTURES: usize = 32;
 const MOST_DEPTH: u32 = 200;
 const ESCAPE: u8 = b'%';
 
-/// What a pattern has caught.
+/// What a pattern has captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capture {
-    /// From the first byte to before the second, from 0.
+    /// Text from the first byte to before the second, both counted from 0.
     Text(usize, usize),
-    /// Of `()`: a place, from 0.
+    /// The capture of `()`, which is a place, from 0.
     Place(usize),
 }
 
-/// Where a pattern matches, from 0: from `start` to before `end`.
+/// Where a pattern matches, from `start` to before `end`, both counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Match {
     pub(crate) start: usize,
@@ -27,11 +27,12 @@ pub(crate) struct Match {
     pub(crate) captures: Vec<Capture>,
 }
 
-/// The first match of `pattern` in `text` from byte `from` on. `may_go_on` says why a long match is
-/// to end.
+/// Returns the first match of `pattern` in `text` from byte `from` on. `may_go_on` says why a long
+/// match must end.
 ///
 /// # Errors
-/// What is wrong with the pattern, in the words of Lua's own library; or why the match was ended.
+/// The error says what is wrong with the pattern, in the words of Lua's own library, or why the match
+/// was ended.
 pub(crate) fn find(
     text: &[u8],
     pattern: &[u8],
@@ -97,7 +98,7 @@ impl Matcher<'_> {
         if self.steps.is_multiple_of(STEPS) { (self.may_go_on)() } else { Ok(()) }
     }
 
-    /// Where a match of the pattern from `p` on ends that begins at `s`.
+    /// Returns where a match of the pattern from `p` on ends that begins at `s`.
     fn matches(&mut self, s: usize, p: usize) -> Found {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
@@ -154,7 +155,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// As many as there are, then fewer, at least `least`.
+    /// Tries as many repetitions as there are, then fewer, but at least `least`.
     fn most(&mut self, s: usize, p: usize, end: usize, least: usize) -> Found {
         let mut count = 0;
         while self.is_single(s + count, p, end) {
@@ -211,7 +212,7 @@ impl Matcher<'_> {
         Ok(found)
     }
 
-    /// `%1`: what the capture of this number has caught, once more.
+    /// Matches `%1`, which is the text of the capture with this number again.
     fn repeated(&self, s: usize, digit: u8) -> Found {
         let level = usize::from(digit).checked_sub(usize::from(b'1'));
         let capture = level.and_then(|level| self.captures.get(level));
@@ -226,7 +227,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// `%bxy`, with the two signs at `p`.
+    /// Matches `%bxy`, with the two signs at `p`.
     fn balanced(&mut self, s: usize, p: usize) -> Found {
         let (Some(open), Some(close)) = (self.pattern.get(p).copied(), self.pattern.get(p + 1).copied())
         else {
@@ -251,7 +252,7 @@ impl Matcher<'_> {
         Ok(None)
     }
 
-    /// `%f[set]`, with the set at `p`: where the pattern goes on.
+    /// Matches `%f[set]`, with the set at `p`. The result is where the pattern continues.
     fn frontier(&mut self, s: usize, p: usize) -> Found {
         if self.pattern.get(p) != Some(&b'[') {
             return Err("missing '[' after '%f' in pattern".to_owned());
@@ -262,7 +263,7 @@ impl Matcher<'_> {
         Ok((!self.is_in_set(before, p, end - 1) && self.is_in_set(after, p, end - 1)).then_some(end))
     }
 
-    /// Where the single class that begins at `p` ends.
+    /// Returns where the single class that begins at `p` ends.
     fn class_end(&self, p: usize) -> Result<usize, String> {
         let missing = || "malformed pattern (missing ']')".to_owned();
         match self.pattern[p] {
@@ -286,7 +287,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// Whether the byte at `s` is of the single class between `p` and `end`.
+    /// Returns whether the byte at `s` is in the single class between `p` and `end`.
     fn is_single(&self, s: usize, p: usize, end: usize) -> bool {
         let Some(&byte) = self.text.get(s) else { return false };
         match self.pattern[p] {
@@ -297,7 +298,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// Whether a byte is in the set whose brackets are at `p` and `end`.
+    /// Returns whether a byte is in the set whose brackets are at `p` and `end`.
     fn is_in_set(&self, byte: u8, p: usize, end: usize) -> bool {
         let is_negated = self.pattern.get(p + 1) == Some(&b'^');
         let mut at = p + 1 + usize::from(is_negated);
@@ -319,7 +320,8 @@ impl Matcher<'_> {
     }
 }
 
-/// `%a` and its like: a capital letter is all but its class, any other sign is itself.
+/// Returns whether a byte is in `%a` and similar classes. A capital letter means everything outside its
+/// class, and any other sign means itself.
 fn is_of_class(byte: u8, class: u8) -> bool {
     let is_in = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -349,7 +351,7 @@ mod tests {
         find(text.as_bytes(), pattern.as_bytes(), 0, &mut || Ok(()))
     }
 
-    /// In the words of `string.find`: places from 1, then captures; or the error.
+    /// Returns the result in the words of `string.find`: places from 1, then captures, or the error.
     fn words(text: &[u8], found: Result<Option<Match>, String>) -> String {
         let Match { start, end, captures } = match found {
             Ok(Some(found)) => found,
@@ -364,7 +366,7 @@ mod tests {
         places.into_iter().chain(captures.iter().map(capture)).collect::<Vec<_>>().join(" ")
     }
 
-    /// What the library itself says.
+    /// Returns what the library itself says.
     fn library_words(lua: &Lua, text: &[u8], pattern: &[u8]) -> String {
         let find: mlua::Function = lua.load("return string.find").eval().unwrap();
         let arguments = (lua.create_string(text).unwrap(), lua.create_string(pattern).unwrap());
@@ -409,7 +411,7 @@ mod tests {
         assert_eq!((ended, asked), (Err("the step is over".to_owned()), 100));
     }
 
-    /// `count` of `parts`, by chance.
+    /// Returns `count` of `parts`, chosen at random.
     fn drawn(draws: &Philox, address: u32, count: u32, parts: &[&str]) -> String {
         let part = |at| parts[draws.at(address, u64::from(at), 0)[0] as usize % parts.len()];
         (0..count).map(part).collect()
@@ -426,7 +428,7 @@ mod tests {
         for case in 0..5_000 {
             let text = drawn(&draws, 3 * case, case % 13, &SIGNS);
             let pattern = drawn(&draws, 3 * case + 1, 1 + case % 7, &PARTS);
-            // The library searches for a text without special signs as it is.
+            // The library searches for a text without special signs directly.
             if !pattern.contains(['^', '$', '*', '+', '?', '.', '(', '[', '%', '-']) {
                 continue;
             }

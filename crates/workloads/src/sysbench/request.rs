@@ -1,4 +1,4 @@
-//! What a script asks for when it yields, and what it gets: the border between Lua and the
+//! What a script asks for when it yields, and what it gets. This is the border between Lua and the
 //! sessions.
 
 use dbdyno_db::Param;
@@ -8,10 +8,10 @@ use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
 /// opened.
 #[derive(Debug)]
 pub(crate) enum ScriptRequest {
-    /// A new connection, or one again under its number.
+    /// Opens a new connection, or one again under its number.
     Connect(Option<usize>),
     Disconnect(usize),
-    /// A text; its rows are kept for the result `generation` unless they only count.
+    /// Sends a text. Its rows are kept for the result `generation`, unless they only count.
     Query {
         connection: usize,
         sql: mlua::String,
@@ -19,7 +19,7 @@ pub(crate) enum ScriptRequest {
         generation: i64,
     },
     Prepare(usize, mlua::String),
-    /// Statement `id` with the parameters that were left in the caller's buffer.
+    /// Executes statement `id` with the parameters that were left in the caller's buffer.
     Execute(usize, u32),
     Forget(usize, u32),
     Sleep(f64),
@@ -32,7 +32,7 @@ pub(crate) enum ScriptRequest {
         text: String,
         trace: String,
     },
-    /// The event is to begin again.
+    /// The event must begin again.
     Restart {
         code: String,
         message: String,
@@ -41,12 +41,12 @@ pub(crate) enum ScriptRequest {
     Returned,
 }
 
-/// What a coroutine yields: the number of what it asks for, and what goes with that. Of the values
-/// of parameters two have a place of their own, so that most statements take no memory.
+/// What a coroutine yields: the number of its request, and the request's values. Two parameter values
+/// have a place of their own, so that most statements take no memory.
 pub(crate) type Yielded = (Value, Value, Value, Value, Value, Value, MultiValue);
 
 impl ScriptRequest {
-    /// Takes what a coroutine has yielded; parameters of a statement go to `params`.
+    /// Takes what a coroutine has yielded. Parameters of a statement go to `params`.
     pub(crate) fn read(yielded: Yielded, params: &mut Vec<Param>) -> mlua::Result<Self> {
         let (number, first, second, third, fourth, fifth, rest) = yielded;
         if number.is_nil() {
@@ -104,12 +104,13 @@ fn string(value: Value) -> mlua::Result<mlua::String> {
     }
 }
 
-/// Only the API yields to the host; a script that does so itself has no one to answer.
+/// Returns the error for a yield that is not the API's. Only the API yields to the host, and a script
+/// that does so itself would get no answer.
 fn strange(what: &str) -> mlua::Error {
     mlua::Error::runtime(format!("coroutine.yield() outside a coroutine of the script's own: {what}"))
 }
 
-/// Parameters in the memory of those before them.
+/// Writes parameters into the memory of those before them.
 fn set_params(
     params: &mut Vec<Param>,
     count: usize,
@@ -133,7 +134,7 @@ fn set_params(
     Ok(())
 }
 
-/// What a coroutine gets when it goes on.
+/// What a coroutine gets when it continues.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Nothing,

@@ -66,9 +66,9 @@ impl Sysbench {
         shared.levels().into_iter().map(run).collect()
     }
 
-    /// Rows that its own scripts and others like them make, which say so by these options.
+    /// Returns the rows that sysbench's own scripts and similar ones make, as these options say.
     fn made_rows(&self) -> Option<u64> {
-        /// Of sysbench's own scripts.
+        /// The default of sysbench's own scripts.
         const TABLE_SIZE: u64 = 10_000;
         let of = |name: &str| self.options.get(name).and_then(serde_json::Value::as_u64);
         let is_own = !self.script.contains(['/', '.']);
@@ -86,8 +86,8 @@ impl Sysbench {
 }
 
 impl ScriptStep {
-    /// Connections of the step: as many as the plan says, one for a command that the script runs
-    /// once.
+    /// Returns the connections of the step. There are as many as the plan says, and one for a command
+    /// that the script runs once.
     pub(crate) fn connections(&self, setup: &Setup) -> u32 {
         match &self.kind {
             Act::Run { connections, .. } => *connections,

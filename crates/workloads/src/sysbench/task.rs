@@ -1,4 +1,4 @@
-//! One connection's part of a step: events, or one command.
+//! One connection's part in a step: events, or one command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::request::Reply;
 use crate::Philox;
 use crate::connection::of_script;
 
-/// A script that has had its last event may take so long to end.
+/// How long a script that has had its last event may take to end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What the connections of a step do.
@@ -24,8 +24,8 @@ pub(crate) struct StepScript {
     pub(crate) command: String,
     pub(crate) threads: u32,
     pub(crate) stream: Philox,
-    /// All connections take their events from one schedule: what event n draws does not depend on
-    /// who sends it.
+    /// Whether all connections take their events from one schedule. What event n draws then does not
+    /// depend on which connection sends it.
     pub(crate) is_shared: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct ScriptTask {
     tid: u32,
     machine: Option<Machine>,
     done: Vec<StatementDone>,
-    /// The event that failed is sent again: it goes on with its draws.
+    /// Whether the event that failed is sent again, so that it continues with its draws.
     begins_again: bool,
     has_ended: bool,
 }
@@ -50,7 +50,7 @@ impl ScriptTask {
         self.step.command == "run"
     }
 
-    /// A new state; one before it, whose connection was lost, goes.
+    /// Makes a new state. An earlier one, whose connection was lost, is closed.
     async fn begin(&mut self) -> Result<&mut Machine, Failure> {
         if let Some(machine) = self.machine.take() {
             machine.close().await;
@@ -61,8 +61,8 @@ impl ScriptTask {
         Ok(self.machine.insert(machine))
     }
 
-    /// The outcome of an event or command, which fails if it has left a transaction open: what it
-    /// wrote would count as work and not be kept.
+    /// Returns the outcome of an event or command. It fails if it has left a transaction open, because
+    /// what it wrote would count as work and not be kept.
     fn kept(&self, outcome: EventOutcome) -> EventOutcome {
         let is_over = matches!(outcome, EventOutcome::Next | EventOutcome::Ended);
         if !is_over || !self.machine.as_ref().is_some_and(Machine::in_transaction) {
@@ -76,7 +76,7 @@ impl ScriptTask {
         )))
     }
 
-    /// What the outcome means for the operation, and what its statements did.
+    /// Returns what the outcome means for the operation, and what its statements did.
     fn counted(&mut self, outcome: EventOutcome) -> Result<Done, Failure> {
         let Some(machine) = &mut self.machine else { return Ok(Done::default()) };
         let tally = machine.tally();
@@ -130,7 +130,7 @@ impl ConnectionTask for ScriptTask {
         };
         let outcome = self.kept(outcome);
         let answer = self.counted(outcome);
-        // Half a command is nothing to go on with.
+        // A half-executed command leaves nothing to continue with.
         if self.is_run() {
             answer
         } else {

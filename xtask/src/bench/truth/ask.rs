@@ -1,5 +1,5 @@
-//! One question: a known-answer server, a plan of point selects against it, and what both say
-//! afterwards.
+//! Runs one measurement: it starts a known-answer server, runs a plan of point selects against it,
+//! and collects what both report afterwards.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -17,22 +17,21 @@ use crate::terminal;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) connections: u32,
-    /// Queries per second of all connections together, at equal distances; `None` for a closed
-    /// loop.
+    /// Queries per second of all connections together, at equal distances. `None` is a closed loop.
     pub(super) rate: Option<u32>,
     pub(super) seconds: u32,
     pub(super) sampling: bool,
-    /// How the client waits for answers; dbdyno's own choice for `None`, and where it has no CPUs
+    /// How the client waits for answers. `None` leaves it to dbdyno, as does a client without CPUs
     /// of its own.
     pub(super) wait: Option<&'static str>,
 }
 
-/// What client and server say of the step.
+/// What client and server report of the step.
 pub(super) struct Answer {
     /// The step in the report.
     step: Value,
     record: StepRecord,
-    /// The server's own account.
+    /// The server's own statistics.
     server: Value,
 }
 
@@ -61,17 +60,18 @@ pub(super) fn ask(setting: &Setting, what: &str, options: &[&str], load: Load) -
 }
 
 impl Answer {
-    /// The number at `pointer` of the step.
+    /// Returns the number at `pointer` of the step.
     pub(super) fn number(&self, pointer: &str) -> Result<f64> {
         runs::number(&self.step, pointer)
     }
 
-    /// The number at `pointer` of the server's account.
+    /// Returns the number at `pointer` of the server's statistics.
     pub(super) fn of_server(&self, pointer: &str) -> Result<f64> {
         runs::number(&self.server, pointer).context("the known-answer server's account")
     }
 
-    /// p99 of how late the load engine was with what a free connection was waiting to send.
+    /// Returns the 99th percentile in µs of the time by which the load engine was late to send what
+    /// a free connection had to send.
     pub(super) fn lag_p99_us(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;
         let lags = self.record.histograms.iter().filter(|span| {
@@ -81,7 +81,8 @@ impl Answer {
         Ok(sum.value_at_quantile(0.99) as f64)
     }
 
-    /// The mean time from the end of one query of a connection to the end of the next.
+    /// Returns the mean time in µs from the end of one query of a connection to the end of the
+    /// next.
     pub(super) fn mean_cycle_us(&self) -> Result<f64> {
         let (from_us, _) = self.window()?;
         let since = self.record.intervals.iter().filter(|interval| interval.from_us >= from_us);
@@ -93,8 +94,8 @@ impl Answer {
         Ok(cycles_us as f64 / queries as f64)
     }
 
-    /// CPU that the client's process used next to its load threads, in percent of one core:
-    /// sampling, writing the record and everything else.
+    /// Returns the CPU that the client's process used beside its load threads, in percent of one
+    /// core. It covers sampling, writing the record and everything else.
     pub(super) fn outside_load_percent(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;
         let share = |source: &str| -> Result<f64> {
@@ -113,10 +114,11 @@ impl Answer {
     }
 }
 
-/// A running `dbdyno known-answer`; dropped without [`KnownAnswer::stop`], it is killed.
+/// A running `dbdyno known-answer`. It is killed when dropped without [`KnownAnswer::stop`].
 struct KnownAnswer {
     child: Child,
-    /// Of socket and statistics: paths of sockets are short, and those of build folders may not be.
+    /// Folder of socket and statistics. Socket paths must be short, and the paths of build folders
+    /// may not be.
     folder: tempfile::TempDir,
 }
 
@@ -145,7 +147,7 @@ impl KnownAnswer {
         self.folder.path().join(name)
     }
 
-    /// Ends it; returns what it says it did.
+    /// Stops the server, and returns its report on what it did.
     fn stop(mut self) -> Result<Value> {
         kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM)?;
         let status = self.child.wait()?;
@@ -159,7 +161,7 @@ impl KnownAnswer {
 
 impl Drop for KnownAnswer {
     fn drop(&mut self) {
-        // Nothing happens to one that has ended and was waited for.
+        // The call has no effect on a process that has ended and was waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

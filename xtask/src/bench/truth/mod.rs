@@ -1,5 +1,5 @@
-//! Bench `truth`: what dbdyno reports of a server whose truth is known, and what recording it
-//! costs.
+//! Bench `truth` compares what dbdyno reports with the known truth of a programmed server. It also
+//! measures what recording costs.
 
 mod ask;
 
@@ -12,8 +12,8 @@ use super::table::{Bound, Table, median};
 use super::{Setting, hosts, machine};
 use ask::{Load, ask};
 
-/// A figure's place in the report, in the server's account, and its probability (`None` for the
-/// mean).
+/// A figure's place in the report and in the server's statistics, and its probability (`None` for
+/// the mean).
 const TIMES: [(&str, &str, &str, Option<f64>); 6] = [
     ("mean", "mean_us", "mean_us", None),
     ("p50", "p50_us", "p50_us", Some(0.5)),
@@ -24,10 +24,10 @@ const TIMES: [(&str, &str, &str, Option<f64>); 6] = [
 ];
 /// Queries per second where nothing else is said.
 const RATE: u32 = 10_000;
-/// What is compared with a limit is at most that.
+/// Bound for a ratio to a limit, which is at most 1.
 const LIMIT: Bound = Bound::AtMost(1.0);
 
-/// What is asked; the number is that of the round.
+/// One part of the bench. The number is that of the round.
 type Part = fn(&Setting, u32, &mut Table) -> Result<()>;
 
 const PARTS: [(&str, Part); 7] = [
@@ -50,13 +50,13 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     Ok(vec![hosts::servers(&["known-answer".to_owned()])])
 }
 
-/// Reported service times against the distribution that the delays were drawn from, and against the
-/// server's own account: errors of the two must not cancel.
+/// Compares reported service times with the distribution that the delays were drawn from, and with
+/// the server's own statistics. Errors of both must not cancel each other.
 fn delays(setting: &Setting, round: u32, table: &mut Table) -> Result<()> {
     for text in ["exponential 5ms", "lognormal 4ms 0.5"] {
         let delay: Distribution = text.parse()?;
         let load = Load { connections: 128, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
-        // Rounds draw different delays.
+        // Each round draws other delays.
         let answer = ask(setting, text, &["--delay", text, "--seed", &round.to_string()], load)?;
         let part = format!("delay {text}, {RATE}/s");
         for (figure, reported, of_server, probability) in TIMES {
@@ -73,8 +73,8 @@ fn delays(setting: &Setting, round: u32, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Operations that are short and long against their window: the rate is that of the server's delay,
-/// and with the mean time it gives the number of connections (Little's law).
+/// Measures operations that are short and long relative to their window. The rate must follow from
+/// the server's delay. With the mean time it gives the number of connections (Little's law).
 fn long_operations(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     for (delay, delay_us) in [("50us", 50.0), ("1ms", 1e3), ("50ms", 5e4), ("500ms", 5e5), ("2s", 2e6)] {
         for connections in [1, 4, 16, 64, 256] {
@@ -100,14 +100,15 @@ fn long_operations(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Response times over a server that freezes, and that a closed loop does not see it.
+/// Compares response times over a server that freezes with their known truth, and shows that a
+/// closed loop does not see the freeze.
 fn freeze(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     const CONNECTIONS: u32 = 20;
     const SERVICE: Duration = Duration::from_millis(1);
     const FREEZE: Duration = Duration::from_millis(200);
     const PERIOD: Duration = Duration::from_secs(10);
-    // Freezes count from the first statement of the set-up. Their first comes after 5 s, so that
-    // the 30 s of the step hold three with all that they cause, and none is cut off.
+    // Freezes count from the first statement of the set-up. The first one comes after 5 s. Therefore
+    // the 30 s of the step hold three of them with all their effects, and none is cut off.
     let options = ["--delay", "constant 1ms", "--freeze", "200ms every 10s at 5s"];
     let load = Load { connections: CONNECTIONS, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
     let answer = ask(setting, "freeze, open loop", &options, load)?;
@@ -120,33 +121,35 @@ fn freeze(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     }
     let answer = ask(setting, "freeze, closed loop", &options, Load { rate: None, ..load })?;
     let part = "the same server, closed loop";
-    // One request per connection and freeze meets it: too few to be seen at p99.
+    // Each freeze meets one request per connection, which is too few to show at p99.
     let most = micros(2 * SERVICE);
     table.add(part, "service p99, µs", LIMIT, [answer.number("/kinds/0/service/p99_us")?, most]);
     table.show(part, "service p99.9, µs", answer.number("/kinds/0/service/p999_us")?);
     Ok(())
 }
 
-/// The wait that a share `tail` of evenly spaced arrivals exceeds, at a server that is `used` in
-/// that part of its time and freezes for `freeze` every `period`.
+/// Returns the wait that a share `tail` of evenly spaced arrivals exceeds. The server is busy for
+/// the share `used` of its time, and freezes for `freeze` every `period`.
 ///
-/// Who arrives when the freeze begins waits for all of it. Who arrives at time t of it waits for
-/// its rest and for those before: freeze - t + used t. After its end the backlog is worked off
-/// while more arrives: the wait still falls by 1 - used per second. So it falls evenly from
-/// `freeze` to 0 over a busy time of freeze / (1 - used), and P(wait > x) = (busy time / period) (1
-/// - x / freeze). At half load and 200 ms every 10 s that is 0.04 (1 - x / 200 ms).
+/// A request that arrives when the freeze begins waits for all of it. A request that arrives at
+/// time t of it waits for the rest, and for the requests before it: freeze - t + used t. After the
+/// freeze the backlog is worked off while more requests arrive, and the wait still falls by 1 -
+/// used per second. So the wait falls evenly from `freeze` to 0 over a busy time of freeze / (1 -
+/// used), and P(wait > x) = (busy time / period) (1 - x / freeze). At half load and 200 ms every
+/// 10 s that is 0.04 (1 - x / 200 ms).
 fn longest_wait(freeze: Duration, period: Duration, used: f64, tail: f64) -> Duration {
     let delayed_share = freeze.as_secs_f64() / (1.0 - used) / period.as_secs_f64();
     freeze.mul_f64((1.0 - tail / delayed_share).max(0.0))
 }
 
-/// CPU that each query costs the server, more with a burn than without.
+/// Compares the server CPU that a burn adds to each query with the length of the burn.
 fn burn(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     let load = Load { connections: 16, rate: Some(2_000), seconds: 10, sampling: true, wait: None };
     let answer = ask(setting, "burn 100us", &["--burn", "100us"], load)?;
     let with = answer.number("/cost/server_cpu_us")?;
     let burnt = answer.of_server("/burnt_seconds")? * 1e6 / answer.of_server("/actual/count")?;
-    // A burn of 1 ns reads the thread's CPU clock as the other does, and so costs the same calls.
+    // A burn of 1 ns reads the thread's CPU clock as the other burn does, and so costs the same
+    // calls.
     let without = ask(setting, "no burn", &["--burn", "1ns"], load)?.number("/cost/server_cpu_us")?;
     let (part, figure) = ("burn 100us per query, 2000/s", "server CPU per query beyond none, µs");
     table.add(part, figure, Bound::Within(0.03), [with - without, 100.0]);
@@ -155,10 +158,10 @@ fn burn(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// What waking the client costs a server: the same programmed work in a closed loop, as fast as it
-/// goes, for a client that sleeps and for one that spins. The truth of a request is its burn and
-/// the protocol's own work: what it costs without a burn while the client spins. Nothing where
-/// server and client have no CPUs of their own.
+/// Measures what waking the client costs a server. The same programmed work runs in a closed loop
+/// at full speed, for a client that sleeps and for one that spins. The truth of a request is its
+/// burn and the protocol's own work, which is its cost without a burn while the client spins.
+/// Nothing is measured where server and client have no CPUs of their own.
 fn wake_ups(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     const BURNS_US: [u32; 4] = [40, 5, 10, 20];
     if machine::halves().1.is_none() {
@@ -174,7 +177,7 @@ fn wake_ups(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
         let own_us = server_cpu_us("spin", 0)?;
         for wait in ["spin", "sleep"] {
             let part = format!("closed loop, {connections} connections, client {wait}s");
-            // For a client that sleeps what it adds is the server's cost of waking it.
+            // What a sleeping client adds is the server's cost of waking it.
             let near = |share| if wait == "spin" { Bound::Within(share) } else { Bound::Shown };
             let truth = |burn_us: u32| f64::from(burn_us) + own_us;
             let mut dearest = None;
@@ -194,8 +197,8 @@ fn wake_ups(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Whether a constant schedule is kept, and what the process uses next to its load threads
-/// meanwhile.
+/// Measures whether a constant schedule is kept, and what the process uses meanwhile beside its
+/// load threads.
 fn schedule(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     for rate in [1_000, RATE] {
         let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true, wait: None };
@@ -212,12 +215,13 @@ fn schedule(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Sampling is not to be seen: the median of p99.9 with it is no greater than the greatest without.
+/// Shows that sampling has no visible cost: the median of p99.9 with sampling is no higher than the
+/// highest value without it.
 fn recording(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     const PAIRS: u32 = 4;
     let mut p999 = [Vec::new(), Vec::new()];
     for turn in 0..2 * PAIRS {
-        // on, off, off, on: neither always comes second
+        // The order is on, off, off, on, so that neither always comes second.
         let sampling = matches!(turn % 4, 0 | 3);
         let load = Load { connections: 16, rate: Some(RATE), seconds: 8, sampling, wait: None };
         let what = if sampling { "with sampling" } else { "without sampling" };
@@ -247,7 +251,8 @@ mod tests {
         assert_eq!(wait(0.05), Duration::ZERO);
     }
 
-    /// The formula against the queue itself: every arrival of a period, served one after the other.
+    /// The test compares the formula with the queue itself: it serves every arrival of a period,
+    /// one after the other.
     #[test]
     fn waits_are_those_of_a_queue_that_is_worked_through() {
         let (service_us, gap_us, freeze_us) = (50_i64, 100_i64, 200_000_i64);

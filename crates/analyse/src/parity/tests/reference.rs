@@ -1,4 +1,4 @@
-//! The page docs/reference/parity.md, written from the catalogues.
+//! Test that writes the page docs/reference/parity.md from the catalogues.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -83,7 +83,7 @@ fn write_class(page: &mut String, class: &Class) {
     let _ = writeln!(page, "* `{id}` ({}): {meaning} {effect}{write}", of.join(", "));
 }
 
-/// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
+/// With `DBDYNO_UPDATE=1` this test writes the page again.
 #[test]
 fn the_page_is_what_the_catalogues_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/parity.md");

@@ -1,4 +1,4 @@
-//! Subjects with a few settings, for the tests.
+//! Test subjects: variants with a few settings.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,8 @@ pub(super) fn effective(product: &str, version: &str, settings: &[(&str, &str)])
     super::effective(&variant("a", ""), &server(product, version, settings), &Planned::default())
 }
 
-/// A build of the product that was asked; its version says only which groups and rows are for it.
+/// A build of the product that was asked for its settings. Its version only decides which groups
+/// and rows apply to it.
 pub(super) fn build(product: &str, version: &str) -> Build {
     let mut answers: BTreeMap<String, Settings> =
         toml::from_str(include_str!("answers.toml")).expect("the answers");
@@ -28,7 +29,7 @@ pub(super) fn build(product: &str, version: &str) -> Build {
     Build { product: product.to_owned(), version: version.to_owned(), settings, ..Build::default() }
 }
 
-/// What a server of this build would be with this option file, read back.
+/// The variant that a server of this build would be with this option file, as if it was read back.
 pub(super) fn configured(name: &str, product: &str, version: &str, config: &str) -> Subject {
     let build = build(product, version);
     let mut subject = super::predicted(&variant(name, config), Some(&build), &Planned::default());

@@ -1,8 +1,8 @@
-//! The methods against simulated truth: how often an interval holds it, how often a verdict is
-//! false.
+//! Tests of the statistical methods against simulated truth: how often an interval holds it, and
+//! how often a verdict is false.
 //!
-//! Also what the other tests of the statistics share: closeness, and normally distributed numbers
-//! by address.
+//! The file also has what other tests of the statistics share: a check for closeness, and normally
+//! distributed numbers by position.
 
 mod unlike;
 
@@ -23,8 +23,8 @@ pub(crate) fn close(found: f64, expected: f64, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "found {found}, expected {expected} within {tolerance}");
 }
 
-/// Number `position` of study `study`: normally distributed around 0 with deviation 1 (Box and
-/// Muller, 1958).
+/// Number `position` of study `study`. The numbers are normally distributed around 0 with deviation
+/// 1 (Box and Muller, 1958).
 pub(crate) fn normal(study: u64, position: u64) -> f64 {
     let even = |part| {
         let number = draw::number(draw::number(study, 77), 2 * position + part);
@@ -44,13 +44,14 @@ fn the_numbers_are_normally_distributed() {
     close(far, 0.05, 0.003);
 }
 
-/// How far the share of `studies` may lie from a truth of `share` by chance: three standard errors
-/// of a binomial share.
+/// How far the share of `studies` may lie from a true `share` by chance: three standard errors of a
+/// binomial share.
 pub(crate) fn chance(share: f64, studies: u64) -> f64 {
     3.0 * (share * (1.0 - share) / studies as f64).sqrt()
 }
 
-/// Fails if what must happen in at most 5 % of studies happened in more than chance makes of that.
+/// Fails if something that may happen in at most 5 % of studies happened more often than chance
+/// allows.
 #[track_caller]
 fn at_most_5_percent(share: f64, studies: u64) {
     assert!(share <= 0.05 + chance(0.05, studies), "{share} of {studies}");
@@ -86,12 +87,12 @@ fn the_bootstrap_is_too_narrow_for_few_blocks_as_its_documentation_says() {
     bootstrap_misses([(3, 0.69, 2_000), (5, 0.84, 2_000), (10, 0.90, 1_000)]);
 }
 
-/// Numbers of blocks, the documented coverage with them, and as many studies.
+/// The cases have a number of blocks, the documented coverage for it, and a number of studies.
 fn bootstrap_misses(cases: [(u64, f64, u64); 3]) {
     for (blocks, documented, studies) in cases {
         let covered =
             share(studies, |study| bca(&noise(study, blocks, 0.01), 0.95, study).unwrap().contains(0.0));
-        // The documentation has whole percents.
+        // The documentation has whole percentages.
         close(covered, documented, 0.005 + chance(documented, studies));
     }
 }
@@ -122,7 +123,7 @@ fn equal_servers_in_blocks_get_false_verdicts_in_at_most_5_percent_of_studies_in
     let in_blocks = |study: u64, margin: f64| {
         let ratio = |block: u64| {
             let (first, second) = (at_time(study, 2 * block), at_time(study, 2 * block + 1));
-            // The order within a block is drawn.
+            // The order within a block is random.
             if draw::below(draw::number(study, 5), block, 2) == 0 { first - second } else { second - first }
         };
         let estimate = Estimate::of_mean(&(0..5).map(ratio).collect::<Vec<_>>()).unwrap();
@@ -139,8 +140,8 @@ fn equal_servers_in_blocks_get_false_verdicts_in_at_most_5_percent_of_studies_in
     assert!(one_after_the_other >= 0.5, "what blocks protect from: {one_after_the_other}");
 }
 
-/// False verdicts and all verdicts of a run of 42 steps, the first `different` of which differ by 8
-/// %.
+/// Numbers of false and of all verdicts in a run of 42 steps, of which the first
+/// `different` differ by 8 %.
 fn run_of_42_steps(study: u64, different: u64) -> (usize, usize) {
     let estimates: Vec<Estimate> = (0..42)
         .map(|step| {
@@ -180,8 +181,8 @@ fn reports_over_42_steps(studies: u64) {
     at_most_5_percent(share(studies, |study| run_of_42_steps(study + studies, 0).1 > 0), studies);
 }
 
-/// False differences and all differences reported of a run of 42 steps: 30 differ for certain and
-/// by half of the margin, which is not reported, and 12 are equal and noisy.
+/// Number of false differences and of all reported differences in a run of 42 steps. 30 certainly
+/// differ by half of the margin, which is not reported, and 12 are equal and noisy.
 fn run_with_small_differences(study: u64) -> (usize, usize) {
     let margin = 0.02;
     let estimates: Vec<Estimate> = (0..42)
@@ -211,8 +212,8 @@ fn certain_differences_inside_of_the_margin_do_not_lower_the_bar_for_others_in_m
 }
 
 fn small_differences_are_rarely_reported(studies: u64) {
-    // All that can be found is false here, so the share of runs with a false one is the false
-    // discovery rate.
+    // All that can be found is false here, so that the share of runs with a false difference is the
+    // false discovery rate.
     at_most_5_percent(share(studies, |study| run_with_small_differences(study).0 > 0), studies);
 }
 
@@ -245,8 +246,8 @@ fn a_change_is_found_in_at_most_5_percent_of_series_of_noise() {
     assert!(after_choosing >= 0.2, "what the permutations protect from: {after_choosing}");
 }
 
-/// Five series of 40 runs, all of which became faster by 20 % at the 20th and have changed no more;
-/// with 3 % of noise.
+/// Five series of 40 runs with 3 % of noise. All became faster by 20 % at the 20th run and have not
+/// changed since.
 fn changed_once(study: u64) -> Vec<Vec<f64>> {
     let level = |run| if run < 20 { 0.0 } else { 1.2_f64.ln() };
     let of = |number| (0..).zip(noise(5 * study + number, 40, 0.03)).map(|(run, noise)| level(run) + noise);

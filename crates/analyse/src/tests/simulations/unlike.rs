@@ -1,31 +1,32 @@
-//! The methods against simulated truth where their assumptions do not hold: heavy tails, skew,
-//! unequal scatter.
+//! Tests of the statistical methods against simulated truth where their assumptions do not hold:
+//! heavy tails, skew, unequal scatter.
 //!
-//! What is measured is the log rate of each side, so that is where the noise is put. What intervals
-//! are made of is the difference of two sides of one block, or of two runs.
+//! Each side's log rate is what is measured, so that the noise is put there. Intervals are made
+//! from the difference between two sides in one block, or between two runs.
 
 use super::{chance, close, normal, share};
 use crate::statistics::draw;
 use crate::statistics::signed_rank::hodges_lehmann;
 use crate::statistics::student::Estimate;
 
-/// A log rate of a study, around 0.
+/// A function that gives one log rate of a study, around 0.
 type Noise = fn(study: u64, position: u64) -> f64;
 
-/// Student's t with 3 degrees of freedom: one of a hundred is beyond 5.8 times the usual scatter.
+/// Noise with Student's t distribution with 3 degrees of freedom. One value in a hundred is beyond
+/// 5.8 times the usual scatter.
 fn heavy(study: u64, position: u64) -> f64 {
     let part = |number: u64| normal(study, 4 * position + number);
     let squares: f64 = (1..4).map(|number| part(number).powi(2)).sum();
     part(0) / (squares / 3.0).sqrt()
 }
 
-/// Exponentially distributed losses: most blocks lose little, some lose much, none gains.
+/// Exponentially distributed losses. Most blocks lose little, some lose much, and none gains.
 fn skewed(study: u64, position: u64) -> f64 {
     let even = ((draw::number(draw::number(study, 91), position) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     even.ln() + 1.0
 }
 
-/// Differences of `blocks` pairs.
+/// Differences between the sides of `blocks` pairs.
 fn pairs(study: u64, blocks: u64, variant: Noise, base: Noise) -> Vec<f64> {
     (0..blocks).map(|block| variant(study, 2 * block) - base(study, 2 * block + 1)).collect()
 }
@@ -44,7 +45,7 @@ fn the_noises_are_what_they_say() {
     let beyond = |values: &[f64], bound: f64| {
         values.iter().filter(|value| value.abs() > bound).count() as f64 / values.len() as f64
     };
-    // Printed tables: t(0.995; 3) = 5.8409.
+    // Printed tables have t(0.995; 3) = 5.8409.
     close(beyond(&of(heavy), 5.840_9), 0.01, chance(0.01, 50_000));
     let losses = of(skewed);
     close(losses.iter().sum::<f64>() / 50_000.0, 0.0, 3.0 / 50_000_f64.sqrt());
@@ -54,8 +55,8 @@ fn the_noises_are_what_they_say() {
 
 #[test]
 fn pairs_of_equally_unruly_sides_have_intervals_that_hold_the_truth_as_often_as_they_say_or_more() {
-    // Skew cancels in the difference of two sides that have it both; tails make intervals wider,
-    // not falser.
+    // Skew cancels in the difference between two sides that both have it. Tails make intervals
+    // wider, but not wrong more often.
     for noise in [heavy as Noise, skewed] {
         for blocks in [3, 5, 10] {
             let covered = paired_coverage(blocks, noise, noise);

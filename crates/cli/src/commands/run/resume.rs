@@ -1,4 +1,5 @@
-//! `dbdyno run --resume`: whether a run can go on as what it was, and what is left of it.
+//! `dbdyno run --resume` checks whether a run can go on without change, and finds what is left of
+//! it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -25,15 +26,16 @@ use crate::manifest::{host_info, tool, workloads};
 use crate::prepare::{Prepared, prepare};
 use crate::{fleet, host, terminal, time};
 
-/// Goes on with a run; `None` for one that is over, of which only a missing report is written. Cells
-/// that ended are left alone, what others left is set aside. With `repeats_failed` cells that failed
-/// are run again too. Refused when the cells to come would be others than those that were measured;
-/// when they only may be, `anyway` lets it go on. Nothing is written to a run that cannot go on.
+/// Goes on with a run. It is `None` for a run that is over, which only gets a missing report. Cells
+/// that ended are kept, and records of unfinished cells are set aside. With `repeats_failed`,
+/// failed cells run again too. A run is refused when the remaining cells would differ from those
+/// that were measured. Where they only may differ, `anyway` lets it go on. Nothing is written to a
+/// run that cannot go on.
 pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>, ExitError> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;
     let (mut writer, manifest) = RunWriter::resume(dir)?;
-    // The manifest of what was opened knows the blocks that a budget has added.
+    // This manifest knows the blocks that a budget has added.
     let record = Run::open(dir)?;
     let order = &record.manifest.order;
     let of_outcome = |outcome: Outcome| {
@@ -47,7 +49,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let mut plan = dbdyno_workloads::plans::of_record(&manifest.plan)?;
     if args.on.is_some() {
         fleet::check(&plan)?;
-        // One machine measures all of a block.
+        // One machine measures all cells of a block.
         let blocks: HashSet<u32> = cells.iter().map(|cell| cell.block).collect();
         cells = order.iter().filter(|cell| blocks.contains(&cell.block)).cloned().collect();
     } else if !cells.is_empty() && dir.join(fleet::FOLDER).exists() {
@@ -95,7 +97,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial }))
 }
 
-/// Says that a run is over, and removes what a process that was killed at its end has left of data.
+/// Says that a run is over, and removes data that a process killed at its end has left.
 fn nothing_left(args: &RunArgs, plan: &Plan, data_root: &Path, cells: usize) -> Result<(), ExitError> {
     if !plan.host.keep_data && data_root.exists() {
         remove_data_root(data_root, host::kept_templates(args.templates.as_deref())?.as_deref());
@@ -104,10 +106,10 @@ fn nothing_left(args: &RunArgs, plan: &Plan, data_root: &Path, cells: usize) -> 
     Ok(())
 }
 
-/// Refuses variants that are not what they were when the run began.
+/// Refuses variants that have changed since the run began.
 pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<(), ExitError> {
     for (now, then) in variants.iter().zip(&of_run.variants) {
-        // Not every record has it, and no config changes it.
+        // Not every record has this value, and no config changes it.
         let now_info = VariantInfo { embedded: then.embedded, ..now.info.clone() };
         if now_info != *then {
             let text = format!(
@@ -120,16 +122,17 @@ pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<
     Ok(())
 }
 
-/// Whether a run that has no cell left has ended as such, and its budget, if it has one, is spent.
+/// Whether a run without remaining cells has ended, and its budget, if it has one, is spent.
 fn is_over(run: &Run, plan: &Plan) -> bool {
     let has_ended = matches!(run.events.last(), Some(RunEvent::Ended { .. }));
     let is_last_look = |event: &RunEvent| matches!(event, RunEvent::Look { last: true, .. });
     has_ended && (plan.budget.is_none() || run.events.iter().any(is_last_look))
 }
 
-/// Whether this program measures as those did that have measured the run so far: blocks by two
-/// clients are next to each other in every report. What to report when it may not and the user goes
-/// on anyway; `None` when it is one of them.
+/// Checks that this program measures as the programs that have measured the run so far. Every
+/// report shows the blocks side by side, so they need the same client. The text is what to report
+/// when the program differs and the user goes on anyway. It is `None` when the program is one of
+/// them.
 pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, ExitError> {
     let (now, then) = (tool(), &record.manifest.tool);
     if now.build != then.build {
@@ -166,12 +169,12 @@ pub(super) fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<O
     Ok(Some(format!("the run went on with {differs}; rates of its blocks may differ by that")))
 }
 
-/// Lets variants start from the option files that the run has kept: the user's own may say
-/// something else by now.
+/// Starts variants from the option files that the run has kept, because the user's own files may
+/// have changed.
 pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), ExitError> {
     for variant in &mut plan.variants {
-        // With intents the text is rendered anew from all of its parts, and a change of one of them
-        // is found below.
+        // With intents the text is rendered again from all of its parts. `other_variant` finds a
+        // change in one of them.
         if !VariantKind::of(variant).is_started() || variant.config.is_some() {
             continue;
         }
@@ -184,8 +187,9 @@ pub(super) fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest)
     Ok(())
 }
 
-/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here:
-/// no one repeats a load of hours unasked. Its load steps are then in no cell of the run.
+/// Reports a cell that goes on from its snapshot because it was set aside after the snapshot was
+/// taken. A load that takes hours is not repeated unasked. The load steps are then in no cell of
+/// the run.
 fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
     Snapshot::open(&snapshot_dir(data_root, cell))?;
     let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
@@ -193,8 +197,8 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
     begun.events.iter().any(is_snapshot).then(|| load_kept(cell, aside))
 }
 
-/// What is different about this host when a run goes on that began on one of another class: figures
-/// of its blocks are next to each other in every report.
+/// Reports how this host differs when a run goes on that began on a host of another class, because
+/// every report shows the blocks side by side.
 fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
     let now = host_info(plan, dir.parent().unwrap_or(dir));
     let [then, now] = [then, &now].map(|host| host_class_words(host_class(host)));

@@ -1,5 +1,5 @@
-//! What runs that were killed have left: cleaned up where that is safe, named where the user may
-//! still want it.
+//! Handles what killed runs have left. It removes what is safe to remove, and names what the user
+//! may still want.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,9 @@ use dbdyno_record::{has_not_begun, is_written, last_event};
 use crate::commands::list::run_dirs;
 use crate::{cache_file, other_runs, terminal};
 
-/// Removes homes of sockets, control groups and signs on this host of dbdynos that were killed. The
-/// last to leave is a home: its server may still be about to end.
+/// Removes the runtime directories, control groups, lock files and unfinished state files on this
+/// host that killed dbdynos have left. A runtime directory may stay once more, because its server
+/// may still be about to end.
 pub(crate) fn remove() {
     let mut removed = remove_stale_files();
     removed.extend(other_runs::sweep());
@@ -24,8 +25,8 @@ pub(crate) fn remove() {
     }
 }
 
-/// Names data that runs below `runs` have left there or in `data_dir` when they were killed: such a
-/// run can go on with them. Names folders too of runs that were killed before they began.
+/// Names data that killed runs below `runs` have left there or in `data_dir`, because such a run
+/// can go on with them. It also names folders of runs that were killed before they began.
 pub(crate) fn name(runs: &Path, data_dir: Option<&Path>) {
     for (folder, data) in not_begun(runs, data_dir) {
         let folders: Vec<String> =
@@ -44,8 +45,8 @@ pub(crate) fn name(runs: &Path, data_dir: Option<&Path>) {
     }
 }
 
-/// Folders of runs that were killed before they began, each with the folder for its data where that
-/// is not in it.
+/// Returns folders of runs that were killed before they began. Each comes with the folder for its
+/// data where that lies elsewhere.
 fn not_begun(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, Option<PathBuf>)> {
     let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> =
@@ -55,7 +56,7 @@ fn not_begun(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, Option<PathB
     folders.into_iter().map(|run| (run.clone(), data_of(&run))).collect()
 }
 
-/// Run directories that were cut off, each with the folder of its data.
+/// Returns run directories that were cut off, each with the folder of its data.
 fn abandoned(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
     let data_of = |run: &PathBuf| {
         let elsewhere = data_dir.and_then(|folder| Some(folder.join(run.file_name()?)));
@@ -65,7 +66,7 @@ fn abandoned(runs: &Path, data_dir: Option<&Path>) -> Vec<(PathBuf, PathBuf)> {
     with_data.filter(|(run, _)| !is_written(run) && !has_ended(run)).collect()
 }
 
-/// A run that came to its end has kept its data because its plan says so.
+/// Whether a run came to its end. It has then kept its data because its plan says so.
 fn has_ended(run: &Path) -> bool {
     last_event(run).is_some_and(|line| line.contains("\"event\":\"ended\""))
 }

@@ -1,5 +1,5 @@
-//! `dbdyno task`: one block of a fleet's run as a run of its own, on the machine that a fleet has
-//! chosen.
+//! `dbdyno task` runs one block of a fleet's run as a run of its own, on the machine that the fleet
+//! has chosen.
 
 use dbdyno_plan::each_file;
 use dbdyno_record::{Manifest, Run};
@@ -15,9 +15,9 @@ use crate::manifest::manifest;
 use crate::prepare::prepare;
 use crate::{host, signals};
 
-/// Runs the block. Its records are in a run directory in the end, which the fleet takes from there.
+/// Runs the block. Its records end up in a run directory, from which the fleet takes them.
 pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
-    // As in `run`: servers are started from this thread.
+    // Servers are started from this thread, as in `run`.
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
     stale_files::remove();
@@ -28,13 +28,13 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
     conduct(ready?, runtime, cancel, templates, None, |ended| ended)?.ended()
 }
 
-/// The block, with what it must have in common with the run.
+/// Prepares the block, and checks what it must have in common with the run.
 fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     let record = Run::outline(&args.run)?;
     let of_run = &record.manifest;
     let mut plan = dbdyno_workloads::plans::of_record(&of_run.plan)?;
     other_program(&record, &plan, false)?;
-    // The fleet spends it.
+    // The fleet spends the budget.
     plan.budget = None;
     if let Some(files) = &args.files {
         each_file(&mut plan, |path| *path = files.join(path.strip_prefix("/").unwrap_or(path)));

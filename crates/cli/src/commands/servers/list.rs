@@ -1,4 +1,5 @@
-//! `dbdyno servers list`: the catalogue, what is here, and what each of those can do.
+//! `dbdyno servers list` shows the catalogue, what is installed, and what each installed server can
+//! do.
 
 use dbdyno_db::server::servers_dir;
 use dbdyno_fetch::{Catalogue, ListedServer, catalogue, inventory};
@@ -18,7 +19,7 @@ pub(super) fn show(only_here: bool, as_json: bool) -> Result<(), ExitError> {
     terminal::out_blocks(&blocks(&all, &catalogue))
 }
 
-/// The servers that are here, for `dbdyno list servers --json`.
+/// Returns the installed servers for `dbdyno list servers --json`.
 pub(crate) fn here_json() -> Result<Value, ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     Ok(json(&shown(&catalogue, true), &catalogue))
@@ -32,9 +33,9 @@ fn json(all: &[ListedServer], catalogue: &Catalogue) -> Value {
     })
 }
 
-/// The servers that are here, for `dbdyno list servers`.
+/// Returns the installed servers for `dbdyno list servers`.
 pub(crate) fn here() -> Vec<Block> {
-    // What is wrong with the reader's own catalogue is reported by `dbdyno servers`.
+    // `dbdyno servers` reports what is wrong with the reader's own catalogue.
     let catalogue = Catalogue::read().unwrap_or_else(|_| Catalogue { entries: catalogue(), own_file: None });
     blocks(&shown(&catalogue, true), &catalogue)
 }
@@ -63,7 +64,7 @@ fn blocks(all: &[ListedServer], catalogue: &Catalogue) -> Vec<Block> {
     blocks
 }
 
-/// What is wrong with those here, and which were not asked.
+/// Notes what is wrong with installed servers, and which have not been probed.
 fn notes(all: &[ListedServer]) -> Vec<Block> {
     let heres = || all.iter().filter_map(|server| Some((server, server.here.as_ref()?)));
     let problems =
@@ -85,7 +86,7 @@ fn notes(all: &[ListedServer]) -> Vec<Block> {
         blocks.push(Block::text("features unknown, or rebuilt since; to ask the servers:"));
         blocks.push(Block::Code(commands.join("\n")));
     }
-    // After the tables.
+    // The gap follows the tables.
     let gap = (!blocks.is_empty()).then(|| Block::text(""));
     gap.into_iter().chain(blocks).collect()
 }

@@ -1,4 +1,4 @@
-//! `dbdyno servers`: what can be got, what is here, and a server to scratch with.
+//! `dbdyno servers` lists, downloads, adds and removes server builds, and starts a scratch server.
 
 mod list;
 mod start;
@@ -33,9 +33,10 @@ fn result(line: &str) -> Result<(), ExitError> {
     terminal::out_blocks(&[Block::text(line)])
 }
 
-/// Gets one server after the other. One that cannot be got does not keep the next from being tried.
+/// Gets one server after the other. When one cannot be got, the next is still tried.
 ///
-/// `from`: a tarball of the one server, or the folder of those of all. `say` prints what was got.
+/// `from` is a tarball of the one server, or the folder with the tarballs of all. `say` prints what
+/// was got.
 fn get(
     names: &[String],
     from: Option<&Path>,
@@ -69,8 +70,8 @@ fn get(
     first_failure.map_or(Ok(()), |code| Err(ExitError::silent(code)))
 }
 
-/// Gets servers of a plan that are not here: at once, or when a person says so. Others are missed
-/// when the plan is prepared.
+/// Gets a plan's servers that are not installed, either at once or after the user agrees. The
+/// plan's preparation reports the missing ones.
 pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), ExitError> {
     let here = names_in(&servers_dir());
     let mut missing: Vec<String> = Vec::new();
@@ -85,15 +86,15 @@ pub(crate) fn provide(plan: &Plan, at_once: bool) -> Result<(), ExitError> {
     if missing.is_empty() || !(at_once || wants(&missing)) {
         return Ok(());
     }
-    // Results on standard output are those of the run.
+    // The run's own results go to standard output, so these lines do not.
     get(&missing, None, |line| {
         terminal::note(line);
         Ok(())
     })
 }
 
-/// Asks whether to get servers, with their sizes; no where there is no one to ask, or one of them
-/// cannot be got.
+/// Asks whether to get servers, and shows their sizes. The result is no where no one can be asked,
+/// or where one of them cannot be got.
 fn wants(missing: &[String]) -> bool {
     let Ok(catalogue) = Catalogue::read() else { return false };
     let entries: Result<Vec<&Entry>, _> = missing.iter().map(|name| catalogue.find(name)).collect();
@@ -107,7 +108,7 @@ fn wants(missing: &[String]) -> bool {
     answer.is_some_and(|answer| answer.is_empty() || answer.to_lowercase().starts_with('y'))
 }
 
-/// Refuses before the first download, and names all that is missing at once.
+/// Refuses before the first download, and names all missing tools at once.
 fn check_tools(entries: &[&Entry]) -> Result<(), ExitError> {
     let there = names_in(&servers_dir());
     let wanted = entries.iter().filter(|entry| !there.contains(&entry.name));
@@ -139,7 +140,7 @@ fn remove(name: &str) -> Result<(), ExitError> {
     })
 }
 
-/// One line on a server that is here and answers.
+/// Writes one line on a server that is installed and answers.
 fn described(name: &str, server_entry: &ServerEntry, begun: Instant) -> String {
     let place = servers_dir().join(name);
     let title = server_entry.answer.as_ref().map_or(String::new(), |answer| {
@@ -148,7 +149,7 @@ fn described(name: &str, server_entry: &ServerEntry, begun: Instant) -> String {
     format!("{name}: {title} in {}, {:.1} s", place.display(), begun.elapsed().as_secs_f64())
 }
 
-/// Whose it is to do something about an error.
+/// Assigns an error the exit status that says who can mend it.
 fn ended(error: impl Into<Error>) -> ExitError {
     let error = error.into();
     let code = match &error {

@@ -1,4 +1,4 @@
-//! `dbdyno servers start`: a server in the foreground, on data that goes when it stops.
+//! `dbdyno servers start` runs a server in the foreground. Its data are removed when it stops.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub(super) fn start(name: &str, config: Option<&Path>) -> Result<(), ExitError> 
     let base = find_named(name).map_err(ended)?;
     let cancel = signals::watch("stopping the server (again: stop at once)")?;
     terminal::note(&format!("starting {} ({name}) on fresh data", base.title));
-    // In this thread, which lives until the end: the server ends with the thread that started it.
+    // This thread lives until the end. The server must start in it, because the kernel stops a
+    // server when the thread that started it ends.
     let options =
         ScratchOptions { config: config.map(Path::to_path_buf), engine: None, cancel: Arc::clone(&cancel) };
     let scratch = ScratchServer::start(&base, &options).map_err(ended)?;

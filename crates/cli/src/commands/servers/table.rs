@@ -1,11 +1,11 @@
-//! Servers as tables, and what one can do in few words.
+//! Shows servers as tables, and says in few words what a server can do.
 
 use dbdyno_db::server::{Abilities, ThreadPool, TlsAbility};
 use dbdyno_fetch::ListedServer;
 use dbdyno_products::{ALL, FamilyFacts};
 use dbdyno_report::document::{Column, Table};
 
-/// Engines that nearly every build has.
+/// Engines that nearly every build has, so they are not listed.
 const USUAL: &[&str] = &[
     "Aria",
     "ARCHIVE",
@@ -24,7 +24,7 @@ const USUAL: &[&str] = &[
     "ndbinfo",
 ];
 
-/// Columns of words; `figures` are aligned at their right.
+/// Makes a table of words. The columns `figures` are aligned on the right.
 fn words<const N: usize>(title: &str, heads: [&str; N], figures: &[&str]) -> Table {
     let column = |head: &&str| Column { is_words: !figures.contains(head), ..Column::words(head) };
     Table {
@@ -75,7 +75,7 @@ fn source(server: &ListedServer) -> String {
     words.join(", ")
 }
 
-/// What those here can do; those that were not asked are left out.
+/// Shows what the installed servers can do. Servers that have not been probed are left out.
 pub(super) fn abilities(all: &[ListedServer]) -> Table {
     let heads = ["name", "engines", "pool", "login", "TLS", "async I/O", "more"];
     let mut table = words("features of the servers here, as they reported them", heads, &[]);
@@ -95,7 +95,7 @@ pub(super) fn abilities(all: &[ListedServer]) -> Table {
     table
 }
 
-/// What is worth a word about a server that was just asked.
+/// Says what is worth a word about a server that was just probed.
 pub(super) fn summary(abilities: &Abilities) -> String {
     let mut words = vec![engines(abilities)];
     match abilities.thread_pool {
@@ -109,7 +109,7 @@ pub(super) fn summary(abilities: &Abilities) -> String {
     words.join(", ")
 }
 
-/// The default engine and those besides it that not every build has.
+/// Names the default engine, and the other engines that not every build has.
 fn engines(abilities: &Abilities) -> String {
     let is_other = |engine: &&String| !USUAL.contains(&engine.as_str());
     let others = abilities.engines.iter().filter(is_other);

@@ -1,4 +1,4 @@
-//! CPUs: how many, at which clock rate, shared with whom.
+//! Checks the CPUs: their number, clock rate, idle states, and who shares them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) fn count(usable: usize, online: u32, can_pin: bool) -> Finding {
     }
 }
 
-/// Threads that one physical core runs have the same list of siblings.
+/// Counts physical cores. The hardware threads of one core have the same list of siblings.
 pub(crate) fn cores(files: &HostFiles) -> Finding {
     let siblings = |cpu: &String| files.line(&format!("{CPUS}/{cpu}/topology/thread_siblings_list"));
     let cores: BTreeSet<String> = files.names(CPUS).iter().filter_map(siblings).collect();
@@ -43,8 +43,8 @@ pub(crate) fn governor(files: &HostFiles) -> Finding {
     }
 }
 
-/// How CPUs without work wait for the next one; in a virtual machine that halts them, waking one is
-/// the hypervisor's business.
+/// Checks how idle CPUs wait for work. In a virtual machine that halts them, the hypervisor does
+/// the waking.
 pub(crate) fn idle(files: &HostFiles) -> Finding {
     let of = |name: &str| files.line(&format!("{CPUS}/cpuidle/{name}")).filter(|text| !text.is_empty());
     let Some(driver) = of("current_driver") else { return good("not visible") };
@@ -61,7 +61,7 @@ pub(crate) fn idle(files: &HostFiles) -> Finding {
     good(found)
 }
 
-/// Intel's driver says when it is off, the others when it is on.
+/// Checks turbo. Intel's driver says when it is off, the other drivers when it is on.
 pub(crate) fn turbo(files: &HostFiles) -> Finding {
     let off = files.line(&format!("{CPUS}/intel_pstate/no_turbo"));
     let on = files.line(&format!("{CPUS}/cpufreq/boost"));
@@ -120,7 +120,7 @@ pub(crate) fn virtualisation(files: &HostFiles) -> Finding {
     }
 }
 
-/// They cost what a real system pays too, so they are reported and not judged.
+/// Reports mitigations without a judgement, because a production system pays for them too.
 pub(crate) fn mitigations(files: &HostFiles) -> Finding {
     const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
     let states: Vec<String> =
@@ -131,12 +131,12 @@ pub(crate) fn mitigations(files: &HostFiles) -> Finding {
     good(format!("{mitigated} active, {missing} missing"))
 }
 
-/// Multiplications with an addition that the calling thread does in a second of CPU time, in chains
-/// that do not wait for each other: the median of five slices, together 20 ms.
+/// Measures CPU speed as multiply-adds per second of the calling thread's CPU time, in chains that
+/// do not wait for each other. It returns the median of five slices, which take 20 ms together.
 pub(crate) fn operations_per_second() -> f64 {
     const SLICE: Duration = Duration::from_millis(4);
     const ROUNDS: u64 = 1_000;
-    // Time in which others ran does not count.
+    // Time in which other threads ran does not count.
     let cpu_time = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
     let mut chains: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
     let mut rates = [(); 5].map(|()| {

@@ -1,4 +1,5 @@
-//! The disk under the data: device, filesystem, queue, free space, and how long an fsync takes.
+//! Checks the disk under the data: device, filesystem, queue, free space, and how long an fsync
+//! takes.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -13,20 +14,20 @@ use crate::host_files::HostFiles;
 use crate::time;
 
 const GB: u64 = 1_000_000_000;
-/// What a small commit writes.
+/// The bytes that a small commit writes.
 const BLOCK: [u8; 4096] = [0xdb; 4096];
-/// Beginning of the name of the file that is synced; the process number follows.
+/// Beginning of the name of the file that is synced. The process number follows.
 const FSYNC_FILE: &str = "dbdyno-fsync-";
 const FSYNCS_MAX: usize = 200;
 const FSYNC_TIME_MAX: Duration = Duration::from_secs(1);
 /// No device that keeps data over a power cut answers faster.
 const TOO_FAST: Duration = Duration::from_micros(20);
 const SLOW: Duration = Duration::from_millis(20);
-/// A hundredth that is so much slower than the median is seen as stalls.
+/// A 99th percentile that is so many times the median counts as stalls.
 const UNEVEN: u32 = 20;
 
-/// `path`, or the nearest one above it that is there: a folder, or a file that keeps a folder from
-/// being made.
+/// Returns `path`, or the nearest existing path above it. That is a folder, or a file in the place
+/// of a folder.
 pub(crate) fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/")).to_owned()
@@ -44,7 +45,7 @@ pub(crate) fn free(free: Option<u64>) -> Finding {
     }
 }
 
-/// Filesystem and mount options of the folder with the data.
+/// Reports the filesystem and mount options of the folder with the data.
 pub(crate) fn filesystem(files: &HostFiles, device: Option<&Device>, kind: &str) -> Finding {
     if ["tmpfs", "ramfs"].contains(&kind) {
         let advice =
@@ -59,8 +60,8 @@ pub(crate) fn filesystem(files: &HostFiles, device: Option<&Device>, kind: &str)
     note_if(has_no_barriers, found, advice)
 }
 
-/// Of the mount and of its filesystem (proc(5), mountinfo), but for paths: `rw, relatime,
-/// errors=remount-ro`.
+/// Returns the options of the mount and of its filesystem (proc(5), mountinfo), without paths: `rw,
+/// relatime, errors=remount-ro`.
 fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
     let text = files.text("/proc/self/mountinfo").unwrap_or_default();
     let options = |line: &str| {
@@ -81,7 +82,7 @@ fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
     text.lines().filter_map(options).next_back().unwrap_or_else(|| "options not visible".to_owned())
 }
 
-/// Model, array and queue of the device: of a partition its disk's.
+/// Reports model, array and queue of the device. For a partition they are its disk's.
 pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
     let Some(device) = device else {
         return note(
@@ -105,22 +106,22 @@ pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
     good(found.join(", "))
 }
 
-/// Appends blocks to a new file in `folder` and puts each on the disk: how long each took, sorted.
-/// The file goes away.
+/// Appends blocks to a new file in `folder` and syncs each one to the disk. It returns how long
+/// each took, sorted, and removes the file.
 pub(crate) fn measure_fsync(folder: &Path) -> std::io::Result<Vec<Duration>> {
     sweep(folder);
     let path = folder.join(format!("{FSYNC_FILE}{}", std::process::id()));
-    // It keeps its name: a filesystem may do less for a file that has none.
+    // The file keeps its name, because a filesystem may do less for a file without one.
     let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-    // Without locks, what a killed process leaves stays.
+    // On a filesystem without locks, files of killed processes stay.
     let _ = file.try_lock();
     let measured = fsyncs(&mut file);
     std::fs::remove_file(&path)?;
     measured
 }
 
-/// Removes files of processes that were killed while they measured in `folder`: they are not locked,
-/// and their numbers are no other process's.
+/// Removes files of processes that were killed while they measured in `folder`. Such files are not
+/// locked, and no process has their number.
 fn sweep(folder: &Path) {
     let has_ended =
         |pid: u32| pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists();
@@ -148,7 +149,7 @@ fn fsyncs(file: &mut File) -> std::io::Result<Vec<Duration>> {
     Ok(took)
 }
 
-/// Of times that [`measure_fsync`] has measured, the one that so many percent do not exceed.
+/// Returns a percentile of the times that [`measure_fsync`] has measured.
 pub(crate) fn at(took: &[Duration], percent: usize) -> Duration {
     took[((took.len() - 1) * percent).div_ceil(100)]
 }
@@ -240,7 +241,7 @@ mod tests {
         let took = measure_fsync(folder.path()).expect("a folder that can be written to");
         assert!(!took.is_empty() && took.is_sorted());
         assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "the file is gone");
-        // Of one that was killed, and of one that measures.
+        // The first file belongs to a killed process, the second to one that measures.
         for process in [u32::MAX, 1] {
             std::fs::write(folder.path().join(format!("{FSYNC_FILE}{process}")), "x").expect("a file");
         }

@@ -1,5 +1,5 @@
-//! What the kernel gives to servers and to dbdyno: clocks, timers, asynchronous IO, ways to look
-//! inside.
+//! Checks what the kernel gives to servers and to dbdyno: clocks, timers, asynchronous IO, and ways
+//! to look inside.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,20 +11,20 @@ use crate::doctor::checks::disk::at;
 use crate::doctor::finding::{Finding, good, note, note_if};
 use crate::host_files::HostFiles;
 
-/// A timer that is later than this is seen in paced loads.
+/// A timer that is later than this shows in loads with an arrival rate.
 const LATE: Duration = Duration::from_micros(500);
-/// Waking a client for longer than this distorts the ratios of cheap statements.
+/// A client that takes longer than this to wake distorts the ratios of cheap statements.
 const SLOW_WAKE_UP: Duration = Duration::from_micros(50);
-/// Requests that a few servers with many IO threads reserve.
+/// Asynchronous IO requests that a few servers with many IO threads reserve.
 const AIO_LEFT_MIN: u64 = 20_000;
-/// The first kernel with io_uring.
+/// The first kernel version with io_uring.
 const IO_URING_SINCE: (u32, u32) = (5, 1);
 
 pub(crate) fn clock_source(files: &HostFiles) -> Finding {
     let name = files.line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     match name.as_deref() {
         None => good("not visible"),
-        // A look at these is an access to a device, a microsecond or more.
+        // Reading these clocks accesses a device, which takes a microsecond or more.
         Some(slow @ ("hpet" | "acpi_pm" | "jiffies" | "pit")) => {
             note(slow, "it is slow to read; boot with clocksource=tsc if the CPU has a stable one")
         }
@@ -32,7 +32,8 @@ pub(crate) fn clock_source(files: &HostFiles) -> Finding {
     }
 }
 
-/// How much later than asked a thread wakes, of 50 sleeps of 1 ms: median and worst.
+/// Measures how much later than requested a thread wakes, over 50 sleeps of 1 ms. It returns median
+/// and worst.
 pub(crate) fn measure_timers() -> (Duration, Duration) {
     const ASKED: Duration = Duration::from_millis(1);
     let late = |_| {
@@ -53,8 +54,8 @@ pub(crate) fn timers((median, worst): (Duration, Duration)) -> Finding {
     note_if(median > LATE, found, advice)
 }
 
-/// From a write to a socket until a thread that waits for it runs, 200 times after a pause of 1 ms:
-/// sorted.
+/// Measures the time from a write to a socket until a waiting thread runs, 200 times after a pause
+/// of 1 ms. The times are sorted.
 pub(crate) fn measure_wake_ups() -> std::io::Result<Vec<Duration>> {
     const COUNT: usize = 200;
     const PAUSE: Duration = Duration::from_millis(1);
@@ -108,15 +109,16 @@ pub(crate) fn schedstat(files: &HostFiles) -> Finding {
     }
 }
 
-/// MariaDB from 10.6 and PostgreSQL from 18 can use it; without, they fall back to other ways and
-/// other figures.
+/// Checks io_uring. MariaDB from 10.6 and PostgreSQL from 18 can use it. Without it they use other
+/// methods, which give other figures.
 pub(crate) fn io_uring(files: &HostFiles) -> Finding {
     let advice = "servers built for it fall back to slower ways, so that figures do not carry over; sysctl kernel.io_uring_disabled=0";
     match files.number::<u32>("/proc/sys/kernel/io_uring_disabled") {
         Some(0) => good("allowed"),
         Some(1) => note("for privileged processes only", advice),
         Some(_) => note("switched off (kernel.io_uring_disabled)", advice),
-        // The switch came with 6.6; before it, who has the system call may use it.
+        // The switch came with Linux 6.6. Before it, any process may use io_uring where the system
+        // call exists.
         None => match files.line("/proc/sys/kernel/osrelease").and_then(|text| release(&text)) {
             Some(version) if version >= IO_URING_SINCE => good("in the kernel, without a switch"),
             Some(_) => note("not in this kernel", "servers fall back to other ways; use Linux 5.1 or later"),
@@ -130,7 +132,7 @@ fn release(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Asynchronous IO of the older kind, which InnoDB reserves when it starts.
+/// Checks the older asynchronous IO, which InnoDB reserves when it starts.
 pub(crate) fn aio(files: &HostFiles) -> Finding {
     let number = |name: &str| files.number::<u64>(&format!("/proc/sys/fs/{name}"));
     let (Some(most), Some(used)) = (number("aio-max-nr"), number("aio-nr")) else {

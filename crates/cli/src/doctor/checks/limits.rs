@@ -1,5 +1,5 @@
-//! Limits of this process that a run with many connections meets; control groups: which kind, which
-//! controllers dbdyno may use, and what limits this process already.
+//! Checks limits of this process that many connections would exceed. It also checks control groups:
+//! which version, which controllers dbdyno may use, and what limits this process already.
 
 use dbdyno_plan::grouped;
 use dbdyno_sample::control_groups;
@@ -10,9 +10,9 @@ use crate::doctor::finding::{Finding, bad, good, note, note_if};
 use crate::host_files::HostFiles;
 use crate::time;
 
-/// The most connections that dbdyno is made for, and some room.
+/// Open files for the highest number of connections that dbdyno is made for, with some room.
 const MANY_FILES: u64 = 4096 + 512;
-/// Records, logs and sampler of a run with few connections.
+/// Open files for the records, logs and sampler of a run with few connections.
 const FEW_FILES: u64 = 300;
 const MANY_THREADS: u64 = 500;
 
@@ -38,8 +38,8 @@ pub(crate) fn threads(most: Option<u64>) -> Finding {
     note_if(most < MANY_THREADS, format!("at most {}", grouped(most)), advice)
 }
 
-/// Reported, not judged: only servers with large pages or locked memory need more than any system
-/// gives.
+/// Reports locked memory without a judgement, because only servers with large pages or locked
+/// memory need more than any system gives.
 pub(crate) fn locked_memory() -> Finding {
     let found = match getrlimit(Resource::RLIMIT_MEMLOCK) {
         Err(_) => "limit not visible".to_owned(),
@@ -51,7 +51,7 @@ pub(crate) fn locked_memory() -> Finding {
     good(found)
 }
 
-/// The folder of this process's group of version 2.
+/// Returns the folder of this process's control group of version 2.
 fn own_group(files: &HostFiles) -> Option<String> {
     let groups = files.text("/proc/self/cgroup")?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -80,8 +80,8 @@ pub(crate) fn group_kind(files: &HostFiles) -> Finding {
     good(format!("version 2: {controllers}"))
 }
 
-/// Limits of this process's groups and of their parents, in version 1 and 2, which hold for the
-/// servers that it starts too.
+/// Reports limits of this process's groups and of their parents, in version 1 and 2. They hold for
+/// the servers that it starts too.
 pub(crate) fn group_limits(files: &HostFiles) -> Finding {
     let groups = |controller: &str| control_groups(&files.path("/"), "self", controller);
     let memory = groups("memory")

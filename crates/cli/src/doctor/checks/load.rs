@@ -1,21 +1,21 @@
-//! Who else uses the CPUs: load average, programs by name, and what the host of a virtual machine
-//! takes.
+//! Checks who else uses the CPUs: load average, programs by name, and steal, which is the time that
+//! the host of a virtual machine takes.
 
 use std::collections::BTreeMap;
 
 use crate::doctor::finding::{Finding, bad, good, note, note_if};
 use crate::host_files::HostFiles;
 
-/// Of one CPU; less is any idle system's.
+/// Share of one CPU that other programs may use. Any idle system uses less.
 const OTHERS_SHARE_MAX: f64 = 0.1;
-/// Of all CPUs; from here on one measures them and not the server.
+/// Share of all CPUs from which a run would measure the other programs and not the server.
 const OTHERS_BAD: f64 = 0.5;
 const STEAL_NOTED: f64 = 0.01;
-/// From here on the figures are the host's and not the server's.
+/// Share of steal from which the figures are the host's and not the server's.
 const STEAL_BAD: f64 = 0.2;
 const NAMED: usize = 3;
-/// Place of `steal` in a CPU line of `/proc/stat`, and of the fields that add up to all time: what
-/// guests use is in `user`.
+/// Position of `steal` in a CPU line of `/proc/stat`. The fields up to it add up to all time,
+/// because the time of guests is in `user`.
 const STEAL: usize = 7;
 const ALL_TIME: usize = 8;
 
@@ -24,11 +24,11 @@ pub(crate) struct Ticks {
     all: u64,
     steal: u64,
     cpus: u64,
-    /// By process id: name and ticks.
+    /// Name and ticks by process id.
     processes: BTreeMap<u32, (String, u64)>,
 }
 
-/// More than a tenth of the CPUs, and more than half of one, is another's work.
+/// Notes the load average when it is more than a tenth of the CPUs, and more than half of one CPU.
 pub(crate) fn average(files: &HostFiles, cpus: usize) -> Finding {
     let text = files.line("/proc/loadavg");
     let minute = text.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
@@ -38,7 +38,7 @@ pub(crate) fn average(files: &HostFiles, cpus: usize) -> Finding {
     note_if(is_busy, found, "other programs run; end them before you measure")
 }
 
-/// Reads the ticks of all CPUs and processes but this one.
+/// Reads the ticks of all CPUs, and of all processes except this one.
 pub(crate) fn ticks(files: &HostFiles) -> Ticks {
     let stat = files.text("/proc/stat").unwrap_or_default();
     let first = stat.lines().next().unwrap_or_default();
@@ -59,12 +59,12 @@ pub(crate) fn ticks(files: &HostFiles) -> Ticks {
     }
 }
 
-/// Name and ticks of a process from a line of its `stat`: the name is in brackets and may hold
-/// anything.
+/// Returns name and ticks of a process from a line of its `stat`. The name is in brackets and may
+/// hold anything.
 fn process(stat: &str) -> Option<(String, u64)> {
     let (begin, rest) = (stat.find('(')?, stat.rfind(')')?);
     let mut fields = stat[rest + 1..].split_ascii_whitespace();
-    // State is the first field after the name; user and kernel ticks are the 12th and 13th.
+    // State is the first field after the name. User and kernel ticks are the 12th and 13th.
     let user: u64 = fields.nth(11)?.parse().ok()?;
     let kernel: u64 = fields.next()?.parse().ok()?;
     Some((stat[begin + 1..rest].to_owned(), user + kernel))

@@ -1,11 +1,11 @@
-//! Memory: how much is free, in which pages, and whether it may be swapped out.
+//! Checks memory: how much is free, in which page sizes, and whether it may be swapped out.
 
 use crate::doctor::finding::{Finding, bad, good, note, note_if};
 use crate::host_files::HostFiles;
 use crate::time;
 
 const GB: u64 = 1_000_000_000;
-/// Above this the kernel swaps out processes to keep file pages.
+/// Above this swappiness the kernel swaps out processes to keep file pages.
 const SWAPPINESS_MAX: u32 = 10;
 
 pub(crate) fn free(files: &HostFiles) -> Finding {

@@ -1,5 +1,5 @@
-//! What is looked at, by topic. Each check judges from what it is given alone; files come from
-//! [`crate::host_files`].
+//! The checks of `dbdyno doctor`, by topic. Each check judges only from what it is given. Files
+//! come from [`crate::host_files`].
 
 pub(crate) mod cpu;
 pub(crate) mod disk;

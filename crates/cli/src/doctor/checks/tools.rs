@@ -1,4 +1,5 @@
-//! What dbdyno itself brings and keeps: its build, servers, calibration, the cache folder.
+//! Checks what dbdyno itself brings and keeps: its build, servers, calibration, and the cache
+//! folder.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
         return note("none", "set HOME or XDG_CACHE_HOME; servers and calibrations are kept there");
     };
     let nearest = existing(folder);
-    // Rights alone say nothing of a filesystem that takes no files.
+    // Permissions alone do not show a filesystem that takes no files.
     let trial = nearest.join(format!(".dbdyno-{}", std::process::id()));
     if std::fs::File::create_new(&trial).and_then(|_| std::fs::remove_file(&trial)).is_err() {
         let advice =
@@ -41,7 +42,7 @@ pub(crate) fn servers() -> Finding {
     good(format!("{} in {}", names.join(", "), folder.display()))
 }
 
-/// `all` are those of this build and this machine.
+/// Reports the calibrations. `all` are those of this build and this machine.
 pub(crate) fn calibrated(all: &[ClientCalibration]) -> Finding {
     if all.is_empty() {
         let found = "not calibrated for this build of dbdyno";

@@ -1,5 +1,4 @@
-//! What a server of the MySQL family can do: questions to it, and what its log and its plugin
-//! folder show.
+//! Finds out what a MySQL-family server can do, from queries, its log and its plugin folder.
 
 use crate::{AnySession, DbError, Session, column};
 
@@ -7,7 +6,7 @@ use crate::server::abilities::Question;
 use crate::server::abilities::{Abilities, ThreadPool, TlsAbility};
 use crate::server::base::Base;
 
-/// A user who is made to see how users are made.
+/// A user that dbdyno creates to see the default login.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
 
 pub(in crate::mysql) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
@@ -51,19 +50,19 @@ fn thread_pool(base: &Base, has_setting: bool) -> ThreadPool {
     }
 }
 
-/// How a new user's password is kept: seen by making one.
+/// The default authentication plugin, which shows when a user is created.
 async fn default_login(session: &mut AnySession) -> Result<String, DbError> {
     session.query(format!("CREATE USER {NEW_USER} IDENTIFIED BY 'Of-No-Use-1'").as_bytes()).await?;
     let plugins = column(session, "SELECT plugin FROM mysql.user WHERE user = 'dbdyno'").await?;
     session.query(format!("DROP USER {NEW_USER}").as_bytes()).await?;
-    // MySQL 5.5 and MariaDB 10.1 write nothing for their own way.
+    // MySQL 5.5 and MariaDB 10.1 leave the column empty for their default plugin.
     Ok(plugins.into_iter().find(|plugin| !plugin.is_empty()).unwrap_or("mysql_native_password".to_owned()))
 }
 
-/// MariaDB is asked with TLS off, because its key may take 20 s to make; that it makes one goes by
-/// its version.
+/// The TLS ability. MariaDB is asked with TLS off, because its key may take 20 s to make. Whether
+/// it makes one is known from its version.
 fn tls(is_new_mariadb: bool, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> TlsAbility {
-    // MySQL makes it at initialisation; the option file then names the files.
+    // MySQL makes its certificate at initialisation, and its settings then name the files.
     let makes_its_own = is_new_mariadb || ssl_ca.is_some_and(|file| !file.is_empty());
     match have_ssl {
         Some("NO") => TlsAbility::None,
@@ -72,8 +71,8 @@ fn tls(is_new_mariadb: bool, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> Tl
     }
 }
 
-/// The ways of asynchronous I/O, the one in use first. Servers that can choose have a setting; the
-/// others report in their log when it is not libaio.
+/// The asynchronous I/O methods, the active one first. Servers that can choose have a setting. The
+/// others log it when they do not use libaio.
 async fn aio(
     session: &mut AnySession,
     native_aio: Option<&str>,
@@ -103,7 +102,7 @@ async fn vector(session: &mut AnySession, has_index: bool) -> Option<String> {
     if has_index {
         return Some("index".to_owned());
     }
-    // An error says that there is no such function, which is the answer.
+    // An error means that the function does not exist, which is the answer.
     let has_type = session.rows("SELECT VECTOR_DIM(STRING_TO_VECTOR('[1,2]'))").await.is_ok();
     has_type.then(|| "type".to_owned())
 }

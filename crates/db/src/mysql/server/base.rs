@@ -1,4 +1,4 @@
-//! A base directory: which server lies in it, of which product and version, and where its parts
+//! Examines a base directory: which server it holds, the product and version, and where its parts
 //! are.
 
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use crate::server::{Base, Error};
 use dbdyno_products::mysql::{MARIADB, MYSQL, PERCONA};
 use dbdyno_products::{Product, Release};
 
-/// Where a server program lies: the prefix that the server calls its base directory, then the
+/// Where a server program may be: the prefix that the server calls its base directory, then the
 /// program.
 ///
-/// Tarballs have `bin`, source installs `sbin` or `libexec`, unpacked distribution packages
-/// `usr/sbin`.
+/// Tarballs have `bin`, source installs have `sbin` or `libexec`, and unpacked distribution
+/// packages have `usr/sbin`.
 const PROGRAMS: &[(&str, &str)] = &[
     ("", "bin/mysqld"),
     ("", "bin/mariadbd"),
@@ -44,7 +44,7 @@ pub(in crate::mysql) fn open(path: &Path) -> Result<Option<Base>, Error> {
     let Some((prefix, program)) = find_program(path) else { return Ok(None) };
     let (product, release, version) = version_of(&program, &["--no-defaults", "--version"], parse_version)?;
     let [major, minor, patch] = release.0;
-    // Some archives hold a link to one as an empty file.
+    // Some archives store a link as an empty file.
     let has_text = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
     Ok(Some(Base {
         family: Family::Mysql,
@@ -61,7 +61,7 @@ pub(in crate::mysql) fn open(path: &Path) -> Result<Option<Base>, Error> {
     }))
 }
 
-/// Prefix and program of the server in `path`, without running anything.
+/// Finds prefix and program for the server in `path`. Nothing is run.
 pub(in crate::mysql) fn find_program(path: &Path) -> Option<(PathBuf, PathBuf)> {
     PROGRAMS.iter().find_map(|(prefix, program)| {
         let prefix = if prefix.is_empty() { path.to_path_buf() } else { path.join(prefix) };
@@ -70,7 +70,7 @@ pub(in crate::mysql) fn find_program(path: &Path) -> Option<(PathBuf, PathBuf)> 
     })
 }
 
-/// The list of [`PROGRAMS`] for an error message.
+/// Lists [`PROGRAMS`] for an error message.
 pub(in crate::mysql) fn looked_for() -> String {
     let names: Vec<String> = PROGRAMS
         .iter()
@@ -103,12 +103,12 @@ fn parse_version(line: &str) -> Option<(&'static Product, Release, String)> {
 
 #[cfg(test)]
 impl Base {
-    /// A base directory that exists on no disk, for tests of pure parts.
+    /// A base directory that exists on no disk, for tests without I/O.
     pub(super) fn sample(product: &'static Product, version: (u32, u32, u32)) -> Self {
         Self::sample_in(Path::new("/s/base"), product, version)
     }
 
-    /// The same for one that may exist.
+    /// A base directory at `path`, which may exist.
     pub(crate) fn sample_in(
         path: &Path,
         product: &'static Product,

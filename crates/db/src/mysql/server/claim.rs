@@ -1,21 +1,22 @@
-//! A database on a MariaDB or MySQL server that others run: made with dbdyno's mark, or refused.
+//! Ownership of a database on a MariaDB or MySQL server that others run: dbdyno makes it with its
+//! own marker table, or refuses it.
 
 use crate::{Options, Session, Target, first_i64};
 
 use crate::server::Error;
 use crate::server::claim::{Claim, MARK_TABLE, check_not_system, refused};
 
-/// Longest name of a database, in characters.
+/// Longest name for a database, in characters.
 const MAX_NAME: usize = 64;
 
-/// Databases that belong to the servers themselves. Not even a mark makes them dbdyno's.
+/// Databases that belong to the servers themselves. They are refused even with a marker.
 const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
 
-/// See [`crate::Family::claim`].
+/// Implements [`crate::Family::claim`].
 pub(in crate::mysql) async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
     check(database)?;
     let refused = |source| refused("looking for database", database, source);
-    // It may not exist yet, so the first login goes without it.
+    // The database may not exist yet, so the first login names none.
     let target = Target::Mysql(Options { database: None, ..options.clone() });
     let mut endpoint = target.endpoint("innodb", false);
     endpoint.commit_each_statement().await.map_err(refused)?;
@@ -31,7 +32,8 @@ fn check(database: &str) -> Result<(), Error> {
     check_not_system(database, &SYSTEM)
 }
 
-/// `session` needs no current database, and is left without change in that.
+/// Claims the database over `session`, which needs no current database and keeps the one that it
+/// has.
 async fn claim_over<S: Session>(session: &mut S, database: &str) -> Result<Claim, Error> {
     check(database)?;
     if count(session, &exists_sql(database), database).await? == 0 {
@@ -104,8 +106,8 @@ fn create_sql(database: &str) -> [String; 3] {
     ]
 }
 
-/// A text literal that means the same with and without NO_BACKSLASH_ESCAPES. A plain name is in plain
-/// words, which every server understands that speaks the protocol.
+/// A text literal that means the same with and without NO_BACKSLASH_ESCAPES. A plain name stays
+/// plain, so that every server that speaks the protocol understands it.
 fn text(value: &str) -> String {
     if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')) {
         return format!("'{value}'");
@@ -124,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers each `rows` with the next number and notes every statement.
+    /// A session that answers each `rows` with the next number and records every statement.
     struct Script {
         counts: Vec<i64>,
         sent: Vec<String>,

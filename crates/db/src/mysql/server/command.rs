@@ -1,4 +1,5 @@
-//! The command lines of MariaDB and MySQL servers: which options for each product and version.
+//! Builds the command lines for MariaDB and MySQL servers, with the options for each product and
+//! version.
 
 use std::path::Path;
 
@@ -6,26 +7,27 @@ use crate::server::certificates::CertificateFiles;
 use crate::server::intents::Rendered;
 use crate::server::{Base, Error, ServerSpec};
 
-/// Where one server's files are; all absolute.
+/// Paths to one server's files, all absolute.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places<'a> {
     pub(super) data_dir: &'a Path,
     pub(super) socket: &'a Path,
-    /// The server's own: at start it removes what looks like a temporary table, also those of other
-    /// servers. InnoDB sorts the rows of an index there.
+    /// The server's own folder for temporary files. At start the server removes everything there
+    /// that looks like a temporary table, even another server's. InnoDB also sorts the rows for an
+    /// index there.
     pub(super) tmp_dir: &'a Path,
     pub(super) log: &'a Path,
 }
 
-/// Options, and sentences about those that a reader of the run should know.
+/// Options, and sentences about those that a reader should know.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct StartOptions {
     pub(super) options: Vec<String>,
     pub(super) notes: Vec<String>,
 }
 
-/// Options of a measured server. The option file goes first, so that what follows overrides its
-/// paths and nothing else.
+/// Options for a measured server. The option file goes first, so that dbdyno's options after it
+/// override its paths and nothing else.
 pub(super) fn start_options(
     spec: &ServerSpec,
     places: Places<'_>,
@@ -57,8 +59,8 @@ pub(super) fn start_options(
     Ok(start)
 }
 
-/// Where the server finds its own parts. A build gets them as options, because the paths compiled
-/// into a distribution's program are those of the distribution.
+/// Options that say where the server's own parts are. A distribution's program has the
+/// distribution's paths compiled in, so an unpacked build needs these.
 pub(super) fn part_options(base: &Base, config: Option<&Rendered>) -> Vec<String> {
     let is_set = |name| config.is_some_and(|config| config.sets(name));
     let mut options = Vec::new();
@@ -70,14 +72,14 @@ pub(super) fn part_options(base: &Base, config: Option<&Rendered>) -> Vec<String
         options.push(path_option("character-sets-dir", &share_dir.join("charsets")));
     }
     if !base.is_mariadb() && base.release.at_least(8, 0) && !is_set("secure_file_priv") {
-        // Distributions compile in a folder that only their package's installation makes; without
-        // it the server ends.
+        // Distributions compile in a folder that only the installed package makes. Without that
+        // folder the server exits.
         options.push("--secure-file-priv=NULL".to_owned());
     }
     options
 }
 
-/// Certificates of dbdyno's own, or no TLS where it would cost time without anybody having asked
+/// Sets dbdyno's own certificates, or switches TLS off where it would cost time and no one asked
 /// for it.
 pub(super) fn tls_options(
     base: &Base,
@@ -86,8 +88,8 @@ pub(super) fn tls_options(
     start: &mut StartOptions,
 ) {
     if let Some(files) = certificates {
-        // Loose: builds without TLS do not know these. They ask for the client's certificate, and
-        // must know who signed it.
+        // The prefix `loose-` is for builds without TLS, which do not know these options. The
+        // server asks for the client's certificate, so it must know who signed it.
         start.options.push(path_option("loose-ssl-ca", &files.authority));
         start.options.push(path_option("loose-ssl-cert", &files.certificate));
         start.options.push(path_option("loose-ssl-key", &files.key));
@@ -96,13 +98,13 @@ pub(super) fn tls_options(
     }
     let asked_for = ["ssl", "tls", "require_secure_transport"].iter().any(|name| config.sets(name));
     if base.is_mariadb() && base.release.at_least(10, 5) && !asked_for {
-        // From 11.4 it would make an RSA key at each start, which takes up to 19 s.
+        // From 11.4 on the server would make an RSA key at each start, which takes up to 19 s.
         start.options.push("--skip-ssl".to_owned());
         start.notes.push("TLS is off (--skip-ssl), as the option file does not ask for it".to_owned());
     }
 }
 
-/// What would open a second door without anybody having asked for it.
+/// Closes other entries that the server would open although no one asked for them.
 fn quiet_options(base: &Base, start: &mut StartOptions) {
     if !base.is_mariadb() && base.release.at_least(8, 0) {
         start.options.push("--mysqlx=OFF".to_owned());
@@ -110,15 +112,16 @@ fn quiet_options(base: &Base, start: &mut StartOptions) {
     }
 }
 
-/// The plugin of an engine that is a plugin: `ha_rocksdb.so`.
+/// The plugin file for an engine that is a plugin: `ha_rocksdb.so`.
 pub(in crate::mysql) fn engine_plugin(engine: &str) -> String {
     format!("ha_{}.so", engine.to_lowercase())
 }
 
-/// Where the plugins of engines come in packages of their own.
+/// The package that has the engine's plugin, where a distribution ships it separately.
 const PACKAGED: &str = "MariaDB of Debian: package mariadb-plugin-rocksdb";
 
-/// MyRocks is a plugin that must be loaded at start: loaded later, MariaDB 10.11 and 11.8 abort.
+/// The option that loads MyRocks, a plugin, at start. MariaDB 10.11 and 11.8 abort when it is
+/// loaded later.
 fn engine_option(base: &Base, config: &Rendered) -> Result<Option<String>, Error> {
     let engine = &config.engine;
     if !engine.eq_ignore_ascii_case("rocksdb") || config.loads_plugin("rocksdb") {

@@ -1,5 +1,5 @@
-//! Making a data directory of MariaDB and MySQL: one of three ways, by product, version and what
-//! the build brings along.
+//! Makes a data directory for MariaDB or MySQL, in one of three ways that depend on the product,
+//! the version and the build's files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,18 @@ use crate::server::installer::Installer;
 use crate::server::intents::{Rendered, plain_name};
 use crate::server::{Base, Error};
 
-/// Scripts of the share folder that make the system tables, in their order; builds have the first
-/// and the last.
+/// Scripts in the share folder that make the system tables, in order. Every build has the first and
+/// the last.
 const SYSTEM_TABLES: &[&str] =
     &["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"];
 
-/// Old installers make users without a name, who would catch the logins of all others.
+/// SQL that removes users without a name. Old installers make them, and they would catch everyone's
+/// logins.
 const NO_ANONYMOUS_USERS: &str =
     "DELETE FROM mysql.user WHERE user='';\nDELETE FROM mysql.db WHERE user='';\n";
 
-/// Settings that a data directory is made with and that a later start cannot change, or without
-/// which initialising may fail on this machine (native AIO).
+/// Settings that apply when a data directory is made and that a later start cannot change. Native
+/// AIO is among them, because initialising may fail on this machine with it.
 const FIXED_AT_INITIALISATION: &[&str] = &[
     "aria_block_size",
     "innodb_checksum_algorithm",
@@ -37,18 +38,19 @@ const FIXED_AT_INITIALISATION: &[&str] = &[
     "lower_case_table_names",
 ];
 
-/// MySQL 5.5 refuses to start when its redo files have another size; later servers make new ones at
-/// start, and there the template stays small without them.
+/// Redo settings that MySQL 5.5 needs from the start, because it refuses redo files with another
+/// size. Later servers make new files at start, and the template stays small without these
+/// settings.
 const FIXED_IN_MYSQL_55: &[&str] = &["innodb_log_file_size", "innodb_log_files_in_group"];
 
 /// How a data directory is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum InitMethod {
-    /// `mysqld --initialize-insecure`: MySQL and Percona Server from 5.7.
+    /// The server's own option `mysqld --initialize-insecure`: MySQL and Percona Server from 5.7.
     Initialize,
     /// The build's own script.
     Installer(PathBuf),
-    /// SQL of the share folder through `mysqld --bootstrap`, for old builds without the script.
+    /// SQL from the share folder through `mysqld --bootstrap`, for old builds without the script.
     Bootstrap(Vec<PathBuf>),
 }
 
@@ -76,8 +78,8 @@ pub(super) fn initial_options(config: &Rendered, base: &Base) -> Vec<String> {
     config.all().filter(|(name, _)| wanted(name)).map(option).collect()
 }
 
-/// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users,
-/// whose root@localhost has no password. The log lies next to it. `settings` are those of
+/// Makes the data directory `data` in the empty folder `work`. It has no anonymous users, and
+/// root@localhost has no password. The log lies next to it. `settings` are those from
 /// [`initial_options`].
 pub(super) fn initialise(
     base: &Base,
@@ -104,7 +106,7 @@ pub(super) fn initialise(
             making.bootstrap(&bootstrap_sql(&scripts)?)?;
         }
     }
-    // The server's own identity, which each copy must make anew.
+    // This is the server's own identity, and each copy must make a new one.
     let identity = making.data_dir.join("auto.cnf");
     if identity.exists() {
         fs::remove_file(&identity).map_err(Error::io("cannot remove", identity.clone()))?;
@@ -123,8 +125,8 @@ impl Making<'_> {
         let options: Vec<String> =
             installer_options(self.base).iter().map(|option| (*option).to_owned()).collect();
         without_new_my_cnf(self.base, || self.run(script, &options, ""))?;
-        // From 10.4 MariaDB's `mysql.user` is a view, and its installer makes no such users with
-        // our options.
+        // From 10.4 on MariaDB's `mysql.user` is a view, and its installer makes no such users with
+        // these options.
         if self.base.is_mariadb() && self.base.release.at_least(10, 4) {
             return Ok(());
         }
@@ -135,8 +137,8 @@ impl Making<'_> {
         self.run(&self.base.program, &["--bootstrap".to_owned()], sql)
     }
 
-    /// Runs `program` with the options that all ways share, then `options`, then the settings;
-    /// `sql` is its input.
+    /// Runs `program` with the options that all methods share, then `options`, then the settings.
+    /// Its input is `sql`.
     fn run(&self, program: &Path, options: &[String], sql: &str) -> Result<(), Error> {
         let mut line = vec![
             program.display().to_string(),
@@ -152,7 +154,7 @@ impl Making<'_> {
         let installer = Installer {
             title: self.base.title.clone(),
             log: &self.log,
-            // MySQL 5.6's script looks for its parts from where it is called.
+            // MySQL 5.6's script searches for its parts relative to the current folder.
             folder: &self.base.prefix,
             tmp_dir: &self.tmp_dir,
             cancel: self.cancel,
@@ -183,7 +185,7 @@ pub(super) fn method(base: &Base) -> Result<InitMethod, Error> {
 
 fn installer_options(base: &Base) -> &'static [&'static str] {
     match (base.is_mariadb(), base.release) {
-        // From 10.4 root would else log in as the operating system's root only.
+        // From 10.4 on root could otherwise log in only as the operating system's root.
         (true, version) if version.at_least(10, 5) => {
             &["--force", "--skip-name-resolve", "--auth-root-authentication-method=normal", "--skip-test-db"]
         }
@@ -197,8 +199,8 @@ fn installer_options(base: &Base) -> &'static [&'static str] {
 }
 
 fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
-    // The variables make the scripts of MariaDB from 10.4 give root no password and create no other
-    // user.
+    // With these variables the scripts from MariaDB 10.4 and later give root no password and create
+    // no other user.
     let mut sql = "SET @skip_auth_anonymous=1, @auth_root_socket=NULL;\nuse mysql;\n".to_owned();
     for script in scripts {
         let bytes = fs::read(script).map_err(Error::io("cannot read", script.clone()))?;
@@ -209,7 +211,7 @@ fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
     Ok(sql)
 }
 
-/// MySQL 5.6's script leaves a `my.cnf` in the base directory, which would not have been there
+/// Removes the `my.cnf` that MySQL 5.6's script leaves in the base directory, where there was none
 /// before.
 fn without_new_my_cnf(base: &Base, run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     let left = ["my.cnf", "my-new.cnf"].map(|name| base.prefix.join(name));

@@ -1,4 +1,4 @@
-//! What option files say of logins and TLS.
+//! Reads logins and TLS settings from MySQL option files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use dbdyno_products::mysql::option_file::{Item, items};
 use crate::server::Error;
 use crate::server::family::FileLogin;
 
-/// User and password of the `[client]` group of an option file.
+/// User and password from an option file's `[client]` group.
 pub(in crate::mysql) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -34,7 +34,7 @@ pub(in crate::mysql) fn login_of_file(path: &Path) -> Result<FileLogin, Error> {
     Ok(client)
 }
 
-/// What the `[client]` group of an option file asks of TLS.
+/// TLS settings from an option file's `[client]` group.
 pub(in crate::mysql) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -60,7 +60,7 @@ pub(in crate::mysql) fn tls_of_file(path: &Path) -> Result<Option<TlsSettings>, 
     }))
 }
 
-/// MariaDB's switches: `ssl`, `skip-ssl`, `ssl-verify-server-cert`.
+/// Applies MariaDB's switches: `ssl`, `skip-ssl`, `ssl-verify-server-cert`.
 fn take_switch(tls: &mut TlsOptions, name: &str, value: Option<&str>) {
     let is_on = !matches!(value.map(str::to_ascii_lowercase).as_deref(), Some("0" | "off" | "false"));
     let mode = match (name, is_on) {

@@ -1,4 +1,4 @@
-//! What a server's option file sets, as far as dbdyno must know it before the server reads it.
+//! Reads the settings in a server's option file that dbdyno must know before the server starts.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use dbdyno_products::mysql::option_file::{Item, is_read, items};
 use crate::server::intents::plain_name;
 use crate::server::{Base, Error, OwnConfig};
 
-/// Settings that put a part of the data elsewhere. An absolute path would outlive the data
-/// directory and meet the next block's server with files that are not its own.
+/// Settings that move part of the data elsewhere. At an absolute path, files would outlive the data
+/// directory and the next block's server would find files that are not its own.
 const DATA_PATHS: &[&str] = &[
     "aria_log_dir_path",
     "innodb_data_home_dir",
@@ -21,10 +21,10 @@ const DATA_PATHS: &[&str] = &[
     "rocksdb_wal_dir",
 ];
 
-/// Includes within includes, as the servers limit them.
+/// Depth to which includes may nest, which is also the servers' limit.
 const MAX_DEPTH: usize = 10;
 
-/// See [`crate::Family::own_config`]. Includes are followed.
+/// Implements [`crate::Family::own_config`], and follows includes.
 pub(in crate::mysql) fn own_config(base: &Base, path: &Path) -> Result<OwnConfig, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -47,7 +47,7 @@ fn outside_path(settings: &[(String, Option<String>)]) -> Option<&str> {
         .map(|(name, _)| name.as_str())
 }
 
-/// What `text`, that of the file at `path`, sets in the groups that a server of `base` reads.
+/// Collects what `text`, from the file at `path`, sets in the groups that a `base` server reads.
 fn collect(
     path: &Path,
     text: &str,

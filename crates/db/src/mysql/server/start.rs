@@ -17,13 +17,13 @@ use crate::server::template::{Key, Template};
 use crate::server::tmp_dir::{TmpDir, can_be_named};
 use crate::server::{Error, RuntimeDir, datadir, launch};
 
-/// The socket in a runtime dir.
+/// The socket's name in a runtime directory.
 const SOCKET: &str = "s";
 
-/// An option that initialising obeys, and that leaves no trace in what it makes.
+/// An option that affects initialising but leaves no trace in the data directory.
 const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 
-/// As [`crate::Family::start`].
+/// Implements [`crate::Family::start`].
 pub(in crate::mysql) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
     spec.config.file.as_deref().map_or(Ok(()), |path| check_name(path, base))?;
@@ -38,7 +38,7 @@ pub(in crate::mysql) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: 
     let mut options = start_options(spec, places, as_root)?;
     tls_options(base, &spec.config, runtime_dir.tls.as_ref().map(|tls| &tls.files), &mut options);
     if data == Data::Cold {
-        // Loose: MySQL 5.5 does not know it.
+        // The prefix `--loose-` is for MySQL 5.5, which does not know this option.
         options.options.push("--loose-innodb-buffer-pool-load-at-startup=OFF".to_owned());
     }
 
@@ -62,7 +62,8 @@ pub(in crate::mysql) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: 
 
     let start = Start {
         title: base.title.clone(),
-        // A MariaDB that is asked to end while it starts may wait for ever, and no one needs its data.
+        // A MariaDB that is asked to end while it starts may wait for ever. No one needs its data,
+        // so it is killed.
         line: launch::command_line(&base.program, &options.options, Signal::SIGKILL),
         cpus: spec.cpus.as_deref(),
         runtime_dir,
@@ -70,7 +71,7 @@ pub(in crate::mysql) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: 
         tmp_dir,
         log,
         login: superuser_at(base, &socket),
-        // It accepts connections early, and greets them once it takes them.
+        // The server accepts connections early and sends its greeting once it is ready.
         is_worth_asking: &|_| true,
         timeout: spec.start_timeout,
         cancel: Arc::clone(&spec.cancel),
@@ -80,10 +81,10 @@ pub(in crate::mysql) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: 
     Ok(Server { base: base.clone(), socket, tls_port: None, running })
 }
 
-/// Refuses an option file of a name that the server cannot take.
+/// Refuses an option file whose name the server cannot handle.
 fn check_name(path: &Path, base: &Base) -> Result<(), Error> {
-    // MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was
-    // mended was not tried.
+    // MySQL 5.5.9 crashes because it takes the length of a missing file extension. 5.5.34 does not.
+    // The versions between them were not tested.
     let crashes_without_ending =
         !base.is_mariadb() && base.release.at_least(5, 5) && base.release < Release([5, 5, 34]);
     match path.extension() {

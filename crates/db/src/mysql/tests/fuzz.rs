@@ -1,4 +1,4 @@
-//! Fuzz targets: logins, and answers to statements of every kind.
+//! Fuzz targets: logins, and answers to all kinds of statements.
 
 use super::super::ServerKey;
 use super::super::login::{greeted, login};
@@ -15,10 +15,10 @@ use crate::scripted::{Scripted, block_on};
 
 const PASSWORD: &str = "hunter2 of the fuzz";
 
-/// Most room that a client makes for the next read.
+/// The most memory that a client reserves for the next read.
 const ROOM: usize = 1 << 20;
 
-/// Logins that go well where the options allow it; the last four cost the client much time.
+/// Logins that succeed where the options allow it. The last four cost the client much time.
 fn logins() -> Vec<Conversation> {
     let greets = |plugin: &str| packet(0, &greeting(plugin));
     let nonce = |length: usize| vec![b'n'; length];
@@ -135,7 +135,7 @@ fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
                 0 => session.query(b"SELECT 1").await,
                 1 => session.rows("SELECT 1").await.map(|cells| {
                     let kept: usize = cells.iter().flatten().flatten().map(String::len).sum();
-                    // What is no UTF-8 becomes a character of three bytes.
+                    // A byte that is no UTF-8 becomes a character with three bytes.
                     assert!(kept <= 3 * sent, "{kept} bytes of {sent}");
                     Answer::default()
                 }),
@@ -154,8 +154,8 @@ fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         outcome
     };
     let outcome = ask(&draws.pieces());
-    // What comes after the answer to a prepare is noticed before the next question if it is there
-    // by then.
+    // If extra bytes after the answer to a prepare have arrived, the session notices them before
+    // its next command. The result then depends on when they arrive, so this check skips prepares.
     if kind != 2 && draws.below(8) == 0 {
         assert_eq!(outcome, ask(&[]), "it depends on how the bytes arrive");
     }

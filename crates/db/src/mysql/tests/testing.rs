@@ -1,4 +1,4 @@
-//! Packets as a server would send them, for the tests of this folder.
+//! Packets as a server would send them, for the tests in this folder.
 
 /// One packet.
 pub(super) fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
@@ -7,7 +7,7 @@ pub(super) fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     [&[size[0], size[1], size[2], sequence], payload].concat()
 }
 
-/// Several messages as packets numbered from 1, the long ones split.
+/// Several messages as packets numbered from 1. Long ones are split.
 pub(super) fn packets(payloads: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut sequence = 1_u8;
@@ -26,28 +26,28 @@ pub(super) fn packets(payloads: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// OK: one row changed more than `warnings`, which keeps the two apart.
+/// An OK packet. It affects one row more than it has `warnings`, which keeps the two apart.
 pub(super) fn ok(warnings: u8) -> Vec<u8> {
     vec![0x00, warnings + 1, 0, 2, 0, warnings, 0]
 }
 
-/// OK with another result to come.
+/// An OK packet that announces another result.
 pub(super) fn ok_and_more() -> Vec<u8> {
     vec![0x00, 4, 0, 0x0a, 0, 0, 0]
 }
 
-/// The end of rows or of column definitions, in either form.
+/// The end of rows or column definitions, in either form.
 pub(super) fn eof(new_form: bool, warnings: u8, more_results: bool) -> Vec<u8> {
     let status = if more_results { 0x0a } else { 0x02 };
     if new_form { vec![0xfe, 0, 0, status, 0, warnings, 0] } else { vec![0xfe, warnings, 0, status, 0] }
 }
 
-/// ERR with an SQL state.
+/// An ERR packet with an SQL state.
 pub(super) fn error(code: u16, message: &str) -> Vec<u8> {
     [&[0xff][..], &code.to_le_bytes(), b"#HY000", message.as_bytes()].concat()
 }
 
-/// A result set of two columns with these rows.
+/// A result set with two columns and these rows.
 pub(super) fn result_set(new_form: bool, rows: &[&[u8]], more_results: bool) -> Vec<Vec<u8>> {
     let mut payloads = vec![vec![2], b"\x03def column one".to_vec(), b"\x03def column two".to_vec()];
     if !new_form {
@@ -58,7 +58,7 @@ pub(super) fn result_set(new_form: bool, rows: &[&[u8]], more_results: bool) -> 
     payloads
 }
 
-/// A greeting of MySQL 8.0 that proposes `plugin`, with the nonce `abcdefghijklmnopqrst`.
+/// A MySQL 8.0 greeting that proposes `plugin`, with the nonce `abcdefghijklmnopqrst`.
 pub(super) fn greeting(plugin: &str) -> Vec<u8> {
     let mut payload = b"\x0a8.0.31\0\x07\0\0\0abcdefgh\0\xff\xff\xff\x02\0\xff\xdf\x15".to_vec();
     payload.extend_from_slice(&[0; 10]);
@@ -68,7 +68,7 @@ pub(super) fn greeting(plugin: &str) -> Vec<u8> {
     payload
 }
 
-/// A public key of 2048 bits, PKCS#8.
+/// A 2048-bit public key, PKCS#8.
 pub(super) const TEST_KEY: &str = "-----BEGIN PUBLIC KEY-----
 MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAmGvcONpZJxqETk7/otYp
 nC0Rtnh67vqFwAa6q8AseNS+nLyIsj7OJI46INxUR0KwepRVdpAU7hW1oXcA9EpP
@@ -80,7 +80,7 @@ WwIDAQAB
 -----END PUBLIC KEY-----
 ";
 
-/// One of 512 bits, which is broken within hours.
+/// A 512-bit key, which can be broken within hours.
 pub(super) const WEAK_KEY: &str = "-----BEGIN PUBLIC KEY-----
 MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBALHZQIg2FyJRQvZKdMJHeKDGD5g1h1K8
 KsrUd1I5tiEwmtiaueTw3Gmp9JCnyas2Cd7XVqH7eurbxqjS/t55HEcCAwEAAQ==

@@ -1,5 +1,5 @@
-//! Rest for MySQL's family: InnoDB's dirty pages written out, MyRocks compacted, statistics
-//! collected.
+//! Brings a MySQL-family server to rest after a load: InnoDB's dirty pages are flushed, MyRocks is
+//! compacted, and statistics are collected.
 
 mod myrocks;
 
@@ -11,16 +11,17 @@ use super::status::{counters, variables, version_numbers};
 use crate::product::{LimitedSession, Work, cell, numbers};
 use crate::{Cells, Class, DbError, Result, Session};
 
-/// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they
-/// are restored in the opposite order, because `_lwm` may not exceed `innodb_max_dirty_pages_pct`.
-/// One that the version does not have is left out (`innodb_idle_flush_pct` came with MySQL 8.0.18).
+/// Settings that make InnoDB flush its dirty pages, in the order in which they are set. They are
+/// restored in reverse order, because `_lwm` may not exceed `innodb_max_dirty_pages_pct`. A setting
+/// that the version does not have is skipped (`innodb_idle_flush_pct` came with MySQL 8.0.18).
 const INNODB_FLUSH: &[(&str, &str)] = &[
     ("innodb_max_dirty_pages_pct_lwm", "1"),
     ("innodb_max_dirty_pages_pct", "1"),
     ("innodb_idle_flush_pct", "100"),
 ];
 
-/// Does what the engine of the tables needs. A server that others run keeps its global settings.
+/// Does what the tables' engine needs. On a server that others run, the global settings stay
+/// unchanged.
 pub(super) async fn run(work: &mut Work<'_, Mysql>, tables: &[String]) -> Result<()> {
     let is = |name: &str| {
         work.capabilities.engine.as_ref().is_some_and(|engine| engine.eq_ignore_ascii_case(name))
@@ -66,8 +67,8 @@ impl Work<'_, Mysql> {
         done.and(restored)
     }
 
-    /// Lowers the settings, noting in `old` what they were, and lets the server write for the whole
-    /// of the wait.
+    /// Lowers the settings, records their old values in `old`, and lets the server flush for the
+    /// whole wait.
     async fn innodb_flush(&mut self, tables: &[String], old: &mut Vec<(String, String)>) -> Result<()> {
         let part = Instant::now();
         for &(name, value) in INNODB_FLUSH {
@@ -83,7 +84,7 @@ impl Work<'_, Mysql> {
         self.innodb_facts("after").await
     }
 
-    /// Puts settings back, the last one first. Goes on after an error and returns the first.
+    /// Restores settings, the last one first. Continues after an error and returns the first one.
     async fn restore(&mut self, old: &[(String, String)]) -> Result<()> {
         let part = Instant::now();
         let mut outcome = Ok(());
@@ -125,8 +126,8 @@ impl Work<'_, Mysql> {
     }
 }
 
-/// `ANALYZE TABLE` reports a table that it cannot analyse as a row (table, operation, kind, text),
-/// not as an error.
+/// Checks the result of `ANALYZE TABLE`, which reports a table that it cannot analyse as a row
+/// (table, operation, kind, text) and not as an error.
 fn analyze_outcome(table: &str, answer: &Cells) -> Result<()> {
     let text = |row: &[Option<String>], column: usize| row.get(column).cloned().flatten().unwrap_or_default();
     match answer.iter().find(|row| text(row, 2).eq_ignore_ascii_case("error")) {

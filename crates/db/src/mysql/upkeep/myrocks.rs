@@ -1,4 +1,4 @@
-//! The work for MyRocks: background work awaited, the memtable flushed, level 0 compacted.
+//! Brings MyRocks to rest: waits for background work, flushes the memtable, and compacts level 0.
 
 use std::time::{Duration, Instant};
 
@@ -7,21 +7,21 @@ use crate::mysql::{Mysql, deferred_work};
 use crate::product::{LimitedSession, Work, numbers};
 use crate::{Capabilities, Result, Session};
 
-/// Time between two looks at the server.
+/// Interval between two checks of the server's background work.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Compactions that have not ended by then never will; the original would wait for ever. Its
-/// longest W.
+/// Compactions that have not ended by then never will. The original benchmark would wait for ever.
+/// The limit is its longest wait W.
 const LONGEST: Duration = Duration::from_secs(1200);
-/// Looks without a byte written after which pending work is taken for work that the server will not
-/// do.
+/// Number of checks in a row without a byte written, after which dbdyno assumes that the server
+/// will not do the pending work.
 const STUCK: u32 = 10;
-/// Bytes that flushes and compactions have written so far.
+/// Counters for the bytes that flushes and compactions have written so far.
 const WRITTEN: [&str; 2] = ["Rocksdb_flush_write_bytes", "Rocksdb_compact_write_bytes"];
 
 impl Work<'_, Mysql> {
-    /// The original waits for running compactions where the server reports them, else 30 s; it
-    /// flushes, waits 20 s, and compacts. Here nothing is waited for but what the server says of
-    /// itself.
+    /// Brings MyRocks to rest. The original benchmark waits for running compactions where the
+    /// server reports them, otherwise 30 s. It then flushes, waits 20 s, and compacts. This version
+    /// waits only for what the server reports.
     pub(super) async fn myrocks(&mut self, tables: &[String]) -> Result<()> {
         self.analyze(tables).await?;
         self.await_background("await compactions").await?;
@@ -58,8 +58,8 @@ impl Work<'_, Mysql> {
         Ok(())
     }
 
-    /// Sets a variable that is a command (`..._now`), if this version has it. It is done when it
-    /// returns.
+    /// Sets a variable that acts as a command (`..._now`), if this version has it. The command is
+    /// complete when this returns.
     async fn set_if_known(&mut self, name: &str) -> Result<()> {
         if variables(&mut self.session, name).await?.is_empty() {
             self.note(format!("this version has no {name}"));
@@ -72,10 +72,11 @@ impl Work<'_, Mysql> {
     }
 }
 
-/// What a server reports of its background work. `None` = this version does not.
+/// What a server reports about its background work. `None` means that this version does not report
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Background {
-    /// Flushes and compactions that have not begun, in the column families.
+    /// Flushes and compactions in the column families that have not begun.
     pending: Option<i64>,
     running: Option<i64>,
     written: Option<i64>,
@@ -85,9 +86,9 @@ struct Background {
 enum Rest {
     There,
     NotYet,
-    /// Work is pending, and none of it is done.
+    /// Work is pending, but nothing is written.
     Stuck,
-    /// The server reports nothing to go by.
+    /// The server reports no background work.
     Unreported,
 }
 
@@ -103,9 +104,9 @@ impl Background {
         })
     }
 
-    /// `idle`: looks in a row, [`PERIOD`] apart, since which nothing was written. A compaction that
-    /// runs is no longer pending; where a version does not list those that run, they show in what
-    /// they write.
+    /// Judges the background work. `idle` counts the checks in a row, [`PERIOD`] apart, without a
+    /// byte written. A running compaction is no longer pending. Where a version does not list
+    /// running ones, they show in what they write.
     fn rest(&self, idle: u32) -> Rest {
         if self.running.is_some_and(|running| running > 0) {
             return Rest::NotYet;

@@ -1,12 +1,12 @@
-//! What a PostgreSQL build can do: questions to the server.
+//! Finds out what a PostgreSQL build can do, from queries to its server.
 
 use crate::{AnySession, DbError, Session, column, first_i64};
 
 use crate::server::abilities::Question;
 use crate::server::abilities::{Abilities, ThreadPool, TlsAbility};
 
-/// Where the ciphers have this value, the server was built without TLS; before version 12 nothing
-/// else reports.
+/// The value of the ciphers setting in a server that was built without TLS. Before version 12 there
+/// is no other sign.
 const NO_CIPHERS: &str = "none";
 
 pub(in crate::postgres) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
@@ -40,7 +40,8 @@ pub(in crate::postgres) async fn abilities(question: Question<'_>) -> Result<Abi
     })
 }
 
-/// The values that a setting can have; empty when there is no such setting or it has no list.
+/// The values that a setting can have. The list is empty when the setting does not exist or has no
+/// list.
 async fn choices(session: &mut AnySession, setting: &str) -> Result<Vec<String>, DbError> {
     column(session, &format!("SELECT unnest(enumvals) FROM pg_settings WHERE name = '{setting}'")).await
 }

@@ -1,4 +1,4 @@
-//! A base directory of PostgreSQL: where its programs are, and which version they have.
+//! Examines a PostgreSQL base directory: where its programs are, and which version they have.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::server::{Base, Error};
 use dbdyno_products::Release;
 use dbdyno_products::postgres::POSTGRESQL;
 
-/// Where the programs of distribution packages lie, in a folder for each major version.
+/// Paths to the programs in distribution packages, which have one folder for each major version.
 const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
 
 /// Programs that a base directory must have.
@@ -34,8 +34,8 @@ pub(in crate::postgres) fn open(path: &Path) -> Result<Option<Base>, Error> {
     }))
 }
 
-/// The folder with the programs of the server in `path`, without running anything. Of several
-/// versions the last.
+/// Finds the folder with the server's programs in `path`. Nothing is run. If there are several
+/// versions, the last one counts.
 pub(in crate::postgres) fn find_programs(path: &Path) -> Option<PathBuf> {
     let versions = |folder: &&str| fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
     let mut folders: Vec<(u32, PathBuf)> = OF_PACKAGES
@@ -53,7 +53,7 @@ pub(in crate::postgres) fn find_programs(path: &Path) -> Option<PathBuf> {
         .find(|folder| PROGRAMS.iter().all(|program| folder.join(program).is_file()))
 }
 
-/// What [`find_programs`] looks for, for an error message.
+/// Says what [`find_programs`] looks for, for an error message.
 pub(in crate::postgres) fn looked_for() -> String {
     "bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres".to_owned()
 }

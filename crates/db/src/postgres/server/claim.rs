@@ -1,4 +1,5 @@
-//! A database on a PostgreSQL server that others run: made with dbdyno's mark, or refused.
+//! Ownership of a database on a PostgreSQL server that others run: dbdyno makes it with its own
+//! marker table, or refuses it.
 
 use crate::postgres::{Options, PostgresSession};
 use crate::{Class, Session, first_i64};
@@ -7,7 +8,7 @@ use super::MAINTENANCE;
 use crate::server::Error;
 use crate::server::claim::{Claim, MARK_TABLE, check_not_system, refused};
 
-/// Longest name of a database, in bytes; the server would cut a longer one and so mean another
+/// Longest name for a database, in bytes. The server would cut a longer one and use another
 /// database.
 const MAX_NAME_BYTES: usize = 63;
 
@@ -46,8 +47,8 @@ pub(in crate::postgres) async fn claim(options: &Options, database: &str) -> Res
     }
 }
 
-/// Whether the database that the session is in has the mark, and its name: servers and poolers may
-/// lead to another one than was named.
+/// Whether the session's database has the marker, and its name. Servers and poolers may lead to
+/// another database than the one named.
 async fn marked(session: &mut PostgresSession, database: &str) -> Result<(bool, String), Error> {
     let looking = |source| refused("looking into database", database, source);
     let marked = session.rows(&marked_sql()).await.map_err(looking)?;
@@ -59,11 +60,11 @@ async fn name(session: &mut PostgresSession) -> Option<String> {
     session.rows("SELECT current_database()").await.ok()?.into_iter().flatten().flatten().next()
 }
 
-/// A name that no database has.
+/// A database name that should not exist anywhere.
 const NO_ONES: &str = "dbdyno_no_such_database";
 
-/// Whether every name leads to the database `found`: the server has only that one, and no other can
-/// be made.
+/// Whether every name leads to the database `found`. The server then has only that one, and no
+/// other can be made.
 async fn is_only(options: &Options, found: &str) -> bool {
     let Ok(mut session) = PostgresSession::connect(&options.clone().with_database(NO_ONES)).await else {
         return false;
@@ -73,7 +74,7 @@ async fn is_only(options: &Options, found: &str) -> bool {
     other.as_deref() == Some(found)
 }
 
-/// Marks the only database of a server if there is nothing in it.
+/// Marks a server's only database if it is empty.
 async fn only(inside: &Options, found: &str) -> Result<Claim, Error> {
     let refused = |source| refused("looking into database", found, source);
     let mut session = PostgresSession::connect(inside).await.map_err(refused)?;
@@ -90,7 +91,7 @@ fn handed_over() -> String {
     format!("(connected to it) {}", mark_sql())
 }
 
-/// A server may have no such statement, or not give the right.
+/// Adds a hint to an error. A server may lack the statement, or deny permission for it.
 fn with_hint(error: Error) -> Error {
     match error {
         Error::Database { what, source } => {
@@ -123,7 +124,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::DatabaseName { name: name.to_owned(), why })
 }
 
-/// Counts tables, views and whatever else users have made.
+/// Counts tables, views and all other relations that users have made.
 const USED: &str = "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace \
                     WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'";
 

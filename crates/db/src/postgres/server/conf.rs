@@ -1,4 +1,4 @@
-//! What a plan's `postgresql.conf` may say, checked before the server reads it.
+//! Checks a plan's `postgresql.conf` before the server reads it.
 
 use std::path::Path;
 
@@ -6,15 +6,15 @@ use dbdyno_products::postgres::setting;
 
 use crate::server::{Error, OwnConfig};
 
-/// Settings that name files outside of the data directory, or another data directory.
+/// Settings that name files outside the data directory, or another data directory.
 const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file", "hba_file", "ident_file"];
 
-/// Directives that read other files. The text goes into the data directory, where their paths would
-/// mean others.
+/// Directives that include other files. The text is copied into the data directory, where relative
+/// paths would mean other files.
 const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
 
-/// What the file at `path` sets, in its order, and its text, fit to be added to the end of the file
-/// that `initdb` makes, where it wins.
+/// Reads what the file at `path` sets, in its order, and its text. The text is checked so that it
+/// can be appended to the file that `initdb` makes, where it wins.
 pub(in crate::postgres) fn own_config(path: &Path) -> Result<OwnConfig, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -25,7 +25,8 @@ pub(in crate::postgres) fn own_config(path: &Path) -> Result<OwnConfig, Error> {
     Ok(OwnConfig { settings, text })
 }
 
-/// The first line that cannot stay. Its value is not repeated: it may hold a password.
+/// Finds the first line that is not allowed. Its value is not repeated, because it may hold a
+/// password.
 fn problem(text: &str) -> Option<String> {
     for (number, line) in (1..).zip(text.lines()) {
         let Some((name, _)) = setting(line) else { continue };

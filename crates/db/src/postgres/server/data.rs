@@ -1,5 +1,5 @@
-//! A PostgreSQL data directory: made once for each build and its initial options by `initdb`,
-//! copied, owned by the server's user, configured.
+//! PostgreSQL data directories: `initdb` makes one for each build and its initial options. It is
+//! then copied, given to the server's user, and configured.
 
 use std::fs;
 use std::io::Write;
@@ -12,8 +12,9 @@ use crate::server::installer::Installer;
 use crate::server::template::{Key, Template};
 use crate::server::{Base, Error};
 
-/// Superuser `postgres`, who needs no password: the socket is in a folder that no other may enter.
-/// UTF-8, and the order of bytes for texts, as everywhere; nothing is synced, because the copy is.
+/// Options for `initdb`. The superuser `postgres` needs no password, because the socket is in a
+/// folder that no other user may enter. The encoding is UTF-8 and texts are sorted by bytes, as for
+/// every product. Nothing is synced, because the copy is.
 const INITDB: [&str; 8] = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"];
 
 /// The template for `base` that is made with the options `more`.
@@ -25,12 +26,12 @@ pub(super) fn template(
     cancel: &AtomicBool,
 ) -> Result<Template, Error> {
     let initdb: Vec<String> = INITDB.iter().map(|option| (*option).to_owned()).chain(more.to_vec()).collect();
-    // It belongs to the user that it was made by.
+    // The key includes the user who made the template, because that user owns it.
     let key = Key::new(base, include_str!("data.rs"), &initdb, runner.name())?;
     Template::ready(&key, template_dir, cancel, |work| initialise(base, &initdb, runner, work, cancel))
 }
 
-/// Makes the folder `data` in the empty folder `work`; the log lies next to it.
+/// Makes the data directory `data` in the empty folder `work`. The log lies next to it.
 fn initialise(
     base: &Base,
     initdb: &[String],
@@ -53,8 +54,8 @@ fn initialise(
     Installer { title: base.title.clone(), log: &log, folder: work, tmp_dir: work, cancel }.run(&line, "")
 }
 
-/// Fills `data_dir` with a fresh copy of `template` and adds the plan's settings. One that is there
-/// must be dbdyno's.
+/// Fills `data_dir` with a fresh copy of `template` and adds the plan's settings. An existing data
+/// directory must belong to dbdyno.
 pub(super) fn make(
     data_dir: &Path,
     template: &Template,
@@ -63,7 +64,7 @@ pub(super) fn make(
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
     template.copy_to(data_dir, cancel)?;
-    // The server insists on both.
+    // The server insists on this owner and on the right permissions.
     runner.own(data_dir)?;
     let cannot = || Error::io("cannot close to others", data_dir);
     fs::set_permissions(data_dir, fs::Permissions::from_mode(0o700)).map_err(cannot())?;

@@ -1,8 +1,8 @@
 //! PostgreSQL: its base directories, its configuration file, and servers that dbdyno starts.
 //!
-//! The life cycle is that of MariaDB and MySQL (mark, template, private socket, CPUs, end with
-//! dbdyno). Different are the user (PostgreSQL refuses to run as root), the installer (`initdb`),
-//! and that a server is many processes.
+//! The life cycle is the same as for MariaDB and MySQL (marker, template, private socket, CPUs, end
+//! with dbdyno). Three things differ: the user (PostgreSQL refuses to run as root), the installer
+//! (`initdb`), and the number of processes, because a PostgreSQL server has many.
 
 mod abilities;
 mod base;

@@ -1,5 +1,5 @@
-//! PostgreSQL's password file (`.pgpass`): lines `host:port:database:user:password`, the first that
-//! fits counts.
+//! Reads PostgreSQL's password file (`.pgpass`). Its lines are `host:port:database:user:password`,
+//! and the first that fits counts.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::server::{Error, FileLogin};
 use crate::{Address, Options};
 
-/// See [`crate::server::credentials`].
+/// Reads the login for [`crate::server::credentials`].
 pub(in crate::postgres) fn login_of_file(path: &Path, options: &Options) -> Result<FileLogin, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -16,8 +16,8 @@ pub(in crate::postgres) fn login_of_file(path: &Path, options: &Options) -> Resu
     Ok(FileLogin { user: None, password: Some(password) })
 }
 
-/// The password for `options` in the text of a password file. Unix sockets count as host
-/// `localhost` and go by the port in their name.
+/// Finds the password for `options` in a password file's text. A unix socket counts as host
+/// `localhost`, with the port in its name.
 fn password(text: &str, options: &Options) -> Option<String> {
     let (host, port) = match &options.address {
         Address::Tcp { host, port } => (host.clone(), port.to_string()),
@@ -35,8 +35,8 @@ fn password(text: &str, options: &Options) -> Option<String> {
     })
 }
 
-/// The fields of a line; a backslash keeps the next character from ending one. The fifth goes on to
-/// the end.
+/// Splits a line into its fields. A backslash keeps the next character from ending a field. The
+/// fifth field extends to the end.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut chars = line.chars();

@@ -1,18 +1,20 @@
-//! Whether a PostgreSQL server takes connections, by what it says without being asked.
+//! Checks whether a PostgreSQL server accepts connections, from the status that it writes to
+//! `postmaster.pid`.
 
 use std::path::Path;
 
-/// The first version whose `postmaster.pid` says how far the server has come.
+/// The first version whose `postmaster.pid` has a status.
 pub(super) const SAYS_SO: u32 = 10;
 
-/// Line of the status in `postmaster.pid` (`LOCK_FILE_LINE_PM_STATUS` of `utils/pidfile.h`), from 0.
+/// The status line's number in `postmaster.pid`, from 0 (`LOCK_FILE_LINE_PM_STATUS` in
+/// `utils/pidfile.h`).
 const STATUS: usize = 7;
 
-/// What it says of a server that takes connections, and of one that takes those that only read.
+/// Status of a server that accepts connections, and of one that accepts only readers.
 const TAKES: [&str; 2] = ["ready", "standby"];
 
-/// Whether the server whose first process is `pid` says in `data_dir` that it takes connections:
-/// before, it would refuse a login, and note that as an error.
+/// Whether the server whose first process is `pid` says in `data_dir` that it accepts connections.
+/// Earlier it would refuse a login and log that as an error.
 pub(super) fn says_ready(data_dir: &Path, pid: u32) -> bool {
     let Ok(text) = std::fs::read_to_string(data_dir.join("postmaster.pid")) else { return false };
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -37,7 +39,7 @@ mod tests {
         assert!(says(&format!("7\n{before}standby \n")));
         assert!(!says(&format!("7\n{before}starting\n")));
         assert!(!says(&format!("7\n{before}")));
-        // A server that was killed has left its file.
+        // A killed server leaves its file behind.
         assert!(!says(&format!("8\n{before}ready   \n")));
         assert!(!says("7\nready   \n"));
     }

@@ -15,10 +15,10 @@ use crate::server::running::{Data, Running, Start, absolute, absolute_itself, ab
 use crate::server::started::{Server, ServerSpec, TLS_HOST, superuser_at};
 use crate::server::{Error, RuntimeDir, datadir, launch};
 
-/// Part of the socket's name; without TLS the server listens on no port.
+/// The port in the socket's name. Without TLS the server listens on no TCP port.
 const PORT: u16 = 5432;
 
-/// As [`crate::Family::start`].
+/// Implements [`crate::Family::start`].
 pub(in crate::postgres) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
     let base = &spec.base;
     let tls = runtime_dir.tls.clone();
@@ -55,9 +55,8 @@ pub(in crate::postgres) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, dat
             "it listens on {TLS_HOST} too, for TLS: PostgreSQL has none over unix sockets. Certificates are dbdyno's, made for this run"
         ));
     }
-    // A fast shutdown: sessions are ended and a checkpoint is written. On SIGTERM the server would
-    // wait for them.
-    // Killed, it would leave its shared memory.
+    // SIGINT asks for a fast shutdown, which ends sessions and writes a checkpoint. On SIGTERM the
+    // server would wait for its sessions. A kill would leave its shared memory behind.
     let signals = launch::Signals { stop: Signal::SIGINT, orphaned: Signal::SIGINT };
     let line = launch::line(runner.setpriv(), &runner.options(), signals, program, &options);
     let start = Start {
@@ -78,8 +77,8 @@ pub(in crate::postgres) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, dat
     Ok(Server { base: base.clone(), socket, tls_port, running })
 }
 
-/// Settings on the command line win over the file: dbdyno decides where the data, the socket and
-/// the log are.
+/// Options for the server's command line, where they win over the file. dbdyno decides where the
+/// data, the socket and the log are.
 fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
     let mut options = vec!["-D".to_owned(), data_dir.display().to_string()];
     let folder = run_dir.display().to_string();
@@ -98,8 +97,8 @@ fn settings<const N: usize>(named: [(&str, String); N]) -> impl Iterator<Item = 
     named.map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).into_iter().flatten()
 }
 
-/// Over TCP only a client with its certificate is let in, and only over TLS: other users of this
-/// machine reach the port too.
+/// Options that let only clients with dbdyno's certificate in over TCP, and only over TLS. Other
+/// users on this machine can reach the port too.
 fn tls_options(tls: &RuntimeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<String>, Error> {
     let hba = run_dir.join("tls/pg_hba.conf");
     let text = format!("local all all trust\nhostssl all {SUPERUSER} {TLS_HOST}/32 cert\n");

@@ -1,9 +1,10 @@
-//! The user that PostgreSQL runs as: never root.
+//! The operating system user that PostgreSQL runs as, which is never root.
 //!
-//! When dbdyno is root, PostgreSQL runs as user `postgres`, or as `nobody` where there is none.
-//! That user owns the data directory. Folders on the way to it, or to the base directory, may be
-//! closed to that user: root's runtime dir is, and the servers folder is there by default. Then the server
-//! gets the right to read what root may read (`CAP_DAC_READ_SEARCH`), and the run says so.
+//! When dbdyno is root, PostgreSQL runs as user `postgres`, or as `nobody` where that user does not
+//! exist. This user owns the data directory. Folders on the way to it or to the base directory may
+//! be closed to this user. Root's home directory is, and the servers folder lies there by default.
+//! In that case the server gets the right to read what root may read (`CAP_DAC_READ_SEARCH`), and a
+//! note says so.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,17 @@ use nix::unistd::{User, chown};
 use crate::server::Error;
 use crate::server::launch::find_in_path;
 
-/// Users to run as, the first that the machine has.
+/// Users to run as. The first that exists on the machine is chosen.
 const CANDIDATES: [&str; 2] = ["postgres", "nobody"];
 
-/// Capabilities by their number: to read what root may read, and to hand that on.
+/// Numbers of the capabilities to read what root may read, and to pass that on.
 const DAC_READ_SEARCH: u32 = 2;
 const SETPCAP: u32 = 8;
 
-/// Who the server is, and through what it is started.
+/// The user that the server runs as, and the program that switches to it.
 #[derive(Debug, Clone)]
 pub(super) struct Runner {
-    /// `None`: the user of this process.
+    /// The other user; `None` for this process's own user.
     other: Option<User>,
     setpriv: Option<PathBuf>,
     /// A folder that is closed to the other user.
@@ -32,8 +33,8 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Chooses the user for a server that needs all of `paths`; those that do not exist yet count
-    /// by their parents.
+    /// Chooses the user for a server that needs all of `paths`. For a path that does not exist yet,
+    /// its parents count.
     pub(super) fn choose(paths: &[&Path]) -> Result<Self, Error> {
         let setpriv = find_in_path("setpriv");
         if !nix::unistd::geteuid().is_root() {
@@ -64,14 +65,14 @@ impl Runner {
         self.setpriv.as_deref()
     }
 
-    /// Its options that make the server the chosen user.
+    /// Options for `setpriv` that make the server run as the chosen user.
     pub(super) fn options(&self) -> Vec<String> {
         let Some(User { uid, gid, .. }) = &self.other else { return Vec::new() };
         let mut options =
             vec![format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()];
         if self.closed.is_some() {
-            // Without the last one access(2), by which the server looks for its own program, would
-            // not see the right.
+            // The last option is needed for access(2), with which the server looks for its own
+            // program. It would not see the capability otherwise.
             options.extend(
                 [
                     "--inh-caps=+dac_read_search",
@@ -84,7 +85,7 @@ impl Runner {
         options
     }
 
-    /// Hands `path` over to the chosen user.
+    /// Gives `path` to the chosen user.
     pub(super) fn own(&self, path: &Path) -> Result<(), Error> {
         match &self.other {
             Some(User { uid, gid, .. }) => chown(path, Some(*uid), Some(*gid))
@@ -93,12 +94,12 @@ impl Runner {
         }
     }
 
-    /// Name of the user, if it is not this process's: what a template is made for.
+    /// The user's name, unless it is this process's user. It is part of a template's key.
     pub(super) fn name(&self) -> Option<&str> {
         self.other.as_ref().map(|other| other.name.as_str())
     }
 
-    /// What a reader of the run should know.
+    /// Notes on the user for the reader.
     pub(super) fn notes(&self) -> Vec<String> {
         let Some(other) = &self.other else { return Vec::new() };
         let mut note = format!("the server runs as user {}, as PostgreSQL does not run as root", other.name);
@@ -112,7 +113,7 @@ impl Runner {
     }
 }
 
-/// The first folder above `path` that `user` may not enter. Access control lists are not looked at.
+/// The first folder above `path` that `user` may not enter. Access control lists are ignored.
 fn first_closed_folder(user: &User, path: &Path) -> Option<PathBuf> {
     let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
     folders.reverse();
@@ -120,7 +121,7 @@ fn first_closed_folder(user: &User, path: &Path) -> Option<PathBuf> {
 }
 
 fn may_enter(user: &User, folder: &Path) -> bool {
-    // One that is not there yet is made by us, and open.
+    // dbdyno makes a folder that does not exist yet, and makes it open.
     let Ok(metadata) = std::fs::metadata(folder) else { return true };
     let bit = if metadata.uid() == user.uid.as_raw() {
         0o100
@@ -132,7 +133,7 @@ fn may_enter(user: &User, folder: &Path) -> bool {
     metadata.mode() & bit != 0
 }
 
-/// Whether this process has the right to read everything and may give it to a child; containers
+/// Whether this process has the right to read everything and may pass it to a child. Containers
 /// often lack it.
 fn may_hand_on_reading() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

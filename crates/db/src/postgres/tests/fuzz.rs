@@ -1,4 +1,4 @@
-//! Fuzz targets: logins, and answers to statements of every kind.
+//! Fuzz targets: logins, and answers to all kinds of statements.
 
 use super::super::Secret;
 use super::super::secure::Binding;
@@ -15,17 +15,17 @@ use crate::scripted::{Scripted, block_on};
 
 const PASSWORD: &str = "hunter2 of the fuzz";
 
-/// Most room that a client makes for the next read.
+/// The most memory that a client reserves for the next read.
 const ROOM: usize = 1 << 20;
 
-/// Where the client's nonce goes, which is as long.
+/// Placeholder for the client's nonce, with the same length.
 const NONCE: &[u8] = b"NNNNNNNNNNNNNNNNNNNNNNNN";
 
 fn place(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
 }
 
-/// Puts the nonce that the client has said into an answer.
+/// Puts the nonce that the client has sent into an answer.
 fn fit(received: &[u8], answer: &mut [u8]) {
     let nonce = place(received, b"r=").and_then(|at| received.get(at + 2..at + 2 + NONCE.len()));
     if let (Some(nonce), Some(at)) = (nonce, place(answer, NONCE)) {
@@ -33,7 +33,7 @@ fn fit(received: &[u8], answer: &mut [u8]) {
     }
 }
 
-/// A request for proof.
+/// An authentication request.
 fn asks(request: u8, data: &[u8]) -> Vec<u8> {
     message(b'R', &[&[0, 0, 0, request], data].concat())
 }
@@ -73,8 +73,8 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         outcome
     };
     let ending = ending(attempt(&draws.pieces()));
-    // The client's nonce is another one each time, and damage may put it where a length or a
-    // request belongs.
+    // The client's nonce differs each time, and damage may put it where a length or a request
+    // belongs.
     let repeats_nonce = conversation.iter().any(|part| place(part, NONCE).is_some());
     if !repeats_nonce && draws.below(8) == 0 {
         assert_eq!(ending, self::ending(attempt(&[])), "it depends on how the bytes arrive");
@@ -142,7 +142,7 @@ fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
                 0 => session.query(b"SELECT 1").await,
                 1 => session.rows("SELECT 1").await.map(|cells| {
                     let kept: usize = cells.iter().flatten().flatten().map(String::len).sum();
-                    // What is no UTF-8 becomes a character of three bytes.
+                    // A byte that is no UTF-8 becomes a character with three bytes.
                     assert!(kept <= 3 * sent, "{kept} bytes of {sent}");
                     Answer::default()
                 }),
@@ -161,8 +161,9 @@ fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         outcome
     };
     let outcome = ask(&draws.pieces());
-    // What comes after the answer to a prepare is noticed before the next question if it is there
-    // by then, and a refusal of a COPY that comes too early as soon as it is there.
+    // If extra bytes after the answer to a prepare have arrived, the session notices them before
+    // its next command. It notices an early refusal of a COPY as soon as that arrives. Both depend
+    // on when the bytes arrive, so this check skips them.
     if kind < 2 && draws.below(8) == 0 {
         assert_eq!(outcome, ask(&[]), "it depends on how the bytes arrive");
     }

@@ -1,4 +1,4 @@
-//! Messages as a server would send them, for the tests of this folder.
+//! Messages as a server would send them, for the tests in this folder.
 
 use super::message::{put, put_sized, put_text};
 
@@ -14,7 +14,7 @@ pub(super) fn complete(tag: &str) -> Vec<u8> {
     message(b'C', format!("{tag}\0").as_bytes())
 }
 
-/// The server is ready for the next question.
+/// The message that the server is ready for the next query.
 pub(super) fn ready() -> Vec<u8> {
     message(b'Z', b"I")
 }
@@ -33,7 +33,7 @@ pub(super) fn notice(text: &str) -> Vec<u8> {
     message(b'N', format!("SNOTICE\0VNOTICE\0C00000\0M{text}\0\0").as_bytes())
 }
 
-/// A parameter's new value, which a server sends when it likes.
+/// A parameter's new value, which a server may send at any time.
 pub(super) fn parameter(name: &str, value: &str) -> Vec<u8> {
     message(b'S', format!("{name}\0{value}\0").as_bytes())
 }
@@ -45,7 +45,7 @@ pub(super) fn two_columns() -> Vec<u8> {
     message(b'T', &[b"\0\x02".to_vec(), column("one"), column("two")].concat())
 }
 
-/// A row of these values.
+/// A row with these values.
 pub(super) fn row(values: &[Option<&[u8]>]) -> Vec<u8> {
     let mut body = (values.len() as u16).to_be_bytes().to_vec();
     for value in values {
@@ -60,7 +60,7 @@ pub(super) fn row(values: &[Option<&[u8]>]) -> Vec<u8> {
     message(b'D', &body)
 }
 
-/// A row of two short values.
+/// A row with two short values.
 pub(super) fn short_row() -> Vec<u8> {
     row(&[Some(b"1"), None])
 }

@@ -1,4 +1,5 @@
-//! Rest after the active work: a fixed wait, or until the server's state lies under bounds.
+//! Waits for rest after the active work: for a fixed time, or until the server's state is below
+//! limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,26 +10,27 @@ use super::Work;
 use crate::product::{DeferredWork, LimitedSession, Product, owed};
 use crate::{Capabilities, Class, DbError, Result};
 
-/// Time between two looks at the server.
+/// Interval between two checks of the server's state.
 const PERIOD: Duration = Duration::from_secs(1);
-/// A server that gives no answer for so long is taken for dead.
+/// Time without an answer after which a server counts as dead.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// Looks in a row at which every bound has to hold: a queue that is empty for a moment is not rest.
+/// Number of checks in a row in which every limit must hold. A queue that is empty for a moment is
+/// not rest.
 const CALM_SAMPLES: u32 = 2;
-/// More requests at the device than this are not counted as an idle one's.
+/// Highest number of requests at an idle device.
 const DEVICE_REQUESTS_MAX: i64 = 4;
 
-/// Name of a level that is the device's and not the server's.
+/// Name of a level that comes from the device and not from the server.
 const DEVICE_QUEUE: &str = "device_requests_in_flight";
-/// Since the look before, a [`PERIOD`] ago.
+/// Bytes that the device has written since the previous check, one [`PERIOD`] ago.
 const DEVICE_WRITES: &str = "device_written_bytes";
 
-/// How long the cleanup goes on.
+/// How long the cleanup lasts.
 #[derive(Debug, Clone)]
 pub enum Rest {
-    /// For this time, counted from the start of the cleanup, as the original does.
+    /// It lasts for this time, counted from the start of the cleanup, as in the original benchmark.
     Wait(Duration),
-    /// Until the server is quiet.
+    /// It lasts until the server is quiet.
     Quiet(Quiet),
 }
 
@@ -38,28 +40,28 @@ impl From<Duration> for Rest {
     }
 }
 
-/// When a server counts as quiet, and how long to wait for it.
+/// When a server counts as quiet, and how long to wait for that.
 #[derive(Debug, Clone)]
 pub struct Quiet {
     /// The longest wait, counted from the end of the active work.
     pub cap: Duration,
     pub bounds: Bounds,
-    /// The device of the data directory; `None` where it cannot be seen.
+    /// The data directory's device; `None` where it cannot be read.
     pub device: Option<DeviceGauge>,
 }
 
-/// Under what a server counts as quiet. Shares are fractions.
+/// Limits below which a server counts as quiet. Shares are fractions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Dirty pages, of the buffer pool.
+    /// Dirty pages, as a share of the buffer pool.
     pub dirty_share: f64,
-    /// Redo that a restart would apply, of all redo (PostgreSQL: of `max_wal_size`).
+    /// Redo that a restart would apply, as a share of all redo (PostgreSQL: of `max_wal_size`).
     pub redo_share: f64,
     /// Transactions that wait for purge.
     pub history_length: i64,
-    /// Dead rows, of the live ones.
+    /// Dead rows, as a share of the live ones.
     pub dead_rows_share: f64,
-    /// What the device may write.
+    /// Bytes that the device may write per second.
     pub device_bytes_per_second: i64,
 }
 
@@ -72,12 +74,13 @@ pub(crate) const TEST_BOUNDS: Bounds = Bounds {
     device_bytes_per_second: 1_000_000,
 };
 
-/// Reads the counters of a block device: requests in flight now, and bytes written so far.
+/// Reads a block device's counters: requests in flight now, and bytes written so far.
 #[derive(Clone)]
 pub struct DeviceGauge(Arc<dyn Fn() -> Option<(i64, i64)> + Send + Sync>);
 
 impl DeviceGauge {
-    /// `read` gives requests in flight and bytes written, `None` when the device cannot be read.
+    /// `read` returns requests in flight and bytes written, or `None` when the device cannot be
+    /// read.
     pub fn new(read: impl Fn() -> Option<(i64, i64)> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
@@ -92,24 +95,25 @@ impl fmt::Debug for DeviceGauge {
 /// How a server came to rest, or did not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settling {
-    /// Every bound held in the end; `false` when the cap was reached first.
+    /// Whether every limit held in the end. It is `false` when the cap was reached first.
     pub is_quiet: bool,
-    /// From the end of the active work.
+    /// Time from the end of the active work.
     pub took: Duration,
     pub cap: Duration,
-    /// The greatest value of each level that counts as quiet.
+    /// The highest value of each level that counts as quiet.
     pub bounds: BTreeMap<String, i64>,
-    /// Before the active work.
+    /// The levels before the active work.
     pub before: BTreeMap<String, i64>,
-    /// One a second, with its time since the end of the active work. Its last one is the state at
-    /// the end.
+    /// One sample per second, with its time since the end of the active work. The last one is the
+    /// final state.
     pub samples: Vec<(Duration, BTreeMap<String, i64>)>,
-    /// Levels above their bounds in the end.
+    /// Levels above their limits in the end.
     pub missed: Vec<String>,
 }
 
 impl<P: Product> Work<'_, P> {
-    /// What is left of a wait, or the way to rest. Once it is over, does nothing.
+    /// Sleeps for the rest of a wait, or waits for rest. Once it has finished, another call does
+    /// nothing.
     pub(crate) async fn come_to_rest(&mut self) -> Result<()> {
         match self.rest.clone() {
             Rest::Wait(wait) => self.sleep_rest(wait).await,
@@ -126,7 +130,7 @@ impl<P: Product> Work<'_, P> {
         Ok(())
     }
 
-    /// Sleeps for what is left of the wait.
+    /// Sleeps for the remainder of the wait.
     async fn sleep_rest(&mut self, wait: Duration) {
         let rest = wait.saturating_sub(self.start.elapsed());
         if !rest.is_zero() {
@@ -137,7 +141,7 @@ impl<P: Product> Work<'_, P> {
     }
 }
 
-/// The state before the work begins, for a rest that is a state.
+/// The state before the work begins, if the rest waits for a state.
 pub(super) async fn state_before<P: Product>(
     session: &mut LimitedSession<'_, P>,
     capabilities: &Capabilities,
@@ -162,7 +166,7 @@ async fn settle_down<P: Product>(
     loop {
         let owed = look::<P>(session, capabilities).await?;
         settling.bounds = bounds::<P>(&owed, &quiet.bounds, quiet.device.is_some());
-        // A server of others is not asked to write.
+        // dbdyno does not ask a server that others run to write.
         settling.bounds.retain(|level, _| owned || !P::WRITTEN_WHEN_ASKED.contains(&level.as_str()));
         let mut levels = owed.levels;
         device.read(&mut levels);
@@ -171,7 +175,7 @@ async fn settle_down<P: Product>(
         settling.samples.push((settling.took, levels));
         calm = if settling.missed.is_empty() { calm + 1 } else { 0 };
         settling.is_quiet = calm >= CALM_SAMPLES;
-        // The first look at the device does not report what it writes, so it proves nothing.
+        // The first check of the device has no earlier count to compare with, so it proves nothing.
         settling.is_quiet &= settling.samples.len() > CALM_SAMPLES as usize || quiet.device.is_none();
         if settling.is_quiet || settling.took >= quiet.cap {
             return Ok(settling);
@@ -180,7 +184,7 @@ async fn settle_down<P: Product>(
     }
 }
 
-/// Asks, but not for ever.
+/// Reads the state with a time limit.
 async fn look<P: Product>(session: &mut LimitedSession<'_, P>, capabilities: &Capabilities) -> Result<DeferredWork> {
     let asked = owed::<P>(session, capabilities);
     tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
@@ -190,7 +194,7 @@ async fn look<P: Product>(session: &mut LimitedSession<'_, P>, capabilities: &Ca
     })
 }
 
-/// The bound of each level that has one and was read.
+/// The limit for each level that has one and was read.
 fn bounds<P: Product>(deferred_work: &DeferredWork, bounds: &Bounds, sees_device: bool) -> BTreeMap<String, i64> {
     let bound = |level: &String| Some((level.clone(), P::quiet_at(level, deferred_work, bounds)?));
     let of_device = [(DEVICE_QUEUE, DEVICE_REQUESTS_MAX), (DEVICE_WRITES, bounds.device_bytes_per_second)]
@@ -203,7 +207,7 @@ fn missed(levels: &BTreeMap<String, i64>, bounds: &BTreeMap<String, i64>) -> Vec
     levels.iter().filter(|level| above(*level)).map(|(name, _)| name.clone()).collect()
 }
 
-/// What the device does from one look to the next.
+/// What the device does between two checks.
 struct DeviceWatch<'a> {
     gauge: Option<&'a DeviceGauge>,
     last_bytes: Option<i64>,

@@ -1,5 +1,5 @@
-//! What a config asks for: tables and files of intents, read, checked for names and values, laid
-//! over each other.
+//! Config intents as a plan requests them: reads tables and files, checks names and values, and
+//! overlays one config on another.
 
 use std::path::Path;
 use strsim::levenshtein;
@@ -8,25 +8,25 @@ use super::data::Data;
 use super::value::Value;
 use crate::server::Error;
 
-/// The table within a config whose intents are left out on servers that do not have them.
+/// The table in a config whose intents are skipped on servers that do not support them.
 pub const WHERE_POSSIBLE: &str = "where_possible";
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RequestedIntent {
     pub(crate) name: String,
     pub(crate) value: Value,
-    /// Servers that cannot do it go without.
+    /// Whether servers that do not support the intent go without it.
     pub(crate) where_possible: bool,
 }
 
-/// All intents of a config. Each is in it once.
+/// All intents in a config. Each appears once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Intents {
     requested: Vec<RequestedIntent>,
 }
 
 impl Intents {
-    /// Reads the config file at `path`: TOML of intents.
+    /// Reads the TOML config file with intents at `path`.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let wrong = |why: String| Error::ConfigFile { path: path.to_path_buf(), why };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -35,7 +35,7 @@ impl Intents {
         Self::from_table(&table).map_err(|error| wrong(error.to_string().replace('\n', "\n  ")))
     }
 
-    /// Reads a table of intents; its table `where_possible` holds those that servers may go
+    /// Reads a table with intents. Its table `where_possible` holds those that servers may go
     /// without.
     pub fn from_table(table: &toml::Table) -> Result<Self, Error> {
         let (mut intents, mut wrong) = (Self::default(), Vec::new());
@@ -61,7 +61,7 @@ impl Intents {
         }
     }
 
-    /// Lays `later` over these: what both ask for is as `later` says.
+    /// Overlays `later` on these intents. Where both ask for the same one, `later` wins.
     #[must_use]
     pub fn overlaid(mut self, later: Self) -> Self {
         self.requested.retain(|requested| later.get(&requested.name).is_none());
@@ -73,13 +73,13 @@ impl Intents {
         self.requested.is_empty()
     }
 
-    /// Names and values as a plan writes them, in the order of the data: for records and tables.
+    /// Names and values as a plan writes them, in the data's order, for records and tables.
     pub fn pairs(&self) -> Vec<(String, String)> {
         let requested = Data::get().intents.iter().filter_map(|intent| self.get(&intent.name));
         requested.map(|requested| (requested.name.clone(), requested.value.to_string())).collect()
     }
 
-    /// The bytes that an intent asks for, where it asks for bytes.
+    /// The bytes that an intent asks for, if its value is a size.
     pub fn bytes(&self, name: &str) -> Option<u64> {
         match self.get(name)?.value {
             Value::Size(bytes) => Some(bytes),
@@ -110,7 +110,8 @@ fn not_toml(text: &str, error: &toml::de::Error) -> String {
     format!("line {line} is not TOML: {}", error.message())
 }
 
-/// Where a name is no intent: those that are spelt most like it, else where the list is.
+/// Help for a name that is no intent: the intents with the most similar spelling, otherwise where
+/// to find the list.
 fn unknown(name: &str) -> String {
     let mut near: Vec<(usize, &str)> = Data::get()
         .intents
@@ -130,7 +131,8 @@ fn unknown(name: &str) -> String {
     format!("`{name}` is not an intent; {help}")
 }
 
-/// `buffer_pool` for `innodb_buffer_pool_size`, `max_connections` for `connections`.
+/// Whether two names belong together: `buffer_pool` and `innodb_buffer_pool_size`,
+/// `max_connections` and `connections`.
 fn related(name: &str, known: &str) -> bool {
     let (short, long) = if name.len() < known.len() { (name, known) } else { (known, name) };
     short.len() >= 4 && long.contains(short)

@@ -1,5 +1,5 @@
-//! The data of intents: what can be asked for, which options each product has in which versions,
-//! and their defaults.
+//! The data behind config intents: what a config can ask for, which options each product has in
+//! which versions, and their defaults.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ const INTENTS: [&str; 2] = [include_str!("innodb.toml"), include_str!("other.tom
 /// Names and values of options.
 pub(crate) type Settings = BTreeMap<String, String>;
 
-/// What an intent's value is.
+/// The type that an intent's value has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Number,
     /// `true` or `false`.
     Switch,
-    /// One of the words that its rules name.
+    /// One word from those in the intent's rules.
     Choice,
     /// A time with a unit: `"30m"`.
     Duration,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Word,
 }
 
-/// Something that can be asked of every server, and what each makes of it.
+/// Something that a config can ask from every server, and the options that each server sets for it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Intent {
@@ -42,9 +42,9 @@ pub(crate) struct Intent {
     pub(crate) kind: Kind,
     #[cfg_attr(not(test), expect(dead_code, reason = "only the reference page shows it"))]
     pub(crate) about: String,
-    /// The first that fits is taken.
+    /// Rules, of which the first that fits applies.
     pub(crate) way: Vec<RenderRule>,
-    /// Each that fits is added.
+    /// Rules, of which every one that fits applies in addition.
     #[serde(default)]
     pub(crate) also: Vec<RenderRule>,
     #[serde(default)]
@@ -53,32 +53,32 @@ pub(crate) struct Intent {
     pub(crate) limit: Vec<Limit>,
 }
 
-/// The options with which some products and versions do it.
+/// The options that fulfil an intent on some products and versions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenderRule {
     pub(crate) on: Vec<&'static Product>,
     #[serde(flatten)]
     pub(crate) span: Span,
-    /// Only when the benchmark's tables are of this engine.
+    /// The engine that the benchmark's tables must have for this rule to fit.
     #[serde(default)]
     pub(crate) engine: Option<String>,
-    /// Plugin that it needs; it is loaded.
+    /// The plugin that the rule needs. It is loaded at start.
     #[serde(default)]
     pub(crate) plugin: Option<String>,
-    /// Options for any value.
+    /// Options that apply to any value.
     #[serde(default)]
     pub(crate) set: Option<Settings>,
-    /// Options for these values.
+    /// Options for particular values.
     #[serde(default)]
     pub(crate) values: BTreeMap<String, Settings>,
 }
 
-/// A value that servers without the thing fulfil by themselves.
+/// A value that servers without the feature fulfil by themselves.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Absent {
-    /// Every product when empty.
+    /// The products. An empty list means every product.
     #[serde(default)]
     pub(crate) on: Vec<&'static Product>,
     #[serde(flatten)]
@@ -86,7 +86,7 @@ pub(crate) struct Absent {
     pub(crate) value: String,
 }
 
-/// What a version can take.
+/// The range that a product's versions accept.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limit {
@@ -99,15 +99,15 @@ pub(crate) struct Limit {
     pub(crate) most: Option<String>,
 }
 
-/// Whether an option that exists still does something.
+/// Whether an existing option still has an effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptionState {
     #[default]
     Active,
-    /// It works; the server warns.
+    /// The option works, but the server warns about it.
     Deprecated,
-    /// It is accepted and does nothing.
+    /// The server accepts the option and ignores it.
     Ignored,
 }
 
@@ -117,11 +117,11 @@ pub enum OptionState {
 pub struct OptionRange {
     #[serde(flatten)]
     pub(crate) span: Span,
-    /// What it is when nothing is said; `auto` when the server computes it at start.
+    /// The value when nothing sets the option. It is `auto` when the server computes it at start.
     pub default: String,
     #[serde(default)]
     pub state: OptionState,
-    /// File name of the plugin that it comes with.
+    /// The plugin file that provides the option.
     #[serde(default)]
     pub plugin: Option<String>,
 }
@@ -141,7 +141,7 @@ struct OptionFile {
 
 #[derive(Debug)]
 pub(crate) struct Data {
-    /// In the order in which they are rendered: of two that set the same option the later wins.
+    /// In the order in which they are rendered. When two set the same option, the later one wins.
     pub(crate) intents: Vec<Intent>,
     options: BTreeMap<(&'static Product, String), Vec<OptionRange>>,
     checked: BTreeMap<&'static Product, Vec<String>>,
@@ -170,8 +170,8 @@ impl Data {
         self.intents.iter().find(|intent| intent.name == name)
     }
 
-    /// In which versions of `product` the option exists. Percona Server has MySQL's where it has no
-    /// entry of its own.
+    /// The versions of `product` in which the option exists. Percona Server shares MySQL's entry
+    /// where it has none itself.
     pub(crate) fn ranges(&self, product: &'static Product, option: &str) -> &[OptionRange] {
         let of = |product| self.options.get(&(product, option.to_owned())).map(Vec::as_slice);
         of(product).or_else(|| of(product.base?)).unwrap_or_default()
@@ -196,7 +196,7 @@ impl Data {
         names
     }
 
-    /// Versions of `product` that the data was compared with.
+    /// The `product` versions that the data was compared with.
     pub(crate) fn checked(&self, product: &'static Product) -> &[String] {
         self.checked.get(&product).map(Vec::as_slice).unwrap_or_default()
     }

@@ -1,9 +1,9 @@
-//! Config intents: how a server is configured, in words that hold for every product, rendered from
-//! data to the options of each version.
+//! Config intents describe a server's configuration in words that hold for every product. They are
+//! rendered from data to the options of each version.
 //!
-//! [`Intents`] are what a plan asks for. [`render()`] makes of them the options of one
-//! [`ConfigServer`]; the data lies here and with each product's facts, as TOML;
-//! docs/reference/config-intents.md is written from it.
+//! [`Intents`] are what a plan asks for. [`render()`] turns them into options for one
+//! [`ConfigServer`]. The data lies here and with each product's facts, as TOML.
+//! docs/reference/config-intents.md is generated from it.
 
 mod config;
 mod data;
@@ -28,18 +28,18 @@ pub use rendered::{Rendered, Setting};
 pub use server::{ConfigServer, Plugins};
 pub use value::same_value;
 
-/// Names of all options of `product` that the data knows, in alphabetical order.
+/// Names of all `product` options in the data, in alphabetical order.
 pub fn option_names(product: &'static Product) -> Vec<&'static str> {
     Data::get().names(product)
 }
 
-/// An option in one version of a product, with its default there; `None` where it does not exist or
-/// is not in the data.
+/// An option in one version of a product, with its default there. The result is `None` where the
+/// option does not exist or is not in the data.
 pub fn option_at(product: &'static Product, version: Release, option: &str) -> Option<&'static OptionRange> {
     Data::get().option(product, version, option)
 }
 
-/// Versions of `product` that the data was compared with.
+/// The `product` versions that the data was compared with.
 pub fn checked(product: &'static Product) -> &'static [String] {
     Data::get().checked(product)
 }

@@ -1,11 +1,11 @@
-//! Where an intent is possible: products and versions, in words, from the options that its rules
-//! need.
+//! Where an intent is possible: products and versions, in words, derived from the options that its
+//! rules need.
 
 use super::data::{Data, Intent, OptionState, RenderRule};
 use super::span::{Span, joined, words};
 use dbdyno_products::Product;
 
-/// Versions of `product` in which some rule of `intent` can render the value that `fits` picks.
+/// Versions of `product` in which some rule of `intent` that `fits` accepts can be rendered.
 pub(crate) fn spans(
     intent: &Intent,
     product: &'static Product,
@@ -15,8 +15,8 @@ pub(crate) fn spans(
     joined(rules.flat_map(|rule| rule_spans(rule, product, None)).collect())
 }
 
-/// Versions of `product` in which `rule` can be rendered: where all of its options exist and do
-/// something. With a value only that value's options count.
+/// Versions of `product` in which `rule` can be rendered, which means that all of its options exist
+/// and have an effect. With a `word`, only that value's options count.
 pub(crate) fn rule_spans(rule: &RenderRule, product: &'static Product, word: Option<&str>) -> Vec<Span> {
     let of_values = rule.values.iter().filter(|(value, _)| word.is_none_or(|word| word == value.as_str()));
     let sets: Vec<_> = rule.set.iter().chain(of_values.map(|(_, set)| set)).collect();
@@ -30,16 +30,16 @@ pub(crate) fn rule_spans(rule: &RenderRule, product: &'static Product, word: Opt
         .collect()
 }
 
-/// Where the option exists and does something. What is rendered as a bare word (`skip_log_bin`) is
-/// no variable of its own.
+/// Versions in which the option exists and has an effect. A bare word such as `skip_log_bin` is no
+/// variable, so the variable behind it counts.
 fn existing(product: &'static Product, option: &str) -> Vec<Span> {
     let option = option.strip_prefix("skip_").unwrap_or(option);
     let ranges = Data::get().ranges(product, option).iter();
     ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
 }
 
-/// `MySQL and Percona Server from 5.6.2; MariaDB before 11.0`: where rules that `fits` picks can be
-/// rendered.
+/// Where the rules that `fits` accepts can be rendered: `MySQL and Percona Server from 5.6.2;
+/// MariaDB before 11.0`.
 pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
     let of = |product| spans(intent, product, &fits);
     let as_base = |heir: &&'static Product| heir.base.is_some_and(|base| of(base) == of(*heir));

@@ -1,5 +1,5 @@
-//! Turns intents into the options of one server, or into sentences that say why it cannot have
-//! them.
+//! Turns config intents into options for one server, or into sentences that say why the server
+//! cannot have them.
 
 use super::config::{Intents, RequestedIntent};
 use super::data::{Data, Intent, Limit, OptionState, RenderRule, Settings};
@@ -9,22 +9,22 @@ use super::server::ConfigServer;
 use super::value::{self, Value};
 use crate::server::Error;
 
-/// Redo files where there is a choice and none is made.
+/// Number of redo files when the server lets dbdyno choose and the config does not.
 const REDO_FILES: u64 = 2;
 
-/// Old versions round their redo files down to whole ones of these.
+/// Old versions round each redo file down to a whole number of MiB.
 const MIB: u64 = 1 << 20;
 
-/// What becomes of one intent on one server.
+/// The result for one intent on one server.
 enum Outcome<'a> {
     Rules(Vec<&'a RenderRule>),
-    /// The server lacks the thing, and that is what was asked for.
+    /// The server lacks the feature, and that is what the config asked for.
     Fulfilled,
-    /// The rest of a sentence that begins with the intent.
+    /// The text completes a sentence that begins with the intent.
     Impossible(String),
 }
 
-/// The options that `intents` mean for `server`, in the order of the data.
+/// The options that `intents` mean for `server`, in the data's order.
 pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Error> {
     let mut rendered = Rendered::of(server);
     rendered.asked = Some(intents.pairs());
@@ -96,10 +96,11 @@ fn fits_version(server: &ConfigServer, rule: &RenderRule, value: &Value) -> bool
         && set.keys().all(|option| works(server, option))
 }
 
-/// The options of `rule` for `value`: those of that value, else those of any.
+/// The rule's options for `value`: those for that value, otherwise those for any value.
 fn settings<'a>(rule: &'a RenderRule, value: &Value) -> Option<&'a Settings> {
     let of_value = rule.values.iter().find(|(word, _)| value.is(word)).map(|(_, set)| set);
-    // A word such as `off` stands for itself; the options of any value have no number for it.
+    // A word such as `off` has options only under its own name. The options for any value need a
+    // number, which a word lacks.
     let is_word = matches!(value, Value::Word(_)) && !rule.values.is_empty();
     of_value.or_else(|| rule.set.as_ref().filter(|_| !is_word))
 }
@@ -138,7 +139,8 @@ fn beyond(server: &ConfigServer, intent: &Intent, limit: &Limit, requested: &Val
     None
 }
 
-/// Words that the server takes for the intent; `None` when it does not have the thing at all.
+/// Words that the server accepts for the intent. The result is `None` when it does not have the
+/// feature at all.
 fn takes<'a>(server: &ConfigServer, intent: &'a Intent) -> Option<Vec<&'a str>> {
     let mut is_there = false;
     let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of rendering: the same intents on many versions, and what is refused.
+//! Tests of rendering config intents: the same intents on many versions, and what is refused.
 
 use super::*;
 use dbdyno_products::Product;
@@ -256,8 +256,8 @@ fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
     assert_eq!(names.count(), of_config.len(), "each shipped config is tried");
 }
 
-/// Every option that a rule names is in the data of each product that it is on: a spelling mistake
-/// would make it impossible.
+/// Every option that a rule names must be in the data for each product in the rule. A spelling
+/// mistake would make the rule impossible without any error.
 #[test]
 fn every_way_of_the_data_can_be_rendered_somewhere() {
     for intent in &Data::get().intents {

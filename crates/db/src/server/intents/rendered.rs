@@ -1,5 +1,5 @@
-//! How one server is set: the options that intents became, its own option file over them, and the
-//! file that both make.
+//! One server's configuration: the options that the intents became, the variant's own option file,
+//! which wins over them, and the file that both make.
 
 use std::path::{Path, PathBuf};
 
@@ -9,70 +9,72 @@ use super::server::ConfigServer;
 use super::value::same_value;
 use crate::server::{Base, Error};
 
-/// One option, and the intent that it comes from.
+/// One option, and the intent that set it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     pub name: String,
-    /// `None` for a bare option.
+    /// The value; `None` for a bare option.
     pub value: Option<String>,
-    /// `durability = commit`.
+    /// The intent as a plan writes it: `durability = commit`.
     pub intent: String,
 }
 
 /// A user's own option file, as a server reads it.
 pub(crate) struct OwnConfig {
-    /// Names with underscores, and values; in the order of the file, with those of included files.
+    /// Names with underscores, and values. They are in the file's order and include those from
+    /// included files.
     pub(crate) settings: Vec<(String, Option<String>)>,
     pub(crate) text: String,
 }
 
-/// A config for one server: what its option file says and what its data directory is made with.
+/// One server's rendered config: its option file's contents, and the options with which its data
+/// directory is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     pub product: &'static Product,
     /// Product and version for people.
     pub title: String,
-    /// Names and values of the intents, as a plan writes them; `None` where it asks for none.
+    /// Names and values of the intents, as a plan writes them; `None` where the plan asks for none.
     pub asked: Option<Vec<(String, String)>>,
-    /// In the order of the file; each option once. SQLite's are pragmas.
+    /// Options in the file's order, each once. For SQLite these are pragmas.
     pub settings: Vec<Setting>,
     /// Options of PostgreSQL's `initdb`.
     pub initdb: Vec<Setting>,
     /// Text of the variant's own option file, if it has one.
     own_text: Option<String>,
-    /// What the variant itself sets, which wins over the intents: names with underscores and
-    /// values, as the server reads them.
+    /// What the variant itself sets, which wins over the intents. Names have underscores, and
+    /// values are as the server reads them.
     own: Vec<(String, Option<String>)>,
     /// Sentences about intents that became no option, or that the variant's own settings change.
     pub notes: Vec<String>,
-    /// The engine of the benchmark's tables, in small letters.
+    /// The engine for the benchmark's tables, in lower case.
     pub engine: String,
-    /// Where the server finds the text; `None` without one.
+    /// The option file that the server reads; `None` without one.
     pub(crate) file: Option<PathBuf>,
 }
 
 impl Rendered {
-    /// A server that nothing is asked of.
+    /// A server with no intents.
     pub fn of(server: &ConfigServer) -> Self {
         let (product, title, engine) = (server.product, server.title.clone(), server.engine.clone());
         let (settings, initdb, own, notes) = Default::default();
         Self { product, title, asked: None, settings, initdb, own_text: None, own, notes, engine, file: None }
     }
 
-    /// The same with the user's own option file at `path`, which wins, for a server of `base`.
+    /// Adds the user's own option file at `path`, which wins, for a `base` server.
     pub fn with_own_config(self, base: &Base, path: &Path) -> Result<Self, Error> {
         let own = base.family.own_config(base, path)?;
         let text = Some(own.text);
         Ok(Self { own_text: text, ..self.with_own(own.settings) }.in_file(path.to_path_buf()))
     }
 
-    /// The same, of which [`Rendered::text`] is kept in the file at `path`.
+    /// Keeps [`Rendered::text`] in the file at `path`.
     #[must_use]
     pub fn in_file(self, path: PathBuf) -> Self {
         Self { file: Some(std::path::absolute(&path).unwrap_or(path)), ..self }
     }
 
-    /// The same with what the variant itself sets, which wins.
+    /// Adds what the variant itself sets, which wins.
     #[must_use]
     pub fn with_own(mut self, own: Vec<(String, Option<String>)>) -> Self {
         let changed = self.overridden(&own);
@@ -80,29 +82,29 @@ impl Rendered {
         Self { own, ..self }
     }
 
-    /// Names, and values as the file writes them, in its order: those of intents, then the variant's
-    /// own.
+    /// Names, and values as the file writes them, in its order: those from intents, then the
+    /// variant's own.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let of_intents = self.settings.iter().map(|setting| (&setting.name, &setting.value));
         let own = self.own.iter().map(|(name, value)| (name, value));
         of_intents.chain(own).map(|(name, value)| (name.as_str(), value.as_deref()))
     }
 
-    /// Whether an option whose name starts with `prefix` is set. `loose_` and `skip_` are passed
-    /// over.
+    /// Whether an option is set whose name starts with `prefix`. The prefixes `loose_` and `skip_`
+    /// are ignored.
     pub fn sets(&self, prefix: &str) -> bool {
         self.all().any(|(name, _)| plain_name(name).starts_with(prefix))
     }
 
-    /// Adds an option. One that an earlier intent has set, or its opposite, is replaced, and that
-    /// is said when it meant something else.
+    /// Adds an option. It replaces the same option, or its opposite, from an earlier intent. A note
+    /// says so when the two meant different things.
     pub(crate) fn set(&mut self, mut setting: Setting) {
         let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
         let earlier = list
             .iter()
             .position(|other| same_option(&other.name, &setting.name))
             .map(|index| list.remove(index));
-        // Each intent has switches of its own in it.
+        // Each intent sets different switches in this option, so both lists are kept.
         if let Some(switches) = earlier.as_ref().filter(|_| setting.name == "optimizer_switch") {
             let both = [&switches.value, &setting.value].map(|value| value.clone().unwrap_or_default());
             setting.value = Some(both.join(","));
@@ -123,13 +125,13 @@ impl Rendered {
     pub(crate) fn add_plugin(&mut self, plugin: &str, intent: &str) {
         let value = Some(plugin.to_owned());
         let setting = Setting { name: "plugin_load_add".to_owned(), value, intent: intent.to_owned() };
-        // It may be in a file more than once, for a plugin each.
+        // The option may appear more than once in a file, once for each plugin.
         if !self.settings.contains(&setting) {
             self.settings.push(setting);
         }
     }
 
-    /// Whether the server's files go past the page cache, so that its own cache alone holds their
+    /// Whether the server's files bypass the page cache, so that only its own cache holds their
     /// pages.
     pub fn bypasses_page_cache(&self) -> bool {
         let methods =
@@ -137,7 +139,7 @@ impl Rendered {
         methods.into_iter().any(|method| method.contains("o_direct"))
     }
 
-    /// `initdb`'s options as words of its command line.
+    /// The options for `initdb` as words on its command line.
     pub fn initdb_options(&self) -> Vec<String> {
         let word = |setting: &Setting| match &setting.value {
             Some(value) => format!("{}={value}", setting.name),
@@ -146,7 +148,7 @@ impl Rendered {
         self.initdb.iter().map(word).collect()
     }
 
-    /// Names and values of SQLite's pragmas; those that the variant itself sets come last.
+    /// Names and values of SQLite's pragmas. Those that the variant itself sets come last.
     pub fn pragmas(&self) -> Vec<(String, String)> {
         let is_own = |name: &String| self.own.iter().any(|(own, _)| own == name);
         let of_intents = self.settings.iter().filter(|setting| !is_own(&setting.name));
@@ -155,7 +157,8 @@ impl Rendered {
         all.map(|(name, value)| (name, value.unwrap_or_default())).collect()
     }
 
-    /// The value of an option, and the intent that it comes from: `None` for the variant's own.
+    /// An option's value and the intent that set it. The intent is `None` when the variant itself
+    /// set it.
     pub fn value(&self, option: &str) -> Option<(&str, Option<&str>)> {
         let own = self.own.iter().rev().find(|(name, _)| name == option);
         let own = own.and_then(|(_, value)| Some((value.as_deref()?, None)));
@@ -166,7 +169,8 @@ impl Rendered {
         own.or_else(of_intents)
     }
 
-    /// Whether the variant's own settings have this option, also as one that a server may pass over.
+    /// Whether the variant's own settings have this option, including the `loose_` form that a
+    /// server may ignore.
     pub fn sets_itself(&self, option: &str) -> bool {
         self.own.iter().any(|(name, _)| without_loose(name) == option)
     }
@@ -182,8 +186,8 @@ impl Rendered {
         self.asked.is_some() || self.own_text.is_some()
     }
 
-    /// The option file: each option under the intent that it comes from, then the variant's own
-    /// file, which wins. Of SQLite the pragmas of its intents.
+    /// The option file: each option under the intent that set it, then the variant's own file,
+    /// which wins. For SQLite it lists the pragmas from the intents.
     pub fn text(&self) -> String {
         let head = "\n# The variant's own option file, which wins over the lines above.\n";
         match (&self.asked, &self.own_text) {
@@ -219,7 +223,7 @@ impl Rendered {
         }
     }
 
-    /// A sentence for each option that the variant's own settings give another value than the
+    /// One sentence for each option to which the variant's own settings give another value than the
     /// intents do.
     fn overridden(&self, own: &[(String, Option<String>)]) -> Vec<String> {
         let own = |setting: &Setting| own.iter().rev().find(|(name, _)| same_option(name, &setting.name));
@@ -234,9 +238,10 @@ impl Rendered {
         self.settings.iter().filter_map(say).collect()
     }
 
-    /// The intents whose options `log` names: what to look at when a server did not start.
+    /// The intents whose options `log` names. They are worth a look when a server did not start.
     pub fn causes(&self, log: &str) -> Vec<String> {
-        // On a command line two dashes come before a name, in it they are underscores.
+        // A command line has two dashes before a name and single dashes inside it, where a file has
+        // underscores.
         let log = log.replace("--", "  ").replace('-', "_");
         let named = self.settings.iter().chain(&self.initdb);
         let plain = |setting: &Setting| setting.name.trim_start_matches('-').replace('-', "_");
@@ -247,7 +252,8 @@ impl Rendered {
     }
 }
 
-/// The name of an option without what only says how it is taken.
+/// An option's name without the prefixes `loose_` and `skip_`, which only change how the server
+/// treats it.
 pub(crate) fn plain_name(name: &str) -> &str {
     let name = without_loose(name);
     name.strip_prefix("skip_").unwrap_or(name)
@@ -257,15 +263,16 @@ fn without_loose(name: &str) -> &str {
     name.strip_prefix("loose_").unwrap_or(name)
 }
 
-/// Options whose value is a name: with any, also `0` or `off`, they are on.
+/// Options whose value is a name. With any value they are on, even with `0` or `off`.
 const NAMES: &[&str] = &["log_bin"];
 
-/// `skip_log_bin` and `log_bin` are about one thing.
+/// Whether both names are about one option, as `skip_log_bin` and `log_bin` are.
 fn same_option(left: &str, right: &str) -> bool {
     positive(left).0 == positive(right).0
 }
 
-/// The name without the prefixes that the servers take off, and whether they make it its opposite.
+/// The name without the prefixes that the servers strip, and whether these turn it into its
+/// opposite.
 fn positive(name: &str) -> (&str, bool) {
     let name = without_loose(name);
     let prefixes = [("skip_", true), ("disable_", true), ("enable_", false)];
@@ -273,13 +280,13 @@ fn positive(name: &str) -> (&str, bool) {
     found.unwrap_or((name, false))
 }
 
-/// Whether two lines about one option come to the same: bare `skip_x` to `x = off`, and not to bare
-/// `x`.
+/// Whether two lines about one option mean the same. Bare `skip_x` means `x = off`, but it does not
+/// mean bare `x`.
 fn means_the_same(left: (&str, &Option<String>), right: (&str, &Option<String>)) -> bool {
     let meant = |(name, value): (&str, &Option<String>)| match (positive(name), value.as_deref()) {
         ((_, false), None) => "1".to_owned(),
         ((_, true), None) => "0".to_owned(),
-        // skip_x = 0 is x.
+        // skip_x = 0 means x.
         ((_, true), Some(value)) => if same_value(value, "0") { "1" } else { "0" }.to_owned(),
         ((name, false), Some(value)) if NAMES.contains(&name) => format!("the name {value}"),
         ((_, false), Some(value)) => value.to_owned(),

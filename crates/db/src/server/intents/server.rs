@@ -1,16 +1,16 @@
-//! For which server intents are rendered: product, version, engine, plugins.
+//! The server for which config intents are rendered: product, version, engine and plugins.
 
 use std::path::PathBuf;
 
 use crate::server::Base;
 use dbdyno_products::{EMBEDDED, Product, Release};
 
-/// What is known of a build's loadable plugins.
+/// What is known about a build's loadable plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plugins {
-    /// The build is not here; plugins are taken to be in it.
+    /// The build is not installed here, so its plugins are assumed to be in it.
     Unknown,
-    /// Their folder; `None` for a build without.
+    /// The build's plugin folder; `None` for a build without plugins.
     In(Option<PathBuf>),
 }
 
@@ -20,21 +20,22 @@ pub struct ConfigServer {
     pub version: Release,
     /// Product and version for people.
     pub title: String,
-    /// Storage engine of the benchmark's tables, in small letters.
+    /// Storage engine of the benchmark's tables, in lower case.
     pub engine: String,
     pub plugins: Plugins,
 }
 
 impl ConfigServer {
-    /// A build that is here.
+    /// A server build that is installed here.
     pub fn of_base(base: &Base, engine: &str) -> Self {
         let plugins = Plugins::In(base.plugin_dir.clone());
         let (product, version) = (base.product, base.release);
         Self { product, version, title: base.title.clone(), engine: engine.to_lowercase(), plugins }
     }
 
-    /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`;
-    /// `mysql-9-sid` is the newest of 9. `None` when the name does not say.
+    /// A server that is not installed here, by its name in the catalogue: `mariadb-10.11.5`,
+    /// `pg-18.6`. `mysql-9-sid` stands for the newest version 9. The result is `None` when the name
+    /// does not say.
     pub fn named(name: &str, engine: &str) -> Option<Self> {
         let (product, rest) = Product::of_build(name)?;
         let mut version = Release::parse(rest)?;

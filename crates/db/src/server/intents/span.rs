@@ -1,4 +1,4 @@
-//! Ranges of versions: inclusive at their beginning, exclusive at their end.
+//! Version ranges, which include their start and exclude their end.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use dbdyno_products::Release;
 
-/// Versions from `from` to before `until`; open where one is left out.
+/// Versions from `from` up to but not including `until`. A missing bound leaves that end open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct Span {
     #[serde(default)]
@@ -20,7 +20,7 @@ impl Span {
         self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|until| version < until)
     }
 
-    /// The versions in both.
+    /// The versions that are in both spans.
     pub(crate) fn meet(self, other: Self) -> Option<Self> {
         let until = match (self.until, other.until) {
             (Some(left), Some(right)) => Some(left.min(right)),
@@ -32,7 +32,7 @@ impl Span {
     }
 }
 
-/// Joins spans that touch or overlap; the result is ascending.
+/// Joins spans that touch or overlap. The result is in ascending order.
 pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by_key(|span| span.from);
     let mut joined: Vec<Span> = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     joined
 }
 
-/// What is left of `spans` without `others`.
+/// The versions in `spans` that are not in `others`.
 #[cfg(test)]
 pub(crate) fn subtracted(spans: Vec<Span>, others: &[Span]) -> Vec<Span> {
     others.iter().fold(spans, |spans, other| {
@@ -58,7 +58,7 @@ pub(crate) fn subtracted(spans: Vec<Span>, others: &[Span]) -> Vec<Span> {
     })
 }
 
-/// `from 8.0.30`, `before 11.0`, `5.6.2 to before 8.0`; empty for all versions.
+/// Writes `from 8.0.30`, `before 11.0`, `5.6.2 to before 8.0`, and nothing for all versions.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.from, self.until) {

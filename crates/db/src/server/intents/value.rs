@@ -1,4 +1,5 @@
-//! Values of intents: read by the intent's kind, compared, and put into options.
+//! Config intent values: reads them by the intent's kind, compares them, and writes them into
+//! options.
 
 use std::fmt;
 
@@ -7,19 +8,19 @@ use super::data::{Intent, Kind};
 /// A value that fits its intent's kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    /// Bytes.
+    /// A number of bytes.
     Size(u64),
     Number(u64),
     Switch(bool),
-    /// Seconds.
+    /// A number of seconds.
     Duration(u64),
     Fraction(f64),
-    /// One of the words that an intent knows, or a name.
+    /// A word that the intent knows, or a name.
     Word(String),
 }
 
-/// Units of sizes. They are powers of 1024, as in the servers' own files; names that mean powers of
-/// 1000 elsewhere are not taken.
+/// Units of sizes. They are powers of 1024, as in the servers' own files. Names that mean powers of
+/// 1000 elsewhere are not accepted.
 const SIZE_UNITS: [(&str, u64); 10] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -38,8 +39,8 @@ const TIME_UNITS: [(&str, u64); 3] = [("h", 3600), ("m", 60), ("s", 1)];
 const SIZE_HELP: &str = "write a number and its unit (KiB, MiB, GiB, TiB) in quotes, e.g. \"1 GiB\"";
 
 impl Value {
-    /// Reads what a config says of `intent`; an error is the rest of a sentence that begins with
-    /// the intent's name.
+    /// Reads what a config says about `intent`. The error completes a sentence that begins with the
+    /// intent's name.
     pub(crate) fn read(intent: &Intent, given: &toml::Value) -> Result<Self, String> {
         let wanted = |help: String| format!("is {}, but {help}", shown(given));
         if let Some(word) = known_word(intent, given) {
@@ -77,7 +78,7 @@ impl Value {
         }
     }
 
-    /// The value by which `values` and `absent` of the data know it.
+    /// Whether the data's `values` and `absent` know this value as `word`.
     pub(crate) fn is(&self, word: &str) -> bool {
         match self {
             Self::Size(bytes) => read_size(word) == Some(*bytes),
@@ -86,7 +87,7 @@ impl Value {
         }
     }
 
-    /// For comparison with limits, in the unit of the kind.
+    /// The value as a number in its kind's unit, for comparison with limits.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Size(number) | Self::Number(number) | Self::Duration(number) => Some(*number as f64),
@@ -95,7 +96,7 @@ impl Value {
         }
     }
 
-    /// What the braces of the data's templates mean for this value.
+    /// What the braces in the data's templates mean for this value.
     pub(crate) fn placeholders(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Size(bytes) => vec![
@@ -114,7 +115,7 @@ impl Value {
     }
 }
 
-/// As a plan would write it, without quotes.
+/// Writes the value as a plan would, without quotes.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -128,7 +129,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Bytes with the largest unit that gives a whole number.
+/// Formats bytes with the largest unit that gives a whole number.
 pub(crate) fn size(bytes: u64) -> String {
     match SIZE_UNITS[..4].iter().find(|(_, unit)| bytes > 0 && bytes.is_multiple_of(*unit)) {
         Some((name, unit)) => format!("{} {name}", bytes / unit),
@@ -136,20 +137,20 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// A size as the data and servers write it; a bare number is bytes.
+/// Reads a size as the data and servers write it. A bare number means bytes.
 pub(crate) fn read_size(text: &str) -> Option<u64> {
     with_unit(text, &SIZE_UNITS)
 }
 
-/// Whether two texts are one value to a server: `ON` and `1`, `128 MiB` and `134217728`, `0.5` and
-/// `.50`, any case.
+/// Whether a server reads two texts as the same value: `ON` and `1`, `128 MiB` and `134217728`,
+/// `0.5` and `.50`, in any case.
 pub fn same_value(left: &str, right: &str) -> bool {
     let plain = |text: &str| {
         let text = text.trim().trim_matches('\'').to_lowercase();
         match text.as_str() {
             "on" | "true" | "yes" => "1".to_owned(),
             "off" | "false" | "no" => "0".to_owned(),
-            // PostgreSQL's own units of what the data renders.
+            // These are PostgreSQL's own units, which the data renders.
             _ => text.replace("kb", "k").replace("mb", "m"),
         }
     };
@@ -162,7 +163,7 @@ pub fn same_value(left: &str, right: &str) -> bool {
     left == right || number(&left).zip(number(&right)).is_some_and(|(left, right)| left == right)
 }
 
-/// A limit of the data as a number in the unit of `kind`.
+/// Reads a limit from the data as a number in the unit of `kind`.
 pub(crate) fn limit(kind: Kind, text: &str) -> Option<f64> {
     match kind {
         Kind::Duration => with_unit(text, &TIME_UNITS).map(|seconds| seconds as f64),
@@ -184,8 +185,8 @@ pub(crate) fn words_of(intent: &Intent) -> Vec<&str> {
     words
 }
 
-/// `"off"` of an intent that knows it; also `false` where the word is `off`, which TOML writers
-/// reach for.
+/// The word `"off"` where the intent knows it. Accepts `false` too where the word is `off`, because
+/// TOML writers tend to use it.
 fn known_word(intent: &Intent, given: &toml::Value) -> Option<String> {
     if !matches!(intent.kind, Kind::Choice | Kind::Size) {
         return None;
@@ -200,7 +201,7 @@ fn known_word(intent: &Intent, given: &toml::Value) -> Option<String> {
     (is_word && words_of(intent).contains(&word)).then(|| word.to_owned())
 }
 
-/// Digits, at most one point with digits after it, and a unit.
+/// Reads digits, at most one point with digits after it, and a unit.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let unit = units.iter().find(|(name, _)| *name == text[end..].trim())?.1;

@@ -1,5 +1,5 @@
-//! What a template depends on: the code that makes it, the build, the settings, the user, the
-//! surroundings.
+//! The key that identifies a template: the code that makes it, the server build, the settings, the
+//! user and the environment.
 
 use std::env;
 use std::fs;
@@ -10,29 +10,31 @@ use sha2::{Digest, Sha256};
 
 use crate::server::{Base, Error};
 
-/// The code that makes data directories of all products: a dbdyno that makes them differently uses
-/// no template of another one.
+/// Source code that makes data directories for all products. A dbdyno that makes them differently
+/// must not use another version's templates.
 const MAKERS: [&str; 2] = [include_str!("../installer.rs"), include_str!("../launch.rs")];
 
-/// Variables that installers and servers obey when they make files: locale, time zone (`initdb`
-/// writes it into `postgresql.conf`), rights of files. So do all that begin with `LC_`.
+/// Variables that installers and servers follow when they make files: locale, time zone (`initdb`
+/// writes it into `postgresql.conf`) and file permissions. All variables that begin with `LC_`
+/// count too.
 const VARIABLES: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "TZDIR", "UMASK", "UMASK_DIR"];
 
-/// The time zone of this machine, where no variable names one.
+/// This machine's time zone, which applies when no variable names one.
 const LOCAL_TIME: &str = "/etc/localtime";
 
-/// What one template is for. Whatever makes another data directory makes another key.
+/// What one template is for. Anything that changes the data directory changes the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     /// Product and version, for people.
     title: String,
-    /// All of the key in 16 digits.
+    /// Hash over all parts of the key, in 16 digits.
     pub(crate) hash: String,
 }
 
 impl Key {
-    /// Of the build `base`, whose data directory the product's code `makers` makes with `options`:
-    /// the user `user`, where that is not the user of this process.
+    /// Makes the key for the build `base`, for which the product's code `makers` makes a data
+    /// directory with `options`. The key includes `user` where the server does not run as this
+    /// process's user.
     pub(crate) fn new(
         base: &Base,
         makers: &str,
@@ -60,14 +62,14 @@ impl Key {
         Self { title: title.to_owned(), hash }
     }
 
-    /// The template's folder.
+    /// Name of the template's folder.
     pub(super) fn name(&self) -> String {
         format!("{}-{}", self.title, self.hash)
     }
 }
 
-/// Version, server program and installer, by size and time of change: these show that a build was
-/// made anew in place.
+/// Version, server program and installer, by size and modification time. These show that a build
+/// was replaced in place.
 fn build(version: &str, program: &Path, installer: Option<&Path>) -> Result<String, Error> {
     fs::metadata(program).map_err(Error::io("cannot look at", program))?;
     let mut text = version.to_owned();
@@ -78,7 +80,7 @@ fn build(version: &str, program: &Path, installer: Option<&Path>) -> Result<Stri
     Ok(text)
 }
 
-/// The environment as far as it shapes data, and the machine's time zone.
+/// The environment variables that shape the data, and the machine's time zone.
 fn surroundings(variables: impl Iterator<Item = (String, String)>) -> String {
     let mut lines: Vec<String> = variables
         .filter(|(name, _)| VARIABLES.contains(&name.as_str()) || name.starts_with("LC_"))

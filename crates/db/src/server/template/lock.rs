@@ -1,4 +1,5 @@
-//! Who may make a template: locks on folders, which the kernel takes back from a process that ends.
+//! Locks that decide who makes a template. They lie on folders, and the kernel releases them when
+//! their process ends.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -13,28 +14,28 @@ use tempfile::TempDir;
 
 use crate::server::Error;
 
-/// How names of folders begin in which templates are made. The hash of the template follows.
+/// Prefix for the names of folders in which templates are made. The template's hash follows.
 pub(super) const PREFIX: &str = ".dbdyno-";
 
-/// How often a folder that others work in is tried.
+/// Interval between two attempts to lock a folder in which others work.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a
-/// network).
+/// A lock on a folder. It is empty where the filesystem has no locks for folders, as with some
+/// network filesystems.
 #[derive(Debug)]
 struct FolderLock {
     _flock: Option<Flock<File>>,
 }
 
-/// Held to make one template, alone on this machine.
+/// A lock for making one template. Only one process on this machine can hold it.
 #[derive(Debug)]
 pub(super) struct TemplateLock {
     folder: PathBuf,
     _lock: FolderLock,
 }
 
-/// The lock on `folder`. `None` when it is not there, when it was renamed or removed meanwhile, or
-/// when another process holds it.
+/// Locks `folder`. The result is `None` when the folder is missing, when it was renamed or removed
+/// meanwhile, or when another process holds its lock.
 fn lock_of(folder: &Path) -> Option<FolderLock> {
     let file = File::open(folder).ok()?;
     let opened = file.metadata().ok()?.ino();
@@ -48,8 +49,8 @@ fn lock_of(folder: &Path) -> Option<FolderLock> {
 }
 
 impl TemplateLock {
-    /// Waits until no other makes the template with this hash in `template_dir`, and removes what
-    /// makers that were killed have left there.
+    /// Waits until no other process makes the template with this hash in `template_dir`, and
+    /// removes what killed processes have left there.
     pub(super) fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
         let folder = template_dir.join(format!("{PREFIX}{hash}"));
         loop {
@@ -69,9 +70,9 @@ impl TemplateLock {
         }
     }
 
-    /// An empty folder that goes with its value. Short: old bootstraps put a socket into it, and
-    /// paths of sockets are limited. Its name is new: a server that a killed maker has left may
-    /// still write where it was asked to.
+    /// An empty folder that is removed with the value. Its name is short, because old bootstrap
+    /// scripts put a socket into it and socket paths are limited. Its name is also new, because a
+    /// server that a killed process has left may still write into the old folder.
     pub(super) fn workplace(&self) -> Result<TempDir, Error> {
         tempfile::Builder::new()
             .prefix("")
@@ -80,8 +81,9 @@ impl TemplateLock {
     }
 }
 
-/// Removes what makers that were killed have left in `template_dir`: no one else's folder can be
-/// locked. What cannot be removed is tried again by the next who wants a template.
+/// Removes what killed processes have left in `template_dir`. Only their folders can be locked,
+/// because a live process still holds its lock. A folder that cannot be removed is tried again by
+/// the next process that wants a template.
 pub(super) fn sweep(template_dir: &Path) {
     let is_makers = |path: &PathBuf| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
@@ -95,7 +97,8 @@ pub(super) fn sweep(template_dir: &Path) {
 
 impl Drop for TemplateLock {
     fn drop(&mut self) {
-        // Those who wait for the lock see that the folder is gone, and look for the template again.
+        // Processes that wait for the lock see that the folder is gone, and look for the template
+        // again.
         let _ = fs::remove_dir(&self.folder);
     }
 }

@@ -1,9 +1,9 @@
-//! Templates: a data directory is initialised once for each build and its initial settings, then
-//! copied.
+//! Templates: dbdyno initialises a data directory once for each build and its initial settings,
+//! then copies it.
 //!
-//! A folder of templates may outlive its run and serve several runs at a time. A template is made
-//! under another name, synced and renamed, and names the files that it must have: one that was cut
-//! short or lost a file is never used, but made anew.
+//! A template folder may outlive its run and serve several runs at a time. A template is made under
+//! another name, synced and renamed, and it lists the files that it must have. One that is
+//! incomplete or has lost a file is never used, but made again.
 
 mod key;
 mod lock;
@@ -21,7 +21,7 @@ use lock::TemplateLock;
 
 const DATA: &str = "data";
 
-/// What the data are. It is written last: a template that has it is whole.
+/// The file that describes the data. It is written last, so a template that has it is complete.
 const ABOUT: &str = "template.json";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,16 +29,16 @@ struct About {
     files: Vec<SnapshotFile>,
 }
 
-/// A data directory to be copied. One that is whole is never removed.
+/// A data directory that serves as a source for copies. A complete one is never removed.
 #[derive(Debug)]
 pub(crate) struct Template {
     folder: PathBuf,
 }
 
 impl Template {
-    /// The template for `key` in `template_dir`. If it is not there, `make` makes the data
-    /// directory `data` in an empty folder. A caller that wants one that another process makes
-    /// waits for it.
+    /// Returns the template for `key` in `template_dir`. If it is missing, `make` makes the data
+    /// directory `data` in an empty folder. If another process is already making it, the caller
+    /// waits.
     pub(crate) fn ready(
         key: &Key,
         template_dir: &Path,
@@ -60,7 +60,7 @@ impl Template {
             return Ok(found);
         }
         remove(&folder, &lock)?;
-        // Removed if anything fails.
+        // The folder is removed if anything fails.
         let work = lock.workplace()?;
         make(work.path())?;
         datadir::mark(&work.path().join(DATA))?;
@@ -68,7 +68,7 @@ impl Template {
         match fs::rename(work.path(), &folder) {
             // The folder has another name now.
             Ok(()) => drop(work.keep()),
-            // Where folders cannot be locked, others may have made the same one meanwhile.
+            // Where folders cannot be locked, another process may have made the same one meanwhile.
             Err(_) if Self::open(&folder).is_some() => {}
             Err(error) => return Err(Error::io("cannot rename the template to", folder)(error)),
         }
@@ -76,7 +76,7 @@ impl Template {
         Self::open(&folder).ok_or_else(|| gone()(std::io::ErrorKind::NotFound.into()))
     }
 
-    /// The template in `folder`, if there is one and it is whole.
+    /// Opens the template in `folder`, if there is one and it is complete.
     fn open(folder: &Path) -> Option<Self> {
         let about: About = serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()?;
         let template = Self { folder: folder.to_path_buf() };
@@ -85,8 +85,8 @@ impl Template {
         is_whole.then_some(template)
     }
 
-    /// Makes the fresh data directory `data_dir` a copy, with the owner of the template. One that
-    /// is there must be dbdyno's.
+    /// Makes the fresh data directory `data_dir` a copy, with the template's owner. An existing one
+    /// must belong to dbdyno.
     pub(crate) fn copy_to(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         datadir::prepare(data_dir, cancel)?;
         datadir::fill(&self.data(), data_dir, cancel).map(drop)
@@ -97,16 +97,16 @@ impl Template {
     }
 }
 
-/// Lets the data reach the disk, then writes down what they are: a power failure leaves no template
-/// without its bytes.
+/// Flushes the data to the disk first and then writes their description, so that a power failure
+/// leaves no template without its bytes.
 fn write_about(work: &Path) -> Result<(), Error> {
     let about = About { files: listed(&work.join(DATA))? };
     crate::server::copy::sync(work)?;
     snapshot::write_about(&work.join(ABOUT), &about)
 }
 
-/// Removes what lies in the place of a template, whole or not, through a name that no one looks
-/// for.
+/// Removes whatever lies in a template's place, complete or not. It is renamed first to a name that
+/// no one looks for.
 fn remove(folder: &Path, lock: &TemplateLock) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());

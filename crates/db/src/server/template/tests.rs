@@ -1,4 +1,4 @@
-//! Tests of templates: made once, whole or not at all, by one at a time.
+//! Tests that a template is made once, completely or not at all, and by one process at a time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +11,8 @@ use dbdyno_products::mysql::MYSQL;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// A folder for templates, a base directory with a server program, and how often data were made.
+/// A template folder, a base directory with a server program, and a count of how often data were
+/// made.
 struct Desk {
     folder: TempDir,
     made: AtomicUsize,
@@ -54,7 +55,7 @@ impl Desk {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Names in the folder of templates.
+    /// Names in the template folder.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.templates()).unwrap().flatten();
         let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
@@ -79,7 +80,7 @@ fn a_template_is_made_once_and_copied_with_its_mark() {
         desk.ready("x").copy_to(&data_dir, &GO_ON).unwrap();
         assert_eq!(fs::read_to_string(data_dir.join("mysql/user")).unwrap(), "root");
         assert!(data_dir.join(datadir::MARK).is_file() && !data_dir.join(ABOUT).exists());
-        // What a server does with its copy is no matter of the template.
+        // What a server does with its copy must not change the template.
         fs::write(data_dir.join("ibdata1"), "more pages").unwrap();
     }
     desk.ready("y");
@@ -115,7 +116,7 @@ fn one_that_could_not_be_made_leaves_nothing_and_is_made_by_the_next() {
     assert_eq!(desk.made(), 1);
 }
 
-/// The folder of a maker that was killed has no lock any more.
+/// The lock on a killed process's folder is released.
 #[test]
 fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again() {
     let desk = Desk::new();
@@ -128,7 +129,7 @@ fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again
     desk.ready("x");
     let whole = vec![".ssh".to_owned(), desk.key("x").name()];
     assert_eq!((desk.made(), desk.names()), (1, whole.clone()));
-    // This one had just made the template.
+    // This process had just made the template when it was killed.
     fs::create_dir(desk.templates().join(format!("{}{hash}", lock::PREFIX))).unwrap();
     desk.ready("x");
     assert_eq!((desk.made(), desk.names()), (1, whole));

@@ -1,4 +1,4 @@
-//! A TLS server inside the test, with certificates that are good, or bad in one way each.
+//! A TLS server inside the test. Its certificates are good, or bad in exactly one way.
 
 use std::sync::Arc;
 
@@ -32,13 +32,13 @@ pub(crate) struct Desk {
     pub(crate) listener: TcpListener,
     pub(crate) port: u16,
     pub(crate) acceptor: TlsAcceptor,
-    /// Whom clients trust.
+    /// The authority that clients trust.
     pub(crate) authority: Authority,
 }
 
 impl Desk {
-    /// A server for `localhost` with this flaw; `wants_client` makes it ask for a client
-    /// certificate of the same authority.
+    /// A server for `localhost` with this flaw. `wants_client` makes it ask for a client
+    /// certificate from the same authority.
     pub(crate) async fn new(flaw: Flaw, wants_client: bool) -> Self {
         let (authority, stranger) = (Authority::new("ours"), Authority::new("theirs"));
         let signer = if flaw == Flaw::UnknownAuthority { &stranger } else { &authority };
@@ -69,13 +69,13 @@ impl Desk {
         Self { listener, port, acceptor: TlsAcceptor::from(Arc::new(config)), authority }
     }
 
-    /// What a client in this mode asks for.
+    /// TLS as a client in this mode asks for it.
     pub(crate) fn tls(&self, mode: TlsMode) -> Option<Tls> {
         let ca = (mode == TlsMode::Verify).then(|| self.authority.ca());
         Tls::load(TlsSettings { mode, ca, ..TlsSettings::default() }).expect("good settings")
     }
 
-    /// The same with a client certificate.
+    /// Does the same with a client certificate.
     pub(crate) fn tls_with(&self, mode: TlsMode, files: &Files) -> Option<Tls> {
         let ca = (mode == TlsMode::Verify).then(|| self.authority.ca());
         let (cert, key) = (Some(files.cert.clone()), Some(files.key.clone()));
@@ -83,7 +83,8 @@ impl Desk {
     }
 }
 
-/// What must come of each mode with each server: encrypted or not, or words of the refusal.
+/// The expected result for each mode with each server: encrypted or not, or part of the refusal's
+/// text.
 pub(crate) const OUTCOMES: &[(Flaw, [Result<bool, &str>; 4])] = &[
     (Flaw::None, [Ok(false), Ok(true), Ok(true), Ok(true)]),
     (Flaw::Expired, [Ok(false), Ok(true), Ok(true), Err("it has expired")]),

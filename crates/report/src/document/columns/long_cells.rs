@@ -1,17 +1,17 @@
-//! Long texts in a table, a query plan or a setting, broken into several lines so that the table
-//! fits and nothing is cut.
+//! Breaks long texts in a table, such as a query plan or a setting, into several lines, so that the
+//! table fits and nothing is cut.
 
 use super::super::text::{columns_of, wrapped};
 use super::{GAP, LABEL_LIMIT, TextCell, TextTable};
 
-/// Narrower texts are left whole, and no column of longer ones is made narrower.
+/// Shortest text that is broken. No column of longer texts becomes narrower than this.
 const NARROWEST: usize = 30;
-/// The same of labels, which are words.
+/// The same limit for labels, which are words.
 const NARROWEST_LABEL: usize = 16;
 
 impl TextTable {
-    /// The table with its long texts broken at spaces, into rows that have nothing else, where it
-    /// is wider than `width`; labels that would be cut are broken in any case.
+    /// Where the table is wider than `width`, breaks its long texts at spaces into further rows
+    /// that hold nothing else. Labels that would be cut are broken in any case.
     pub(crate) fn with_long_cells_broken(mut self, width: usize) -> Self {
         let widths: Vec<usize> = (0..self.heads.len()).map(|column| self.width_of(column)).collect();
         let mut rooms = self.rooms_of_labels(&widths, width);
@@ -23,7 +23,8 @@ impl TextTable {
         let all: usize = labels + figures.clone().map(|column| widths[column] + GAP).sum::<usize>();
         if long > 0 && all > width + GAP {
             let short = figures.clone().filter(|column| !is_long(column)).map(|column| widths[column] + GAP);
-            // Next to each other if that leaves them readable, else each in a part of its own.
+            // Columns stand next to each other if that leaves them readable, otherwise each has its
+            // own part.
             let abreast = (width + GAP).saturating_sub(labels + short.sum::<usize>()) / long;
             let room = if abreast >= NARROWEST + GAP { abreast - GAP } else { width.saturating_sub(labels) };
             for column in figures.filter(is_long) {
@@ -34,8 +35,8 @@ impl TextTable {
         self
     }
 
-    /// What each label has when one of them gives way to the widest short figure; `None` where it
-    /// has what it needs.
+    /// The width of each label when one of them gives way to the widest short figure; `None` where
+    /// a label has the width that it needs.
     fn rooms_of_labels(&self, widths: &[usize], width: usize) -> Vec<Option<usize>> {
         let mut rooms = vec![None; widths.len()];
         let figure = widths[self.labels..].iter().filter(|width| **width <= NARROWEST).max().unwrap_or(&0);
@@ -52,7 +53,7 @@ impl TextTable {
     }
 }
 
-/// One row as several: the first has what is short.
+/// One row as several. The first has the short texts.
 fn broken(row: Vec<TextCell>, rooms: &[Option<usize>]) -> Vec<Vec<TextCell>> {
     let mut rows: Vec<Vec<TextCell>> = vec![vec![TextCell::default(); row.len()]];
     for (column, cell) in row.into_iter().enumerate() {
@@ -61,7 +62,7 @@ fn broken(row: Vec<TextCell>, rooms: &[Option<usize>]) -> Vec<Vec<TextCell>> {
             continue;
         };
         let lines = wrapped(&cell.text, room, "  ");
-        // Of one width, so that they are aligned at the left.
+        // All lines have the same width, so that they are aligned at the left.
         let widest = lines.iter().map(|line| columns_of(line)).max().unwrap_or(0);
         for (number, line) in lines.into_iter().enumerate() {
             if number == rows.len() {

@@ -1,4 +1,4 @@
-//! The rate of each block as a point, with the variant's median.
+//! Chart with each block's rate as a point, and the variant's median.
 
 use dbdyno_analyse::StepFindings;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Charts, block_rates, chart, figure};
 use crate::document::Chart;
 
-/// `None` for one block.
+/// The chart; `None` for one block.
 pub(super) fn blocks(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let series: Vec<Value> = step
         .variants

@@ -1,4 +1,4 @@
-//! CPU and IO of an operation, stacked by who used it.
+//! Chart of CPU and IO per operation, stacked by who used it.
 
 use dbdyno_analyse::{StepFindings, StepRun, VariantStep};
 use serde_json::{Value, json};
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::{Charts, chart, rounded};
 use crate::document::Chart;
 
-/// For one operation: CPU in µs, IO in KiB.
+/// Name of a part, and the function that gives it per operation: CPU in µs, IO in KiB.
 type CostComponent = (&'static str, fn(&StepRun) -> Option<f64>);
 
 const CPU: [CostComponent; 5] = [
     ("server, user", |run| run.cost.server_user_us),
     ("server, kernel", |run| run.cost.server_kernel_us),
-    // With an embedded database it includes the database.
+    // For an embedded database this includes the database.
     ("client", |run| run.cost.client_cpu_us),
     ("rest of the host", |run| run.cost.rest_cpu_us),
     ("IO wait", |run| run.cost.host_iowait_us),
@@ -23,7 +23,7 @@ const IO: [CostComponent; 3] = [
     ("written", StepRun::written_kib),
 ];
 
-/// `None` where neither was sampled.
+/// The chart; `None` where neither CPU nor IO was sampled.
 pub(super) fn cost(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let is_measured = |variant: &&VariantStep| variant.valid_runs().next().is_some();
     let variants: Vec<&VariantStep> = step.variants.iter().filter(is_measured).collect();

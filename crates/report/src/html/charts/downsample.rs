@@ -1,11 +1,11 @@
-//! Fewer points for a line without losing its extremes.
+//! Reduces a line's number of points without losing its extremes.
 
-/// Place across, and value; `None` is a gap in the line.
+/// Position along the axis, and value; `None` is a gap in the line.
 pub(super) type Point = (f64, Option<f64>);
 
-/// At most `limit` points (at least 6): time is cut into equal parts, of each the least, the
-/// greatest and a gap stay, in their order. A stall of one second is what a reader looks for, so
-/// averaging would be the wrong reduction.
+/// Returns at most `limit` points (at least 6). Time is cut into equal parts, and each part keeps
+/// its lowest value, its highest value and a gap, in their order. An average would hide a stall of
+/// one second, which is what a reader looks for.
 pub(super) fn downsample(points: &[Point], limit: usize) -> Vec<Point> {
     let limit = limit.max(6);
     if points.len() <= limit {

@@ -1,4 +1,5 @@
-//! A series over runs: a point a run, levels between changes, and where each change is.
+//! Chart of a series over runs: one point per run, levels between changes, and where each change
+//! is.
 
 use dbdyno_analyse::{Change, Series, Verdict};
 use serde_json::{Value, json};
@@ -7,7 +8,7 @@ use super::{chart, figure};
 use crate::document::Chart;
 use crate::number::ratio;
 
-/// `runs` are names and dates of all runs. `None` for fewer than two values.
+/// The chart; `None` for fewer than two values. `runs` are names and dates of all runs.
 pub(crate) fn history_chart(
     title: &str,
     unit: &str,
@@ -34,8 +35,8 @@ pub(crate) fn history_chart(
     })
 }
 
-/// First run, run after the last, and value of each stretch between two changes; none without a
-/// change.
+/// First run, run after the last, and value for each stretch between two changes; empty where there
+/// is no change.
 fn levels(series: &Series, runs: usize) -> Vec<(usize, usize, f64)> {
     let Some(first) = series.changes.first() else { return Vec::new() };
     let values = std::iter::once(first.before).chain(series.changes.iter().map(|change| change.after));
@@ -50,6 +51,6 @@ fn word(change: &Change) -> String {
         Verdict::Slower => "▼ slower",
         _ => "within the margin",
     };
-    // A level of rate zero has no ratio to it.
+    // After a level with a rate of zero, there is no ratio.
     if change.before > 0.0 { format!("{word} ×{}", ratio(Some(change.ratio), 3)) } else { word.to_owned() }
 }

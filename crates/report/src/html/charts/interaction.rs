@@ -1,5 +1,5 @@
-//! How two factors act on each other: rates at the levels of the first, a line for each level of
-//! the second.
+//! Chart of how two factors interact: rates at the levels of the first factor, with one line per
+//! level of the second.
 
 use dbdyno_analyse::{StepFindings, VariantSummary, unique};
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{Charts, chart, figure};
 use crate::document::Chart;
 
-/// Of the first two factors, the others at the base's levels. `None` without two factors.
+/// The chart for the first two factors, with the others at the base's levels. `None` without two
+/// factors.
 pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let variants = &charts.findings.variants;
     let base = variants.iter().find(|variant| variant.name == charts.findings.run.base)?;

@@ -1,4 +1,4 @@
-//! Charts as data: what the page's script draws, with exact values. Their figures are in tables
+//! Charts as data, with exact values, which the page's script draws. Their figures are in tables
 //! too, so that a page without scripts has them all.
 
 mod blocks;
@@ -22,23 +22,24 @@ use crate::evidence::Topic;
 use crate::views::sweeps::sweeps;
 use crate::words::RATIO_TABLES;
 
-/// Of `page.css`; later variants have them again.
+/// Number of colours in `page.css`. Further variants use them again.
 const COLOURS: usize = 8;
-/// Points of a line at most: about one a pixel and a half.
+/// Largest number of points in a line, which is about one per pixel and a half.
 const LINE_POINTS: usize = 600;
-/// A line of fewer points shows too little of where it rose and fell.
+/// Smallest number of points in a line. With fewer, a line shows too little of where it rises and
+/// falls.
 const LEAST_POINTS: usize = 60;
-/// Points of all lines together, so that a big run's page stays below 5 MB.
+/// Number of points in all lines together. It keeps the page of a large run below 5 MB.
 const PAGE_POINTS: usize = 60_000;
 
-/// What all charts of a report have in common.
+/// What all charts in a report have in common.
 pub(crate) struct Charts<'a> {
     findings: &'a Findings,
     /// The variants in the order of their colours.
     names: Vec<&'a str>,
-    /// Of each line of a headline.
+    /// Number of points in each line of a headline.
     points: usize,
-    /// Whether each block has a line of its own.
+    /// Whether each block has its own line.
     has_all_blocks: bool,
 }
 
@@ -58,8 +59,8 @@ impl<'a> Charts<'a> {
         Block::Key(variants.map(|(at, variant)| (variant.name.clone(), what(variant), dot(at))).collect())
     }
 
-    /// Ratios of all steps to this base, a chart for each group and set-up; seconds of queries;
-    /// then rates and response times against connections.
+    /// Ratios of all steps to this base, with one chart per group and set-up. After them come query
+    /// seconds, and rates and response times against connections.
     pub(crate) fn of_workload(&self, workload: &WorkloadFindings, base: &str, id: &str) -> Vec<Block> {
         let sweeps = sweeps(workload);
         let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, workload, &sweeps, base));
@@ -69,7 +70,7 @@ impl<'a> Charts<'a> {
         blocks
     }
 
-    /// By which links lead to a step's section; empty where it has none.
+    /// The id by which links lead to a step's section; empty where the step has none.
     pub(crate) fn step_id(&self, workload: &str, step: &str) -> String {
         let workloads = &self.findings.workloads;
         let found = workloads.iter().position(|known| known.name == workload).and_then(|number| {
@@ -79,8 +80,8 @@ impl<'a> Charts<'a> {
         found.unwrap_or_default()
     }
 
-    /// The headline by second, or why it is not drawn; and charts of the other kinds of operation,
-    /// which go with latency.
+    /// Charts of the headline by second, or the reason why it is not drawn; and charts of the other
+    /// kinds of operation, which stand next to latency.
     pub(crate) fn of_step(&self, step: &StepFindings, id: &str) -> (Vec<Block>, Vec<Block>) {
         let found = seconds::seconds(self, step, id);
         if !found.none.is_empty() {
@@ -103,8 +104,8 @@ impl<'a> Charts<'a> {
         numbered(&format!("{id}{letter}"), charts.into_iter().flatten())
     }
 
-    /// What the script knows of the page: the variants, which is the base, and the rates that
-    /// another base needs.
+    /// What the script knows about the page: the variants, the base, and the rates that it needs
+    /// for another base.
     pub(crate) fn page_data(&self) -> Value {
         let mut steps = Vec::new();
         for (number, workload) in self.findings.workloads.iter().enumerate() {
@@ -130,13 +131,13 @@ impl<'a> Charts<'a> {
         })
     }
 
-    /// The variant's number, by which the script knows it.
+    /// The number by which the script knows the variant.
     fn variant(&self, name: &str) -> usize {
         self.names.iter().position(|known| *known == name).unwrap_or(0)
     }
 }
 
-/// Each with an id of its own.
+/// The charts as blocks, each with its own id.
 fn numbered(id: &str, charts: impl IntoIterator<Item = Chart>) -> Vec<Block> {
     let with_id = |(at, chart)| Block::Chart(Chart { id: format!("{id}{at}"), ..chart });
     charts.into_iter().enumerate().map(with_id).collect()
@@ -146,30 +147,30 @@ fn chart(title: impl Into<String>, data: Value) -> Chart {
     Chart { title: title.into(), data, ..Chart::default() }
 }
 
-/// Pairs of block and rate, valid runs only.
+/// Pairs of block and rate, for valid runs only.
 fn block_rates(variant: &VariantStep) -> Vec<(u32, Value)> {
     variant.valid_runs().map(|run| (run.block, figure(run.rate))).collect()
 }
 
-/// A whole number without its `.0`, which a big run has 80,000 times.
+/// A number for the data. A whole number is without its `.0`, because a large run has 80,000 of
+/// them.
 fn figure(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
 }
 
-/// So many decimals, for figures that are means of samples.
+/// The number rounded to `decimals`, for figures that are means of samples.
 fn rounded(value: f64, decimals: i32) -> Value {
     let factor = 10_f64.powi(decimals);
     figure((value * factor).round() / factor)
 }
 
-/// µs as ms, exactly.
+/// A time in µs as exact ms.
 fn milliseconds(time_us: u64) -> Value {
     figure(time_us as f64 / 1e3)
 }
 
-/// How many lines by second there are: each kind of a run has two, its rate and its longest
-/// response time, those of kinds that are not the headline have half the points, and the device has
-/// three.
+/// Number of lines by second. Each kind of a run has two, its rate and its longest response time.
+/// Lines of kinds other than the headline have half the points, and the device has three lines.
 fn lines(findings: &Findings, of_one_block: bool) -> usize {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let runs = steps

@@ -1,4 +1,4 @@
-//! Response times by percentile, of all valid blocks together.
+//! Chart of response times by percentile, over all valid blocks together.
 
 use dbdyno_analyse::StepFindings;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Charts, chart, milliseconds};
 use crate::document::Chart;
 
-/// `None` where no variant has a curve.
+/// The chart; `None` where no variant has a curve.
 pub(super) fn percentiles(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
     let curves: Vec<(&str, &[(f64, u64)])> = step
         .variants

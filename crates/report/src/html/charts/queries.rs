@@ -1,5 +1,5 @@
-//! Seconds of queries as bars with whiskers and points: as they are, or with the base as 100 %,
-//! with and without outliers.
+//! Charts of query seconds, as bars with whiskers and points. They show seconds or have the base as
+//! 100 %, with or without outliers.
 
 use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings};
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{Charts, chart, figure, rounded};
 use crate::document::Chart;
 
-/// A median beyond so many times the third quartile of all is an outlier.
+/// A median beyond this many times the third quartile of all is an outlier.
 const FAR: f64 = 2.5;
-/// Share of the axis beyond the last value that is none.
+/// Length of the axis ÷ the highest value that is not an outlier.
 const ROOM: f64 = 1.25;
 
-/// One variant in one row: its executions, each divided by the unit.
+/// One variant in one row: its executions' times, each divided by the unit.
 struct Bar {
     row: usize,
     variant: usize,
@@ -21,7 +21,8 @@ struct Bar {
     is_over: bool,
 }
 
-/// Nothing where no time counts by itself; without a variant to compare with, in seconds.
+/// The charts; none where no time counts by itself. Without a variant to compare with, they are in
+/// seconds.
 pub(super) fn queries(charts: &Charts<'_>, workload: &WorkloadFindings, base: &str) -> Vec<Chart> {
     let steps: Vec<&StepFindings> = workload.judged_steps().filter(|step| is_of_one_query(step)).collect();
     let is_compared = steps.iter().any(|step| step.variants.len() > 1);
@@ -93,7 +94,7 @@ fn point(bar: &Bar) -> Value {
     })
 }
 
-/// Where the axis ends without outliers; `None` where there are none.
+/// The value at which the axis ends without outliers; `None` where there are none.
 fn outliers_from(bars: &[Bar]) -> Option<f64> {
     let mut medians: Vec<f64> = bars.iter().map(|bar| bar.median).collect();
     medians.sort_unstable_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-//! Ratios of rates as dots with intervals around 1, a chart for each group of steps and number of
-//! connections.
+//! Charts of rate ratios, as dots with intervals around 1. There is one chart per group of steps
+//! and number of connections.
 
 use dbdyno_analyse::{StepFindings, VariantStep, Verdict, WorkloadFindings};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::document::Chart;
 use crate::views::groups::in_published_order;
 use crate::views::sweeps::Sweep;
 
-/// Nothing where nothing is compared.
+/// The charts; none where nothing is compared.
 pub(super) fn ratios(
     charts: &Charts<'_>,
     workload: &WorkloadFindings,
@@ -28,12 +28,12 @@ pub(super) fn ratios(
     sets.iter().filter_map(|(name, steps)| of_set(charts, name, steps, (&workload.name, base))).collect()
 }
 
-/// `point, part 1, 16 connections`; empty for steps of no group that ran with one number of
-/// connections.
+/// The chart in which a step is shown, such as `point, part 1, 16 connections`. It is empty for
+/// steps without a group that ran with one number of connections.
 fn set_of(step: &StepFindings, sweeps: &[Sweep<'_>]) -> String {
     let group = step.groups.values().next().cloned();
     let has_step = |sweep: &Sweep<'_>| sweep.steps.iter().any(|other| other.name == step.name);
-    // The steps of a single sweep are together.
+    // If there is only one sweep, its steps are in one chart.
     let is_apart = sweeps.len() > 1 && sweeps.iter().any(has_step);
     let connections = is_apart.then(|| dbdyno_analyse::numbered(step.connections as usize, "connection"));
     group.into_iter().chain(connections).collect::<Vec<_>>().join(", ")
@@ -74,7 +74,7 @@ fn of_set(
     ))
 }
 
-/// Row, variant, ratio, ends of the interval, verdict.
+/// The point as row, variant, ratio, ends of the interval, verdict.
 fn point(charts: &Charts<'_>, row: usize, variant: &VariantStep) -> Option<Value> {
     let ratio = variant.to_base.value()?;
     let interval = variant.to_base.inference().map(|inference| inference.interval);

@@ -1,5 +1,5 @@
-//! A step by second: rate, longest response time and the device, and in words which runs are not
-//! drawn.
+//! Charts of a step by second: rate, longest response time and the device. Notes say in words which
+//! runs are not drawn.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ use super::{Charts, chart, figure, rounded};
 use crate::document::Chart;
 use crate::evidence::{has_blocks, kinds};
 
-/// Whole seconds that a line needs.
+/// Smallest number of whole seconds for a line.
 const LEAST_SECONDS: usize = 2;
 const KIB_PER_MIB: f64 = 1024.0;
 
-/// The charts of a step, or why it has none.
+/// The charts of a step, or the reason why it has none.
 #[derive(Debug, Default)]
 pub(super) struct SecondCharts {
-    /// Of the headline's kind.
+    /// Chart of the headline's kind.
     pub(super) headline: Option<Chart>,
-    /// Of each further kind, such as the background writers of a step that reads.
+    /// Charts of the other kinds, such as the background writers in a step that reads.
     pub(super) further: Vec<Chart>,
-    /// Runs that are not drawn, by variant.
+    /// Notes on runs that are not drawn, by variant.
     pub(super) notes: Vec<String>,
-    /// Empty where there are charts.
+    /// Why there are no charts; empty where there are.
     pub(super) none: String,
 }
 
-/// A line of the headline has so many points as `charts` says at most, one of another kind or of
-/// the device half of them.
+/// Makes the charts. A line of the headline has at most as many points as `charts` says, and a line
+/// of another kind or of the device has half of them.
 ///
-/// Only a slow run of a fixed amount of work lasts for seconds, so a chart of those few that can be
-/// drawn would be a selection: where most valid runs are too short, there is none. All kinds are
-/// drawn of the same runs.
+/// Where most valid runs are too short, there is no chart. Only a slow run of a fixed amount of
+/// work lasts for seconds, so that a chart of the few that can be drawn would be a selection. All
+/// kinds are drawn for the same runs.
 pub(super) fn seconds(charts: &Charts<'_>, step: &StepFindings, id: &str) -> SecondCharts {
     if let Some(none) = why_none(step) {
         return SecondCharts { none, ..SecondCharts::default() };
@@ -47,7 +47,7 @@ pub(super) fn seconds(charts: &Charts<'_>, step: &StepFindings, id: &str) -> Sec
     }
 }
 
-/// A figure of one second; `None` is a gap.
+/// A function that gives a figure of one second; `None` is a gap.
 type Figure<T> = fn(&T) -> Option<f64>;
 
 const DEVICE: [(&str, Figure<DeviceSecond>); 3] = [
@@ -58,7 +58,7 @@ const DEVICE: [(&str, Figure<DeviceSecond>); 3] = [
     ("device, requests under way", |second| second.queue_depth),
 ];
 
-/// Panels of one kind, those of the device under the headline's. `None` without any line.
+/// Panels for one kind, with the device's under the headline's. `None` where there is no line.
 fn of_kind(charts: &Charts<'_>, step: &StepFindings, kind: &str, id: &str) -> Option<Chart> {
     let is_headline = kind == step.headline_kind;
     let points = if is_headline { charts.points } else { charts.points / 2 };
@@ -121,7 +121,8 @@ fn names(panels: &[(&str, Vec<Value>)]) -> String {
     names.join("; ")
 }
 
-/// Of a big run one block of each variant: lines of all blocks would have too few points each.
+/// The runs to draw. In a large run it is one block per variant, because lines of all blocks would
+/// have too few points each.
 fn drawn_runs<'a>(
     charts: &Charts<'_>,
     step: &'a StepFindings,
@@ -138,7 +139,8 @@ fn drawn_runs<'a>(
     })
 }
 
-/// Seconds that follow each other from some second on need no place of their own.
+/// The line's data. Where seconds follow each other from some second on, they need no position of
+/// their own.
 fn line(variant: usize, block: u32, points: &[Point], decimals: Option<i32>) -> Value {
     let text = |value: f64| decimals.map_or_else(|| figure(value), |decimals| rounded(value, decimals));
     let values: Vec<Option<Value>> = points.iter().map(|point| point.1.map(text)).collect();
@@ -157,7 +159,7 @@ fn series(run: &StepRun, kind: &str, value: Figure<SecondPoint>) -> Vec<Point> {
     of_kind.map(|point| (point.second as f64, value(point))).collect()
 }
 
-/// What happened to the servers of the runs that are drawn.
+/// Events of the servers in the runs that are drawn.
 fn events(charts: &Charts<'_>, step: &StepFindings) -> Vec<Value> {
     drawn_runs(charts, step)
         .flat_map(|(variant, run)| run.server_events.iter().map(move |event| (variant, run, event)))
@@ -204,7 +206,8 @@ fn why_not(run: &StepRun, headline_kind: &str) -> Option<&'static str> {
     (!run.has_telling_seconds).then_some("too few answers for single seconds to say something")
 }
 
-/// The runs of a variant that are not drawn, by reason, and whether it has no line at all.
+/// A note on a variant's runs that are not drawn, by reason. It says if the variant has no line at
+/// all.
 fn note(variant: &VariantStep, step: &StepFindings) -> Option<String> {
     let mut left_out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for run in &variant.runs {

@@ -1,4 +1,4 @@
-//! Rates and response times against the number of connections.
+//! Charts of rates and response times against the number of connections.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::{Charts, chart, figure};
 use crate::document::Chart;
 use crate::views::sweeps::{self, PointOf, Sweep};
 
-/// Name in the data, point, and by what it is divided: times are in ms.
+/// Name in the data, the function that gives a point, and the divisor: times are in ms.
 const LINES: [(&str, PointOf, f64); 4] = [
     ("rate", sweeps::rate, 1.0),
     ("p50", sweeps::p50_us, 1e3),

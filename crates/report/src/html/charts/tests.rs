@@ -1,4 +1,4 @@
-//! Charts have the values of the findings, exactly.
+//! Tests that charts have exactly the values in the findings.
 
 use dbdyno_analyse::Findings;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! A connection that loads its share of the rows. A thread makes them while the server takes those
-//! before.
+//! A connection that loads its share of the rows. A thread makes the next rows while the server takes
+//! the previous ones.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,10 +13,10 @@ use crate::dbt3::Setup;
 use crate::dbt3::rows::{BATCH_BYTES, RowBatch, SEPARATOR, load_sql, write};
 use crate::dbt3::schema::Table;
 
-/// Batches that lie ready, so that neither side waits for the other; one is made and one is sent
-/// meanwhile.
+/// Batches that lie ready, so that neither side waits for the other. In the meantime one more is made
+/// and one is sent.
 const AHEAD: usize = 1;
-/// Room for a batch: it would double when it grows.
+/// Bytes reserved for a batch, because its buffer would double when it grows.
 const ROOM: usize = (BATCH_BYTES + BATCH_BYTES / 8) as usize;
 
 /// Rows of a batch as lines.
@@ -33,7 +33,7 @@ pub struct LoadTask {
     begin: &'static str,
     scale_factor: f64,
     batches: Vec<RowBatch>,
-    /// From the thread that makes the rows.
+    /// Receives rows from the thread that makes them.
     lines: Option<mpsc::Receiver<Lines>>,
     ready: Lines,
     table: Table,
@@ -58,8 +58,8 @@ impl LoadTask {
         }
     }
 
-    /// Starts the thread with the batch at this place. It ends with its batches, or when no one
-    /// takes them any more.
+    /// Starts the thread with the batch at place `at`. It ends with its batches, or when no one takes
+    /// them any more.
     fn made_from(&self, at: usize) -> Result<mpsc::Receiver<Lines>, Failure> {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (batches, scale_factor) = (self.batches[at..].to_vec(), self.scale_factor);
@@ -77,7 +77,7 @@ impl LoadTask {
         Ok(receiver)
     }
 
-    /// A transaction of all rows.
+    /// Inserts all rows in one transaction.
     async fn insert_all(&mut self) -> Result<Done, Failure> {
         self.connection.query(self.begin.as_bytes()).await?;
         let inserted = self.insert_each().await;
@@ -149,7 +149,7 @@ impl ConnectionTask for LoadTask {
     }
 }
 
-/// The number that digits are.
+/// Returns the number that these digits represent.
 fn whole(digits: &[u8]) -> i64 {
     digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
 }

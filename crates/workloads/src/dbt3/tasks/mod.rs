@@ -1,4 +1,4 @@
-//! Connections of one step.
+//! The connections of one step.
 
 mod load;
 mod query;
@@ -16,15 +16,15 @@ use crate::dbt3::steps::{self, Dbt3Step, Operation, StepKind};
 use crate::statements::StatementsTask;
 use crate::{Tasks, planned};
 
-/// Executions of a step and the answers that differ from the published ones, as its connections
-/// note them down.
+/// Executions of a step, and the answers that differ from the published ones, as its connections note
+/// them down.
 pub(crate) type Ledger = Arc<Mutex<Vec<Executed>>>;
 
 /// One execution and how its answer differs from the published one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Executed {
     pub(crate) execution: Execution,
-    /// Rows that a refresh function must change; 0 of a query.
+    /// Rows that a refresh function must change. It is 0 for a query.
     pub(crate) due_rows: u64,
     pub(crate) differing_rows: usize,
     pub(crate) difference: Option<String>,

@@ -43,7 +43,7 @@ impl QueryTask {
         }
     }
 
-    /// The answer; `None` when it was ended at its time limit.
+    /// Returns the answer, or `None` when the query was ended at its time limit.
     async fn query(&mut self, query: &Query) -> Result<Option<Cells>, Failure> {
         if let Some(before) = &query.before {
             self.connection.query(before.as_bytes()).await?;
@@ -52,7 +52,7 @@ impl QueryTask {
         let answer = self.connection.rows_within(&query.select, limit).await;
         let Some(after) = &query.after else { return answer };
         let ended = self.connection.query(after.as_bytes()).await;
-        // Why the query failed is why what comes after it does.
+        // If the query failed, its error also explains why the statement after it failed.
         answer.and_then(|rows| ended.map(|_| rows))
     }
 
@@ -68,8 +68,8 @@ impl QueryTask {
         Executed { execution, due_rows: 0, differing_rows, difference }
     }
 
-    /// What it means that a query has failed. A step that is one query ends with it. In a step of
-    /// many the others still run, because refresh functions after it put the rows right.
+    /// Returns what it means that a query has failed. A step that is one query ends with it. In a step
+    /// of many queries the others still run, because refresh functions after it put the rows right.
     fn failed(&self, failure: Failure) -> Failure {
         let is_alone = self.script.iter().all(|operation| operation.name() == self.script[0].name());
         match failure.class {
@@ -80,7 +80,7 @@ impl QueryTask {
         }
     }
 
-    /// Rows changed.
+    /// Runs a refresh function. The result is how many rows it changed.
     async fn refresh(&mut self, refresh: &rows::Refresh) -> Result<u64, Failure> {
         let mut rows = 0;
         for statement in &refresh.statements {

@@ -1,5 +1,5 @@
-//! DELETEs at the low end of a client's table: a cursor that walks up the ids, set right again from
-//! time to time.
+//! DELETEs at the low end of a client's table. A cursor walks up the ids, and is corrected from time to
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,7 +16,7 @@ pub struct DeleteTask {
     connection: Connection,
     client: Client,
     cursor: Cursor,
-    /// Read by the client's point queries.
+    /// The cursor's position, which the client's point queries read.
     published: Arc<AtomicI64>,
     parts: [String; 3],
     statement: Option<Statement>,
@@ -83,15 +83,15 @@ impl ConnectionTask for DeleteTask {
 
 /// Where the next delete begins.
 ///
-/// Round 0 looks up the least id, and so does every (resync + 1)th round after it; with a resync of
-/// 0 only round 0 does. Between look-ups the cursor advances by the rows deleted, as if ids had no
-/// gaps; LIMIT makes each delete take existing rows all the same, so that a gap only makes the
-/// cursor lag until the next look-up.
+/// Round 0 looks up the lowest id, and so does every (resync + 1)th round after it. With a resync of 0
+/// only round 0 does. Between look-ups the cursor advances by the rows deleted, as if ids had no gaps.
+/// LIMIT makes each delete take existing rows all the same, so a gap only makes the cursor lag until
+/// the next look-up.
 #[derive(Debug)]
 struct Cursor {
     resync: u32,
     rows: i64,
-    /// Rounds until the next look-up; `None` before the first.
+    /// Rounds until the next look-up, or `None` before the first.
     left: Option<u32>,
     position: i64,
 }
@@ -108,19 +108,19 @@ impl Cursor {
         }
     }
 
-    /// The next round looks up the least id.
+    /// Makes the next round look up the lowest id.
     fn look_up_next(&mut self) {
         self.left = None;
     }
 
-    /// Takes over the least id; an empty table leaves the cursor where it is.
+    /// Takes over the lowest id. An empty table leaves the cursor where it is.
     fn set(&mut self, least: Option<i64>) {
         self.position = least.unwrap_or(self.position);
-        // One more than the resync count, because `next` takes one off for this round too.
+        // This is one more than the resync count, because `next` subtracts one for this round too.
         self.left = Some(self.resync + 1);
     }
 
-    /// Start of the next delete; moves on.
+    /// Returns the start of the next delete. It moves the cursor on.
     fn next(&mut self) -> i64 {
         let from = self.position;
         self.position += self.rows;

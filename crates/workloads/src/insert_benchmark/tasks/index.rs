@@ -8,14 +8,14 @@ use super::Client;
 use super::insert::InsertBuilder;
 use crate::connection::{Connection, indispensable};
 
-/// Builds the indexes of one client's table; one operation a DDL statement.
+/// Builds the indexes of one client's table, with one operation per DDL statement.
 #[derive(Debug)]
 pub struct IndexTask {
     connection: Connection,
     insert: InsertBuilder,
     statements: Vec<String>,
-    /// Rows that count for this client: those in its table before the INSERT, and of one client
-    /// also those of the INSERT. The original credits one INSERT, however many clients make one.
+    /// Rows that count for this client: those in its table before the INSERT, and for client 1 also
+    /// those of the INSERT. The original credits one INSERT, however many clients make one.
     rows: u64,
 }
 
@@ -36,7 +36,7 @@ impl ConnectionTask for IndexTask {
         self.connection.open_to_insert().await
     }
 
-    /// The INSERT comes before the first index; it is part of the step's time, and noted apart.
+    /// The INSERT comes before the first index. It is part of the step's time, and noted separately.
     async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
         if number == 0 {
             let mut sql = Vec::new();
@@ -48,7 +48,7 @@ impl ConnectionTask for IndexTask {
         Ok(())
     }
 
-    /// All rows count once, with the last statement: the rate is rows indexed, not rows times
+    /// All rows count once, with the last statement. The rate is therefore rows indexed, not rows times
     /// indexes.
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);

@@ -74,9 +74,9 @@ pub(crate) struct InsertBuilder {
     rows_before: u64,
     rows_per_commit: u32,
     clock: crate::insert_benchmark::options::Clock,
-    /// The second that `row_head` holds: most statements share it with the one before.
+    /// The second that `row_head` holds. Most statements share it with the one before.
     second: i64,
-    /// `('YYYY-MM-DD HH:MM:SS',`
+    /// The beginning of a row, `('YYYY-MM-DD HH:MM:SS',`.
     row_head: [u8; 23],
 }
 
@@ -94,7 +94,7 @@ impl InsertBuilder {
         }
     }
 
-    /// The whole statement; `price` is written with two decimals into its integer column, as the
+    /// Writes the whole statement. `price` is written with two decimals into its integer column, as the
     /// original does.
     pub(crate) fn text(&mut self, number: u64, out: &mut Vec<u8>) {
         self.set_time(number);
@@ -114,11 +114,11 @@ impl InsertBuilder {
             self.rows.write_data(number, row, out);
             out.extend_from_slice(b"'),");
         }
-        // The comma after the last row.
+        // This removes the comma after the last row.
         out.pop();
     }
 
-    /// Six parameters a row, reusing the texts that are already there.
+    /// Writes six parameters per row. The texts that are already there are reused.
     pub(crate) fn params(&mut self, number: u64, out: &mut Vec<Param>) {
         self.set_time(number);
         out.resize(self.rows_per_commit as usize * 6, Param::Int(0));

@@ -1,4 +1,4 @@
-//! Connections of one client in one step.
+//! The connections of one client in one step.
 
 mod delete;
 mod index;
@@ -22,12 +22,12 @@ use crate::{Tasks, planned};
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) setup: Arc<Setup>,
-    /// From 1.
+    /// Number of the client, from 1.
     pub(crate) number: u32,
     /// Index of the step.
     pub(crate) step: usize,
-    /// Rows that earlier steps have for this client, whatever became of them: part of the address
-    /// of a row.
+    /// Rows that earlier steps have for this client, whatever became of them. This is part of the
+    /// address of a row.
     pub(crate) rows_before: u64,
     pub(crate) rows_in_table: u64,
     pub(crate) rows_per_commit: u32,
@@ -53,8 +53,8 @@ pub(crate) fn of_client(client: &Client, step: &ClientPart) -> Tasks<AnyTask> {
     let writes = Limit::Operations(step.inserts);
     let coupling = step.deletes.then(|| Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD)));
     let side = |side| coupling.as_ref().map(|coupling| (Arc::clone(coupling), side));
-    // The deleter's cursor; point queries draw from it upwards. 0 until the first delete, as in the
-    // original.
+    // The deleter's cursor, from which point queries draw upwards. It is 0 until the first delete, as
+    // in the original.
     let cursor = Arc::new(AtomicI64::new(0));
     let mut tasks = Vec::new();
     for (number, kind) in kinds(step).into_iter().enumerate() {
@@ -74,8 +74,9 @@ pub(crate) fn of_client(client: &Client, step: &ClientPart) -> Tasks<AnyTask> {
                 tasks.push(planned(spec, move || AnyTask::Insert(insert::InsertTask::new(&of))));
             }
             TaskKind::Delete => {
-                // Deletes keep within a few statements of the inserts, and the rate is one of
-                // inserts: were a deleter's end the window's, a short step could count none.
+                // The deleter does not decide when the window ends. Deletes keep within a few
+                // statements of the inserts, and the rate is one of inserts. If a deleter's end were
+                // the window's, a short step could count no inserts.
                 let deletes = task(pace.clone(), writes);
                 let spec = TaskSpec { role: Role::Follows, coupling: side(Side::Right), ..deletes };
                 let cursor = Arc::clone(&cursor);

@@ -1,4 +1,4 @@
-//! Point queries: ten random ids between the deleter's cursor and the greatest id.
+//! Point queries: ten random ids between the deleter's cursor and the highest id.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,7 +19,7 @@ pub struct PointTask {
     draws: PointDraws,
     cursor: Arc<AtomicI64>,
     greatest: i64,
-    /// Ids have more than 32 bits.
+    /// Whether ids have more than 32 bits.
     wide: bool,
     prefix: String,
     statement: Option<Statement>,
@@ -101,7 +101,7 @@ impl ConnectionTask for PointTask {
     }
 }
 
-/// Ids of each query: independent uniform draws, duplicates possible.
+/// Ids of each query. They are independent uniform draws, so duplicates are possible.
 #[derive(Debug)]
 pub(crate) struct PointDraws {
     stream: Philox,
@@ -120,7 +120,7 @@ impl PointDraws {
         }
     }
 
-    /// Ids of query `number`, uniform from `least` to `greatest` − 1.
+    /// Writes the ids of query `number`, uniform from `least` to `greatest` − 1.
     pub(crate) fn at(&self, number: u64, least: i64, greatest: i64, out: &mut Vec<i64>) {
         let width = u64::try_from(greatest - least).unwrap_or(0).max(1);
         out.clear();

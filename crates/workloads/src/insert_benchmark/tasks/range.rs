@@ -82,7 +82,7 @@ impl ConnectionTask for RangeTask {
     }
 }
 
-/// Kind and parameter of each query: the kind is drawn anew each time, with equal chances.
+/// Kind and parameter of each query. The kind is drawn again each time, with equal chances.
 #[derive(Debug)]
 pub(crate) struct RangeDraws {
     stream: Philox,
@@ -105,7 +105,7 @@ impl RangeDraws {
         }
     }
 
-    /// Index into [`RANGES`] and parameter of query `number`.
+    /// Returns the index into [`RANGES`] and parameter of query `number`.
     pub(crate) fn at(&self, number: u64) -> (u32, u32) {
         let [kind, value, ..] = self.stream.at(self.client, number, self.connection << 16);
         let kind = draw_below(kind, self.kinds);

@@ -1,4 +1,4 @@
-//! The reference page of the microbenchmarks, made from the catalogue and the sequences.
+//! The reference page of the microbenchmarks, which is made from the catalogue and the sequences.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ mod filled;
 const INTRODUCTION: &str = include_str!("page_introduction.txt");
 const GROUPS: &str = include_str!("page_groups.txt");
 
-/// `docs/reference/microbenchmarks.md`.
+/// Returns the text of `docs/reference/microbenchmarks.md`.
 fn page() -> String {
     let mut out = INTRODUCTION.to_owned();
     for (title, sequence) in [("The 42", MicroSequence::FortyTwo), ("The 32", MicroSequence::ThirtyTwo)] {
@@ -49,16 +49,16 @@ fn title(family: Family) -> &'static str {
     }
 }
 
-/// Each statement of the test's operation once, with its number, on a database that has no special
-/// configuration.
+/// Returns each statement of the test's operation once, with its number, on a database that has no
+/// special configuration.
 fn statements(options: &Options, level: &MicroLevel, context: &Context) -> String {
     let step = Step::new(options, level, context);
     let text = oltp::steps::statements(&step.places(), &step.setup);
     text.replace("sbtest?", "sbtestN")
 }
 
-/// The statements of one operation of `test`, lists cut short, the first range of its sequence in
-/// place.
+/// Returns the statements of one operation of `test`, with lists cut short and with the first range of
+/// its sequence.
 fn statement(test: MicroTest) -> String {
     let both = [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo].map(MicroSequence::steps).concat();
     let step = both
@@ -81,7 +81,7 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
     }
 }
 
-/// The step's name, and after it what does not follow from it.
+/// Returns the step's name, and after it what does not follow from the name.
 fn shown_step(step: &MicroStep) -> String {
     let connections = match step.connections {
         MicroConnections::Each => "",
@@ -95,7 +95,7 @@ fn shown_step(step: &MicroStep) -> String {
     if notes.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", notes.join(", ")) }
 }
 
-/// The published name, where it is not the rule.
+/// Returns the published name, where it does not follow the rule.
 fn published(step: &MicroStep) -> String {
     let (name, published) = (step.name(), step.published_name());
     let is_rule = published == name || published == format!("{name}_range=100");
@@ -111,8 +111,8 @@ fn heading(sequence: MicroSequence) -> &'static str {
     }
 }
 
-/// The length, where it is not `read_time` of a step that reads and `write_time` of one that
-/// writes.
+/// Returns the length, where it is not `read_time` for a step that reads or `write_time` for a step
+/// that writes.
 fn length(step: &MicroStep) -> &'static str {
     match step.length {
         MicroLength::Read if step.test.writes() => "for `read_time`",
@@ -122,7 +122,7 @@ fn length(step: &MicroStep) -> &'static str {
     }
 }
 
-/// What a test has in common with the one `before` it is not said twice.
+/// Writes a test. What it has in common with the one `before` it is not repeated.
 fn write_test(out: &mut String, test: MicroTest, description: &StepDescription, before: &StepDescription) {
     let (first, rest) = description.purpose.split_at(1);
     let _ = writeln!(out, "\n### {}\n\n{}{rest}.\n\n```sql", test.name(), first.to_uppercase());
@@ -142,7 +142,7 @@ fn write_test(out: &mut String, test: MicroTest, description: &StepDescription, 
     }
 }
 
-/// What the record says of a plan with the default options.
+/// Writes what the record says about a plan with the default options.
 fn write_deviations(out: &mut String) {
     let _ = writeln!(
         out,
@@ -158,7 +158,7 @@ fn write_deviations(out: &mut String) {
     }
 }
 
-/// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
+/// Run the tests with `DBDYNO_UPDATE=1` to write the page again.
 #[test]
 fn the_reference_page_is_made_from_the_catalogue() {
     let path =

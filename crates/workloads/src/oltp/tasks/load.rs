@@ -1,5 +1,5 @@
-//! One connection of the load: multi-row INSERTs, a stream of rows, or prepared INSERTs of single
-//! rows, many of them in a transaction; in the order of ids.
+//! One connection of the load. It sends multi-row INSERTs, a stream of rows, or prepared INSERTs of
+//! single rows with many of them in a transaction. Rows go in the order of ids.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,12 +19,13 @@ pub struct LoadTask {
     /// Its statements among those of all tables.
     statements: Range<u64>,
     source: RowSource,
-    /// What goes with the statement that is ready.
+    /// The rows that go with the statement that is ready.
     batch: RowBatch,
     begin: &'static str,
-    /// The prepared INSERT and its table. One at a time: the server keeps some megabytes for each.
+    /// The prepared INSERT and its table. There is one at a time, because the server keeps some
+    /// megabytes for each.
     insert: Option<(u32, Statement)>,
-    /// Of the rows that are ready, and after them memory for more.
+    /// Parameters of the rows that are ready, and after them memory for more.
     params: Vec<Param>,
     /// The bulk statement, where there is one.
     sql: String,
@@ -33,7 +34,7 @@ pub struct LoadTask {
 }
 
 impl LoadTask {
-    /// The connection with these `statements` of `plan`.
+    /// Returns the connection with these `statements` of `plan`.
     pub(crate) fn new(setup: &Arc<Setup>, plan: LoadPlan, statements: Range<u64>) -> Self {
         Self {
             connection: Connection::new(&setup.context.endpoint, "insert"),
@@ -49,7 +50,7 @@ impl LoadTask {
         }
     }
 
-    /// Sees to it that the INSERT of the batch is prepared, and no other; whether it is a
+    /// Makes sure that the INSERT of the batch is prepared, and no other. The result is whether it is a
     /// prepared one.
     async fn prepare_insert(&mut self) -> Result<bool, Failure> {
         let table = self.batch.table;
@@ -88,7 +89,7 @@ impl LoadTask {
         }
     }
 
-    /// A transaction of all rows.
+    /// Inserts all rows in one transaction.
     async fn insert_rows(&mut self, insert: Statement) -> Result<Done, Failure> {
         self.connection.query(self.begin.as_bytes()).await?;
         let inserted = self.insert_each(insert).await;
@@ -104,8 +105,8 @@ impl LoadTask {
         Ok(done)
     }
 
-    /// Some servers pass over rows of a bulk statement that they do not like, with a warning that
-    /// no one reads.
+    /// Checks that all rows were taken. Some servers skip rows of a bulk statement that they do not
+    /// like, with a warning that no one reads.
     fn all_taken(&self, taken: u64) -> Result<(), Failure> {
         let RowBatch { table, first, last } = self.batch;
         let rows = self.batch.rows();
@@ -119,7 +120,7 @@ impl LoadTask {
 
 impl ConnectionTask for LoadTask {
     async fn open(&mut self) -> Result<(), Failure> {
-        // A new session knows of no statement.
+        // A new session does not have any prepared statement.
         self.insert = None;
         match self.plan.form {
             LoadForm::Text | LoadForm::Prepared => {

@@ -1,4 +1,4 @@
-//! Connections of one step.
+//! The connections of one step.
 
 mod load;
 mod test;
@@ -23,8 +23,7 @@ any_task! {
     Test(test::TestTask),
 }
 
-/// All tasks of `step`. `first_new_id` is the first id that rows of the client's own numbering
-/// take.
+/// Returns all tasks of `step`. `first_new_id` is the first id for rows that the client numbers itself.
 pub(crate) fn of_step(setup: &Arc<Setup>, step: &OltpStep, first_new_id: i64) -> Tasks<AnyTask> {
     match step.kind {
         StepKind::Load => loaders(setup),
@@ -54,7 +53,7 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &OltpStep, first_new_id: i64) ->
     }
 }
 
-/// Connections that load, each its part of all tables.
+/// Returns the connections that load. Each has its part of all tables.
 fn loaders(setup: &Arc<Setup>) -> Tasks<AnyTask> {
     let plan = LoadPlan::new(setup);
     let task = |connection: u32| {
@@ -66,7 +65,7 @@ fn loaders(setup: &Arc<Setup>) -> Tasks<AnyTask> {
     (0..plan.connections).map(task).collect()
 }
 
-/// Connections that build indexes; table t goes to connection (t − 1) mod their number.
+/// Returns the connections that build indexes. Table t goes to connection (t − 1) mod their number.
 fn indexers(setup: &Arc<Setup>) -> Tasks<AnyTask> {
     let count = LoadPlan::new(setup).index_connections();
     let task = |connection: u32| {

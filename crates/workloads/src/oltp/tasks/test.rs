@@ -1,4 +1,5 @@
-//! One connection of a test: operations of one or more statements, the whole one timed.
+//! One connection of a test. It sends operations of one or more statements, and each whole operation is
+//! timed.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,9 +27,9 @@ pub(crate) struct Script {
     /// The draws of this step.
     pub(crate) stream: Philox,
     pub(crate) connections: u32,
-    /// All connections take their operations from one schedule.
+    /// Whether all connections take their operations from one schedule.
     pub(crate) is_shared: bool,
-    /// Each connection has a table of its own, in turn.
+    /// Whether each connection has a table of its own, in turn.
     pub(crate) table_each: bool,
     /// Rows of each table, where they are not `table_size`.
     pub(crate) found_rows: Arc<[u64]>,
@@ -40,26 +41,25 @@ pub struct TestTask {
     setup: Arc<Setup>,
     operation: Operation,
     stream: Philox,
-    /// Operation n of this task is that of task `task` of so many tasks. All connections of a
-    /// schedule are one task, whose operations are numbered through: what operation n is does not
-    /// depend on who sends it.
+    /// Operation n of this task is that of task `task` among `tasks` tasks. All connections of a
+    /// schedule are one task, whose operations are numbered consecutively. What operation n is then
+    /// does not depend on which connection sends it.
     task: u32,
     tasks: u32,
     first_new_id: i64,
-    /// Rows that a scan looks at.
+    /// Rows that a scan reads.
     scanned_rows: u64,
     in_transaction: bool,
     writes: bool,
     prepared: bool,
-    /// By kind, then by table.
-    /// Bracket statements have one table, number 0.
+    /// The senders by kind, then by table. Bracket statements have one table, number 0.
     senders: Vec<(Kind, Vec<Sender>)>,
     /// Where each statement of an operation finds its senders.
     places: Vec<usize>,
     /// What the statements of the operation that was answered last have done.
     done: Vec<StatementDone>,
     sql: Vec<u8>,
-    /// Operations answered.
+    /// Number of operations answered.
     answered: u64,
 }
 
@@ -101,7 +101,7 @@ impl TestTask {
         if takes_ids { self.connection.open_to_insert().await } else { self.connection.open().await }
     }
 
-    /// A sender for each table; a bracket has none, and one sender.
+    /// Makes a sender for each table. A bracket statement has no table, and one sender.
     async fn senders_of(&mut self, kind: Kind) -> Result<Vec<Sender>, Failure> {
         let tables = if kind.is_bracket() { 1 } else { self.setup.options.tables };
         let mut senders = Vec::with_capacity(tables as usize);
@@ -118,18 +118,18 @@ impl TestTask {
         }
         match self.connection.prepare(sql).await {
             Ok(statement) => Ok(Sender::Prepared(statement)),
-            // Some servers prepare no BEGIN; the original sends it as text then.
+            // Some servers prepare no BEGIN. The original then sends it as text.
             Err(_) if kind.is_bracket() => Ok(Sender::Text(Template::new(sql))),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Logs out and in again and prepares anew: part of the operation before it, as in the
-    /// original, and counted among its statements.
+    /// Logs out and in again, and prepares again. This is part of the operation before it, as in the
+    /// original, and counts among its statements.
     async fn connect_again(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
         self.connection.leave().await;
-        // Without a connection there is nothing to go on with, whatever the server said.
+        // Without a connection the task cannot continue, whatever the server said.
         self.open().await.map_err(|failure| Failure {
             class: ErrorClass::Lost,
             message: format!("connecting again after {} operations: {}", self.answered, failure.message),
@@ -154,8 +154,8 @@ impl TestTask {
         }
     }
 
-    /// What a failed statement means for its operation. A transaction is rolled back whatever the
-    /// server has already rolled back of it: else the next BEGIN would commit its first part.
+    /// Returns what a failed statement means for its operation. A transaction is rolled back, whatever
+    /// the server has already rolled back of it. Otherwise the next BEGIN would commit its first part.
     async fn given_up(&mut self, kind: Kind, mut failure: Failure) -> Failure {
         if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
             return failure;
@@ -169,8 +169,8 @@ impl TestTask {
                 ErrorClass::Retry
             }
             Some(_) => ErrorClass::Refused,
-            // Another connection has put the same id back between DELETE and INSERT; with locks on
-            // rows that are not there it cannot. On PostgreSQL the original begins such a
+            // Another connection has put the same id back between DELETE and INSERT. With locks on rows
+            // that are not there this cannot happen. On PostgreSQL the original begins such a
             // transaction again, too.
             None if kind == Kind::Insert => ErrorClass::Retry,
             None => failure.class,
@@ -212,7 +212,7 @@ impl ConnectionTask for TestTask {
         } = self;
         let mut done = Done::default();
         statements.clear();
-        // The engine times an operation of one statement, unless it holds a login too.
+        // The engine times an operation of one statement, unless it includes a login.
         let mut sent = (places.len() > 1 || setup.options.reconnect > 0).then(Instant::now);
         for (ready, &place) in operation.statements().iter().zip(places.iter()) {
             let answer = match &senders[place].1[ready.table] {
@@ -255,8 +255,8 @@ impl ConnectionTask for TestTask {
     }
 }
 
-/// Rows that a statement fetched or changed; of a scan, which fetches none, those that it looked
-/// at: the whole table.
+/// Returns the rows that a statement fetched or changed. A scan fetches none, so its rows are those
+/// that it read: the whole table.
 fn rows(kind: Kind, answer: &Answer, scanned_rows: u64) -> u64 {
     if matches!(kind, Kind::Scan) { scanned_rows } else { answer.rows + answer.affected }
 }

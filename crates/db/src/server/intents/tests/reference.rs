@@ -1,5 +1,5 @@
-//! The data as a page for people: intents by product and version, and the options with their
-//! defaults.
+//! Writes the reference page for config intents: intents by product and version, and the options
+//! with their defaults.
 
 use super::data::{Data, Intent, Kind, OptionRange, OptionState, RenderRule};
 use super::possible::rule_spans;
@@ -78,7 +78,8 @@ fn kind(intent: &Intent) -> String {
     }
 }
 
-/// What the products that have an intent make of it; those that make the same of it together.
+/// One table cell for each way in which products implement the intent. Products that do it alike
+/// share a cell.
 fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
     let mut cells: Vec<(Vec<String>, String)> = Vec::new();
     for product in Product::all() {
@@ -94,7 +95,7 @@ fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
     cells
 }
 
-/// Options and versions of one product; what Percona Server shares with MySQL is not said twice.
+/// Options and versions for one product. What Percona Server shares with MySQL is not repeated.
 fn cell(intent: &Intent, product: &'static Product) -> String {
     let of = |product| (parts(intent, product), absences(intent, product));
     let (parts, absences) = of(product);
@@ -142,14 +143,14 @@ fn absences(intent: &Intent, product: &'static Product) -> Vec<String> {
     absent.map(|absent| format!("(`{}`)", absent.value)).collect()
 }
 
-/// Whether `other`, which is first, takes every value that `rule` takes.
+/// Whether `other`, which comes first, accepts every value that `rule` accepts.
 fn serves_all_of(other: &RenderRule, rule: &RenderRule) -> bool {
     let needs_less = other.engine.is_none() && other.plugin.is_none();
     let takes = |word: &String| other.set.is_some() || other.values.contains_key(word);
     needs_less && rule.values.keys().all(takes) && (rule.set.is_none() || other.set.is_some())
 }
 
-/// The options of a rule, and for which values where they are not all.
+/// A rule's options, and the values that they are for unless they are for all.
 fn label(intent: &Intent, rule: &RenderRule) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in rule.set.iter().chain(rule.values.values()).flat_map(|set| set.keys()) {
@@ -177,7 +178,7 @@ fn versions(product: &'static Product, spans: &[Span]) -> String {
     words + if is_unchecked { UNCHECKED } else { "" }
 }
 
-/// `≥5.6.2 <8.0, ≥8.0.30`; empty for all versions.
+/// Writes `≥5.6.2 <8.0, ≥8.0.30`, and nothing for all versions.
 fn words(spans: &[Span]) -> String {
     let words = spans.iter().map(|Span { from, until }| {
         let from = from.map(|from| format!("≥{from}"));
@@ -192,8 +193,8 @@ fn is_checked(product: &'static Product, span: Span) -> bool {
     checked.into_iter().any(|version| span.holds(version))
 }
 
-/// The options of one product whose defaults or states changed; what Percona Server has from MySQL
-/// is not listed twice.
+/// One product's options whose defaults or states changed. What Percona Server has from MySQL is
+/// not repeated.
 fn options(data: &Data, product: &'static Product) -> String {
     let mut text = String::new();
     for name in data.names(product) {
@@ -212,7 +213,7 @@ fn options(data: &Data, product: &'static Product) -> String {
     format!("\n### {product}\n\n{text}")
 }
 
-/// A default, before it its versions where they are not all. Where `next` begins is not said twice.
+/// A default, after its versions unless it holds in all. The start of `next` is not repeated.
 fn default_of(product: &'static Product, range: &OptionRange, next: Option<&OptionRange>) -> String {
     let state = match range.state {
         OptionState::Active => "",
