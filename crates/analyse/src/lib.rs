@@ -69,18 +69,20 @@ pub use compare::undecided::LEAST_SECONDS;
 pub use error::Error;
 pub use histograms::{OperationHistogram, operation_histograms};
 pub use history::values::{Lapse, RunValues};
-pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Detectable, Series, history};
+pub use history::{
+    Change, Detectable, Followed, History, HistoryChoices, HistoryRun, Measure, Series, history,
+};
 pub use join::{UnlikeWords, join};
 pub use measure::deferred_work::is_in_bytes;
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 pub use model::failure::words as failure_words;
 pub use model::runs::pairs;
 pub use model::{
-    Agreement, Aspect, Bound, Bucket, Budget, ByMachine, CLOSE, CONFIDENCE, Cause, ClientHeadroom, ComparedSide,
-    ComparedStep, Comparison, Composite, CostBreakdown, CostPart, DeferredWork, DeferredLevel, Decided, DeviceSecond,
-    Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine,
-    FindingSeen, Findings, ForeignLoad, GroupMemory, Inference, KindResult, LEVEL, Latency, Lookups,
-    MachineRatio, MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference,
+    Agreement, Aspect, Bound, Bucket, Budget, ByMachine, CLOSE, CONFIDENCE, Cause, ClientHeadroom,
+    ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown, CostPart, Decided, DeferredLevel,
+    DeferredWork, DeviceSecond, Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan, Execution,
+    Failure, FarthestMachine, FindingSeen, Findings, ForeignLoad, GroupMemory, Inference, KindResult, LEVEL,
+    Latency, Lookups, MachineRatio, MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference,
     PublishedComparison, PublishedRow, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
     SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference,
     StallFigure, StatementPlans, StatementResult, Steadiness, StepComparison, StepFindings, StepRun,
@@ -88,8 +90,7 @@ pub use model::{
     WorkloadFindings, ZeroRates,
 };
 pub use model::{
-    BlockShare, Code, WorkLeft, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange,
-    VariantShare,
+    BlockShare, Code, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange, VariantShare, WorkLeft,
 };
 pub use notices::settling::restless;
 pub use parity::SettingDifference;

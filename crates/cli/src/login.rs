@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{Base, Certificates, credentials, login_at, tls_settings};
-use dbdyno_db::{Endpoint, Family, ConnectionSettings, Options, Secret, Session, TimeLimits, Tls};
+use dbdyno_db::{ConnectionSettings, Endpoint, Family, Options, Secret, Session, TimeLimits, Tls};
 use dbdyno_model::{TlsMode, TlsSettings, Variant, foreign_title};
 use dbdyno_plan::Plan;
 use dbdyno_products::{ServerAddress, engine_of};
@@ -57,7 +57,9 @@ pub(crate) fn endpoint_for(
     let (family, options) = login_at(&address);
     let options = Options { user: user.to_owned(), password, ..options };
     let connection_settings = connection_settings_at_address(plan, variant, &address)?;
-    Ok(family.target(options.with_connection_settings(connection_settings)).endpoint(&family.facts().engine_of(variant), false))
+    Ok(family
+        .target(options.with_connection_settings(connection_settings))
+        .endpoint(&family.facts().engine_of(variant), false))
 }
 
 /// Returns the login at an address with its database, from the plan, its files and its variables.
@@ -81,7 +83,11 @@ fn address_of(variant: &Variant) -> Result<ServerAddress, ExitError> {
 }
 
 /// Returns the connection settings of a variant with an address. It reads the files that they name.
-fn connection_settings_at_address(plan: &Plan, variant: &Variant, address: &ServerAddress) -> Result<ConnectionSettings, ExitError> {
+fn connection_settings_at_address(
+    plan: &Plan,
+    variant: &Variant,
+    address: &ServerAddress,
+) -> Result<ConnectionSettings, ExitError> {
     let said = variant.tls.clone();
     let asked = tls_settings(address, said, variant.option_file.as_deref()).map_err(ExitError::usage)?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))

@@ -1,6 +1,7 @@
 //! The command `dbdyno`: it reads the command line, runs a command, and turns its end into an exit
 //! status.
 
+mod ad_hoc;
 mod args;
 mod cache_file;
 mod clients;
@@ -36,7 +37,6 @@ mod stall_watch;
 mod sysbench;
 mod terminal;
 mod time;
-mod ad_hoc;
 mod whole_file;
 
 use std::process::ExitCode;

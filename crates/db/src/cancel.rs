@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::open_connections::Ticket;
 use crate::product::{Limited, Product};
 use crate::products::{each_session, each_target};
-use crate::open_connections::Ticket;
 use crate::{AnySession, Endpoint, Result, Session};
 
 /// Interval between two checks whether the statements have ended.

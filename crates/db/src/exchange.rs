@@ -5,8 +5,8 @@ use std::time::Duration;
 use dbdyno_products::Address;
 
 use crate::fault::{Fault, ServerFault};
-use crate::options::{ConnectionSettings, Options, TimeLimits};
 use crate::open_connections::{OpenConnections, Ticket};
+use crate::options::{ConnectionSettings, Options, TimeLimits};
 use crate::{Class, DbError, Result};
 
 /// Hints that fit every product.

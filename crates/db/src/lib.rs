@@ -5,7 +5,6 @@
 //! Another product needs one new folder and one line in the list in `products.rs`. Its facts are in
 //! the crate `products`.
 
-mod receive_limits;
 mod any_session;
 mod cancel;
 mod capabilities;
@@ -23,11 +22,12 @@ mod fuzz;
 mod hold;
 mod input;
 mod limit;
+mod open_connections;
 mod options;
 mod product;
 mod products;
 mod questions;
-mod open_connections;
+mod receive_limits;
 #[cfg(test)]
 #[path = "tests/scripted.rs"]
 mod scripted;
@@ -50,16 +50,16 @@ pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
 pub use hold::{Held, Hold, Holder};
+pub use open_connections::OpenConnections;
 pub use options::{ConnectionSettings, Options, ServerKey, TimeLimits};
 pub use product::{
     Bounds, DeferredWork, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };
 pub use products::{AnySession, Family, Target};
 pub use questions::{
-    Room, connection_room, deferred_work, describe, drop_binlog, explain, explain_executed, is_engine, prepared_room,
-    settle, status, table_engines, tables, unreported,
+    Room, connection_room, deferred_work, describe, drop_binlog, explain, explain_executed, is_engine,
+    prepared_room, settle, status, table_engines, tables, unreported,
 };
-pub use open_connections::OpenConnections;
 pub use secret::Secret;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
 pub use tls::{Tls, TlsPem};

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::exchange::Exchange;
+use crate::open_connections::Ticket;
 use crate::product::{Connection, Limited, Product};
 use crate::products::{each_session, each_target};
-use crate::open_connections::Ticket;
 use crate::{AnySession, Cells, Class, Endpoint, Result, Session};
 
 /// Time between the first request to end a statement and the second. It is short, because a request

@@ -10,7 +10,7 @@ use crate::ask::ask;
 use crate::files::{Catalogue, check_name};
 use crate::get::{check_version, does_not_run, keep, link};
 use crate::lock::Locked;
-use crate::{ServerEntry, Error, Origin};
+use crate::{Error, Origin, ServerEntry};
 
 /// Gives the server in `base_dir` the name `name`: starts it once, asks it about itself, and makes
 /// a link to it in `servers_dir`. The base directory itself does not change. `log` gets a sentence

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_db::server::{Abilities, Base, Error, RuntimeDir, Question};
+use dbdyno_db::server::{Abilities, Base, Error, Question, RuntimeDir};
 use dbdyno_db::{DbError, Description, Family, Session, describe};
 
 use crate::server_entry::fingerprint;
-use crate::{Answer, ScratchServer, ScratchOptions};
+use crate::{Answer, ScratchOptions, ScratchServer};
 
 const ROCKSDB: &str = "ha_rocksdb.so";
 

@@ -9,7 +9,7 @@ use dbdyno_db::server::Base;
 use crate::ask::ask;
 use crate::files::{self, Entry, Partial, Source};
 use crate::lock::Locked;
-use crate::{Answer, ServerEntry, Error, Origin};
+use crate::{Answer, Error, Origin, ServerEntry};
 
 /// Puts the server for `entry` into `servers_dir/NAME`, starts it once and keeps its answers in its
 /// server entry. An existing server is not fetched again. It is asked if no one has asked it in its
@@ -31,7 +31,9 @@ pub fn get(
         return Err(Error::Unfetchable { name: entry.name.clone(), why });
     }
     let server_entry = match (is_there, server_entry) {
-        (true, Some(server_entry)) if server_entry.current_answer(&place).is_some() => return Ok(server_entry),
+        (true, Some(server_entry)) if server_entry.current_answer(&place).is_some() => {
+            return Ok(server_entry);
+        }
         (true, Some(server_entry)) => server_entry,
         (true, None) => {
             let source = "found in the servers folder".to_owned();

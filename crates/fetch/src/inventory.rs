@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use dbdyno_db::server::{Base, list};
 
 use crate::files::{Catalogue, Entry};
-use crate::{Answer, ServerEntry, Origin};
+use crate::{Answer, Origin, ServerEntry};
 
 /// A server that can be fetched or is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,10 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
         },
     };
     let base_dir = place.canonicalize().unwrap_or_else(|_| std::fs::read_link(&place).unwrap_or(place));
-    (reported, Here { base_dir, origin: server_entry.map(|server_entry| server_entry.origin), answer, problem })
+    (
+        reported,
+        Here { base_dir, origin: server_entry.map(|server_entry| server_entry.origin), answer, problem },
+    )
 }
 
 #[cfg(test)]

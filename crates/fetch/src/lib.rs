@@ -5,31 +5,31 @@
 
 mod add;
 mod ask;
-mod server_entry;
 mod client;
 mod error;
 mod files;
 mod get;
+mod inventory;
 mod lock;
 mod named;
 mod near;
-mod scratch;
 #[cfg(test)]
 #[path = "../../db/tests/support/program.rs"]
 mod program;
 mod remove;
-mod inventory;
+mod scratch;
+mod server_entry;
 
 pub use add::add;
 pub use ask::ask_embedded;
-pub use server_entry::{Answer, ServerEntry, Origin, answer_of};
 pub use client::client;
 pub use error::Error;
 pub use files::{
     Catalogue, Entry, Layout, Source, by_name, catalogue, install_tools, missing_libraries, missing_tools,
 };
 pub use get::get;
-pub use named::find_named;
-pub use scratch::{ScratchServer, ScratchOptions};
-pub use remove::remove;
 pub use inventory::{Here, ListedServer, inventory};
+pub use named::find_named;
+pub use remove::remove;
+pub use scratch::{ScratchOptions, ScratchServer};
+pub use server_entry::{Answer, Origin, ServerEntry, answer_of};

@@ -9,7 +9,7 @@ use dbdyno_db::server::list;
 use crate::files::check_name;
 use crate::get::take_away;
 use crate::lock::Locked;
-use crate::{ServerEntry, Error, Origin, near};
+use crate::{Error, Origin, ServerEntry, near};
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno fetched for it. The
 /// base directory of an added server stays. `log` gets a sentence when it has to wait. It refuses
@@ -25,9 +25,10 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
         let help = near::help(name, names.iter().map(String::as_str));
         return Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), help });
     }
-    let server_entry = server_entry.filter(|server_entry| server_entry.origin != Origin::Found).ok_or_else(|| {
-        stays(format!("dbdyno has neither got nor added it; remove {} yourself", place.display()))
-    })?;
+    let server_entry =
+        server_entry.filter(|server_entry| server_entry.origin != Origin::Found).ok_or_else(|| {
+            stays(format!("dbdyno has neither got nor added it; remove {} yourself", place.display()))
+        })?;
     if server_entry.origin == Origin::Got
         && let Some(pid) = running_from(&place)
     {
@@ -84,7 +85,9 @@ mod tests {
         put(desk.path(), "own", None);
         put(&folder, "other", None);
         std::os::unix::fs::symlink(desk.path().join("own"), folder.join("mine")).unwrap();
-        ServerEntry { origin: Origin::Added, source: "x".to_owned(), answer: None }.write(&folder, "mine").unwrap();
+        ServerEntry { origin: Origin::Added, source: "x".to_owned(), answer: None }
+            .write(&folder, "mine")
+            .unwrap();
         remove("mine", &folder, &mut |_| {}).unwrap();
         assert!(desk.path().join("own/bin/mysqld").exists());
         assert!(fs::symlink_metadata(folder.join("mine")).is_err() && !folder.join("mine.toml").exists());

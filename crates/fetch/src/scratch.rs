@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dbdyno_db::server::{Base, Error, Server, ServerSpec, Stopped, remove_data};
-use dbdyno_db::{Endpoint, ConnectionSettings};
+use dbdyno_db::{ConnectionSettings, Endpoint};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 

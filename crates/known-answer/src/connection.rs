@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::stream::Stream;
-use crate::{Script, Fault};
+use crate::{Fault, Script};
 
 /// What a connection does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,12 +13,9 @@
 //! before something is due, the thread does not sleep but looks for new requests, so that answers
 //! are sent within microseconds of their time.
 
-mod timer_queue;
-mod script;
 mod burn;
 mod connection;
 mod distribution;
-mod random;
 mod error;
 mod exchange;
 mod fault;
@@ -28,21 +25,24 @@ mod mysql;
 mod output;
 mod postgres;
 mod protocol;
+mod random;
+mod script;
 mod server;
 mod session;
 mod statement;
 mod stats;
 mod stream;
+mod timer_queue;
 mod units;
 mod worker;
 
-pub use script::Script;
 pub use distribution::Distribution;
 pub use error::Error;
 pub use fault::{Fault, Half, Occurrence, Refusal};
 pub use freeze::{Freeze, Origin};
 pub use listen::Listen;
 pub use protocol::Protocol;
+pub use script::Script;
 pub use server::{Handle, Server, Threads};
 pub use stats::{Connections, Faults, Requests, Stats, Times};
 pub use units::duration;

@@ -177,8 +177,7 @@ mod tests {
 
     #[test]
     fn the_truth_is_a_pure_function() {
-        let script =
-            Script { delay: "exponential 200us".parse().expect("a delay"), ..Script::default() };
+        let script = Script { delay: "exponential 200us".parse().expect("a delay"), ..Script::default() };
         assert_eq!(script.delay_of(3, 7), script.delay_of(3, 7));
         assert_ne!(script.delay_of(3, 7), script.delay_of(3, 8));
         assert_ne!(script.delay_of(3, 7), script.delay_of(4, 7));
@@ -200,8 +199,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_had_is_refused_with_advice() {
-        let refuse =
-            |script: Script, protocol| script.check(protocol).expect_err("a refusal").to_string();
+        let refuse = |script: Script, protocol| script.check(protocol).expect_err("a refusal").to_string();
         let error = |text: &str| Script { error: Some(text.parse().expect(text)), ..Script::default() };
         insta::assert_snapshot!(refuse(Script { rows: 1, columns: 0, bytes: 1, ..Script::default() }, Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
         insta::assert_snapshot!(refuse(Script { rows: 1, columns: 2000, bytes: 1, ..Script::default() }, Protocol::Postgres), @"an answer of 2000 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");

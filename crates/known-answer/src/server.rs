@@ -12,7 +12,7 @@ use crate::listen::Listener;
 use crate::session::Answers;
 use crate::stats::Stats;
 use crate::worker::{Mailbox, Shared, Worker};
-use crate::{Script, Error, Listen, Protocol};
+use crate::{Error, Listen, Protocol, Script};
 
 /// The CPUs on which a server runs, and its number of threads. By default it uses the caller's
 /// CPUs, with one thread per CPU.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::exchange::{Step, Work};
 use crate::output::Output;
-use crate::{Script, Protocol, mysql, postgres};
+use crate::{Protocol, Script, mysql, postgres};
 
 /// The programmed rows, in the protocol's formats.
 #[derive(Debug, Clone)]

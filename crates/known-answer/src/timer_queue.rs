@@ -107,7 +107,8 @@ mod tests {
         timer_queue.put(now, 2);
         timer_queue.put(now, 3);
         assert_eq!(timer_queue.wait(), Wait::Spin);
-        let slots: Vec<usize> = std::iter::from_fn(|| timer_queue.take_due(now)).map(|entry| entry.slot).collect();
+        let slots: Vec<usize> =
+            std::iter::from_fn(|| timer_queue.take_due(now)).map(|entry| entry.slot).collect();
         assert_eq!(slots, [2, 3]);
         assert_eq!(timer_queue.take_due(late).map(|entry| entry.slot), Some(1));
         assert_eq!(timer_queue.take_due(late), None);

@@ -10,7 +10,6 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::timer_queue::{TimerQueue, Entry, Wait};
 use crate::burn::{burn, cpu_time};
 use crate::connection::{Connection, Life};
 use crate::freeze::Origin;
@@ -18,7 +17,8 @@ use crate::listen::Listener;
 use crate::session::{Answers, Session};
 use crate::stats::Stats;
 use crate::stream::Stream;
-use crate::{Script, Error};
+use crate::timer_queue::{Entry, TimerQueue, Wait};
+use crate::{Error, Script};
 
 /// Event numbers for everything but connections.
 const TIMER: u64 = u64::MAX;
@@ -129,7 +129,18 @@ impl Worker {
         }
         let (connections, free, room) = (Vec::new(), Vec::new(), vec![0; ROOM]);
         let burning = None;
-        Ok(Self { shared, index, epoll, timer_queue, listener, accepted: 0, connections, free, room, burning })
+        Ok(Self {
+            shared,
+            index,
+            epoll,
+            timer_queue,
+            listener,
+            accepted: 0,
+            connections,
+            free,
+            room,
+            burning,
+        })
     }
 
     pub(crate) fn run(mut self) {

@@ -16,7 +16,7 @@ use crate::pauses::Pause;
 use crate::schedule_accounting::ScheduleAccounting;
 use crate::statements::Statements;
 use crate::waiting::{WaitFor, Waiting};
-use crate::{Failure, TaskEnd, TaskSpec, Role};
+use crate::{Failure, Role, TaskEnd, TaskSpec};
 
 /// Learns what happens while a step runs. It is called on the thread that called [`crate::run`].
 pub trait Observer {

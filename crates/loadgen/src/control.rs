@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::notified::wait;
-use crate::{TaskSpec, Role};
+use crate::{Role, TaskSpec};
 
 /// Why a step was stopped before its tasks were done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,7 +20,7 @@ use crate::schedule_accounting;
 use crate::threads::assign;
 use crate::waiting::ranges;
 use crate::worker::{self, Job};
-use crate::{Connections, Error, HostShare, ConnectionTask, TaskEnd, TaskSpec, Pace, Threads};
+use crate::{ConnectionTask, Connections, Error, HostShare, Pace, TaskEnd, TaskSpec, Threads};
 
 /// The clock starts this long after the last connection is open, so that samplers have time to take
 /// their first sample.

@@ -21,7 +21,7 @@ use crate::engine::{conduct, ended, join, kinds, start};
 use crate::message::{Inbox, Message};
 use crate::pauses::Watching;
 use crate::{
-    Error, HostShare, ConnectionTask, TaskSpec, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason,
+    ConnectionTask, Error, HostShare, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason, TaskSpec,
     schedule_accounting,
 };
 

@@ -22,8 +22,6 @@ mod error;
 mod histogram;
 mod host_share;
 mod hosts;
-mod task;
-mod running_task;
 mod message;
 mod notified;
 mod opening;
@@ -34,11 +32,13 @@ mod reconnect;
 mod recorder;
 #[cfg(test)]
 mod recorder_tests;
+mod running_task;
 mod schedule;
 mod schedule_accounting;
 mod shared;
 mod spin;
 mod statements;
+mod task;
 mod threads;
 mod timer;
 mod waiting;
@@ -54,11 +54,13 @@ pub use engine::{Step, StepEnd, run};
 pub use error::Error;
 pub use host_share::HostShare;
 pub use hosts::{FromHost, HostMessage, HostPart, can_be_shared, run_on_hosts, run_part};
-pub use task::{Done, Failure, ConnectionTask, TaskEnd, TaskSpec, Limit, Lookup, Notes, OperationTimes, Role};
-pub use running_task::MOST_RETRIES;
 pub use pace::{Pace, ThinkTime};
 pub use random::{Philox, draw_below, draw_below_u64};
+pub use running_task::MOST_RETRIES;
 pub use schedule::Schedule;
 pub use statements::StatementDone;
+pub use task::{
+    ConnectionTask, Done, Failure, Limit, Lookup, Notes, OperationTimes, Role, TaskEnd, TaskSpec,
+};
 pub use threads::Threads;
 pub use watched::{is_stopping_here, watch_here};

@@ -11,7 +11,7 @@ use crate::batch::Batch;
 use crate::control::StopReason;
 use crate::histogram::counts;
 use crate::pauses::Pause;
-use crate::{Failure, TaskEnd, Lookup};
+use crate::{Failure, Lookup, TaskEnd};
 
 /// A message from a load thread to the collector.
 #[derive(Debug, Serialize, Deserialize)]

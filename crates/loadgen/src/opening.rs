@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use crate::histogram::{histogram, record};
 use crate::running_task::describe;
 use crate::shared::Shared;
-use crate::{Connections, ConnectionTask};
+use crate::{ConnectionTask, Connections};
 
 /// How a step opens its connections. Each load thread has a copy.
 #[derive(Debug, Clone)]
@@ -61,7 +61,11 @@ pub(crate) async fn open_all<L: ConnectionTask + 'static>(
 }
 
 /// Opens one task. The result has the time that it took in microseconds, if it went well.
-async fn open<L: ConnectionTask>(shared: &Shared, mut task: L, (within, key): (Duration, &str)) -> (L, Option<u64>) {
+async fn open<L: ConnectionTask>(
+    shared: &Shared,
+    mut task: L,
+    (within, key): (Duration, &str),
+) -> (L, Option<u64>) {
     if shared.control.is_stopping() {
         return (task, None);
     }

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::running_task::{RunningTask, Next, describe};
 use crate::message::Message;
-use crate::{Failure, ConnectionTask, Limit, Reconnect};
+use crate::running_task::{Next, RunningTask, describe};
+use crate::{ConnectionTask, Failure, Limit, Reconnect};
 
 impl RunningTask {
     /// Opens the connection that was found lost at `lost_ns` again, and prepares its statements again.

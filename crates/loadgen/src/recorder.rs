@@ -7,9 +7,9 @@ use dbdyno_record::{ErrorClass, ErrorCounts, Interval, WindowCut};
 
 use crate::arrivals::{Cursor, to_us};
 use crate::batch::{Batch, Times};
-use crate::task::Bounds;
 use crate::statements::Statements;
-use crate::{TaskSpec, StatementDone};
+use crate::task::Bounds;
+use crate::{StatementDone, TaskSpec};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

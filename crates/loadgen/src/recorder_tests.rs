@@ -10,7 +10,7 @@ use dbdyno_record::ErrorClass;
 
 use crate::batch::{Batch, Times};
 use crate::recorder::{Ending, Recorder};
-use crate::{Arrivals, TaskSpec, Limit, Pace, Role};
+use crate::{Arrivals, Limit, Pace, Role, TaskSpec};
 
 /// Returns arrivals of ten operations per second.
 fn tenths() -> Pace {

@@ -14,11 +14,13 @@ use tokio::task::JoinHandle;
 use crate::arrivals::to_ns;
 use crate::control::Control;
 use crate::due_times::DueTimes;
-use crate::task::Bounds;
 use crate::message::Message;
 use crate::recorder::Ending;
 use crate::shared::Shared;
-use crate::{Failure, ConnectionTask, TaskEnd, TaskSpec, Limit, LostConnections, Notes, OperationTimes, Pace};
+use crate::task::Bounds;
+use crate::{
+    ConnectionTask, Failure, Limit, LostConnections, Notes, OperationTimes, Pace, TaskEnd, TaskSpec,
+};
 use wait::Waited;
 
 /// How often one operation is sent again before it counts as failed.
@@ -111,7 +113,10 @@ impl RunningTask {
     /// Runs the whole life of the task after the barrier. Only the closing of its connection runs as
     /// another tokio task, because it takes no part in the step's time. The end comes back in a box,
     /// because tokio copies room for a task's outcome each time it polls the task.
-    pub(crate) async fn run<L: ConnectionTask + 'static>(mut self, mut task: Box<L>) -> (Box<TaskEnd>, JoinHandle<()>) {
+    pub(crate) async fn run<L: ConnectionTask + 'static>(
+        mut self,
+        mut task: Box<L>,
+    ) -> (Box<TaskEnd>, JoinHandle<()>) {
         let control = Arc::clone(&self.shared.control);
         if let Some(start) = control.wait_for_start().await {
             let shared = Rc::clone(&self.shared);
@@ -134,7 +139,8 @@ impl RunningTask {
         // The window of a step that is limited in time ends with that time, not with the answer that
         // was on its way.
         let window_ns = at_ns.min(self.bounds.until_ns);
-        let is_held = control.connection_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
+        let is_held =
+            control.connection_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
         let end = self.end;
         let _ = self.shared.messages.send(Message::ConnectionEnded { at_ns, end: end.clone() });
         (Box::new(end), tokio::task::spawn_local(close(control, task, is_held)))
@@ -346,7 +352,13 @@ impl RunningTask {
     }
 
     /// The connection was lost while operation `number` was on its way, so its outcome is unknown.
-    async fn lost<L: ConnectionTask>(&mut self, task: &mut L, number: u64, failure: Failure, now_ns: u64) -> Next {
+    async fn lost<L: ConnectionTask>(
+        &mut self,
+        task: &mut L,
+        number: u64,
+        failure: Failure,
+        now_ns: u64,
+    ) -> Next {
         self.write_failed(number);
         if self.end.unknown_numbers.len() < MOST_FAILED_NUMBERS {
             self.end.unknown_numbers.push(number);

@@ -8,7 +8,7 @@ use dbdyno_record::Interval;
 
 use crate::arrivals::Cursor;
 use crate::task::Bounds;
-use crate::{Error, TaskSpec, Pace, Schedule};
+use crate::{Error, Pace, Schedule, TaskSpec};
 
 /// Client and kind.
 type Key = (u32, usize);

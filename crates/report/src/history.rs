@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Detectable, Series, Verdict, numbered, p_text};
+use dbdyno_analyse::{
+    Change, Detectable, Followed, History, Lapse, Measure, Series, Verdict, numbered, p_text,
+};
 use serde::Serialize;
 
 use crate::document::text::one_line;

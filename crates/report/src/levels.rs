@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use dbdyno_analyse::{WorkLeft, RestlessLevel, is_in_bytes};
+use dbdyno_analyse::{RestlessLevel, WorkLeft, is_in_bytes};
 
 static WORDS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     toml::from_str(include_str!("levels.toml")).expect("levels.toml is a part of the program and is tested")

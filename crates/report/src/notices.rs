@@ -213,7 +213,7 @@ fn share_text(share: &BlockShare) -> String {
 #[cfg(test)]
 mod tests {
     use dbdyno_analyse::parity::ClassDifference;
-    use dbdyno_analyse::{Aspect, WorkLeft, RestlessLevel};
+    use dbdyno_analyse::{Aspect, RestlessLevel, WorkLeft};
 
     use super::*;
 

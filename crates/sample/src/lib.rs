@@ -18,10 +18,10 @@ mod device;
 mod diskstats;
 mod error;
 mod host_info;
-mod reader;
 mod mounts;
 mod outlet;
 mod proc_file;
+mod reader;
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]
 mod recording;

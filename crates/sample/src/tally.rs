@@ -22,7 +22,8 @@ impl Tally {
 
     /// Sets the CPU time that thread number `reader` has used up to now.
     pub(crate) fn set_cpu(&self, reader: usize, cpu: Duration) {
-        self.reader_cpu_us[reader].store(i64::try_from(cpu.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+        self.reader_cpu_us[reader]
+            .store(i64::try_from(cpu.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
     pub(crate) fn cpu_us(&self) -> i64 {

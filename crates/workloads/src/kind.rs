@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use dbdyno_db::{AnySession, tables};
-use dbdyno_loadgen::{HostMessage, HostShare, TaskSpec, Observer, Step, StepCommand, StepEnd};
+use dbdyno_loadgen::{HostMessage, HostShare, Observer, Step, StepCommand, StepEnd, TaskSpec};
 use dbdyno_plan::{StepOutline, Table, TableError, Values, WorkloadKind, WorkloadOptions};
 use dbdyno_record::{Check, StepWriter, WorkloadInfo};
 use schemars::{Schema, SchemaGenerator};
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::cleanup::cleanup;
 use crate::deviations::of_surroundings;
 use crate::step::StepOptions as _;
-use crate::{WorkloadSummary, Context, Error, Result, Steps, Surroundings, Work, Workload, checks};
+use crate::{Context, Error, Result, Steps, Surroundings, Work, Workload, WorkloadSummary, checks};
 
 /// A workload that plans can name, whatever its types are.
 pub trait Kind: WorkloadKind {

@@ -5,7 +5,7 @@ use dbdyno_plan::{BuildPart, Table, TableError, WorkloadKind, WorkloadOptions};
 use dbdyno_record::WorkloadInfo;
 use schemars::{Schema, SchemaGenerator};
 
-use crate::{AnyWorkload, WorkloadSummary, Context, Kind, Result, Surroundings};
+use crate::{AnyWorkload, Context, Kind, Result, Surroundings, WorkloadSummary};
 
 /// A workload that needs a Cargo feature that is off.
 pub(crate) struct LeftOut {

@@ -2,7 +2,6 @@
 //! needs one folder, its `mod` line and one line in [`ALL`].
 
 mod any_task;
-mod summaries;
 mod checks;
 mod cleanup;
 mod concurrency;
@@ -24,6 +23,7 @@ mod specs;
 pub mod sql_checks;
 mod statements;
 mod step;
+mod summaries;
 mod workload;
 
 pub mod dbt3;
@@ -34,15 +34,15 @@ pub mod pgbench;
 #[cfg(feature = "scripts")]
 pub mod sysbench;
 
-pub use summaries::{StepSummary, OperationSummary, WorkloadSummary};
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use deviations::{Original, Surroundings};
 pub use error::Error;
 pub use kind::{AnyWorkload, Boxed, Entry, Kind};
 pub use local_infile::takes_streams;
 pub use step::{Cell, DataSize, Step, StepOptions};
+pub use summaries::{OperationSummary, StepSummary, WorkloadSummary};
 pub(crate) use workload::planned;
-pub use workload::{Context, Explained, Tasks, Steps, Work, Workload};
+pub use workload::{Context, Explained, Steps, Tasks, Work, Workload};
 
 /// The result of work outside the clock.
 type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,7 +1,7 @@
 //! A connection that sends statements one after the other: indexes, keys, statistics.
 
 use dbdyno_db::Endpoint;
-use dbdyno_loadgen::{Done, Failure, ConnectionTask};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure};
 
 use crate::connection::{Connection, indispensable};
 

@@ -95,7 +95,11 @@ pub(crate) fn of<W: Workload>(options: &W::Options) -> Vec<WorkloadSummary> {
     vec![WorkloadSummary { workload: W::NAME, title: "", steps }]
 }
 
-pub(crate) fn step_summary(spec: &StepSpec, published_as: Option<String>, description: StepDescription) -> StepSummary {
+pub(crate) fn step_summary(
+    spec: &StepSpec,
+    published_as: Option<String>,
+    description: StepDescription,
+) -> StepSummary {
     let numbered =
         |text: &str| text.replace("k_?", "k_N").replace("sbtest?", "sbtestN").replace("pi?", "piN");
     let operation = |kind: &dbdyno_record::KindSpec| OperationSummary {
@@ -140,7 +144,7 @@ pub(crate) fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::microbenchmarks::Microbenchmarks;
-    use crate::{WorkloadSummary, Workload};
+    use crate::{Workload, WorkloadSummary};
 
     #[test]
     fn every_step_of_every_workload_has_a_purpose_statements_and_parameters() {
@@ -149,9 +153,13 @@ mod tests {
             for WorkloadSummary { title, steps, .. } in kind.summaries() {
                 for step_summary in &steps {
                     let about = format!("{name} {title} {}", step_summary.step);
-                    assert!(!step_summary.purpose.is_empty() && !step_summary.parameters.is_empty(), "{about}");
+                    assert!(
+                        !step_summary.purpose.is_empty() && !step_summary.parameters.is_empty(),
+                        "{about}"
+                    );
                     assert!(!step_summary.operations.is_empty() && !step_summary.rate.is_empty(), "{about}");
-                    let mut statements = step_summary.operations.iter().flat_map(|operation| &operation.statements);
+                    let mut statements =
+                        step_summary.operations.iter().flat_map(|operation| &operation.statements);
                     assert!(statements.all(|sql| sql.len() > 4), "{about}: {step_summary:?}");
                 }
             }

@@ -4,15 +4,15 @@ use std::future::Future;
 use std::time::Duration;
 
 use dbdyno_db::{AnySession, DeviceGauge, Endpoint, drop_binlog};
-use dbdyno_loadgen::{ConnectionTask, TaskSpec, StepEnd};
+use dbdyno_loadgen::{ConnectionTask, StepEnd, TaskSpec};
 use dbdyno_plan::Table;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::summaries::{self, WorkloadSummary};
 use crate::step::{Cell, StepOptions};
+use crate::summaries::{self, WorkloadSummary};
 use crate::{Error, Original, Result};
 
 /// Where a workload runs, which is one cell's database.

@@ -3,18 +3,18 @@
 use dbdyno_record::{ClientCalibration, Clock, StepRecord};
 use hdrhistogram::Histogram;
 
-use crate::measure::time_series::{device_seconds, seconds, server_events};
+use crate::measure::client_headroom::{self, client_headroom};
 use crate::measure::deferred_work::deferred_work;
 use crate::measure::executions::{composite, executions, headline};
 use crate::measure::group_memory::group_memory;
 use crate::measure::latency::{buckets, is_one_on_both_clocks, latency, merge};
 use crate::measure::lookups::lookups;
 use crate::measure::outages::longest_without_any;
-use crate::measure::client_headroom::{self, client_headroom};
 use crate::measure::schedule::{self, schedule};
 use crate::measure::statements::statements;
 use crate::measure::steadiness::{rates_of, steadiness};
 use crate::measure::target::{judged_rate, seconds_on_target};
+use crate::measure::time_series::{device_seconds, seconds, server_events};
 use crate::metrics::cost::cost;
 use crate::metrics::device::device;
 use crate::metrics::efficiency::efficiency;

@@ -64,13 +64,15 @@ fn with_rates(notice: Notice, client_headroom: &ClientHeadroom) -> Notice {
 /// limit of the calibration, a step with more connections that reaches more proves nothing.
 pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
     let is_wrong = |client_headroom: &ClientHeadroom| {
-        let is_bound = !client_headroom.at_least || client_headroom.connections <= client_headroom.could_connections;
+        let is_bound =
+            !client_headroom.at_least || client_headroom.connections <= client_headroom.could_connections;
         is_bound && client_headroom.share() > PROVED_WRONG
     };
     let runs = valid_runs(workloads);
     let wrong: Vec<_> =
         runs.filter_map(|found| Some((found.run.client_headroom.filter(is_wrong)?, found))).collect();
-    let (client_headroom, worst) = wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
+    let (client_headroom, worst) =
+        wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
     let notice = Notice::new(Code::CalibrationWrong).at(worst.place()).with("runs", wrong.len());
     Some(with_rates(notice, client_headroom))
 }
@@ -154,6 +156,10 @@ mod tests {
         // 230 queries, 1 insert and no delete per second, over one connection of each.
         insta::assert_snapshot!(reported(3, LimitedBy::RoundTrip).unwrap(), @"calibration-wrong [block 1 a qr100] connections: 3, could: 100.0, could_connections: 3, rate: 231.0, runs: 1, share: 2.31");
         assert!(reported(1, LimitedBy::Client).is_some());
-        assert_eq!(reported(1, LimitedBy::RoundTrip), None, "three connections client_headroom more than one");
+        assert_eq!(
+            reported(1, LimitedBy::RoundTrip),
+            None,
+            "three connections client_headroom more than one"
+        );
     }
 }

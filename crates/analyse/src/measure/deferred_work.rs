@@ -1,7 +1,9 @@
 //! A server's deferred work before and after each step, and how much a step left to the ones after
 //! it.
 
-use crate::model::{Code, DeferredWork, DeferredLevel, WorkLeft, Notice, StepFindings, StepRun, WorkloadFindings};
+use crate::model::{
+    Code, DeferredLevel, DeferredWork, Notice, StepFindings, StepRun, WorkLeft, WorkloadFindings,
+};
 use crate::window::counters::Counters;
 
 /// An idle server's levels grow too. Growth in bytes up to this is not reported.
@@ -138,8 +140,11 @@ mod tests {
 
     fn counters(after: i64, written: i64) -> Counters {
         let keys = ["dirty_bytes", "history_list_length"];
-        let mut counters =
-            series("deferred_work", &keys, &[(-9_000, vec![1_000_000, 5_000]), (2_000_000, vec![after, 4_000])]);
+        let mut counters = series(
+            "deferred_work",
+            &keys,
+            &[(-9_000, vec![1_000_000, 5_000]), (2_000_000, vec![after, 4_000])],
+        );
         counters.extend(series(
             "disk",
             &["written_bytes"],
@@ -153,7 +158,10 @@ mod tests {
         let deferred_work = deferred_work(&counters(513_000_000, 1_024_000_000)).unwrap();
         let [dirty, history] = deferred_work.levels.as_slice() else { panic!("{deferred_work:?}") };
         assert_eq!((dirty.more(), history.more()), (512_000_000, -1_000));
-        assert_eq!((deferred_work.share_of_written(dirty), deferred_work.share_of_written(history)), (Some(0.5), None));
+        assert_eq!(
+            (deferred_work.share_of_written(dirty), deferred_work.share_of_written(history)),
+            (Some(0.5), None)
+        );
         assert_eq!(deferred_work.written_bytes, Some(1_024_000_000));
         assert_eq!(deferred_work.worst(), Some(dirty));
     }

@@ -35,7 +35,9 @@ fn rows_under_way(step: &WindowSummary<'_>, kind: &KindSummary<'_>, client: u32)
 /// takes. The window may cut the last burst of a client that ends a moment after the first.
 fn own_time(step: &WindowSummary<'_>, target: &Target, client: u32) -> Option<Span> {
     let ends = step.events.iter().filter_map(|event| match event {
-        StepEvent::ConnectionEnded { at_us, client: of, kind, .. } if *of == client && *kind == target.kind => {
+        StepEvent::ConnectionEnded { at_us, client: of, kind, .. }
+            if *of == client && *kind == target.kind =>
+        {
             Some(*at_us)
         }
         _ => None,

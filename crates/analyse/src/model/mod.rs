@@ -31,11 +31,11 @@ pub use findings::{
 };
 pub use groups::{MetricGroup, RelativeMetrics};
 pub use notice::{
-    BlockShare, Code, WorkLeft, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange,
-    Severity, VariantShare,
+    BlockShare, Code, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange, Severity,
+    VariantShare, WorkLeft,
 };
 pub use published::{Agreement, CLOSE, FindingSeen, PublishedComparison, PublishedRow, Seen};
-pub use state::{DeferredWork, DeferredLevel, GroupMemory, Lookups, Steadiness};
+pub use state::{DeferredLevel, DeferredWork, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientHeadroom, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
     ServerEventKind, StatementResult, StepRun, TooFewOperations, Validity,

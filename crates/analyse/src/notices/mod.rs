@@ -22,7 +22,7 @@ use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord,
 
 use crate::again_of;
 use crate::compare::{by_machine, changed, drift, fixed_rate, foreign_load, targets, zero_rate};
-use crate::measure::{deferred_work, hosts, outages, client_headroom};
+use crate::measure::{client_headroom, deferred_work, hosts, outages};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
 use crate::model::{Code, DesignFault, Notice, Severity, StepFindings, WorkloadFindings};

@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Follower, FromHost, HostPart, HostShare, TaskSpec, Observer, Step, StepCommand, StepEnd, can_be_shared,
+    Follower, FromHost, HostPart, HostShare, Observer, Step, StepCommand, StepEnd, TaskSpec, can_be_shared,
     run_on_hosts,
 };
 use dbdyno_model::Clients;

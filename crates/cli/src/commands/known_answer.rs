@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use dbdyno_known_answer::{Behaviour, Error, Handle, Listen, Protocol, Server, Stats, Threads};
+use dbdyno_known_answer::{Error, Handle, Listen, Protocol, Script, Server, Stats, Threads};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 
@@ -33,15 +33,15 @@ pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), ExitError> {
     };
     let cpus = args.cpus.iter().flat_map(|list| &list.0).map(|&cpu| cpu as usize).collect();
     let threads = Threads { cpus, count: args.threads.map(usize::from) };
-    let handle = Server::start(listen, protocol, behaviour(args), threads).map_err(ended)?;
+    let handle = Server::start(listen, protocol, script(args), threads).map_err(ended)?;
     terminal::out(&format!("listening on {}", handle.address()))?;
     // Any result ends the wait, because only these signals can come.
     let _ = signals.wait();
     print_report(handle, protocol, args.stats.as_deref())
 }
 
-fn behaviour(args: &KnownAnswerArgs) -> Behaviour {
-    Behaviour {
+fn script(args: &KnownAnswerArgs) -> Script {
+    Script {
         rows: args.rows,
         columns: args.columns,
         bytes: args.bytes,
@@ -63,12 +63,12 @@ fn print_report(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Resu
     #[derive(serde::Serialize)]
     struct Report {
         protocol: Protocol,
-        behaviour: Behaviour,
+        script: Script,
         #[serde(flatten)]
         stats: Stats,
     }
-    let behaviour = handle.behaviour().clone();
-    let report = Report { protocol, behaviour, stats: handle.stop() };
+    let script = handle.script().clone();
+    let report = Report { protocol, script, stats: handle.stop() };
     let text = serde_json::to_string_pretty(&report).map_err(ExitError::ours)?;
     let Some(path) = file else {
         return terminal::out(&text);
@@ -87,7 +87,7 @@ fn allow_many_connections() {
 
 fn ended(error: Error) -> ExitError {
     let code = match error {
-        Error::Behaviour { .. } | Error::Text { .. } | Error::NotASocket { .. } => USAGE,
+        Error::Script { .. } | Error::Text { .. } | Error::NotASocket { .. } => USAGE,
         _ => MACHINE,
     };
     ExitError::new(code, error)

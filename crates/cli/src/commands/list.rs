@@ -10,7 +10,7 @@ use dbdyno_report::document::Block;
 use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Listed};
-use crate::commands::{summaries, servers};
+use crate::commands::{servers, summaries};
 use crate::exit::ExitError;
 use crate::terminal;
 

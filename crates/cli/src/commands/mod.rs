@@ -1,6 +1,5 @@
 //! The commands of dbdyno, one file per command.
 
-pub(crate) mod summaries;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod history;
@@ -17,3 +16,4 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod servers;
 mod site;
+pub(crate) mod summaries;

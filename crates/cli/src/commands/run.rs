@@ -1,7 +1,7 @@
 //! `dbdyno run` turns a plan into a run directory with records, and writes its report.
 
-mod stale_files;
 mod resume;
+mod stale_files;
 mod task;
 
 use std::path::{Path, PathBuf};

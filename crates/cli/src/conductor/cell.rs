@@ -6,11 +6,11 @@ use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, Ser
 use dbdyno_report::notice_text;
 use dbdyno_workloads::{AnyWorkload, Context, Work};
 
+use crate::ad_hoc::time_seed;
 use crate::conductor::start::Database;
 use crate::conductor::{Conductor, Ending, OpenCell, Stop, ending};
 use crate::exit::ExitError;
 use crate::prepare::Prepared;
-use crate::ad_hoc::time_seed;
 use crate::{limits, load, time};
 
 /// A server that has said what it is, with a workload on it.

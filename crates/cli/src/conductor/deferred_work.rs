@@ -29,7 +29,8 @@ pub(crate) async fn read(
     let deferred_work = asked
         .map_err(|_| format!("no answer within {} s", ANSWER_MAX.as_secs()))?
         .map_err(|error| error.to_string())?;
-    Ok((!deferred_work.levels.is_empty()).then(|| Reading { at: Instant::now(), levels: deferred_work.levels }))
+    Ok((!deferred_work.levels.is_empty())
+        .then(|| Reading { at: Instant::now(), levels: deferred_work.levels }))
 }
 
 /// Writes both readings, with their times relative to the barrier. It writes nothing for a step

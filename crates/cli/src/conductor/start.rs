@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{
-    Cgroup, Data, Error, RuntimeDir, Running, Server, ServerSpec, Snapshot, prepare_data, remove_data,
+    Cgroup, Data, Error, Running, RuntimeDir, Server, ServerSpec, Snapshot, prepare_data, remove_data,
 };
-use dbdyno_db::{AnySession, DbError, DeviceGauge, Endpoint, Family, ConnectionSettings, Session, Target, null};
+use dbdyno_db::{
+    AnySession, ConnectionSettings, DbError, DeviceGauge, Endpoint, Family, Session, Target, null,
+};
 use dbdyno_model::NoLimit;
 use dbdyno_plan::Plan;
 use dbdyno_products::FamilyFacts;
@@ -152,9 +154,11 @@ impl Conductor<'_> {
                     cancel: Arc::clone(&self.cancel),
                 };
                 let runtime_dir = runtime_dir.map_or_else(RuntimeDir::new, Ok);
-                let runtime_dir = runtime_dir.and_then(|runtime_dir| certificates.iter().try_fold(runtime_dir, RuntimeDir::with_certificates));
+                let runtime_dir = runtime_dir.and_then(|runtime_dir| {
+                    certificates.iter().try_fold(runtime_dir, RuntimeDir::with_certificates)
+                });
                 let server = runtime_dir.and_then(|runtime_dir| base.family.start(runtime_dir, &spec, data));
-                let server = server.map_err(|error| blamed(config, &error))?;
+                let server = server.map_err(|error| with_causes(config, &error))?;
                 Database::on(server, &config.engine, &variant.connection_settings, data).await?
             }
         };
@@ -222,8 +226,14 @@ impl Database {
 
     /// Connects to the benchmark's database on a started server. On fresh data it creates the
     /// database.
-    async fn on(server: Server, engine: &str, connection_settings: &ConnectionSettings, data: Data) -> Result<Self, DbError> {
-        let mut session = server.target(None, connection_settings).endpoint(engine, true).connect_as(CONDUCTOR).await?;
+    async fn on(
+        server: Server,
+        engine: &str,
+        connection_settings: &ConnectionSettings,
+        data: Data,
+    ) -> Result<Self, DbError> {
+        let mut session =
+            server.target(None, connection_settings).endpoint(engine, true).connect_as(CONDUCTOR).await?;
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
@@ -325,9 +335,9 @@ async fn process_of(endpoint: &Endpoint) -> Result<Option<u32>, DbError> {
 
 /// Adds the intent to the error of a server that did not start. The server names its own option,
 /// but the reader knows the intent.
-fn blamed(config: &Rendered, error: &Error) -> String {
+fn with_causes(config: &Rendered, error: &Error) -> String {
     let error = error.to_string();
-    [vec![error.clone()], config.blamed(&error)].concat().join("\n")
+    [vec![error.clone()], config.causes(&error)].concat().join("\n")
 }
 
 /// Writes the option file of a variant's server into the run directory `run`.

@@ -19,7 +19,7 @@ use self::invocation::Invocation;
 use self::text::{Counts, Report, Took};
 use self::watch::{Troubles, Watch};
 use crate::exit::ExitError;
-use crate::{terminal, ad_hoc};
+use crate::{ad_hoc, terminal};
 
 /// Exit status for what is wrong before a run: options, scripts, files, or the first connection.
 const STATIC: u8 = 1;

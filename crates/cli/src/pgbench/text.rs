@@ -9,8 +9,8 @@ use dbdyno_workloads::pgbench::ScriptInfo;
 
 use super::invocation::Invocation;
 use super::watch::{Tally, Troubles};
-use crate::time::to_us;
 use crate::ad_hoc::Times;
+use crate::time::to_us;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {

@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use self::invocation::Invocation;
 use self::text::Counts;
 use crate::exit::ExitError;
-use crate::{terminal, time, ad_hoc};
+use crate::{ad_hoc, terminal, time};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
     let line = command_line::read(arguments).map_err(ExitError::usage)?;

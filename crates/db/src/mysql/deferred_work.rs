@@ -62,8 +62,10 @@ async fn innodb(session: &mut LimitedSession<'_, Mysql>, deferred_work: &mut Def
         deferred_work.capacity("redo_capacity_bytes", redo_capacity(&counters, &settings));
     }
     let text = permitted(innodb_report(session).await)?.unwrap_or_default();
-    deferred_work.level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
-    deferred_work.level("history_list_length", counted_history(&counters).or_else(|| reported_history(&text)));
+    deferred_work
+        .level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
+    deferred_work
+        .level("history_list_length", counted_history(&counters).or_else(|| reported_history(&text)));
     // The change buffer's tree has one root page even when it is empty.
     deferred_work.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
     if !text.is_empty() {

@@ -139,7 +139,10 @@ fn put_response(
 fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
     let mut wanted = WANTED;
     let connection_settings = &options.connection_settings;
-    wanted.set(CapabilityFlags::CLIENT_DEPRECATE_EOF, connection_settings.deprecate_eof.unwrap_or(!greeting.is_mariadb));
+    wanted.set(
+        CapabilityFlags::CLIENT_DEPRECATE_EOF,
+        connection_settings.deprecate_eof.unwrap_or(!greeting.is_mariadb),
+    );
     wanted.set(CapabilityFlags::CLIENT_SESSION_TRACK, connection_settings.session_track.unwrap_or(true));
     greeting.capabilities & wanted
 }

@@ -140,7 +140,11 @@ async fn extended_answer(options: &Options, offered: u32) -> u32 {
 #[tokio::test]
 async fn protocol_options_are_those_of_the_products_own_client_library_unless_the_options_say_otherwise() {
     let said = |deprecate_eof, session_track| {
-        tcp("secret").with_connection_settings(ConnectionSettings { deprecate_eof, session_track, ..ConnectionSettings::default() })
+        tcp("secret").with_connection_settings(ConnectionSettings {
+            deprecate_eof,
+            session_track,
+            ..ConnectionSettings::default()
+        })
     };
     for (options, of_mysql, of_mariadb) in [
         (tcp("secret"), (true, true), (false, true)),
@@ -170,8 +174,10 @@ fn check_protocol_options(agreed: &Agreed, received: &[u8], wanted: (bool, bool)
 
 #[tokio::test]
 async fn column_definitions_are_left_out_where_mariadb_offers_it_and_the_options_want_it() {
-    let always = tcp("secret")
-        .with_connection_settings(ConnectionSettings { column_definitions: ColumnDefinitions::Always, ..ConnectionSettings::default() });
+    let always = tcp("secret").with_connection_settings(ConnectionSettings {
+        column_definitions: ColumnDefinitions::Always,
+        ..ConnectionSettings::default()
+    });
     assert_eq!(extended_answer(&tcp("secret"), 0x1d).await, 0x10);
     assert_eq!(extended_answer(&tcp("secret"), 0x0d).await, 0);
     assert_eq!(extended_answer(&always, 0x1d).await, 0);

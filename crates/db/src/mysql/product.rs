@@ -8,17 +8,20 @@ use dbdyno_products::{FamilyFacts, TypedOptions};
 use serde_json::{Map, Value};
 
 use super::status::{self, counters};
-use super::{Mysql, MysqlSession, Options, capabilities, charset, deferred_work, keys, locks, server, upkeep};
+use super::{
+    Mysql, MysqlSession, Options, capabilities, charset, deferred_work, keys, locks, server, upkeep,
+};
 use crate::exchange::Exchange;
+use crate::open_connections::Ticket;
 use crate::product::{
     Connection, DeferredWork, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
 };
-use crate::open_connections::Ticket;
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, RuntimeDir, OwnConfig, Question, Server, ServerSpec,
+    Abilities, Base, Claim, Data, Error, FileLogin, OwnConfig, Question, RuntimeDir, Server, ServerSpec,
 };
 use crate::{
-    Answer, AnySession, Bounds, Capabilities, Encryption, ConnectionSettings, Result, ServerKey, Session, Target,
+    Answer, AnySession, Bounds, Capabilities, ConnectionSettings, Encryption, Result, ServerKey, Session,
+    Target,
 };
 
 impl Connection for MysqlSession {
@@ -110,7 +113,10 @@ impl Product for Mysql {
         counters(session).await
     }
 
-    async fn deferred_work(session: &mut LimitedSession<'_, Self>, capabilities: &Capabilities) -> Result<DeferredWork> {
+    async fn deferred_work(
+        session: &mut LimitedSession<'_, Self>,
+        capabilities: &Capabilities,
+    ) -> Result<DeferredWork> {
         deferred_work::read(session, capabilities).await
     }
 

@@ -11,10 +11,10 @@ use super::scan::{Scanner, Step};
 use super::secure::secured;
 use super::wire::Wire;
 use super::{Options, cells};
-use crate::receive_limits::ReceiveLimits;
 use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, NO_DATABASE, NO_PASSWORD, NO_ROOM, connected};
 use crate::open_connections::Ticket;
+use crate::receive_limits::ReceiveLimits;
 use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Encryption, Param, Result, Session, Statement};
 

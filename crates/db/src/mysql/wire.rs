@@ -12,8 +12,8 @@ use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet::{self, Form};
 use super::scan::{Scanner, Step};
-use crate::receive_limits::ReceiveLimits;
 use crate::input::{FIRST_SIZE, Input};
+use crate::receive_limits::ReceiveLimits;
 use crate::stream::{ByteStream, write_whole};
 
 /// Length from which a body is not copied. Below it, copying costs the kernel less than gathering

@@ -8,10 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::fault::Fault;
 use super::secure::connected;
 use super::{Options, Postgres, PostgresSession, capabilities, deferred_work, server, status};
-use crate::product::{DeferredWork, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column};
 use crate::open_connections::Ticket;
+use crate::product::{
+    DeferredWork, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column,
+};
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, RuntimeDir, OwnConfig, Question, Server, ServerSpec,
+    Abilities, Base, Claim, Data, Error, FileLogin, OwnConfig, Question, RuntimeDir, Server, ServerSpec,
 };
 use crate::{AnySession, Bounds, Capabilities, Result, Session, Target, first_i64};
 
@@ -79,7 +81,10 @@ impl Product for Postgres {
         status::unreported(session).await
     }
 
-    async fn deferred_work(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<DeferredWork> {
+    async fn deferred_work(
+        session: &mut LimitedSession<'_, Self>,
+        _capabilities: &Capabilities,
+    ) -> Result<DeferredWork> {
         deferred_work::read(session).await
     }
 

@@ -13,11 +13,11 @@ use super::scan::{RequestForm, Scanner, Step};
 use super::secure::{Secured, connected};
 use super::wire::Wire;
 use super::{Options, cells};
-use crate::receive_limits::ReceiveLimits;
 use crate::excerpt::excerpt;
 use crate::exchange::{self, Exchange};
-use crate::product::Connection;
 use crate::open_connections::Ticket;
+use crate::product::Connection;
+use crate::receive_limits::ReceiveLimits;
 use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement};
 

@@ -13,8 +13,8 @@ use super::fault::{Fault, ServerError};
 use super::message::{HEADER, header};
 use super::report;
 use super::scan::{LONGEST_CONTROL, Scanner, Step};
-use crate::receive_limits::ReceiveLimits;
 use crate::input::{FIRST_SIZE, Input};
+use crate::receive_limits::ReceiveLimits;
 use crate::stream::{ByteStream, write_whole};
 
 /// Time for reading what a server said before it closed the connection. The text lies in the socket

@@ -34,14 +34,14 @@ pub(crate) use upkeep::{Work, settle};
 #[cfg(doc)]
 use crate::Family;
 use crate::exchange::Exchange;
-use crate::options::Options as Login;
 use crate::open_connections::Ticket;
+use crate::options::Options as Login;
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, RuntimeDir, OwnConfig, Question, Server, ServerSpec,
+    Abilities, Base, Claim, Data, Error, FileLogin, OwnConfig, Question, RuntimeDir, Server, ServerSpec,
 };
 use crate::{
-    Answer, AnySession, Capabilities, Class, DbError, Encryption, Endpoint, ConnectionSettings, Result, Rows, Sent,
-    Session, Target,
+    Answer, AnySession, Capabilities, Class, ConnectionSettings, DbError, Encryption, Endpoint, Result, Rows,
+    Sent, Session, Target,
 };
 
 /// A session's functions that no step uses.
@@ -182,7 +182,10 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Reads the work that the server has deferred.
-    async fn deferred_work(_session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<DeferredWork> {
+    async fn deferred_work(
+        _session: &mut LimitedSession<'_, Self>,
+        _capabilities: &Capabilities,
+    ) -> Result<DeferredWork> {
         Ok(DeferredWork::default())
     }
 

@@ -12,8 +12,8 @@ use crate::products::each_family;
 use crate::server::abilities::{Abilities, Question};
 use crate::server::claim::Claim;
 use crate::server::running::Data;
-use crate::server::{Base, Error, RuntimeDir, OwnConfig, Server, ServerSpec};
-use crate::{AnySession, DbError, Endpoint, Family, ConnectionSettings, Options, Target};
+use crate::server::{Base, Error, OwnConfig, RuntimeDir, Server, ServerSpec};
+use crate::{AnySession, ConnectionSettings, DbError, Endpoint, Family, Options, Target};
 
 /// A login from one of the user's option files.
 #[derive(Default)]

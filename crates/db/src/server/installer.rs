@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::server::process_group::ProcessGroup;
 use crate::server::process::Process;
+use crate::server::process_group::ProcessGroup;
 use crate::server::{Error, launch, log};
 
 /// Time limit for an installer. No server needs a minute on an idle machine, so a busy one gets

@@ -85,7 +85,8 @@ pub struct Running {
 impl Running {
     /// Spawns the server and waits until it answers.
     pub(crate) fn start(start: Start<'_>) -> Result<Self, Error> {
-        let Start { title, mut line, cpus, runtime_dir, data_dir, tmp_dir, log, cancel, mut notes, .. } = start;
+        let Start { title, mut line, cpus, runtime_dir, data_dir, tmp_dir, log, cancel, mut notes, .. } =
+            start;
         if !line.ends_with_us {
             notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
         }

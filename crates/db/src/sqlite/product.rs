@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::{Options, Sqlite, SqliteSession, capabilities, server};
 use crate::product::{
-    Connection, DeferredWork, Description, LimitedSession, Product, Texts, Work, cell, permitted, version_numbers,
+    Connection, DeferredWork, Description, LimitedSession, Product, Texts, Work, cell, permitted,
+    version_numbers,
 };
 use crate::{Bounds, Capabilities, Endpoint, Result, Session};
 
@@ -93,11 +94,15 @@ impl Product for Sqlite {
         pragmas(session, COUNTERS).await
     }
 
-    async fn deferred_work(session: &mut LimitedSession<'_, Self>, _capabilities: &Capabilities) -> Result<DeferredWork> {
+    async fn deferred_work(
+        session: &mut LimitedSession<'_, Self>,
+        _capabilities: &Capabilities,
+    ) -> Result<DeferredWork> {
         let mut deferred_work = DeferredWork::default();
         let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
         let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
-        deferred_work.capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
+        deferred_work
+            .capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
         // This only looks and does nothing (SQLite 3.51). It returns busy, frames in the log, and
         // frames written back, with -1 without a log.
         let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
@@ -109,7 +114,11 @@ impl Product for Sqlite {
     }
 
     fn quiet_at(level: &str, deferred_work: &DeferredWork, _bounds: &Bounds) -> Option<i64> {
-        if level == "wal_bytes" { deferred_work.capacities.get("autocheckpoint_bytes").copied() } else { None }
+        if level == "wal_bytes" {
+            deferred_work.capacities.get("autocheckpoint_bytes").copied()
+        } else {
+            None
+        }
     }
 
     async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
@@ -193,7 +202,11 @@ mod tests {
         // The log has the first page and the table's, then the table's twice more, each with 4096
         // bytes.
         assert!(owed.levels["wal_bytes"] >= 4 * 4096, "{owed:?}");
-        assert_eq!(deferred_work(&mut session, &capabilities).await.unwrap(), owed, "looking changes nothing");
+        assert_eq!(
+            deferred_work(&mut session, &capabilities).await.unwrap(),
+            owed,
+            "looking changes nothing"
+        );
         session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();
         assert_eq!(deferred_work(&mut session, &capabilities).await.unwrap().levels["wal_bytes"], 0);
     }

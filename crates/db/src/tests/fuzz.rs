@@ -25,9 +25,9 @@ pub(crate) type Conversation = Vec<Vec<u8>>;
 const TELLING: [u8; 12] = [0, 1, 3, 4, 0x7f, 0x80, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff];
 
 /// A random number sequence that depends only on the input's number (SplitMix64).
-pub(crate) struct Draws(u64);
+pub(crate) struct Random(u64);
 
-impl Draws {
+impl Random {
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -71,8 +71,8 @@ impl Draws {
 
 /// Input `number`: one of `conversations` with some damage. One in sixteen has none. The last
 /// `rare` conversations cost the client much time, so they come once in a hundred.
-fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversation, Draws) {
-    let mut draws = Draws(number.wrapping_mul(0xd134_2543_de82_ef95));
+fn input(number: u64, conversations: &[Conversation], rare: usize) -> (Conversation, Random) {
+    let mut draws = Random(number.wrapping_mul(0xd134_2543_de82_ef95));
     let common = conversations.len() - rare;
     let chosen = match draws.below(100) {
         0 if rare > 0 => common + draws.below(rare),
@@ -95,7 +95,7 @@ pub(crate) fn fuzz(
     conversations: &[Conversation],
     rare: usize,
     endings: &[&str],
-    play: impl Fn(&Conversation, &mut Draws) -> &'static str,
+    play: impl Fn(&Conversation, &mut Random) -> &'static str,
 ) {
     if std::env::var_os(CHILD).is_none() {
         let program = std::env::current_exe().expect("the program of this test");

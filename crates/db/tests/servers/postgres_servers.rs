@@ -289,7 +289,8 @@ fn lets_in_its_client_only(wanted: Wanted) {
     let certificates = Certificates::new("postgres").unwrap();
     let runtime_dir = RuntimeDir::new().unwrap().with_certificates(&certificates).unwrap();
     let spec = spec(&base(wanted), folder.path());
-    let server = spec.base.family.start(runtime_dir, &spec, Data::Fresh).unwrap_or_else(|error| panic!("{error}"));
+    let server =
+        spec.base.family.start(runtime_dir, &spec, Data::Fresh).unwrap_or_else(|error| panic!("{error}"));
     let come = |options: Options| {
         let session = block_on(PostgresSession::connect(&options));
         session.map(|_| ()).map_err(|error| error.to_string())

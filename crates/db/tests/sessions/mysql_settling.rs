@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use dbdyno_db::mysql::capabilities;
 use dbdyno_db::{
-    AnySession, Bounds, Class, DbError, Endpoint, Quiet, Rest, Session, Settling, Target, deferred_work, settle,
+    AnySession, Bounds, Class, DbError, Endpoint, Quiet, Rest, Session, Settling, Target, deferred_work,
+    settle,
 };
 
 use crate::mysql_server::Server;

@@ -262,9 +262,10 @@ async fn check_results_in_a_row(root: &mut MysqlSession) {
 /// MariaDB from 10.6 describes columns anew only when they have changed, and when it was not asked
 /// to leave that out.
 async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
-    let always = server
-        .root()
-        .with_connection_settings(ConnectionSettings { column_definitions: ColumnDefinitions::Always, ..ConnectionSettings::default() });
+    let always = server.root().with_connection_settings(ConnectionSettings {
+        column_definitions: ColumnDefinitions::Always,
+        ..ConnectionSettings::default()
+    });
     let mut reported_always = connected(&always).await;
     let version: Vec<u32> =
         root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();
@@ -318,7 +319,8 @@ async fn check_protocol_options(server: &Server, root: &MysqlSession) {
         (false, false, "none"),
     ] {
         let (deprecate_eof, session_track) = (Some(deprecate_eof), Some(session_track));
-        let connection_settings = ConnectionSettings { deprecate_eof, session_track, ..ConnectionSettings::default() };
+        let connection_settings =
+            ConnectionSettings { deprecate_eof, session_track, ..ConnectionSettings::default() };
         let mut session = connected(&server.root().with_connection_settings(connection_settings)).await;
         assert_eq!(session.protocol_options(), if can { name } else { "none" }, "{}", root.server_version());
         run(&mut session, "USE described").await;
@@ -336,7 +338,10 @@ async fn check_protocol_options(server: &Server, root: &MysqlSession) {
 
 async fn check_client_charset(server: &Server) {
     let with = |charset: &str| {
-        server.root().with_connection_settings(ConnectionSettings { client_charset: Some(charset.to_owned()), ..ConnectionSettings::default() })
+        server.root().with_connection_settings(ConnectionSettings {
+            client_charset: Some(charset.to_owned()),
+            ..ConnectionSettings::default()
+        })
     };
     let mut latin1 = connected(&with("latin1")).await;
     let asked = "SELECT @@character_set_client, @@character_set_connection, @@character_set_results";

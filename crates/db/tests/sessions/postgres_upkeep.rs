@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use dbdyno_db::postgres::{Options, capabilities};
 use dbdyno_db::{
-    AnySession, Bounds, Endpoint, Quiet, Rest, Session, Settling, Target, UpkeepReport, deferred_work, describe,
-    drop_binlog, first_i64, settle, status, unreported,
+    AnySession, Bounds, Endpoint, Quiet, Rest, Session, Settling, Target, UpkeepReport, deferred_work,
+    describe, drop_binlog, first_i64, settle, status, unreported,
 };
 
 use crate::mysql_server::bases::{found, required};

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_db::server::{Abilities, Base, ThreadPool, TlsAbility, list, servers_dir};
-use dbdyno_fetch::{self as servers, ServerEntry, Catalogue, Entry, Error, Origin, catalogue};
+use dbdyno_fetch::{self as servers, Catalogue, Entry, Error, Origin, ServerEntry, catalogue};
 use tempfile::TempDir;
 
 use crate::program::write_program;
@@ -243,7 +243,8 @@ fn a_build_that_does_not_run_is_not_added() {
 fn builds_tell_what_distinguishes_them() {
     let desk = Desk::new();
     let abilities = |name: &str, server| {
-        let server_entry = servers::add(name, &require(server), &desk.servers(), &builtin(), &mut |_| {}).unwrap();
+        let server_entry =
+            servers::add(name, &require(server), &desk.servers(), &builtin(), &mut |_| {}).unwrap();
         server_entry.answer.unwrap().abilities
     };
     let mariadb = abilities("mariadb", MARIADB);

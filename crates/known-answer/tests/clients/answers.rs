@@ -1,7 +1,7 @@
 //! Answers: their size, in all forms, and thousands of them.
 
 use dbdyno_db::{Answer, AnySession, Endpoint, Param, Session};
-use dbdyno_known_answer::{Script, Listen, Protocol, Server, Threads};
+use dbdyno_known_answer::{Listen, Protocol, Script, Server, Threads};
 
 use crate::support::{BOTH, Running, target};
 
@@ -20,8 +20,7 @@ async fn prepared(session: &mut AnySession) -> (Answer, Answer) {
 #[tokio::test(flavor = "current_thread")]
 async fn rows_and_changes_come_as_programmed_over_both_protocols() {
     for protocol in BOTH {
-        let server =
-            Running::start(protocol, Script { rows: 3, columns: 2, bytes: 5, ..Script::default() });
+        let server = Running::start(protocol, Script { rows: 3, columns: 2, bytes: 5, ..Script::default() });
         let mut session = server.connect().await;
         let rows = session.query(b"SELECT 1").await.unwrap();
         assert_eq!((rows.rows, rows.affected, rows.warnings), (3, 0, 0));
@@ -43,8 +42,7 @@ async fn rows_and_changes_come_as_programmed_over_both_protocols() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn results_may_end_in_the_form_of_old_servers() {
-    let script =
-        Script { deprecate_eof: false, rows: 4, columns: 1, bytes: 300, ..Script::default() };
+    let script = Script { deprecate_eof: false, rows: 4, columns: 1, bytes: 300, ..Script::default() };
     let server = Running::start(Protocol::Mysql, script);
     let mut session = server.connect().await;
     assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 4);
@@ -54,8 +52,7 @@ async fn results_may_end_in_the_form_of_old_servers() {
 #[tokio::test(flavor = "current_thread")]
 async fn an_answer_may_have_no_rows() {
     for protocol in BOTH {
-        let server =
-            Running::start(protocol, Script { rows: 0, columns: 3, bytes: 1, ..Script::default() });
+        let server = Running::start(protocol, Script { rows: 0, columns: 3, bytes: 1, ..Script::default() });
         let mut session = server.connect().await;
         assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 0);
         assert_eq!(prepared(&mut session).await.0.rows, 0);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{Class, Param, Session};
-use dbdyno_known_answer::{Script, Protocol};
+use dbdyno_known_answer::{Protocol, Script};
 
 use crate::support::{BOTH, Running, expect_class};
 
@@ -70,8 +70,7 @@ async fn a_disconnect_is_a_lost_connection() {
 async fn half_an_answer_is_a_lost_connection() {
     for protocol in BOTH {
         for sizes in [SIZE, (1, 1, 1)] {
-            let script =
-                Script { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Script::default() };
+            let script = Script { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Script::default() };
             let server =
                 Running::start(protocol, Script { half: Some("every 2".parse().unwrap()), ..script });
             let mut session = server.connect().await;
@@ -87,8 +86,7 @@ async fn half_an_answer_is_a_lost_connection() {
 async fn a_stalled_answer_comes_whole_after_its_stall() {
     for protocol in BOTH {
         for sizes in [SIZE, (1, 1, 100_000), (1, 1, 1)] {
-            let script =
-                Script { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Script::default() };
+            let script = Script { rows: sizes.0, columns: sizes.1, bytes: sizes.2, ..Script::default() };
             let server = Running::start(
                 protocol,
                 Script { half: Some("every 2 stall 60ms".parse().unwrap()), ..script },

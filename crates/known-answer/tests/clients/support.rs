@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dbdyno_db::{AnySession, Capabilities, Class, DbError, Endpoint, Target, mysql, postgres};
-use dbdyno_known_answer::{Script, Handle, Listen, Protocol, Server, Stats, Threads};
+use dbdyno_known_answer::{Handle, Listen, Protocol, Script, Server, Stats, Threads};
 use tempfile::TempDir;
 
 /// Both protocols.
@@ -44,8 +44,7 @@ impl Running {
             Protocol::Mysql => folder.path().join("s"),
             Protocol::Postgres => folder.path().to_owned(),
         };
-        let handle =
-            Server::start(Listen::Unix(path.clone()), protocol, script, Threads::count(2)).unwrap();
+        let handle = Server::start(Listen::Unix(path.clone()), protocol, script, Threads::count(2)).unwrap();
         let (target, capabilities) = target(protocol, handle.address());
         Self { handle, endpoint: Endpoint { target, capabilities }, _folder: folder }
     }

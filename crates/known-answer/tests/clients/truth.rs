@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{AnySession, Param, Session};
-use dbdyno_known_answer::{Script, Protocol};
+use dbdyno_known_answer::{Protocol, Script};
 
 use crate::support::{BOTH, Running, once_undisturbed, went};
 
@@ -90,10 +90,8 @@ fn process_cpu() -> Duration {
 async fn a_burn_is_cpu_time_of_the_process() {
     for protocol in BOTH {
         once_undisturbed(async || {
-            let server = Running::start(
-                protocol,
-                Script { burn: Duration::from_micros(500), ..Script::default() },
-            );
+            let server =
+                Running::start(protocol, Script { burn: Duration::from_micros(500), ..Script::default() });
             let mut session = server.connect().await;
             let before = process_cpu();
             let times = times(&mut session, 200).await;
@@ -186,8 +184,7 @@ async fn a_freeze_holds_up_what_it_meets_for_its_whole_length() {
 async fn frozen(protocol: Protocol) -> Result<(), String> {
     let length = Duration::from_millis(150);
     let freeze = "150ms every 250ms at 100ms".parse().unwrap();
-    let script =
-        Script { delay: "constant 2ms".parse().unwrap(), freeze: Some(freeze), ..Script::default() };
+    let script = Script { delay: "constant 2ms".parse().unwrap(), freeze: Some(freeze), ..Script::default() };
     let server = Running::start(protocol, script);
     let mut session = server.connect().await;
     let begin = Instant::now();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Due, RunningTask, Next, Operation};
+use super::{Due, Next, Operation, RunningTask};
 use crate::Limit;
 use crate::arrivals::to_ns;
 use crate::control::Control;

@@ -8,7 +8,7 @@ use dbdyno_record::{ErrorClass, Outcome, WindowRule};
 
 use crate::support::*;
 
-fn hangs() -> Behaviour {
+fn hangs() -> Script {
     Arc::new(|_| Act::Hang)
 }
 
@@ -57,7 +57,7 @@ fn a_step_that_is_cut_off_names_the_connections_that_never_had_an_answer() {
 
 #[test]
 fn a_step_without_a_cap_ends_when_nothing_is_answered_any_more() {
-    let stops: Behaviour =
+    let stops: Script =
         Arc::new(|number| if number < 20 { Act::Answer(Duration::from_millis(1)) } else { Act::Hang });
     let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(u64::MAX)), stops)];
     let connections = Connections { silence: Duration::from_secs(2), ..Connections::default() };

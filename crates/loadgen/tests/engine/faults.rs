@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use dbdyno_loadgen::{Limit, Pace, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent};
 
-use crate::support::{Act, Behaviour, Options, answers, even, task, run_step, spec};
+use crate::support::{Act, Options, Script, answers, even, run_step, spec, task};
 
 #[test]
 fn a_connection_that_panics_fails_the_step_and_does_not_hang_it() {
-    let breaks: Behaviour =
+    let breaks: Script =
         Arc::new(|number| if number == 3 { Act::Panic } else { Act::Answer(Duration::from_millis(1)) });
     let tasks = vec![
         (task(1, 0, Pace::Closed, Limit::Operations(10)), breaks),
@@ -54,9 +54,9 @@ fn a_connection_that_is_slow_to_close_does_not_fail_a_step_that_was_done_in_time
 #[test]
 fn statements_of_attempts_that_failed_are_counted_too() {
     // The third attempt is answered; every fourth operation is refused.
-    let behaviour: Behaviour =
+    let script: Script =
         Arc::new(|number| Act::Fail(if number % 4 == 3 { ErrorClass::Refused } else { ErrorClass::Retry }));
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(12)), behaviour)];
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(12)), script)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!((end.tasks[0].done, end.tasks[0].retries, end.tasks[0].failed_numbers.len()), (9, 18, 3));
     let asked = record.events.iter().find_map(|event| match event {
@@ -119,7 +119,7 @@ fn the_stop_of_a_step_does_not_wait_for_an_observer() {
 
 #[test]
 fn a_step_that_fails_does_not_wait_for_an_observer() {
-    let fails: Behaviour = Arc::new(|_| Act::Fail(ErrorClass::Fatal));
+    let fails: Script = Arc::new(|_| Act::Fail(ErrorClass::Fatal));
     let began = Instant::now();
     let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(3)), fails)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, looking_for_ever());

@@ -8,17 +8,17 @@ use dbdyno_loadgen::{Coupling, Failure, Limit, Pace, Side, StepEnd, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent, StepRecord};
 
 use crate::support::{
-    Act, Behaviour, HANGS, Options, WAITS, answers, even, task, once_undisturbed, percentile, run_opened,
-    run_step, spec, sum, went,
+    Act, HANGS, Options, Script, WAITS, answers, even, once_undisturbed, percentile, run_opened, run_step,
+    spec, sum, task, went,
 };
 
-/// `behaviour`, and when it was asked for something.
-fn noting(behaviour: Behaviour) -> (Behaviour, Arc<Mutex<Vec<Instant>>>) {
+/// `script`, and when it was asked for something.
+fn noting(script: Script) -> (Script, Arc<Mutex<Vec<Instant>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
     let noting = move |number| {
         noted.lock().expect("no panic").push(Instant::now());
-        behaviour(number)
+        script(number)
     };
     (Arc::new(noting), asked)
 }
@@ -34,11 +34,11 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
     for wait in WAITS {
         // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer
         // late.
-        let behaviour: Behaviour = Arc::new(|number| {
+        let script: Script = Arc::new(|number| {
             Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
         });
-        let (behaviour, asked) = noting(behaviour);
-        let tasks = vec![(task(1, 0, even(100), Limit::Operations(300)), behaviour)];
+        let (script, asked) = noting(script);
+        let tasks = vec![(task(1, 0, even(100), Limit::Operations(300)), script)];
         let options = wait.options();
         let barrier = Arc::clone(&options.barrier);
         let (end, record) = run_step(&spec(1, &["query"]), tasks, options);
@@ -69,11 +69,11 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
 
 #[test]
 fn a_closed_loop_does_not_see_what_it_did_not_send() {
-    let behaviour: Behaviour = Arc::new(|number| {
+    let script: Script = Arc::new(|number| {
         Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
     });
     once_undisturbed(|| {
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(200)), Arc::clone(&behaviour))];
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(200)), Arc::clone(&script))];
         let (_, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert!(percentile(&record, "response", 1.0) >= 500_000);
         let most_us = percentile(&record, "response", 0.95);
@@ -157,7 +157,7 @@ fn coupled_connections_stay_within_nine_statements() {
     let coupling = Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD));
     let lead = Arc::new(AtomicI64::new(0));
     let most = Arc::new(AtomicI64::new(0));
-    let behaviour = |sign: i64, after: Duration| -> Behaviour {
+    let script = |sign: i64, after: Duration| -> Script {
         let (lead, most) = (Arc::clone(&lead), Arc::clone(&most));
         Arc::new(move |_| {
             let now = lead.fetch_add(sign, Ordering::SeqCst) + sign;
@@ -169,7 +169,7 @@ fn coupled_connections_stay_within_nine_statements() {
     fast.coupling = Some((Arc::clone(&coupling), Side::Left));
     let mut slow = task(1, 1, Pace::Closed, Limit::Operations(200));
     slow.coupling = Some((coupling, Side::Right));
-    let tasks = vec![(fast, behaviour(1, Duration::ZERO)), (slow, behaviour(-1, Duration::from_millis(2)))];
+    let tasks = vec![(fast, script(1, Duration::ZERO)), (slow, script(-1, Duration::from_millis(2)))];
     let blocking =
         Options { threads: Threads { blocking: true, ..Threads::default() }, ..Options::default() };
     let (end, _) = run_step(&spec(1, &["insert", "delete"]), tasks, blocking);
@@ -180,11 +180,11 @@ fn coupled_connections_stay_within_nine_statements() {
 #[test]
 fn retries_are_counted_and_the_operation_succeeds_once() {
     for wait in WAITS {
-        let behaviour: Behaviour =
+        let script: Script =
             Arc::new(
                 |number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) },
             );
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), script)];
         let (end, record) = run_step(&spec(1, &["insert"]), tasks, wait.options());
         assert_eq!(end.outcome, Outcome::Completed);
         assert_eq!(end.tasks[0].retries, 2);
@@ -220,7 +220,7 @@ fn what_is_never_made_ready_fails_the_step() {
 
 #[test]
 fn what_is_never_taken_fails_the_step_and_tells_the_last_refusal() {
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), Arc::new(|_| Act::Busy) as Behaviour)];
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), Arc::new(|_| Act::Busy) as Script)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Failed, Some(REFUSED_TOO_OFTEN)));
     assert_eq!((end.tasks[0].retries, &end.tasks[0].failed_numbers[..]), (1000, &[0][..]));
@@ -229,11 +229,11 @@ fn what_is_never_taken_fails_the_step_and_tells_the_last_refusal() {
 
 #[test]
 fn a_refused_operation_fails_alone_and_is_named() {
-    let behaviour: Behaviour =
+    let script: Script =
         Arc::new(
             |number| if number == 3 { Act::Fail(ErrorClass::Refused) } else { Act::Answer(Duration::ZERO) },
         );
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), script)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!(end.outcome, Outcome::Completed);
     assert_eq!(end.tasks[0].failed_numbers, [3]);
@@ -244,12 +244,12 @@ fn a_refused_operation_fails_alone_and_is_named() {
 #[test]
 fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
     for wait in WAITS {
-        let behaviour: Behaviour =
+        let script: Script =
             Arc::new(
                 |number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) },
             );
         let tasks = vec![
-            (task(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
+            (task(1, 0, Pace::Closed, Limit::Operations(10)), script),
             (task(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
         ];
         let (end, record) = run_step(&spec(2, &["insert"]), tasks, wait.options());
@@ -274,7 +274,7 @@ fn a_failed_connection_is_known_before_the_clock_starts() {
 fn a_cancelled_step_keeps_what_was_measured() {
     let cancel = Arc::new(AtomicBool::new(false));
     let signal = Arc::clone(&cancel);
-    let cancels: Behaviour = Arc::new(move |number| {
+    let cancels: Script = Arc::new(move |number| {
         if number == 30 {
             signal.store(true, Ordering::Relaxed);
         }
@@ -294,8 +294,8 @@ fn a_cancelled_step_keeps_what_was_measured() {
 #[test]
 fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
     once_undisturbed(|| {
-        let (behaviour, asked) = noting(Arc::new(|_| Act::Hang));
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+        let (script, asked) = noting(Arc::new(|_| Act::Hang));
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), script)];
         let cap = Options { cap: Some(Duration::from_millis(300)), ..Options::default() };
         let (end, record) = run_step(&spec(1, &["insert"]), tasks, cap);
         assert_eq!(end.outcome, Outcome::Failed);

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Arrivals, Follower, FromHost, HostMessage, HostShare, ConnectionTask, TaskEnd, TaskSpec, Limit, Observer, Pace,
-    Schedule, Step, StepCommand, StepEnd, can_be_shared, run_on_hosts, run_part,
+    Arrivals, ConnectionTask, Follower, FromHost, HostMessage, HostShare, Limit, Observer, Pace, Schedule,
+    Step, StepCommand, StepEnd, TaskEnd, TaskSpec, can_be_shared, run_on_hosts, run_part,
 };
 use dbdyno_record::{ErrorClass, Interval, Outcome, StepRecord, StepSpec, StepWriter, WindowRule};
 use proptest::prelude::*;
 
-use crate::support::{Act, Behaviour, Options, answers, task, run_step, spec, sum};
+use crate::support::{Act, Options, Script, answers, run_step, spec, sum, task};
 
 /// What is wrong with a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +134,7 @@ fn connections_on_three_hosts_do_what_they_do_on_one() {
             let limit = Limit::Operations(20 + u64::from(connection));
             (task(1 + connection % 7, 0, Pace::Closed, limit), answers(Duration::from_millis(60)))
         };
-        (0..17).map(task).collect::<Vec<(TaskSpec, Behaviour)>>()
+        (0..17).map(task).collect::<Vec<(TaskSpec, Script)>>()
     };
     let (alone, record) = run_step(&counted(7), tasks(), Options::default());
     let (end, of_three) = run_step(&counted(7), tasks(), sound(3));
@@ -180,12 +180,12 @@ proptest! {
         let arrivals = Arrivals::Constant { operations: 400, per: Duration::from_secs(1), phase: Duration::ZERO };
         let numbers = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&numbers);
-        let behaviour: Behaviour = Arc::new(move |number| {
+        let script: Script = Arc::new(move |number| {
             noted.lock().expect("no panic").push(number);
             Act::Answer(Duration::from_micros(service_us))
         });
         let pace = Pace::Shared(Arc::new(Schedule::new(arrivals)));
-        let one = || (task(1, 0, pace.clone(), Limit::Operations(500)), Arc::clone(&behaviour));
+        let one = || (task(1, 0, pace.clone(), Limit::Operations(500)), Arc::clone(&script));
         let (end, record) = run_step(&counted(1), (0..connections).map(|_| one()).collect(), sound(hosts));
         prop_assert_eq!(end.outcome, Outcome::Completed);
         let mut sent = numbers.lock().expect("no panic").clone();
@@ -199,9 +199,9 @@ proptest! {
 }
 
 /// A step of two seconds on two hosts, the second of which is like this.
-fn ended_with(condition: HostCondition, behaviour: &Behaviour) -> StepEnd {
+fn ended_with(condition: HostCondition, script: &Script) -> StepEnd {
     let limit = Limit::Time(Duration::from_secs(2));
-    let tasks = (1..=4).map(|client| (task(client, 0, Pace::Closed, limit), Arc::clone(behaviour))).collect();
+    let tasks = (1..=4).map(|client| (task(client, 0, Pace::Closed, limit), Arc::clone(script))).collect();
     let options = Options { hosts: vec![HostCondition::Sound, condition], ..Options::default() };
     run_step(&spec(4, &["query"]), tasks, options).0
 }
@@ -218,11 +218,11 @@ fn a_host_that_is_lost_ends_the_step_with_its_name() {
 
 #[test]
 fn what_fails_on_one_host_ends_the_step_on_all() {
-    let behaviour: Behaviour = Arc::new(|number| match number {
+    let script: Script = Arc::new(|number| match number {
         3 => Act::Fail(ErrorClass::Fatal),
         _ => Act::Answer(Duration::from_millis(5)),
     });
-    let end = ended_with(HostCondition::Sound, &behaviour);
+    let end = ended_with(HostCondition::Sound, &script);
     assert_eq!((end.outcome, end.tasks.len()), (Outcome::Failed, 4));
     assert!(end.message.is_some_and(|why| why.contains("the pretended answer is no")));
 }

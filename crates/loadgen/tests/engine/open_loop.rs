@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dbdyno_loadgen::{Arrivals, Draws, TaskSpec, Limit, Pace, Schedule, ThinkTime, Threads};
+use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, TaskSpec, ThinkTime, Threads};
 use dbdyno_record::{Clock, Outcome, StepEvent, StepRecord};
 use proptest::prelude::*;
 
 use crate::support::{
-    Act, Behaviour, Options, WAITS, answers, even, task, once_undisturbed, percentile, run_step, spec, sum,
-    went,
+    Act, Options, Script, WAITS, answers, even, once_undisturbed, percentile, run_step, spec, sum, task, went,
 };
 
 fn constant(per_second: u64) -> Arrivals {
@@ -23,25 +22,20 @@ fn poisson(per_second: u64, seed: u64) -> Arrivals {
 }
 
 /// `connections` tasks of client 1 on one schedule.
-fn shared(
-    schedule: Schedule,
-    connections: usize,
-    limit: Limit,
-    behaviour: &Behaviour,
-) -> Vec<(TaskSpec, Behaviour)> {
+fn shared(schedule: Schedule, connections: usize, limit: Limit, script: &Script) -> Vec<(TaskSpec, Script)> {
     let pace = Pace::Shared(Arc::new(schedule));
-    (0..connections).map(|_| (task(1, 0, pace.clone(), limit), Arc::clone(behaviour))).collect()
+    (0..connections).map(|_| (task(1, 0, pace.clone(), limit), Arc::clone(script))).collect()
 }
 
-/// A behaviour that answers after `service`, and the numbers it was asked for.
-fn noting(service: Duration) -> (Behaviour, Arc<Mutex<Vec<u64>>>) {
+/// A script that answers after `service`, and the numbers it was asked for.
+fn noting(service: Duration) -> (Script, Arc<Mutex<Vec<u64>>>) {
     let numbers = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&numbers);
-    let behaviour: Behaviour = Arc::new(move |number| {
+    let script: Script = Arc::new(move |number| {
         noted.lock().expect("no panic").push(number);
         Act::Answer(service)
     });
-    (behaviour, numbers)
+    (script, numbers)
 }
 
 fn greatest_backlog(record: &StepRecord) -> u64 {
@@ -60,8 +54,8 @@ proptest! {
         service_us in 0_u64..3000,
     ) {
         let arrivals = if is_poisson { poisson(per_second, 5) } else { constant(per_second) };
-        let (behaviour, numbers) = noting(Duration::from_micros(service_us));
-        let tasks = shared(Schedule::new(arrivals), connections, Limit::Operations(300), &behaviour);
+        let (script, numbers) = noting(Duration::from_micros(service_us));
+        let tasks = shared(Schedule::new(arrivals), connections, Limit::Operations(300), &script);
         let options = Options { threads: Threads { count: Some(threads), ..Threads::default() }, ..Options::default() };
         let (end, record) = run_step(&spec(1, &["query"]), tasks, options);
         prop_assert_eq!(end.outcome, Outcome::Completed);
@@ -107,11 +101,11 @@ fn a_shared_schedule_is_kept_by_any_free_connection() {
 #[test]
 fn one_slow_connection_holds_up_only_what_it_has_taken() {
     // Operation 100 hangs for a second; the other connections keep the schedule.
-    let behaviour: Behaviour = Arc::new(|number| {
+    let script: Script = Arc::new(|number| {
         Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
     });
     once_undisturbed(|| {
-        let tasks = shared(Schedule::new(constant(200)), 4, Limit::Operations(400), &behaviour);
+        let tasks = shared(Schedule::new(constant(200)), 4, Limit::Operations(400), &script);
         let (_, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(sum(&record, "query", |interval| interval.done), 400);
         assert!(percentile(&record, "response", 1.0) >= 1_000_000);
@@ -126,8 +120,8 @@ fn one_slow_connection_holds_up_only_what_it_has_taken() {
 fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
     once_undisturbed(|| {
         let schedule = Schedule::with_max_backlog(constant(1000), 10);
-        let (behaviour, numbers) = noting(Duration::from_millis(20));
-        let tasks = shared(schedule, 2, Limit::Time(Duration::from_secs(1)), &behaviour);
+        let (script, numbers) = noting(Duration::from_millis(20));
+        let tasks = shared(schedule, 2, Limit::Time(Duration::from_secs(1)), &script);
         let (end, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(end.outcome, Outcome::Completed);
         let sent = numbers.lock().expect("no panic");

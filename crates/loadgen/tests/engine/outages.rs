@@ -10,7 +10,7 @@ use dbdyno_loadgen::{
 };
 use dbdyno_record::{Outcome, StepEvent, StepRecord};
 
-use crate::support::{Act, Behaviour, Options, answers, even, task, run_step, spec, sum};
+use crate::support::{Act, Options, Script, answers, even, run_step, spec, sum, task};
 
 fn reconnecting(give_up_after: Duration) -> Options {
     let (wait, wait_max) = (Duration::from_millis(20), Duration::from_millis(80));
@@ -21,7 +21,7 @@ fn reconnecting(give_up_after: Duration) -> Options {
 
 /// Answers, but the first time that `number` comes the connection is lost, and opens after
 /// `refusals` failed attempts.
-fn breaks_at(number: u64, refusals: u32) -> Behaviour {
+fn breaks_at(number: u64, refusals: u32) -> Script {
     let broken = AtomicBool::new(false);
     Arc::new(move |current| {
         if current == number && !broken.swap(true, Ordering::Relaxed) {

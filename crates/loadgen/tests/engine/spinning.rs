@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use dbdyno_loadgen::{Limit, Pace, StepEnd, Threads};
 use dbdyno_record::Outcome;
 
-use crate::support::{Act, Behaviour, Options, WAITS, Wait, answers, even, task, run_step, spec};
+use crate::support::{Act, Options, Script, WAITS, Wait, answers, even, run_step, spec, task};
 
 /// A step of one closed loop on a thread that spins: how it ended, how long it took with everything
 /// around it, and what the thread says that it polled in vain.
-fn spun(operations: u64, behaviour: Behaviour, threads: Threads) -> (StepEnd, Duration, Duration) {
+fn spun(operations: u64, script: Script, threads: Threads) -> (StepEnd, Duration, Duration) {
     let polled_ns = threads.polled_ns.clone().expect("it spins");
     let begin = Instant::now();
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(operations)), behaviour)];
+    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(operations)), script)];
     let (end, _) = run_step(&spec(1, &["query"]), tasks, Options { threads, ..Options::default() });
     assert_eq!((end.outcome, end.tasks[0].done), (Outcome::Completed, operations));
     (end, begin.elapsed(), Duration::from_nanos(polled_ns[0].load(Ordering::Relaxed)))
@@ -64,14 +64,14 @@ fn a_cancelled_step_ends_while_answers_hang() {
     for wait in WAITS {
         let cancel = Arc::new(AtomicBool::new(false));
         let setter = Arc::clone(&cancel);
-        let behaviour: Behaviour = Arc::new(move |number| {
+        let script: Script = Arc::new(move |number| {
             if number == 3 {
                 setter.store(true, Ordering::Relaxed);
                 return Act::Hang;
             }
             Act::Answer(Duration::from_millis(1))
         });
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Time(Duration::from_secs(600))), behaviour)];
+        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Time(Duration::from_secs(600))), script)];
         let (end, _) = run_step(&spec(1, &["query"]), tasks, Options { cancel, ..wait.options() });
         assert_eq!((end.outcome, end.tasks[0].done), (Outcome::Interrupted, 3), "{wait:?}");
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::hosts::{HostCondition, on_hosts};
 use dbdyno_loadgen::{
-    Arrivals, Connections, Done, Failure, ConnectionTask, TaskSpec, Limit, Notes, Observer, Pace, Role, StatementDone,
-    Step, StepEnd, Threads, run,
+    Arrivals, ConnectionTask, Connections, Done, Failure, Limit, Notes, Observer, Pace, Role, StatementDone,
+    Step, StepEnd, TaskSpec, Threads, run,
 };
 use dbdyno_record::{
     CellId, ErrorClass, Headline, HostInfo, Interval, KindSpec, Manifest, OperationClass, Run, RunWriter,
@@ -51,7 +51,7 @@ impl Wait {
 }
 
 /// What the pretended database does with operation `number`.
-pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
+pub(crate) type Script = Arc<dyn Fn(u64) -> Act + Send + Sync>;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
@@ -66,7 +66,7 @@ pub(crate) enum Act {
 }
 
 struct Pretend {
-    behaviour: Behaviour,
+    script: Script,
     open: Result<(), Failure>,
     /// Attempts to open the connection that are still to fail.
     refusals: u32,
@@ -108,7 +108,7 @@ impl ConnectionTask for Pretend {
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         self.attempts += 1;
-        match (self.behaviour)(number) {
+        match (self.script)(number) {
             Act::Answer(after) => {
                 tokio::time::sleep(after).await;
                 Ok(Done { rows: 2, received_bytes: 10 })
@@ -267,16 +267,16 @@ impl Default for Options {
 
 pub(crate) fn run_step(
     spec: &StepSpec,
-    tasks: Vec<(TaskSpec, Behaviour)>,
+    tasks: Vec<(TaskSpec, Script)>,
     options: Options,
 ) -> (StepEnd, StepRecord) {
-    let opened = tasks.into_iter().map(|(task, behaviour)| (task, behaviour, Ok(()))).collect();
+    let opened = tasks.into_iter().map(|(task, script)| (task, script, Ok(()))).collect();
     run_opened(spec, opened, options)
 }
 
 pub(crate) fn run_opened(
     spec: &StepSpec,
-    tasks: Vec<(TaskSpec, Behaviour, Result<(), Failure>)>,
+    tasks: Vec<(TaskSpec, Script, Result<(), Failure>)>,
     options: Options,
 ) -> (StepEnd, StepRecord) {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -290,10 +290,10 @@ pub(crate) fn run_opened(
         options.threads.polled_ns.as_ref().map(|_| SPINNING.lock().unwrap_or_else(PoisonError::into_inner));
     let tasks = tasks
         .into_iter()
-        .map(|(task, behaviour, open)| {
+        .map(|(task, script, open)| {
             let (opened, closed) = (Arc::clone(&options.opened), Arc::clone(&options.closed));
             let build = move || Pretend {
-                behaviour,
+                script,
                 open,
                 refusals: 0,
                 attempts: 0,
@@ -365,7 +365,7 @@ pub(crate) fn went(condition: bool, seen: impl std::fmt::Debug) -> Result<(), St
     if condition { Ok(()) } else { Err(format!("{seen:?}")) }
 }
 
-pub(crate) fn answers(after: Duration) -> Behaviour {
+pub(crate) fn answers(after: Duration) -> Script {
     Arc::new(move |_| Act::Answer(after))
 }
 

@@ -14,7 +14,10 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Table of deferred work; without rows where it was not recorded.
 pub(super) fn deferred_work(step: &StepFindings) -> Table {
     of_runs(step, table("deferred-work"), |run| {
-        let of_deferred_work = run.deferred_work.iter().flat_map(|deferred_work| deferred_work.levels.iter().map(move |level| (deferred_work, level)));
+        let of_deferred_work = run
+            .deferred_work
+            .iter()
+            .flat_map(|deferred_work| deferred_work.levels.iter().map(move |level| (deferred_work, level)));
         // A level that is zero before and after is left out.
         let shown = of_deferred_work.filter(|(_, level)| (level.before, level.after) != (0, 0));
         let row = shown.map(|(deferred_work, level)| {
@@ -50,7 +53,7 @@ pub(super) fn memory(step: &StepFindings) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{DeferredWork, DeferredLevel, GroupMemory};
+    use dbdyno_analyse::{DeferredLevel, DeferredWork, GroupMemory};
 
     use super::*;
     use crate::fixture;

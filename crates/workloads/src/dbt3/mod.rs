@@ -7,7 +7,6 @@
 
 mod answers;
 mod comments;
-pub(crate) mod tasks;
 pub mod options;
 mod parameters;
 mod queries;
@@ -15,6 +14,7 @@ mod rows;
 mod schema;
 mod steps;
 mod tables;
+pub(crate) mod tasks;
 mod verify;
 
 use std::sync::{Arc, PoisonError};
@@ -25,15 +25,17 @@ use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
 
-use crate::dbt3::tasks::{AnyTask, Ledger};
 use crate::dbt3::options::{Dbt3 as Options, Parameters, Part};
 use crate::dbt3::queries::{Dialect, Hint};
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::{Dbt3Step, StepKind};
+use crate::dbt3::tasks::{AnyTask, Ledger};
 use crate::deviations::of_rows;
 use crate::options::Verify;
 use crate::step::{Cell, StepOptions};
-use crate::{WorkloadSummary, Context, Error, Explained, Tasks, Original, Result, Steps, Work, Workload, summaries};
+use crate::{
+    Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries,
+};
 
 pub struct Dbt3 {
     shared: Arc<Setup>,

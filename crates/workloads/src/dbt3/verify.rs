@@ -8,9 +8,9 @@ use dbdyno_record::Check;
 use crate::Result;
 use crate::checks::{check, count, part};
 use crate::dbt3::Setup;
-use crate::dbt3::tasks::Executed;
 use crate::dbt3::schema::Table;
 use crate::dbt3::steps::Operation;
+use crate::dbt3::tasks::Executed;
 
 /// Checks the executions of a step: rows that refresh functions changed, and answers where some are
 /// published.

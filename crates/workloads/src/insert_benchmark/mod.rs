@@ -8,11 +8,11 @@
 mod deviations;
 mod explained;
 mod history;
-mod tasks;
 pub mod options;
 mod rows;
 mod sql;
 mod steps;
+mod tasks;
 mod verify;
 
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use serde_json::{Value, json};
 
 use crate::engine::create_tables;
 use crate::insert_benchmark::history::History;
-use crate::insert_benchmark::tasks::{AnyTask, Client};
 use crate::insert_benchmark::steps::{ClientPart, StepKind};
+use crate::insert_benchmark::tasks::{AnyTask, Client};
 use crate::step::{Cell, Step, StepOptions};
-use crate::{Context, Error, Explained, Tasks, Original, Result, Steps, Work, Workload};
+use crate::{Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload};
 
 pub struct InsertBenchmark {
     shared: Arc<Setup>,

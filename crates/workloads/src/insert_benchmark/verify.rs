@@ -111,15 +111,15 @@ mod tests {
 
     use crate::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
     use dbdyno_db::{Endpoint, Target, null};
-    use dbdyno_loadgen::{TaskEnd, StepEnd};
+    use dbdyno_loadgen::{StepEnd, TaskEnd};
     use dbdyno_record::Outcome;
 
     use super::*;
     use crate::Context;
     use crate::insert_benchmark::Prepared;
+    use crate::insert_benchmark::steps::ClientPart;
     use crate::insert_benchmark::tasks::Client;
     use crate::insert_benchmark::tasks::insert::InsertBuilder;
-    use crate::insert_benchmark::steps::ClientPart;
     use crate::step::StepOptions;
 
     const CLIENT: u32 = 2;

@@ -6,13 +6,13 @@ use crate::oltp::options::{Distribution as Law, Oltp};
 use dbdyno_db::Param;
 
 use crate::Philox;
-use crate::summaries::context;
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::distribution::Distribution;
 use crate::oltp::draws::Draws;
 use crate::oltp::mix::Slot;
 use crate::oltp::operation::Operation;
 use crate::oltp::sql::Kind;
+use crate::summaries::context;
 
 const TABLE_SIZE: u64 = 10_000;
 

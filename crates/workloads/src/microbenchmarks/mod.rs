@@ -31,14 +31,14 @@ use dbdyno_loadgen::StepEnd;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::summaries::step_description;
 use crate::microbenchmarks::steps::Step;
-use crate::oltp::tasks::AnyTask;
 use crate::oltp::list::StepKind;
+use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
 use crate::step::{Cell, StepOptions};
-use crate::{WorkloadSummary, Context, Explained, Tasks, Original, Result, Steps, Work, Workload, summaries};
+use crate::summaries::step_description;
+use crate::{Context, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries};
 
 /// The workload over one cell.
 pub struct Microbenchmarks {

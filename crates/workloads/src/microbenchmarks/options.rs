@@ -8,7 +8,6 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOpt
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::summaries::context;
 use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::microbenchmarks::pattern::{chosen, fits};
 use crate::microbenchmarks::steps::Step;
@@ -19,6 +18,7 @@ use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpProfile, 
 use crate::options::{Protocol, Verify, first_problem, schema_problem};
 use crate::settle::{Settle, SettleWait, both_problem};
 use crate::step::{StepOptions, forecast, outlines};
+use crate::summaries::context;
 
 pub use crate::microbenchmarks::micro_test::MicroTest;
 pub use crate::microbenchmarks::sequence::MicroSequence;

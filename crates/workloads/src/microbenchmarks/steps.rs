@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicroTest, Microbenchmarks as Options};
-use dbdyno_loadgen::{TaskSpec, Limit, Pace};
+use dbdyno_loadgen::{Limit, Pace, TaskSpec};
 use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::microbenchmarks::groups;
-use crate::oltp::tasks::{AnyTask, Script, TestTask};
 use crate::oltp::mix::{Slot, places};
 use crate::oltp::sql::{Fetch, Kind};
+use crate::oltp::tasks::{AnyTask, Script, TestTask};
 use crate::oltp::{self, Setup};
 use crate::specs::step_spec;
 use crate::{Context, Tasks, planned};

@@ -9,7 +9,6 @@ pub(crate) mod deviations;
 pub(crate) mod distribution;
 pub(crate) mod draws;
 pub(crate) mod explained;
-pub(crate) mod tasks;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod mix;
@@ -21,6 +20,7 @@ pub(crate) mod scramble;
 pub(crate) mod sql;
 pub(crate) mod steps;
 pub(crate) mod tables;
+pub(crate) mod tasks;
 mod text;
 pub(crate) mod verify;
 mod zipf;
@@ -36,12 +36,14 @@ use dbdyno_plan::{Table, TableValue};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::oltp::tasks::AnyTask;
 use crate::oltp::list::{OltpStep, StepKind};
 use crate::oltp::mix::places;
+use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
 use crate::step::{Cell, StepOptions};
-use crate::{WorkloadSummary, Context, Error, Explained, Tasks, Original, Result, Steps, Work, Workload, summaries};
+use crate::{
+    Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload, WorkloadSummary, summaries,
+};
 
 pub struct Oltp {
     pub(crate) shared: Arc<Setup>,

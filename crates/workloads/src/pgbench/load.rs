@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use dbdyno_db::{Capabilities, RowStream};
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
 use super::Setup;
 use super::builtin::{ACCOUNTS, FOREIGN_KEYS, TABLES, TELLERS};

@@ -5,7 +5,6 @@
 
 mod builtin;
 mod expression;
-mod task;
 mod listener;
 mod load;
 pub mod options;
@@ -14,6 +13,7 @@ mod random;
 mod script;
 mod sources;
 mod steps;
+mod task;
 mod value;
 mod variables;
 mod verify;
@@ -23,26 +23,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{AnySession, KeySource, Session, first_i64, tables};
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes, StatementDone, StepEnd};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, StatementDone, StepEnd};
 use dbdyno_plan::Values;
 use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::{Map, Value as Json, json};
 
 pub use self::builtin::{BUILTINS, Builtin, builtin};
-use self::task::ScriptTask;
 pub use self::listener::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
 use self::load::LoadTask;
 use self::options::{PartitionMethod, Pgbench as Options, Vacuum};
 use self::script::Action;
 use self::sources::{CLIENT, SCALE, SEEDS, Scripts};
 use self::steps::ScriptStep;
+use self::task::ScriptTask;
 use self::value::Value;
 use self::variables::Variables;
 use self::verify::Balances;
 use crate::any_task::any_task;
 use crate::deviations::of_rows;
 use crate::step::{Cell, StepOptions};
-use crate::{Context, Error, Tasks, Original, Philox, Result, Steps, Work, Workload, sql_checks};
+use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, sql_checks};
 
 any_task! {
     Load(Box<LoadTask>),

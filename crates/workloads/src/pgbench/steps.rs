@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{TaskSpec, Limit, Pace};
+use dbdyno_loadgen::{Limit, Pace, TaskSpec};
 use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::task::{ScriptTask, StepDraws};
 use super::load::{LoadTask, load_operations};
 use super::options::Pgbench;
 use super::script::Action;
 use super::sources::names_of;
+use super::task::{ScriptTask, StepDraws};
 use super::{AnyTask, Setup};
 use crate::oltp::steps::schedule;
 use crate::settle::Settle;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{Answer, Param, Sent, Statement};
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes, OperationTimes, StatementDone};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, OperationTimes, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use super::Setup;
-use super::listener::{Attempt, TransactionState, Ending, FailureKind};
+use super::listener::{Attempt, Ending, FailureKind, TransactionState};
 use super::options::QueryMode;
 use super::random::Draws;
 use super::script::{Action, Keep, NO_COPY, Piece, Sql};

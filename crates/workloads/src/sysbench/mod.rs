@@ -9,7 +9,6 @@ mod alone;
 mod draws;
 mod files;
 mod host;
-mod task;
 mod machine;
 mod offers;
 pub mod options;
@@ -17,6 +16,7 @@ mod parts;
 mod pattern;
 mod request;
 mod steps;
+mod task;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -30,17 +30,17 @@ use serde_json::json;
 
 pub use self::alone::Stat;
 use self::files::Script;
-use self::task::ScriptTask;
 use self::machine::{EventOutcome, Machine, StateIdentity};
 use self::offers::Offers;
 pub use self::offers::OwnOption;
 use self::options::Sysbench as Options;
 use self::request::Reply;
 use self::steps::{Act, ScriptStep};
+use self::task::ScriptTask;
 use crate::deviations::of_rows;
 use crate::sources::{self, sha256};
 use crate::step::{Cell, StepOptions};
-use crate::{Context, Error, Tasks, Original, Result, Steps, Work, Workload, summaries, sql_checks};
+use crate::{Context, Error, Original, Result, Steps, Tasks, Work, Workload, sql_checks, summaries};
 
 /// More bytes than a script prints in a step, unless it prints in each event.
 const MOST_PRINTED: usize = 1 << 20;

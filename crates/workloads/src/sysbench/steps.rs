@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dbdyno_loadgen::{TaskSpec, Limit, Pace};
+use dbdyno_loadgen::{Limit, Pace, TaskSpec};
 use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use super::task::{ScriptTask, StepScript};
 use super::options::{PsMode, Sysbench};
+use super::task::{ScriptTask, StepScript};
 use super::{Setup, files};
 use crate::oltp::list::{ROW_BYTES, ROW_LOADED};
 use crate::oltp::steps::{limit, paces};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, StatementDone};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use super::Setup;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dbdyno_db::null::{self, Journal, Request};
 use dbdyno_db::{Capabilities, Endpoint, Param, Target};
-use dbdyno_loadgen::{Connections, ConnectionTask, Notes, Observer, Step, StepEnd, Threads};
+use dbdyno_loadgen::{ConnectionTask, Connections, Notes, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::oltp::options::Oltp as Options;

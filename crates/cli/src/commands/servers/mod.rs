@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use dbdyno_db::server::{Error as ServerError, list as names_in, servers_dir};
-use dbdyno_fetch::{self as servers, ServerEntry, Catalogue, Entry, Error, Origin, missing_tools};
+use dbdyno_fetch::{self as servers, Catalogue, Entry, Error, Origin, ServerEntry, missing_tools};
 use dbdyno_plan::Plan;
 use dbdyno_products::VariantKind;
 use dbdyno_report::document::Block;
@@ -127,13 +127,15 @@ fn check_tools(entries: &[&Entry]) -> Result<(), ExitError> {
 fn add(name: &str, base_dir: &Path) -> Result<(), ExitError> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let begun = Instant::now();
-    let server_entry = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
-        .map_err(ended)?;
+    let server_entry =
+        servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
+            .map_err(ended)?;
     result(&described(name, &server_entry, begun))
 }
 
 fn remove(name: &str) -> Result<(), ExitError> {
-    let server_entry = servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
+    let server_entry =
+        servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
     result(&match server_entry.origin {
         Origin::Added => format!("{name}: forgotten; {} stays as it is", server_entry.source),
         Origin::Got | Origin::Found => format!("{name}: removed from {}", servers_dir().display()),

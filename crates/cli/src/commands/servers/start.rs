@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dbdyno_db::server::Base;
-use dbdyno_fetch::{ScratchServer, ScratchOptions, client, find_named};
+use dbdyno_fetch::{ScratchOptions, ScratchServer, client, find_named};
 
 use super::ended;
 use crate::exit::ExitError;

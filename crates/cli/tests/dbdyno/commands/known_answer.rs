@@ -33,8 +33,8 @@ async fn ask(endpoint: &Endpoint) {
 
 fn check(reported: &Value, protocol: &str, error: &str) {
     assert_eq!(reported["protocol"], protocol);
-    assert_eq!(reported["behaviour"]["delay"], "constant 1ms");
-    assert_eq!(reported["behaviour"]["error"], format!("{error} every 10"));
+    assert_eq!(reported["script"]["delay"], "constant 1ms");
+    assert_eq!(reported["script"]["error"], format!("{error} every 10"));
     assert_eq!(
         (&reported["requests"]["executions"], &reported["requests"]["prepares"]),
         (&10.into(), &1.into())

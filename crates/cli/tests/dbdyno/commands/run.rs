@@ -73,8 +73,9 @@ fn the_layout_is_the_documented_one(dir: &Path) {
             for file in ["checksums.json", "events.jsonl", "intervals.jsonl", "histograms.hlog"] {
                 expected.push(format!("{cell}/{step}/{file}"));
             }
-            for source in
-                ["client", "disk", "host", "load", "processes", "sampler", "size"].into_iter().chain(deferred_work)
+            for source in ["client", "disk", "host", "load", "processes", "sampler", "size"]
+                .into_iter()
+                .chain(deferred_work)
             {
                 expected.push(format!("{cell}/{step}/counters/{source}.jsonl"));
             }

@@ -48,10 +48,13 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_deferred_work(
     let mut written = [0, 0];
     for step in &findings.workloads[0].steps {
         for (variant, written) in step.variants.iter().zip(&mut written) {
-            let deferred_work =
-                variant.runs[0].deferred_work.as_ref().unwrap_or_else(|| panic!("{} {}", step.name, variant.variant));
+            let deferred_work = variant.runs[0]
+                .deferred_work
+                .as_ref()
+                .unwrap_or_else(|| panic!("{} {}", step.name, variant.variant));
             // So small an index may be built without a write to the device.
-            *written += deferred_work.written_bytes.unwrap_or_else(|| panic!("{} {deferred_work:?}", step.name));
+            *written +=
+                deferred_work.written_bytes.unwrap_or_else(|| panic!("{} {deferred_work:?}", step.name));
         }
     }
     assert!(written.iter().all(|bytes| *bytes > 0), "{written:?}");

@@ -24,7 +24,11 @@ const SOCKET: &str = "s";
 const WITHOUT_TRACE: &str = "innodb_use_native_aio";
 
 /// Implements [`crate::Family::start`].
-pub(in crate::mysql) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+pub(in crate::mysql) fn start(
+    runtime_dir: RuntimeDir,
+    spec: &ServerSpec,
+    data: Data,
+) -> Result<Server, Error> {
     let base = &spec.base;
     spec.config.file.as_deref().map_or(Ok(()), |path| check_name(path, base))?;
     let socket = runtime_dir.path().join(SOCKET);
@@ -32,7 +36,8 @@ pub(in crate::mysql) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: 
     let data_dir = absolute_itself(&spec.data_dir)?;
     let has_own_tmp_dir = spec.config.sets("tmpdir");
     let is_next_to_data = can_be_named(&datadir::temporary_files(&data_dir));
-    let tmp_dir = if is_next_to_data { datadir::temporary_files(&data_dir) } else { runtime_dir.empty_tmp_dir()? };
+    let tmp_dir =
+        if is_next_to_data { datadir::temporary_files(&data_dir) } else { runtime_dir.empty_tmp_dir()? };
     let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
     let as_root = nix::unistd::geteuid().is_root();
     let mut options = start_options(spec, places, as_root)?;

@@ -9,7 +9,7 @@ use super::super::{ConnectionSettings, Secret};
 use super::model_tests::{connection, preparation};
 use super::*;
 use crate::Class;
-use crate::fuzz::{Conversation, Draws, fuzz};
+use crate::fuzz::{Conversation, Random, fuzz};
 use crate::options::Channel;
 use crate::scripted::{Scripted, block_on};
 
@@ -48,13 +48,15 @@ fn logins() -> Vec<Conversation> {
     ]
 }
 
-fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
+fn log_in(conversation: &Conversation, draws: &mut Random) -> &'static str {
     let password = Secret::new(PASSWORD);
     let options = match draws.below(3) {
         0 => Options::socket("/run/db.sock", "bench"),
         1 => Options::tcp("db.example", 3306, "bench"),
-        _ => Options::tcp("db.example", 3306, "bench")
-            .with_connection_settings(ConnectionSettings { server_key: ServerKey::Retrieved, ..ConnectionSettings::default() }),
+        _ => Options::tcp("db.example", 3306, "bench").with_connection_settings(ConnectionSettings {
+            server_key: ServerKey::Retrieved,
+            ..ConnectionSettings::default()
+        }),
     };
     let options = options.with_password(password).with_database("ib");
     let attempt = |pieces: &[usize]| {
@@ -125,7 +127,7 @@ fn results() -> Vec<Conversation> {
     out
 }
 
-fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
+fn answer(conversation: &Conversation, draws: &mut Random) -> &'static str {
     let form = all_forms()[draws.below(4)];
     let (kind, sent) = (draws.below(4), conversation.iter().map(Vec::len).sum::<usize>());
     let ask = |pieces: &[usize]| {

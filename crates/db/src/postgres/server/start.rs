@@ -10,8 +10,8 @@ use nix::sys::signal::Signal;
 use super::user::Runner;
 use super::{SUPERUSER, data as data_dirs, ready};
 use crate::server::certificates::CertificateFiles;
-use crate::server::runtime_dir::RuntimeTls;
 use crate::server::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
+use crate::server::runtime_dir::RuntimeTls;
 use crate::server::started::{Server, ServerSpec, TLS_HOST, superuser_at};
 use crate::server::{Error, RuntimeDir, datadir, launch};
 
@@ -19,7 +19,11 @@ use crate::server::{Error, RuntimeDir, datadir, launch};
 const PORT: u16 = 5432;
 
 /// Implements [`crate::Family::start`].
-pub(in crate::postgres) fn start(runtime_dir: RuntimeDir, spec: &ServerSpec, data: Data) -> Result<Server, Error> {
+pub(in crate::postgres) fn start(
+    runtime_dir: RuntimeDir,
+    spec: &ServerSpec,
+    data: Data,
+) -> Result<Server, Error> {
     let base = &spec.base;
     let tls = runtime_dir.tls.clone();
     let tls_port = tls.as_ref().map(|tls| tls.port.number);

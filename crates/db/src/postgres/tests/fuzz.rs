@@ -9,7 +9,7 @@ use super::super::testing::{
 use super::model_tests::{connection, preparation};
 use super::*;
 use crate::Class;
-use crate::fuzz::{Conversation, Draws, fuzz};
+use crate::fuzz::{Conversation, Random, fuzz};
 use crate::options::Channel;
 use crate::scripted::{Scripted, block_on};
 
@@ -55,7 +55,7 @@ fn logins() -> Vec<Conversation> {
     ]
 }
 
-fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
+fn log_in(conversation: &Conversation, draws: &mut Random) -> &'static str {
     let options = match draws.below(2) {
         0 => Options::socket("/run/.s.PGSQL.5432", "bench"),
         _ => Options::tcp("db.example", 5432, "bench"),
@@ -133,7 +133,7 @@ fn results() -> Vec<Conversation> {
     ]
 }
 
-fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
+fn answer(conversation: &Conversation, draws: &mut Random) -> &'static str {
     let (kind, sent) = (draws.below(4), conversation.iter().map(Vec::len).sum::<usize>());
     let ask = |pieces: &[usize]| {
         let mut session = connection(conversation.clone(), pieces);

@@ -185,7 +185,10 @@ async fn settle_down<P: Product>(
 }
 
 /// Reads the state with a time limit.
-async fn look<P: Product>(session: &mut LimitedSession<'_, P>, capabilities: &Capabilities) -> Result<DeferredWork> {
+async fn look<P: Product>(
+    session: &mut LimitedSession<'_, P>,
+    capabilities: &Capabilities,
+) -> Result<DeferredWork> {
     let asked = owed::<P>(session, capabilities);
     tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
         let limit = ANSWER_MAX.as_secs();
@@ -195,11 +198,20 @@ async fn look<P: Product>(session: &mut LimitedSession<'_, P>, capabilities: &Ca
 }
 
 /// The limit for each level that has one and was read.
-fn bounds<P: Product>(deferred_work: &DeferredWork, bounds: &Bounds, sees_device: bool) -> BTreeMap<String, i64> {
+fn bounds<P: Product>(
+    deferred_work: &DeferredWork,
+    bounds: &Bounds,
+    sees_device: bool,
+) -> BTreeMap<String, i64> {
     let bound = |level: &String| Some((level.clone(), P::quiet_at(level, deferred_work, bounds)?));
     let of_device = [(DEVICE_QUEUE, DEVICE_REQUESTS_MAX), (DEVICE_WRITES, bounds.device_bytes_per_second)]
         .map(|(name, bound)| (name.to_owned(), bound));
-    deferred_work.levels.keys().filter_map(bound).chain(of_device.into_iter().filter(|_| sees_device)).collect()
+    deferred_work
+        .levels
+        .keys()
+        .filter_map(bound)
+        .chain(of_device.into_iter().filter(|_| sees_device))
+        .collect()
 }
 
 fn missed(levels: &BTreeMap<String, i64>, bounds: &BTreeMap<String, i64>) -> Vec<String> {

@@ -25,7 +25,10 @@ pub(crate) async fn check_logins(server: &Server, root: &mut MysqlSession) {
         let socket =
             Options::socket(&server.socket, user).with_password(Secret::new("pässword of localhost"));
         let tcp = server.tcp(user).with_password(Secret::new("pässword of 127.0.0.1"));
-        let with_key = |server_key| tcp.clone().with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() });
+        let with_key = |server_key| {
+            tcp.clone()
+                .with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() })
+        };
         let data = root.rows("SELECT @@datadir").await.expect("a folder")[0][0].clone().expect("a folder");
         let known = ServerKey::load(&Path::new(&data).join("public_key.pem")).expect("the server's key");
         for options in [&socket, &with_key(ServerKey::Retrieved), &with_key(known)] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use dbdyno_db::{Param, RowStream, Statement};
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 use tokio::sync::mpsc;
 
 use crate::connection::{Connection, changed, fatal, of_load};

@@ -5,7 +5,7 @@ mod query;
 
 use std::sync::{Arc, Mutex};
 
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, TaskSpec, Notes, StatementDone};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, StatementDone, TaskSpec};
 use dbdyno_record::Execution;
 
 use crate::any_task::any_task;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
 use super::Client;
 use super::insert::InsertBuilder;

@@ -2,7 +2,7 @@
 
 use crate::insert_benchmark::options::InsertBenchmark as Options;
 use dbdyno_db::{Param, Statement};
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
 use super::Client;
 use crate::connection::{Connection, changed, of_load};

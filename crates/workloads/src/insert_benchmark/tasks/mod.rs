@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use dbdyno_loadgen::{
-    Coupling, Done, Failure, ConnectionTask, TaskSpec, Limit, Notes, Pace, Role, Side, StatementDone,
+    ConnectionTask, Coupling, Done, Failure, Limit, Notes, Pace, Role, Side, StatementDone, TaskSpec,
 };
 
 use crate::any_task::any_task;

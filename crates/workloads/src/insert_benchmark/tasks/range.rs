@@ -1,7 +1,7 @@
 //! Range queries: ten entries of one of the secondary indexes, from a random start.
 
 use dbdyno_db::{Param, Statement};
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
 use super::Client;
 use crate::connection::{Connection, fetched};

@@ -3,15 +3,16 @@
 use std::fmt::Write;
 
 use crate::microbenchmarks::options::{
-    MicroConnections, MicroLength, MicroLevel, MicroSequence, MicroStep, MicroTest, Microbenchmarks as Options,
+    MicroConnections, MicroLength, MicroLevel, MicroSequence, MicroStep, MicroTest,
+    Microbenchmarks as Options,
 };
 use dbdyno_record::Deviation;
 
-use crate::summaries::{StepDescription, context, shown, step_description};
 use crate::deviations::{Surroundings, of_surroundings};
 use crate::microbenchmarks::micro_test::Family;
 use crate::microbenchmarks::steps::Step;
 use crate::microbenchmarks::{Microbenchmarks, deviations};
+use crate::summaries::{StepDescription, context, shown, step_description};
 use crate::{Context, Workload, oltp};
 
 #[path = "../../../../../xtask/src/filled.rs"]

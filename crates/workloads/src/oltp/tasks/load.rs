@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dbdyno_db::{Param, RowStream, Statement};
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
 use crate::connection::{Connection, changed, fatal, of_load};
 use crate::oltp::load::{LoadForm, LoadPlan, RowBatch, write_insert};

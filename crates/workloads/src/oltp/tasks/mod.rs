@@ -5,7 +5,7 @@ mod test;
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, TaskSpec, Notes, Pace, StatementDone};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, Pace, StatementDone, TaskSpec};
 
 use crate::any_task::any_task;
 use crate::oltp::list::{OltpStep, StepKind};

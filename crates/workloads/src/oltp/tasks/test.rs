@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dbdyno_db::{Answer, Statement};
-use dbdyno_loadgen::{Done, Failure, ConnectionTask, Notes, StatementDone};
+use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use crate::Philox;

@@ -4,7 +4,7 @@ use dbdyno_db::mysql;
 use dbdyno_db::null::Request;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
-use super::recorded::{Tasks, Recorded, number_between};
+use super::recorded::{Recorded, Tasks, number_between};
 
 const LEAST: &str = "SELECT min(transactionid) FROM pi1";
 const GREATEST: &str = "SELECT max(transactionid) FROM pi1";

@@ -1,4 +1,4 @@
-//! The Insert Benchmark's statements against the original's published behaviour: what is sent, in
+//! The Insert Benchmark's statements against the original's published script: what is sent, in
 //! which order, how often. No test here knows how the workload is made; all look at what arrives at
 //! a database.
 

@@ -2,7 +2,7 @@
 
 use dbdyno_db::null::{self, Journal, Request};
 use dbdyno_db::{Capabilities, Endpoint, Param, Target};
-use dbdyno_loadgen::{ConnectionTask, TaskSpec, Notes};
+use dbdyno_loadgen::{ConnectionTask, Notes, TaskSpec};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 use dbdyno_workloads::{AnyWorkload, Context, Steps, Workload};

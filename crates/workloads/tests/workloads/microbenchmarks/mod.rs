@@ -1,4 +1,4 @@
-//! The microbenchmarks' statements against the original's published behaviour: what is sent, with
+//! The microbenchmarks' statements against the original's published script: what is sent, with
 //! which parameters, how often. No test here knows how the workload is made; all look at what
 //! arrives at a database.
 
