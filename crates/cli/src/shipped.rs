@@ -27,8 +27,9 @@ pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 fn unknown(name: &str) -> ExitError {
     let known: Vec<&str> = names().map(|(name, _)| name).collect();
-    let near = closest(name, &known).map_or_else(String::new, |near| format!("did you mean {near}? "));
-    ExitError::usage(format!("no plan that ships is called {name:?}; {near}`dbdyno plans` lists all"))
+    let suggestion =
+        closest(name, &known).map_or_else(String::new, |suggestion| format!("did you mean {suggestion}? "));
+    ExitError::usage(format!("no plan that ships is called {name:?}; {suggestion}`dbdyno plans` lists all"))
 }
 
 /// Writes all plans and the files that they refer to into the user's cache folder, and returns the

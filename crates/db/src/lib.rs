@@ -5,6 +5,7 @@
 //! Another product needs one new folder and one line in the list in `products.rs`. Its facts are in
 //! the crate `products`.
 
+mod advisory_lock;
 mod any_session;
 mod cancel;
 mod capabilities;
@@ -19,7 +20,6 @@ mod foreign;
 #[cfg(test)]
 #[path = "tests/fuzz.rs"]
 mod fuzz;
-mod hold;
 mod input;
 mod limit;
 mod open_connections;
@@ -43,13 +43,13 @@ pub mod postgres;
 pub mod server;
 pub mod sqlite;
 
+pub use advisory_lock::{AdvisoryLock, LockAttempt, LockOwner};
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 pub use connections::{ConnectionClass, ConnectionLog, Encryption};
 pub use dbdyno_products::Address;
 pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
-pub use hold::{Held, Hold, Holder};
 pub use open_connections::OpenConnections;
 pub use options::{ConnectionSettings, Options, ServerKey, TimeLimits};
 pub use product::{

@@ -12,13 +12,13 @@ mod get;
 mod inventory;
 mod lock;
 mod named;
-mod near;
 #[cfg(test)]
 #[path = "../../db/tests/support/program.rs"]
 mod program;
 mod remove;
 mod scratch;
 mod server_entry;
+mod suggestions;
 
 pub use add::add;
 pub use ask::ask_embedded;

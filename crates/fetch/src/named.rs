@@ -3,7 +3,7 @@
 use dbdyno_db::server::{Base, list, servers_dir};
 
 use crate::files::{Catalogue, catalogue};
-use crate::{Error, near};
+use crate::{Error, suggestions};
 
 /// Opens the base directory `name` in the servers folder.
 pub fn find_named(name: &str) -> Result<Base, Error> {
@@ -26,7 +26,7 @@ fn how_to_get(name: &str, there: &[String]) -> String {
         return format!("`dbdyno servers get {name}` gets it, as does `dbdyno run --get`");
     }
     let known = there.iter().map(String::as_str).chain(entries.iter().map(|entry| entry.name.as_str()));
-    near::help(name, known)
+    suggestions::help(name, known)
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn a_name_of_the_catalogue_is_got_and_others_offer_what_is_near() {
         let there = ["mariadb-10.1.23", "mysql-8.0.31"].map(str::to_owned);
-        insta::assert_snapshot!(how_to_get("mysql-8.0.99", &there), @"near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
+        insta::assert_snapshot!(how_to_get("mysql-8.0.99", &there), @"suggestions: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
         assert_eq!(
             how_to_get("mysql-5.7.22", &there),
             "`dbdyno servers get mysql-5.7.22` gets it, as does `dbdyno run --get`"

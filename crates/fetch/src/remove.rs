@@ -9,7 +9,7 @@ use dbdyno_db::server::list;
 use crate::files::check_name;
 use crate::get::take_away;
 use crate::lock::Locked;
-use crate::{Error, Origin, ServerEntry, near};
+use crate::{Error, Origin, ServerEntry, suggestions};
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno fetched for it. The
 /// base directory of an added server stays. `log` gets a sentence when it has to wait. It refuses
@@ -22,7 +22,7 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
     let is_there = check_name(name).is_ok() && fs::symlink_metadata(&place).is_ok();
     if !is_there && server_entry.is_none() {
         let names = list(folder);
-        let help = near::help(name, names.iter().map(String::as_str));
+        let help = suggestions::help(name, names.iter().map(String::as_str));
         return Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), help });
     }
     let server_entry =

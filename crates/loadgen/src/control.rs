@@ -143,7 +143,7 @@ impl Control {
     }
 
     /// Does what the control of the whole step says.
-    pub(crate) fn obey(&self, command: StepCommand<Instant>) {
+    pub(crate) fn apply(&self, command: StepCommand<Instant>) {
         match command {
             StepCommand::Begin(at) => self.begin(at),
             StepCommand::Stop(reason) => self.stop(reason),

@@ -212,8 +212,8 @@ where
     let threads = start(step, tasks, part, &control, &sender)?;
     let mut watching = Some(Watching::start(Arc::clone(&control)).map_err(Error::Thread)?);
     say(HostMessage(Message::Workers(threads.len())));
-    let obeying = Arc::clone(&control);
-    thread::spawn(move || obey(&obeying, &commands, |late| sender.send(Message::BegunLate(late)).is_ok()));
+    let applying = Arc::clone(&control);
+    thread::spawn(move || apply(&applying, &commands, |late| sender.send(Message::BegunLate(late)).is_ok()));
     let mut left = threads.len();
     while left > 0 {
         let Ok(message) = messages.recv() else { break };
@@ -249,7 +249,7 @@ fn tasks_of<F>(part: HostShare, tasks: Vec<(TaskSpec, F)>) -> Vec<(TaskSpec, F)>
     tasks.into_iter().skip(part.host as usize).step_by(part.hosts as usize).map(task).collect()
 }
 
-fn obey(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late: impl Fn(Duration) -> bool) {
+fn apply(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late: impl Fn(Duration) -> bool) {
     for command in commands {
         if let StepCommand::Begin(at) = command
             && let late = at.elapsed()
@@ -257,7 +257,7 @@ fn obey(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late: 
         {
             say_late(late);
         }
-        control.obey(command);
+        control.apply(command);
     }
     control.stop(StopReason::Interrupted);
     control.abandon();

@@ -305,7 +305,7 @@ impl RunningTask {
                     self.end.rows += done.rows;
                     self.refusals = 0;
                     self.tell_other_task();
-                    self.work_for_nothing();
+                    self.unused_work();
                     return Next::GoOn;
                 }
                 Err(failure) => failure,
@@ -399,7 +399,7 @@ impl RunningTask {
     }
 
     /// Keeps the thread busy for as long as was asked for, to measure the client headroom.
-    fn work_for_nothing(&self) {
+    fn unused_work(&self) {
         let added = self.shared.added_work;
         if !added.is_zero() {
             let begin = Instant::now();

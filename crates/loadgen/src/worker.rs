@@ -155,7 +155,7 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
                 closing.push(close);
             }
             Err(error) => {
-                shared.control.stop(StopReason::Failed(format!("a task's task failed: {error}")));
+                shared.control.stop(StopReason::Failed(format!("a connection's task failed: {error}")));
                 // This task will not report its end, and all others wait for the last one.
                 shared.control.abandon();
             }

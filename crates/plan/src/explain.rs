@@ -36,7 +36,7 @@ pub(crate) fn explain(message: &str, kinds: Kinds<'_>) -> String {
 
 pub(crate) fn unknown_key(key: &str, known: &[&str]) -> String {
     match closest(key, known) {
-        Some(near) => format!("unknown key `{key}` (did you mean `{near}`?)"),
+        Some(suggestion) => format!("unknown key `{key}` (did you mean `{suggestion}`?)"),
         None => format!("unknown key `{key}`; known keys here: {}", list(known)),
     }
 }
@@ -83,7 +83,7 @@ fn missing_help(key: &str, kinds: Kinds<'_>) -> String {
 
 /// Returns ` (did you mean ...?)` when a known word is similar.
 pub(crate) fn hint(word: &str, known: &[&str]) -> String {
-    closest(word, known).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
+    closest(word, known).map(|suggestion| format!(" (did you mean `{suggestion}`?)")).unwrap_or_default()
 }
 
 /// Words of other tools, and ours for the same.

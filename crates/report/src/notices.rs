@@ -390,7 +390,7 @@ mod tests {
             from: "l.i1".to_owned(),
             to: "l.i2".to_owned(),
         };
-        let deferred = Notice::new(Code::WorkLeft).at("a").with("levels", vec![work]).with("more", 2_u32);
+        let deferred = Notice::new(Code::DeferredWork).at("a").with("levels", vec![work]).with("more", 2_u32);
         insta::assert_snapshot!(texts(&[invalid, unsettled, deferred]).join("\n"), @r"
         Invalid, not used: 4 of 60 runs of steps (2 steps, 1 variant), first 1 a l.i1: no common window was recorded; clock jumped; and 3 more like these. Each is named at its step.
         In 1 a l.i1, the server did not settle within 60 s: dirty pages 120.0 MB (quiet at 2.6 MB). That work ran during the steps after it.

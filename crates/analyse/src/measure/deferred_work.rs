@@ -115,7 +115,7 @@ fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
     }
     let more = all.len().saturating_sub(STEPS_NAMED);
     let named: Vec<WorkLeft> = all.into_iter().take(STEPS_NAMED).map(|(_, left)| left).collect();
-    let notice = Notice::new(Code::WorkLeft).at(variant).with("levels", named);
+    let notice = Notice::new(Code::DeferredWork).at(variant).with("levels", named);
     Some(notice.with_some("more", Some(more).filter(|more| *more > 0)))
 }
 

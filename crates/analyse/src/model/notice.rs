@@ -147,7 +147,7 @@ codes! {
     BlockResumed, DamagedRecord, InvalidStep, InvalidSteps, ZeroRate, Stalled, BaseStalled,
     TargetMissed, TargetMissedByClient, TargetMissedInBlocks, ScheduleMissed, OutageOfSchedule,
     OutageOfClosedLoop, ClientPause, QueryCache, AnsweredByCache, ShortSteps,
-    EmptyWrites, Unsettled, WorkLeft,
+    EmptyWrites, Unsettled, DeferredWork,
     FailedOperations, Recorded, RecordedOften, ServerChanged, SettingsChanged, Encryption,
     Configuration, ExternalServer, ExternalServerSeen, Embedded, NoDatabase, SharedCpus,
     UnpinnedCpus, FsyncsUncounted, CalibrationWrong, Sampling, HostCpuUnseen,

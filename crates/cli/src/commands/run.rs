@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use crate::args::RunArgs;
 use crate::clients::ClientHosts;
 use crate::conductor::{
-    Conductor, Holds, Partial, RunClock, TEMPLATES, Tally, data_root, elsewhere, refuse_links,
+    AdvisoryLocks, Conductor, Partial, RunClock, TEMPLATES, Tally, data_root, elsewhere, refuse_links,
     remove_data_root,
 };
 use crate::doctor::{finding, fitness, store};
@@ -50,7 +50,7 @@ pub(super) struct Ready {
     /// How the other cells ended.
     pub(super) before: Tally,
     pub(super) clock: RunClock,
-    pub(super) holds: Holds,
+    pub(super) advisory_locks: AdvisoryLocks,
     pub(super) partial: Partial,
 }
 
@@ -94,7 +94,7 @@ fn on_fleet(
     templates: Option<PathBuf>,
     begun: impl FnOnce(ExitError) -> ExitError,
 ) -> Result<Tally, ExitError> {
-    let Ready { mut plan, writer, manifest, cells, before, clock, holds, .. } = ready;
+    let Ready { mut plan, writer, manifest, cells, before, clock, advisory_locks, .. } = ready;
     // Tasks look for the option files here.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
     let progress = Progress::new(&forecast::of(&plan), &cells);
@@ -106,7 +106,7 @@ fn on_fleet(
         launcher,
         templates,
         progress,
-        holds,
+        advisory_locks,
         cancel,
         spent_us: clock.elapsed_us(),
         first,
@@ -124,7 +124,7 @@ fn conduct(
     metrics: Option<Metrics>,
     begun: impl FnOnce(ExitError) -> ExitError,
 ) -> Result<Tally, ExitError> {
-    let Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial } = ready;
+    let Ready { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
     let data_root = data_root(&plan, &dir);
@@ -149,7 +149,7 @@ fn conduct(
         data_root: data_root.clone(),
         template_dir: templates.clone().unwrap_or_else(|| data_root.join(TEMPLATES)),
         server_cpus,
-        holds,
+        advisory_locks,
         clients,
         partial,
         stopping: None,
@@ -162,8 +162,8 @@ fn conduct(
     // A server may still be stopping when the record could not be written.
     let stopped = conductor.has_waited_for_stop();
     conductor.progress.finish();
-    let Conductor { holds, runtime, .. } = conductor;
-    runtime.block_on(holds.release());
+    let Conductor { advisory_locks, runtime, .. } = conductor;
+    runtime.block_on(advisory_locks.release());
     if !plan.host.keep_data {
         // Templates and snapshots stay while the run goes on, but data directories only while their
         // cell runs.
@@ -271,20 +271,25 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     stale_files::name(&args.out, plan.host.data_dir.as_deref());
     let variants = prepare(&plan, runtime)?;
     terminal::note(&format!("the plan takes {}", sizes::in_all(&forecast::of(&plan))));
-    let holds = held(args, &plan, &variants, runtime)?;
+    let advisory_locks = held(args, &plan, &variants, runtime)?;
     parity::before_a_run(&plan, &variants)?;
     let manifest = manifest(&plan, &variants, &args.out)?;
     warn_of_margins(&manifest);
     let name = if args.on.is_some() { Name::Next } else { Name::NextWithData };
-    create(plan, variants, holds, manifest, (&args.out, name))
+    create(plan, variants, advisory_locks, manifest, (&args.out, name))
 }
 
 /// Takes the locks of a run. The nodes of a cluster are not this host, so their tasks look for
 /// other runs there.
-fn held(args: &RunArgs, plan: &Plan, variants: &[Prepared], runtime: &Runtime) -> Result<Holds, ExitError> {
+fn held(
+    args: &RunArgs,
+    plan: &Plan,
+    variants: &[Prepared],
+    runtime: &Runtime,
+) -> Result<AdvisoryLocks, ExitError> {
     match args.on {
-        Some(_) => Ok(Holds::default()),
-        None => Holds::take(plan, variants, args.alone, runtime),
+        Some(_) => Ok(AdvisoryLocks::default()),
+        None => AdvisoryLocks::take(plan, variants, args.alone, runtime),
     }
 }
 
@@ -292,7 +297,7 @@ fn held(args: &RunArgs, plan: &Plan, variants: &[Prepared], runtime: &Runtime) -
 fn create(
     plan: Plan,
     variants: Vec<Prepared>,
-    holds: Holds,
+    advisory_locks: AdvisoryLocks,
     mut manifest: Manifest,
     (out, name): (&Path, Name),
 ) -> Result<Ready, ExitError> {
@@ -310,10 +315,10 @@ fn create(
     if let Some(text) = finding::doubts(&machine) {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
-    record_warnings(&mut writer, &holds.doubts)?;
+    record_warnings(&mut writer, &advisory_locks.doubts)?;
     let cells = manifest.order.clone();
     let (before, partial) = (Tally::default(), Partial::new());
-    Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial })
+    Ok(Ready { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial })
 }
 
 /// How a new run gets its name.
@@ -400,7 +405,7 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
         };
         let threads =
             host.client_threads.map_or_else(String::new, |count| format!(" --client-threads {count}"));
-        // A wait that holds for the plan without the flag also holds for these CPUs.
+        // A wait that advisory locks for the plan without the flag also advisory locks for these CPUs.
         let wait =
             plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.name()));
         terminal::note(&format!(

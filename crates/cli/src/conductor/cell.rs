@@ -62,11 +62,11 @@ impl Conductor<'_> {
 
     /// Makes sure that the cell's database is locked, and reports other work on it.
     fn hold(&mut self, cell: &mut OpenCell<'_>) -> Result<(), Stop> {
-        let held = self.runtime.block_on(self.holds.renew(&cell.id.variant));
+        let held = self.runtime.block_on(self.advisory_locks.renew(&cell.id.variant));
         self.warn(&mut cell.writer, held.map_err(Stop::failed)?)?;
-        let company = self.runtime.block_on(self.holds.company(&cell.id.variant));
+        let company = self.runtime.block_on(self.advisory_locks.company(&cell.id.variant));
         self.warn(&mut cell.writer, company)?;
-        let others = self.holds.others.new_ones();
+        let others = self.advisory_locks.others.new_ones();
         Ok(self.warn(&mut cell.writer, others)?)
     }
 
@@ -75,7 +75,7 @@ impl Conductor<'_> {
         if self.cancelled() {
             return Ok(ended);
         }
-        let held = self.runtime.block_on(self.holds.renew(&cell.id.variant));
+        let held = self.runtime.block_on(self.advisory_locks.renew(&cell.id.variant));
         let taken = match held {
             Ok(lost) => {
                 self.warn(&mut cell.writer, lost)?;

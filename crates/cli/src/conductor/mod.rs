@@ -1,12 +1,12 @@
 //! Runs a plan's blocks and cells in the recorded order. A cell is one workload on one variant
 //! within one block. When a cell fails, the record says so, and the other cells still run.
 
+mod advisory_locks;
 mod budget;
 mod cell;
 mod clock;
 mod deferred_work;
 mod end;
-mod holds;
 mod hosts;
 mod next_block;
 mod reset;
@@ -35,10 +35,10 @@ use crate::prepare::Prepared;
 use crate::progress::Progress;
 use crate::time;
 
+pub(crate) use advisory_locks::{AdvisoryLocks, elsewhere};
 pub(crate) use budget::{Partial, further_blocks, partial};
 pub(crate) use clock::RunClock;
 pub(crate) use end::{refuse_links, remove_data_of, remove_data_root};
-pub(crate) use holds::{Holds, elsewhere};
 pub(crate) use reset::{TEMPLATES, snapshot_dir};
 pub(crate) use start::{data_root, kept_option_file};
 
@@ -57,7 +57,7 @@ pub(crate) struct Conductor<'a> {
     pub(crate) template_dir: PathBuf,
     /// CPUs of the servers that are started. `None` means the CPUs of this thread.
     pub(crate) server_cpus: Option<Vec<u32>>,
-    pub(crate) holds: Holds,
+    pub(crate) advisory_locks: AdvisoryLocks,
     /// Client hosts that put the load on, where there are any.
     pub(crate) clients: Option<ClientHosts>,
     /// Steps of the blocks that leave steps out.

@@ -16,7 +16,7 @@ use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, Run
 use dbdyno_workloads::plans::parse;
 
 use crate::args::DoctorArgs;
-use crate::conductor::{Conductor, Holds, Partial, RunClock, TEMPLATES, Tally};
+use crate::conductor::{AdvisoryLocks, Conductor, Partial, RunClock, TEMPLATES, Tally};
 use crate::doctor::store::calibrated_host;
 use crate::engines::this_program;
 use crate::exit::ExitError;
@@ -74,7 +74,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
         template_dir: data_root.join(TEMPLATES),
         data_root,
         server_cpus: server_cpus.clone(),
-        holds: Holds::default(),
+        advisory_locks: AdvisoryLocks::default(),
         clients: None,
         partial: Partial::new(),
         stopping: None,

@@ -18,7 +18,7 @@ use dbdyno_plan::{Plan, each_file};
 use dbdyno_products::VariantKind;
 use dbdyno_record::{CellId, RunEvent, RunWriter};
 
-use crate::conductor::{Holds, Tally, further_blocks};
+use crate::conductor::{AdvisoryLocks, Tally, further_blocks};
 use crate::engines::Launcher;
 use crate::exit::ExitError;
 use crate::progress::Progress;
@@ -43,7 +43,7 @@ pub(crate) struct Fleet<'a> {
     /// Folder of templates that tasks share.
     pub(crate) templates: Option<PathBuf>,
     pub(crate) progress: Progress,
-    pub(crate) holds: Holds,
+    pub(crate) advisory_locks: AdvisoryLocks,
     pub(crate) cancel: Arc<AtomicBool>,
     /// Time that the run has taken on all machines together, in microseconds.
     pub(crate) spent_us: u64,
@@ -234,7 +234,7 @@ impl Fleet<'_> {
         block: u32,
         shipment: Option<&Arc<Shipment>>,
     ) -> Result<Task, ExitError> {
-        if let Some(others) = self.holds.others.new_ones() {
+        if let Some(others) = self.advisory_locks.others.new_ones() {
             self.warn(others)?;
         }
         let templates = self.templates.as_deref();

@@ -17,7 +17,7 @@ pub(super) fn of(database: &str) -> Locks {
         server: "SELECT CONCAT_WS('|', @@hostname, @@port, @@datadir, @@socket)",
         take: format!("SELECT GET_LOCK({name}, 0)"),
         is_kept: format!("SELECT IS_USED_LOCK({name}) = CONNECTION_ID()"),
-        holder: format!(
+        owner: format!(
             "SELECT IS_USED_LOCK({name}), (SELECT CONCAT(USER, '@', HOST) FROM information_schema.PROCESSLIST \
              WHERE ID = IS_USED_LOCK({name}))"
         ),

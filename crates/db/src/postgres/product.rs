@@ -107,7 +107,7 @@ impl Product for Postgres {
             server: "SELECT concat_ws('|', current_setting('port'), pg_postmaster_start_time(), current_database())",
             take: format!("SELECT pg_try_advisory_lock({key})::int"),
             is_kept: format!("SELECT COUNT(*) FROM pg_locks WHERE {of_database} AND pid = pg_backend_pid()"),
-            holder: format!(
+            owner: format!(
                 "SELECT pid, usename || '@' || coalesce(host(client_addr) || ':' || client_port, 'localhost') \
                  FROM pg_locks LEFT JOIN pg_stat_activity USING (pid) WHERE {of_database}"
             ),

@@ -41,7 +41,7 @@ pub(super) async fn connected(options: &Options) -> Result<Secured, Fault> {
     let stream = Stream::connect(&options.address).await?;
     match wanted {
         Some(tls) => secured(stream, tls, options).await,
-        None => Ok(in_clear(stream, options)),
+        None => Ok(in_plaintext(stream, options)),
     }
 }
 
@@ -62,7 +62,7 @@ async fn secured(mut stream: Stream, tls: &Tls, options: &Options) -> Result<Sec
              postgresql.conf, or leave tls out"
                 .to_owned(),
         )),
-        (1, b'N') => Ok(in_clear(stream, options)),
+        (1, b'N') => Ok(in_plaintext(stream, options)),
         // The server's text arrived without protection, so it is not repeated.
         (_, b'E') => Err(Fault::Tls("the server answered the request for TLS with an error; see its log".to_owned())),
         (_, b'S') => {
@@ -72,7 +72,7 @@ async fn secured(mut stream: Stream, tls: &Tls, options: &Options) -> Result<Sec
     }
 }
 
-fn in_clear(stream: Stream, options: &Options) -> Secured {
+fn in_plaintext(stream: Stream, options: &Options) -> Secured {
     Secured { stream, channel: Channel::new(options, false), binding: Binding::Impossible }
 }
 

@@ -191,7 +191,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
 
     /// The highest value that a level has on a quiet server; `None` where the level does not matter
     /// for rest. The level of running work must be 0.
-    fn quiet_at(_level: &str, _debt: &DeferredWork, _bounds: &Bounds) -> Option<i64> {
+    fn quiet_at(_level: &str, _deferred_work: &DeferredWork, _bounds: &Bounds) -> Option<i64> {
         None
     }
 
@@ -294,7 +294,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Implements [`Family::start`].
-    fn start(_home: RuntimeDir, _spec: &ServerSpec, _data: Data) -> Result<Server, Error> {
+    fn start(_runtime_dir: RuntimeDir, _spec: &ServerSpec, _data: Data) -> Result<Server, Error> {
         without_servers()
     }
 
@@ -339,7 +339,7 @@ pub(crate) struct Locks {
     /// Query that returns 1 as long as this connection has the lock.
     pub(crate) is_kept: String,
     /// Query for the number and origin of the connection that owns the lock.
-    pub(crate) holder: String,
+    pub(crate) owner: String,
     pub(crate) release: String,
     /// Query for other connections' statements that have been running in the database for a second
     /// or longer.

@@ -19,7 +19,7 @@ use crate::mysql_server::watchers::Watcher;
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// PostgreSQL refuses to run as root, so root's tests run it as this user, which may read what root
-/// may: the servers folder is often in root's runtime dir.
+/// may: the servers folder is often in root's home directory.
 const AS_OTHER_USER: &[&str] = &[
     "--reuid=nobody",
     "--regid=nogroup",

@@ -301,8 +301,8 @@ fn lets_in_its_client_only(wanted: Wanted) {
     assert_eq!(come(Options::socket(server.socket(), "postgres")), Ok(()));
 
     let refusal = |options| come(options).unwrap_err();
-    let in_clear = refusal(tcp.clone());
-    assert!(in_clear.contains("no pg_hba.conf entry"), "{in_clear}");
+    let in_plaintext = refusal(tcp.clone());
+    assert!(in_plaintext.contains("no pg_hba.conf entry"), "{in_plaintext}");
     let anyone = TlsSettings { mode: TlsMode::Require, ..TlsSettings::default() };
     let without = refusal(tcp.clone().with_tls(Tls::load(anyone).unwrap()));
     assert!(without.contains("requires a valid client certificate"), "{without}");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dbdyno_db::{AnySession, Endpoint, Held, Hold, Session, first_i64};
+use dbdyno_db::{AdvisoryLock, AnySession, Endpoint, LockAttempt, Session, first_i64};
 
 /// A product's statements.
 pub(crate) struct ProductStatements {
@@ -50,26 +50,26 @@ pub(crate) async fn check_cancelled(
 
 /// A lock is one connection's until that gives it back or ends.
 pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, statements: &ProductStatements) {
-    let taken = |held| -> Box<Hold> {
+    let taken = |held| -> Box<AdvisoryLock> {
         match held {
-            Held::Taken(hold) => hold,
+            LockAttempt::Taken(hold) => hold,
             held => panic!("{name}: {held:?}"),
         }
     };
-    let mut first = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
-    let Held::By(holder) = endpoint.hold(Duration::ZERO).await.expect("a login") else {
+    let mut first = taken(endpoint.take_advisory_lock(Duration::ZERO).await.expect("a login"));
+    let LockAttempt::By(owner) = endpoint.take_advisory_lock(Duration::ZERO).await.expect("a login") else {
         panic!("{name}: twice")
     };
-    assert!(holder.is(first.holder()) && holder.to_string().ends_with("@localhost"), "{holder}");
+    assert!(owner.is(first.owner()) && owner.to_string().ends_with("@localhost"), "{owner}");
     assert!(first.is_kept().await, "{name}");
     assert_eq!(first.others_at_work().await, Vec::<String>::new(), "{name}");
     first.release().await;
-    let mut second = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
-    let number = second.holder().to_string().replace("connection ", "");
+    let mut second = taken(endpoint.take_advisory_lock(Duration::ZERO).await.expect("a login"));
+    let number = second.owner().to_string().replace("connection ", "");
     let mut root = connected(endpoint).await;
     root.query((statements.kill)(&number).as_bytes()).await.expect("ended");
     assert!(!second.is_kept().await, "{name}");
-    drop(taken(endpoint.hold(Duration::from_secs(2)).await.expect("a login")));
+    drop(taken(endpoint.take_advisory_lock(Duration::from_secs(2)).await.expect("a login")));
 }
 
 /// A session knows from the last answer, of whatever form, whether a transaction is open.

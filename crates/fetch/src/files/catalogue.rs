@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::entry::{Entry, Source};
 use super::rules;
-use crate::{Error, near};
+use crate::{Error, suggestions};
 
 const SERVERS_TOML: &str = include_str!("../../servers.toml");
 
@@ -75,7 +75,7 @@ impl Catalogue {
         let found = self.entries.iter().find(|entry| entry.name == name);
         found.ok_or_else(|| {
             let names = self.entries.iter().map(|entry| entry.name.as_str());
-            Error::NotInCatalogue { name: name.to_owned(), help: near::help(name, names) }
+            Error::NotInCatalogue { name: name.to_owned(), help: suggestions::help(name, names) }
         })
     }
 }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_offers_the_near_ones() {
-        insta::assert_snapshot!(by_name("mysql-8.0.32").unwrap_err(), @"no server mysql-8.0.32 in the catalogue; near: mysql-8.0.12, mysql-8.0.22, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all");
+        insta::assert_snapshot!(by_name("mysql-8.0.32").unwrap_err(), @"no server mysql-8.0.32 in the catalogue; suggestions: mysql-8.0.12, mysql-8.0.22, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all");
     }
 
     #[test]

@@ -76,11 +76,11 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     own_option_files(&mut plan, dir, &manifest)?;
     let variants = prepare(&plan, runtime)?;
     other_variant(&variants, &manifest)?;
-    let holds = held(args, &plan, &variants, runtime)?;
+    let advisory_locks = held(args, &plan, &variants, runtime)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: tool() })?;
     let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
-    let warnings: Vec<String> = warnings.chain(holds.doubts.iter().cloned()).collect();
+    let warnings: Vec<String> = warnings.chain(advisory_locks.doubts.iter().cloned()).collect();
     record_warnings(&mut writer, &warnings)?;
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
@@ -94,7 +94,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
     terminal::note(&format!("resuming: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let partial = partial(&record.events);
-    Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial }))
+    Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial }))
 }
 
 /// Says that a run is over, and removes data that a process killed at its end has left.

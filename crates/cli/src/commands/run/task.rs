@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use super::resume::{other_program, other_variant, own_option_files};
 use super::{Name, Ready, conduct, create, stale_files};
 use crate::args::TaskArgs;
-use crate::conductor::{Holds, partial};
+use crate::conductor::{AdvisoryLocks, partial};
 use crate::cores::give_cpus;
 use crate::exit::ExitError;
 use crate::manifest::manifest;
@@ -44,10 +44,10 @@ fn begin(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     own_option_files(&mut plan, &args.run, of_run)?;
     let variants = prepare(&plan, runtime)?;
     other_variant(&variants, of_run)?;
-    let holds = Holds::take(&plan, &variants, false, runtime)?;
+    let advisory_locks = AdvisoryLocks::take(&plan, &variants, false, runtime)?;
     let order = of_run.order.iter().filter(|cell| cell.block == args.block).cloned().collect();
     let own = manifest(&plan, &variants, &args.out)?;
     let manifest = Manifest { run_id: args.name.clone(), order, ..own };
-    let ready = create(plan, variants, holds, manifest, (&args.out, Name::Given))?;
+    let ready = create(plan, variants, advisory_locks, manifest, (&args.out, Name::Given))?;
     Ok(Ready { partial: partial(&record.events), ..ready })
 }

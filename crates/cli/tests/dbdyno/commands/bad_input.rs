@@ -98,7 +98,7 @@ fn an_unknown_server_lists_those_that_are_there() {
     desk.write("p.toml", &plan(&ONE_VARIANT.replace("sqlite", "mysql-8.0.99"), ""));
     let mut command = desk.command(&["run", "p.toml"]);
     let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("servers")));
-    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant a: no server mysql-8.0.99 in FOLDER/servers; near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
+    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant a: no server mysql-8.0.99 in FOLDER/servers; suggestions: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
 }
 
 #[test]

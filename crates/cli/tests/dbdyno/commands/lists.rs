@@ -145,22 +145,22 @@ fn workloads_are_listed() {
 fn each_step_of_a_workload_is_listed_with_its_statements_parameters_and_purpose() {
     let desk = Desk::new();
     let text = desk.dbdyno(&["list", "workloads", "microbenchmarks"]).expect_ok().out.clone();
-    let server_entry = |name: &str| {
+    let summary = |name: &str| {
         let start = text.find(&format!("\n{name}")).unwrap_or_else(|| panic!("no {name} in {text}"));
         text[start + 1..].split("\n\n").next().unwrap().to_owned()
     };
-    insta::assert_snapshot!(server_entry("update-inlist"), @r"
+    insta::assert_snapshot!(summary("update-inlist"), @r"
     update-inlist (published as update-inlist_range=100)
       for         several rows changed by one statement, without touching the secondary index
       sends       update, prepared
                   UPDATE sbtestN SET c=? WHERE id IN (?, ... 10 values)
       parameters  a new c, and update_inlist_ids ids (10), each drawn from 1 to the table's size
       rate        updates/s
-      pitfall        its published name says range=100, but the original's script does not get that option
+      pitfall     its published name says range=100, but the original's script does not get that option
                   and uses its default of 10
       groups      2021: write-heavy; 2024: writes; 2025: writes
     ");
-    insta::assert_snapshot!(server_entry("read-write_range=10\n"), @r"
+    insta::assert_snapshot!(summary("read-write_range=10\n"), @r"
     read-write_range=10
       for         the whole classic transaction: ten points, four ranges of 10 or 100 rows, two updates,
                   a delete, an insert
@@ -179,7 +179,7 @@ fn each_step_of_a_workload_is_listed_with_its_statements_parameters_and_purpose(
       parameters  each statement draws its table and id; DELETE and INSERT share both, so that the row
                   comes back
       rate        transactions/s
-      pitfall        published QPS is 20 times the transactions/s here
+      pitfall     published QPS is 20 times the transactions/s here
       groups      2021: write-heavy; 2024: writes; 2025: writes
     ");
     let text = desk.dbdyno(&["list", "workloads", "insert-benchmark"]).expect_ok().out.clone();

@@ -45,7 +45,7 @@ fn names_that_are_not_there_are_refused_with_those_that_are_near() {
     ];
     let refusals = refusals.map(|ended| desk.refusal(&ended));
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    exit 2: error: no server mysql-8.0.99 in the catalogue; near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all
+    exit 2: error: no server mysql-8.0.99 in the catalogue; suggestions: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all
     exit 4: error: no server mysql-8.0.31 in FOLDER/servers; `dbdyno servers get mysql-8.0.31` gets it, as does `dbdyno run --get`
     exit 2: error: --config: there is no file my.cnf; name an option file
     exit 4: error: no server mysql-8.0.31 in FOLDER/servers; `dbdyno servers list` shows all

@@ -49,7 +49,7 @@ fn words_of_other_tools_are_answered_with_ours() {
         assert!(said.starts_with("exit 2: ") && said.contains(expected), "{said}");
     }
     let unknown = desk.dbdyno(&["run", "--server", "postgres-16", "--workload", "oltp"]);
-    assert!(desk.refusal(&unknown).contains("near: pg-16."), "{}", unknown.err);
+    assert!(desk.refusal(&unknown).contains("suggestions: pg-16."), "{}", unknown.err);
     for (workload, test) in [("oltp", "update-nonindex"), ("microbenchmarks", "update-non-index")] {
         let rows = format!("workload.{workload}.table_size=1000");
         let line = ["plan", "--server", "sqlite", "--workload", workload, "--test", test, "--set", &rows];
@@ -79,7 +79,7 @@ fn a_plan_whose_servers_are_not_here_is_shown_and_has_a_status_of_its_own() {
     let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("servers")));
     assert!(ended.out.contains("\norder of cells\n"), "{}", ended.out);
     let said = desk.golden(&ended.err);
-    let said = said.split_once("; near: ").map_or(said.as_str(), |(said, _)| said);
+    let said = said.split_once("; suggestions: ").map_or(said.as_str(), |(said, _)| said);
     insta::assert_snapshot!(said, @r"
     error: variant mysql-5.7.22: no server mysql-5.7.22 in FOLDER/servers; `dbdyno servers get mysql-5.7.22` gets it, as does `dbdyno run --get`
     variant nonesuch: no server nonesuch in FOLDER/servers; `dbdyno servers list` shows all

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use dbdyno_db::{DbError, Endpoint, Held, Hold};
+use dbdyno_db::{AdvisoryLock, DbError, Endpoint, LockAttempt};
 use dbdyno_plan::Plan;
 use tokio::runtime::Runtime;
 
@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The locks of a run. They end with its connections, however it ends.
 #[derive(Debug, Default)]
-pub(crate) struct Holds {
-    kept: Vec<HeldDatabase>,
+pub(crate) struct AdvisoryLocks {
+    kept: Vec<LockedDatabase>,
     pub(crate) others: OtherRuns,
     /// Other runs on this host, and databases that could not be locked, with the reason.
     pub(crate) doubts: Vec<String>,
@@ -26,13 +26,13 @@ pub(crate) struct Holds {
 
 /// One locked database of one or several variants.
 #[derive(Debug)]
-struct HeldDatabase {
+struct LockedDatabase {
     endpoint: Endpoint,
     variants: Vec<String>,
-    hold: Hold,
+    advisory_lock: AdvisoryLock,
 }
 
-impl Holds {
+impl AdvisoryLocks {
     /// Locks the databases of all variants that have an address, and makes the run known on this
     /// host.
     pub(crate) fn take(
@@ -42,42 +42,52 @@ impl Holds {
         runtime: &Runtime,
     ) -> Result<Self, ExitError> {
         let (others, doubt) = OtherRuns::enter(&plan.name, alone)?;
-        let mut holds = Self { kept: Vec::new(), others, doubts: Vec::from_iter(doubt) };
+        let mut advisory_locks = Self { kept: Vec::new(), others, doubts: Vec::from_iter(doubt) };
         for variant in variants {
             let Some(endpoint) = endpoint(variant) else { continue };
             let name = &variant.info.name;
             let refuse = |why: String| ExitError::server(format!("variant {name}: {why}"));
-            let held = runtime.block_on(holds.asked(&endpoint)).map_err(|error| refuse(error.to_string()))?;
-            match held {
-                Held::Taken(hold) => {
-                    holds.kept.push(HeldDatabase { endpoint, variants: vec![name.clone()], hold: *hold });
+            let attempt = runtime
+                .block_on(advisory_locks.asked(&endpoint))
+                .map_err(|error| refuse(error.to_string()))?;
+            match attempt {
+                LockAttempt::Taken(advisory_lock) => {
+                    advisory_locks.kept.push(LockedDatabase {
+                        endpoint,
+                        variants: vec![name.clone()],
+                        advisory_lock: *advisory_lock,
+                    });
                 }
-                Held::By(holder) => match holds.kept.iter_mut().find(|kept| kept.hold.holder().is(&holder)) {
+                LockAttempt::By(owner) => match advisory_locks
+                    .kept
+                    .iter_mut()
+                    .find(|kept| kept.advisory_lock.owner().is(&owner))
+                {
                     Some(kept) => kept.variants.push(name.clone()),
                     None => {
                         let advice = "wait until that has ended, or name another database; if there is none any more, end that connection";
-                        return Err(refuse(format!("{}; {advice}", in_use(&endpoint, &holder.to_string()))));
+                        return Err(refuse(format!("{}; {advice}", in_use(&endpoint, &owner.to_string()))));
                     }
                 },
-                Held::Impossible(Some(why)) => holds.doubts.push(format!(
+                LockAttempt::Impossible(Some(why)) => advisory_locks.doubts.push(format!(
                     "variant {name}: {} could not be locked, so another run of dbdyno may use it \
                      at the same time: {why}",
                     of(&endpoint)
                 )),
-                Held::Impossible(None) => {}
+                LockAttempt::Impossible(None) => {}
             }
         }
-        Ok(holds)
+        Ok(advisory_locks)
     }
 
     /// Requests the lock on the database. It waits for it unless another variant of this run has
     /// it.
-    async fn asked(&self, endpoint: &Endpoint) -> Result<Held, DbError> {
-        match endpoint.hold(Duration::ZERO).await? {
-            Held::By(holder) if !self.kept.iter().any(|kept| kept.hold.holder().is(&holder)) => {
-                endpoint.hold(PATIENCE).await
+    async fn asked(&self, endpoint: &Endpoint) -> Result<LockAttempt, DbError> {
+        match endpoint.take_advisory_lock(Duration::ZERO).await? {
+            LockAttempt::By(owner) if !self.kept.iter().any(|kept| kept.advisory_lock.owner().is(&owner)) => {
+                endpoint.take_advisory_lock(PATIENCE).await
             }
-            held => Ok(held),
+            attempt => Ok(attempt),
         }
     }
 
@@ -85,12 +95,12 @@ impl Holds {
     /// was lost.
     pub(crate) async fn renew(&mut self, variant: &str) -> Result<Option<String>, String> {
         let Some(kept) = self.of_variant(variant) else { return Ok(None) };
-        if kept.hold.is_kept().await {
+        if kept.advisory_lock.is_kept().await {
             return Ok(None);
         }
-        match kept.endpoint.hold(PATIENCE).await {
-            Ok(Held::Taken(hold)) => {
-                kept.hold = *hold;
+        match kept.endpoint.take_advisory_lock(PATIENCE).await {
+            Ok(LockAttempt::Taken(advisory_lock)) => {
+                kept.advisory_lock = *advisory_lock;
                 Ok(Some(format!(
                     "the connection that held the lock on {} was lost, and the lock was taken again: another run of dbdyno could have \
                      used the database meanwhile",
@@ -99,13 +109,13 @@ impl Holds {
             }
             // The server has not yet noticed that our own connection is gone, so no other run can
             // have had the lock.
-            Ok(Held::By(holder)) if holder.is(kept.hold.holder()) => Ok(None),
-            Ok(Held::By(holder)) => Err(format!(
+            Ok(LockAttempt::By(owner)) if owner.is(kept.advisory_lock.owner()) => Ok(None),
+            Ok(LockAttempt::By(owner)) => Err(format!(
                 "{}; the connection that held the lock on it was lost",
-                in_use(&kept.endpoint, &holder.to_string())
+                in_use(&kept.endpoint, &owner.to_string())
             )),
             // The next connection finds out whether the server is gone.
-            Ok(Held::Impossible(_)) | Err(_) => Ok(None),
+            Ok(LockAttempt::Impossible(_)) | Err(_) => Ok(None),
         }
     }
 
@@ -113,7 +123,7 @@ impl Holds {
     /// for example have left statements there.
     pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
         let kept = self.of_variant(variant)?;
-        let others = kept.hold.others_at_work().await;
+        let others = kept.advisory_lock.others_at_work().await;
         (!others.is_empty()).then(|| {
             format!(
                 "other statements were running in {} when the cell began, and its figures include \
@@ -124,14 +134,14 @@ impl Holds {
         })
     }
 
-    fn of_variant(&mut self, variant: &str) -> Option<&mut HeldDatabase> {
+    fn of_variant(&mut self, variant: &str) -> Option<&mut LockedDatabase> {
         self.kept.iter_mut().find(|kept| kept.variants.iter().any(|name| name == variant))
     }
 
     /// Releases all locks.
     pub(crate) async fn release(self) {
         for kept in self.kept {
-            kept.hold.release().await;
+            kept.advisory_lock.release().await;
         }
     }
 }
@@ -154,6 +164,6 @@ fn of(endpoint: &Endpoint) -> String {
     format!("database {} at {}", login.database.as_deref().unwrap_or_default(), login.address)
 }
 
-fn in_use(endpoint: &Endpoint, holder: &str) -> String {
-    format!("{} is in use by another run of dbdyno ({holder})", of(endpoint))
+fn in_use(endpoint: &Endpoint, owner: &str) -> String {
+    format!("{} is in use by another run of dbdyno ({owner})", of(endpoint))
 }

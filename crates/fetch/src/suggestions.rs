@@ -9,9 +9,13 @@ const OFFERED: usize = 4;
 /// What to try instead of `name`, for the end of a message: similar names among `known`, and the
 /// command that lists all.
 pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let near = nearest(name, known);
+    let suggestions = nearest(name, known);
     let all = "`dbdyno servers list` shows all";
-    if near.is_empty() { all.to_owned() } else { format!("near: {}; {all}", near.join(", ")) }
+    if suggestions.is_empty() {
+        all.to_owned()
+    } else {
+        format!("suggestions: {}; {all}", suggestions.join(", "))
+    }
 }
 
 /// The known names for the version that is meant, newest first. If there are none, these are the
@@ -35,16 +39,21 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a 
         of_version.truncate(OFFERED);
         return of_version;
     }
-    let mut near: Vec<(usize, &str)> = known
+    let mut suggestions: Vec<(usize, &str)> = known
         .into_iter()
         .map(|other| (levenshtein(&name, &other.to_lowercase()), other))
         .filter(|(edits, other)| *edits <= other.chars().count() / 3)
         .collect();
-    near.sort();
-    near.dedup();
-    let best = near.first().map_or(0, |(edits, _)| *edits);
+    suggestions.sort();
+    suggestions.dedup();
+    let best = suggestions.first().map_or(0, |(edits, _)| *edits);
     // Names with many more edits than the best one are not meant.
-    near.into_iter().filter(|(edits, _)| *edits <= best + 1).map(|(_, other)| other).take(OFFERED).collect()
+    suggestions
+        .into_iter()
+        .filter(|(edits, _)| *edits <= best + 1)
+        .map(|(_, other)| other)
+        .take(OFFERED)
+        .collect()
 }
 
 #[cfg(test)]

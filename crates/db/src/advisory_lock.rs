@@ -15,14 +15,14 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// A lock that was taken. It ends with its connection.
 #[derive(Debug)]
-pub struct Hold {
+pub struct AdvisoryLock {
     session: AnySession,
     locks: Locks,
-    holder: Holder,
+    owner: LockOwner,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockOwner {
     /// Identifies the server and its start. It is the same through each of its addresses.
     server: String,
     /// The server's number for the connection.
@@ -33,23 +33,23 @@ pub struct Holder {
 
 /// The result of trying to lock a database.
 #[derive(Debug)]
-pub enum Held {
-    Taken(Box<Hold>),
+pub enum LockAttempt {
+    Taken(Box<AdvisoryLock>),
     /// Another connection has the lock, which may be one of dbdyno's own.
-    By(Holder),
+    By(LockOwner),
     /// The server has no lasting locks. The text says why, unless the server does not even answer
     /// SQL.
     Impossible(Option<String>),
 }
 
-impl Holder {
+impl LockOwner {
     /// Whether both are the same connection to the same server.
     pub fn is(&self, other: &Self) -> bool {
         (&self.server, self.connection) == (&other.server, other.connection)
     }
 }
 
-impl std::fmt::Display for Holder {
+impl std::fmt::Display for LockOwner {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "connection {}", self.connection)?;
         self.from.iter().try_for_each(|from| write!(formatter, " of {from}"))
@@ -59,45 +59,46 @@ impl std::fmt::Display for Holder {
 impl Endpoint {
     /// Takes the lock on the endpoint's database, with a connection that the server does not close
     /// for being idle. It waits for the lock up to `patience`.
-    pub async fn hold(&self, patience: Duration) -> Result<Held> {
+    pub async fn take_advisory_lock(&self, patience: Duration) -> Result<LockAttempt> {
         let locks = each_target!(&self.target, options, P => {
             P::login(options).and_then(|login| P::locks(login.database.as_deref().unwrap_or_default()))
         });
-        let Some(locks) = locks else { return Ok(Held::Impossible(None)) };
+        let Some(locks) = locks else { return Ok(LockAttempt::Impossible(None)) };
         let session = self.connect_as("conductor").await?;
-        match held(session, locks, patience).await {
+        match attempt(session, locks, patience).await {
             // A server that speaks the protocol may still lack some of these statements.
-            Err(error) if error.class != Class::Lost => Ok(Held::Impossible(Some(error.to_string()))),
-            held => held,
+            Err(error) if error.class != Class::Lost => Ok(LockAttempt::Impossible(Some(error.to_string()))),
+            attempt => attempt,
         }
     }
 }
 
-async fn held(mut session: AnySession, locks: Locks, patience: Duration) -> Result<Held> {
+async fn attempt(mut session: AnySession, locks: Locks, patience: Duration) -> Result<LockAttempt> {
     if let Some(why) = obstacle(&mut session).await {
         session.close().await;
-        return Ok(Held::Impossible(why));
+        return Ok(LockAttempt::Impossible(why));
     }
     session.stay_while_idle().await?;
     let server = cell(&mut session, locks.server).await?.unwrap_or_default();
     if !take(&mut session, &locks, patience).await? {
-        let rows = session.rows(&locks.holder).await?;
+        let rows = session.rows(&locks.owner).await?;
         let from = rows.first().and_then(|row| row.get(1)?.clone());
         let connection = first_i64(&rows).unwrap_or(0);
         session.close().await;
-        return Ok(Held::By(Holder { server, connection, from }));
+        return Ok(LockAttempt::By(LockOwner { server, connection, from }));
     }
     let connection = own_number(&session);
-    let mut hold = Hold { session, locks, holder: Holder { server, connection, from: None } };
-    if hold.is_kept().await {
-        return Ok(Held::Taken(Box::new(hold)));
+    let mut advisory_lock =
+        AdvisoryLock { session, locks, owner: LockOwner { server, connection, from: None } };
+    if advisory_lock.is_kept().await {
+        return Ok(LockAttempt::Taken(Box::new(advisory_lock)));
     }
-    Ok(Held::Impossible(Some("the server does not show the lock that it has given".to_owned())))
+    Ok(LockAttempt::Impossible(Some("the server does not show the lock that it has given".to_owned())))
 }
 
-impl Hold {
-    pub fn holder(&self) -> &Holder {
-        &self.holder
+impl AdvisoryLock {
+    pub fn owner(&self) -> &LockOwner {
+        &self.owner
     }
 
     /// Whether the lock still exists. A server that does not answer has not released it.
@@ -161,8 +162,8 @@ mod tests {
     #[test]
     fn a_holder_is_reported_as_far_as_it_is_known() {
         let known =
-            Holder { server: String::new(), connection: 7, from: Some("bench@10.0.0.7:41002".into()) };
+            LockOwner { server: String::new(), connection: 7, from: Some("bench@10.0.0.7:41002".into()) };
         insta::assert_snapshot!(known, @"connection 7 of bench@10.0.0.7:41002");
-        insta::assert_snapshot!(Holder { from: None, ..known }, @"connection 7");
+        insta::assert_snapshot!(LockOwner { from: None, ..known }, @"connection 7");
     }
 }
