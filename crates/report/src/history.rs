@@ -83,7 +83,7 @@ fn whole(history: &History) -> Vec<Block> {
 }
 
 fn table(history: &History) -> Table {
-    let heads = ["runs", "first", "last", "unit", "sparkline", "change", "adjusted p"];
+    let heads = ["runs", "first", "last", "unit", "series", "change", "adjusted p"];
     let mut table = Table::new("", "", ["step", "variant"], heads);
     for series in &history.series {
         let tone = match series.changes.last().map(|change| change.verdict) {
