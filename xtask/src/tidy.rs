@@ -100,7 +100,7 @@ fn imports_of_manifests() -> Imports {
 
 /// Reads the table from the page. `all` means every other crate of `known`.
 fn imports_of_page(page: &str, known: &Imports) -> Imports {
-    let (_, section) = page.split_once("## The import table").expect("the section of the table");
+    let (_, section) = page.split_once("## The tree").expect("the section of the table");
     let rows = section.lines().skip_while(|line| !line.starts_with('|'));
     let rows = rows.take_while(|line| line.starts_with('|')).skip(2);
     let row = |row: &str| {
