@@ -8,9 +8,9 @@ use dbdyno_analyse::{
 };
 
 use crate::document::Block;
-use crate::evidence::of_operation;
 use crate::number::{fixed, interval_text, ratio_text};
 use crate::views::bounded_text;
+use crate::views::details::of_operation;
 use crate::words::listed;
 
 /// Marks text that no one wrote.

@@ -35,6 +35,8 @@ pub struct Metric {
     pub factor: f64,
     /// Tables and CSV have it after the others of its group.
     pub is_last: bool,
+    /// Reports on microbenchmarks have a table of it over all steps.
+    pub is_published: bool,
 }
 
 const USUAL: Metric = Metric {
@@ -46,6 +48,7 @@ const USUAL: Metric = Metric {
     decimals: 0,
     factor: 1.0,
     is_last: false,
+    is_published: false,
 };
 
 /// Which way a metric is better, all else equal.

@@ -14,6 +14,7 @@ pub struct PublishedComparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sponsor: Option<String>,
     pub machine: String,
+    #[serde(skip)]
     pub rows: Vec<PublishedRow>,
     pub findings: Vec<FindingSeen>,
 }
@@ -53,6 +54,18 @@ pub enum Agreement {
     /// Neither, or there is no interval.
     TooWide,
     NotMeasured,
+}
+
+impl Agreement {
+    /// Its word in tables for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Contradicts => "contradicts",
+            Self::TooWide => "too_wide",
+            Self::NotMeasured => "not_measured",
+        }
+    }
 }
 
 /// A finding of a published report, looked for in the run.

@@ -11,10 +11,13 @@ use crate::model::state::{Debt, GroupMemory, Lookups, Steadiness};
 #[derive(Debug, Clone, Serialize)]
 pub struct StepRun {
     pub block: u32,
+    #[serde(skip)]
     pub validity: Validity,
     /// Of the common window.
+    #[serde(skip)]
     pub window_seconds: f64,
     /// The headline: a rate over the common window, or seconds, where the step's is a time.
+    #[serde(skip)]
     pub rate: f64,
     /// A time that is only a bound: what took it was ended at its time limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -29,25 +32,30 @@ pub struct StepRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few: Option<TooFewOperations>,
     pub kinds: Vec<KindResult>,
+    #[serde(skip)]
     pub metrics: MetricRow,
+    #[serde(skip)]
     pub efficiency: Efficiency,
+    #[serde(skip)]
     pub cost: Cost,
     /// `None` where the device of the data directory was not sampled.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub device: Option<DeviceLoad>,
     /// `None` for records without the CPU of all processes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub host_check: Option<HostCheck>,
     /// `None` for a run without a calibration of the client, and without a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_reach: Option<ClientReach>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
+    #[serde(skip)]
     pub seconds_on_target: Option<f64>,
     /// What is judged against the target: rows a second of the client whose background writer did
     /// least, times the clients. `None` for a step without a target.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub judged_background_rate: Option<f64>,
     /// What was asked outside the operations, by name.
+    #[serde(skip)]
     pub lookups: Vec<Lookups>,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.
     pub seconds: Vec<SecondPoint>,
@@ -60,6 +68,7 @@ pub struct StepRun {
     pub tail_from_second: Option<u64>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of
     /// work.
+    #[serde(skip)]
     pub steadiness: Option<Steadiness>,
     /// The device of the data directory, second by second of the window; empty where it was not
     /// sampled.
@@ -72,7 +81,7 @@ pub struct StepRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debt: Option<Debt>,
     /// `None` where the server's memory was not limited.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub group_memory: Option<GroupMemory>,
 }
 
@@ -132,18 +141,29 @@ impl ClientReach {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct KindResult {
     pub kind: String,
+    #[serde(skip)]
     pub connections: u32,
     pub pace: String,
+    #[serde(skip)]
     pub operations: u64,
+    #[serde(skip)]
     pub rows: u64,
+    #[serde(skip)]
     pub failed: u64,
+    #[serde(skip)]
     pub dropped: u64,
+    #[serde(skip)]
     pub errors: ErrorCounts,
+    #[serde(skip)]
     pub operations_per_second: f64,
+    #[serde(skip)]
     pub rows_per_second: f64,
     /// Statements of the operations answered; those of attempts that were repeated are not in it.
+    #[serde(skip)]
     pub statements_per_second: f64,
+    #[serde(skip)]
     pub service: Latency,
+    #[serde(skip)]
     pub response: Latency,
     /// `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,17 +196,22 @@ pub struct Schedule {
     /// `constant` or `poisson`.
     pub process: String,
     /// Operations a second of all connections together.
+    #[serde(skip)]
     pub asked_per_second: f64,
     /// Operations that came due in the window.
+    #[serde(skip)]
     pub due: u64,
     /// Greatest number of operations that were due and not sent, at the end of any second of the
     /// window.
+    #[serde(skip)]
     pub backlog_max: u64,
     /// Operations that waited or were on their way at the window's end, less those at its
     /// beginning.
+    #[serde(skip)]
     pub queue_growth: i64,
     /// From due to sent, of operations for which a connection was free: how late the client itself
     /// was.
+    #[serde(skip)]
     pub lag: Latency,
 }
 
@@ -284,4 +309,16 @@ pub enum Validity {
         message: String,
     },
     Interrupted,
+}
+
+impl Validity {
+    /// Its word in tables for programs.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Invalid { .. } => "invalid",
+            Self::Failed { .. } => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_record::OperationClass;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::model::context::{ExecutedPlan, RatioContext, StatementPlans};
 use crate::model::cost_breakdown::CostBreakdown;
@@ -11,6 +11,7 @@ use crate::model::groups::RelativeMetrics;
 use crate::model::step_run::{Latency, StepRun};
 use crate::model::undecided::Undecided;
 use crate::model::verdict::{Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Verdict};
+use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 
 #[derive(Debug, Clone, Serialize)]
@@ -87,18 +88,21 @@ impl StepFindings {
 pub struct VariantStep {
     pub variant: String,
     /// Median over the valid blocks.
+    #[serde(skip)]
     pub rate: Option<f64>,
     /// The median is that of times that were cut off.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
+    #[serde(skip)]
     pub rate_min: Option<f64>,
+    #[serde(skip)]
     pub rate_max: Option<f64>,
     /// Response times of the headline operations of all valid blocks together; `None` where none
     /// was timed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "latency_curve", serialize_with = "curve", skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
     /// It against the base; of the base itself a ratio of 1 and nothing else.
-    #[serde(flatten)]
+    #[serde(skip)]
     pub to_base: StepComparison,
     /// What else is not like the base's; nothing for the base itself.
     #[serde(skip_serializing_if = "RatioContext::is_empty")]
@@ -113,13 +117,20 @@ pub struct VariantStep {
     /// blocks.
     pub drift: Option<Trend>,
     /// Median background rate over valid blocks, for steps with a target.
+    #[serde(skip)]
     pub background_rate: Option<f64>,
     /// Median over valid blocks of what is judged against the target.
+    #[serde(skip)]
     pub judged_background_rate: Option<f64>,
     /// Valid blocks in which the target was missed, whatever the median says.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_missed_blocks: Vec<u32>,
     pub runs: Vec<StepRun>,
+}
+
+/// The rest of a latency is in the table of observations.
+fn curve<S: Serializer>(latency: &Option<Latency>, serializer: S) -> Result<S::Ok, S::Error> {
+    latency.as_ref().map(|latency| &latency.curve).serialize(serializer)
 }
 
 /// What is said of a variant in a step against a base.
@@ -160,6 +171,11 @@ impl StepComparison {
     /// The ratio alone.
     pub fn value(&self) -> Option<f64> {
         Some(self.ratio.as_ref()?.value)
+    }
+
+    /// The 95 % interval of the ratio.
+    pub fn interval(&self) -> Option<Interval> {
+        self.ratio.as_ref()?.interval()
     }
 
     /// What the blocks say of the ratio beyond its value.

@@ -1,5 +1,5 @@
-//! Runs as Parquet files in one folder, for DuckDB, pandas and their like: seconds, histograms,
-//! figures and steps.
+//! Runs as Parquet files in one folder, for DuckDB, pandas and their like: observations,
+//! comparisons, seconds and histograms.
 //!
 //! Each file has the same first columns, so that the files of many runs can be read as one table
 //! and joined. Columns are documented in docs/reference/parquet.md.
@@ -101,8 +101,8 @@ mod tests {
         };
         let one = parquet([run(0)], &folder.path().join("one")).unwrap();
         // More rows than one group takes.
-        let figures = texts(&one[1], "run").len();
-        let runs = 2 * (1 << 17) / figures + 3;
+        let observations = texts(&one[2], "run").len();
+        let runs = 2 * (1 << 17) / observations + 3;
         let all = parquet((0..runs).map(run), &folder.path().join("all")).unwrap();
         for (one, all) in one.iter().zip(&all) {
             let count = texts(one, "run").len();
@@ -113,7 +113,7 @@ mod tests {
             assert!(texts(all, "step").iter().eq(steps), "{}", all.display());
         }
         let groups =
-            SerializedFileReader::new(std::fs::File::open(&all[1]).unwrap()).unwrap().num_row_groups();
+            SerializedFileReader::new(std::fs::File::open(&all[2]).unwrap()).unwrap().num_row_groups();
         assert_eq!(groups, 3);
     }
 }

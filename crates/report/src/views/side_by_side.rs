@@ -2,7 +2,7 @@
 //! for each variant.
 
 use dbdyno_analyse::statistics::describe::{Figure, Group as Figures};
-use dbdyno_analyse::{RunSummary, WorkloadFindings, unique, workload_and_setup};
+use dbdyno_analyse::{Findings, RunSummary, WorkloadFindings, unique, workload_and_setup};
 use dbdyno_model::Colours;
 
 use super::cells::{absent, ratio_cell, variant_cell};
@@ -17,7 +17,12 @@ pub(crate) fn side_by_side<'a>(
     workloads: &'a [WorkloadFindings],
 ) -> Vec<(&'a str, Vec<Table>)> {
     let of_one = workloads.chunk_by(|one, next| named(one) == named(next)).filter(|all| all.len() > 1);
-    of_one.map(|setups| (named(&setups[0]), tables(run, setups))).collect()
+    of_one.map(|setups| (named(&setups[0]), of_setups(run, setups))).collect()
+}
+
+/// The tables of all workloads.
+pub(super) fn tables(findings: &Findings) -> Vec<Table> {
+    side_by_side(&findings.run, &findings.workloads).into_iter().flat_map(|(_, tables)| tables).collect()
 }
 
 /// Without the set-up.
@@ -25,7 +30,7 @@ fn named(findings: &WorkloadFindings) -> &str {
     workload_and_setup(&findings.name).0
 }
 
-fn tables(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
+fn of_setups(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
     let compared =
         scope(run, &setups[0]).compared().into_iter().filter(|name| run.again.as_deref() != Some(name));
     compared

@@ -9,7 +9,7 @@ use crate::fixture;
 /// The table of this title, of the only workload.
 fn table(findings: &Findings, title: &str) -> Table {
     let scope = Scope::of(findings, &findings.workloads[0]);
-    let mut tables = VIEWS.iter().flat_map(|view| (view.tables)(scope));
+    let mut tables = OF_WORKLOAD.iter().flat_map(|view| (view.tables)(scope));
     tables.find(|table| table.title.starts_with(title)).unwrap_or_else(|| panic!("no table {title}"))
 }
 
@@ -22,7 +22,7 @@ fn cell(findings: &Findings, title: &str, step: usize) -> Cell {
 fn each_kind_of_table_is_there_only_where_there_is_something_of_it() {
     let titles = |findings: &Findings| {
         let scope = Scope::of(findings, &findings.workloads[0]);
-        let of_rates = VIEWS.iter().filter(|view| view.part == Part::Rates);
+        let of_rates = OF_WORKLOAD.iter().filter(|view| view.part == Part::Rates);
         let all = of_rates.flat_map(|view| (view.tables)(scope));
         all.map(|table| table.title.split([':', '(']).next().unwrap_or_default().trim().to_owned())
             .collect::<Vec<_>>()
@@ -123,7 +123,7 @@ fn a_rate_without_a_ratio_is_not_called_invalid() {
 fn the_base_against_itself_counts_false_differences() {
     let mut findings = fixture::with_blocks(3);
     assert!(
-        !VIEWS
+        !OF_WORKLOAD
             .iter()
             .flat_map(|view| (view.tables)(Scope::of(&findings, &findings.workloads[0])))
             .any(|table| table.title.starts_with("A/A"))

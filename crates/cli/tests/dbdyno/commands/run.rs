@@ -160,9 +160,10 @@ fn another_base_turns_the_ratios_round(desk: &Desk, dir: &Path) {
         serde_json::from_str(&ended.expect_ok().out).unwrap()
     };
     let ratio = |report: &serde_json::Value, variant: &str| -> f64 {
-        let variants = report["workloads"][0]["steps"][0]["variants"].as_array().unwrap().clone();
-        let found = variants.iter().find(|entry| entry["variant"] == variant).unwrap();
-        found["ratio"]["value"].as_f64().unwrap()
+        let rows = report["comparisons"].as_array().unwrap();
+        let is_whole = |row: &&serde_json::Value| row["block"].is_null() && row["metric"] == "rate";
+        let found = rows.iter().filter(is_whole).find(|row| row["variant"] == variant).unwrap();
+        found["ratio"].as_f64().unwrap()
     };
     let (first, turned) = (report(&[]), report(&["--base", "wal"]));
     assert_eq!((ratio(&first, "rollback"), ratio(&turned, "wal")), (1.0, 1.0));

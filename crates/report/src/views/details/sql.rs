@@ -8,7 +8,7 @@ use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed,
 use crate::words::table;
 
 /// Counts, pace and failures by class of each kind of operation.
-pub(super) fn operations(step: &StepFindings) -> Table {
+pub(in crate::views) fn operations(step: &StepFindings) -> Table {
     let mut kinds = runs(step).flat_map(|(_, run)| &run.kinds);
     let several = kinds.any(|kind| kind.statements_per_second > 1.5 * kind.operations_per_second);
     let table = table("operations").without(if several { &[] } else { &["statements"] });
@@ -29,7 +29,7 @@ pub(super) fn operations(step: &StepFindings) -> Table {
 
 /// Look-ups of ids, and the INSERT of `l.x`, which belong to no operation. No rows where nothing
 /// was asked outside the operations.
-pub(super) fn lookups(step: &StepFindings) -> Table {
+pub(in crate::views) fn lookups(step: &StepFindings) -> Table {
     of_runs(step, table("look-ups"), |run| {
         let row = run.lookups.iter().map(|found| {
             let what = match found.name.as_str() {
@@ -51,7 +51,7 @@ pub(super) fn lookups(step: &StepFindings) -> Table {
 }
 
 /// Within operations, by kind: how many, how many found no row, how long each took.
-pub(super) fn statements(step: &StepFindings) -> Table {
+pub(in crate::views) fn statements(step: &StepFindings) -> Table {
     of_runs(step, table("statements"), |run| {
         run.kinds.iter().flat_map(|kind| &kind.statements).map(statement).collect::<Vec<_>>()
     })
@@ -77,7 +77,7 @@ fn statement(found: &StatementResult) -> Vec<String> {
 }
 
 /// Of the first block. No rows where queries were not executed once more.
-pub(super) fn operators(step: &StepFindings) -> Table {
+pub(in crate::views) fn operators(step: &StepFindings) -> Table {
     let mut grid = table("operators");
     for variant in &step.variants {
         let first = variant.executed_plans.first().map(|plan| plan.block);
@@ -106,7 +106,7 @@ fn push_operators(grid: &mut Table, variant: &str, plan: &ExecutedPlan) {
 }
 
 /// EXPLAIN of the statements, of all variants below each other.
-pub(super) fn query_plans(step: &StepFindings) -> Table {
+pub(in crate::views) fn query_plans(step: &StepFindings) -> Table {
     let mut grid = table("query-plans");
     let all = || {
         let variants = step.variants.iter();

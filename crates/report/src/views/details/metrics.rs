@@ -3,13 +3,25 @@
 use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::{MetricGroup, StepFindings};
 
-use super::of_runs;
+use super::{of_runs, relative};
 use crate::document::{Column, Table};
 use crate::number::fixed;
 use crate::words::table_of;
 
+/// CPU and IO per operation, each group followed by its ratios to the base.
+pub(in crate::views) fn per_operation(step: &StepFindings) -> Vec<Table> {
+    let of_group = |group| Some(tables(step, group).into_iter().chain([relative::grid(step, group)?]));
+    MetricGroup::ALL.iter().filter_map(of_group).flatten().collect()
+}
+
+/// The device of the data directory.
+pub(in crate::views) fn device(step: &StepFindings) -> Vec<Table> {
+    let groups = MetricGroup::ALL.iter().filter(|group| group.relative.is_none());
+    groups.flat_map(|group| tables(step, group)).collect()
+}
+
 /// All metrics of a group. No rows where the group was not sampled.
-pub(super) fn tables(step: &StepFindings, group: &MetricGroup) -> Vec<Table> {
+fn tables(step: &StepFindings, group: &MetricGroup) -> Vec<Table> {
     let table = table_of(step, group.name);
     match group.name {
         "cost" => vec![
@@ -61,7 +73,7 @@ mod tests {
     fn a_row_has_rates_sizes_times_and_percent_and_a_device_out_of_sight_has_none() {
         let mut findings = fixture::findings();
         let step = &mut findings.workloads[0].steps[4];
-        let device = |step: &StepFindings| tables(step, &MetricGroup::ALL[3]).remove(0);
+        let device = |step: &StepFindings| device(step).remove(0);
         let expected = "rollback 12.4 256.0 20.6 0.21 3,210.6 185,385.0 57.7 1.50 NA NA 4.82 83.1";
         assert_eq!(device(step).rows[0].join(" "), expected);
         for run in step.variants.iter_mut().flat_map(|variant| &mut variant.runs) {

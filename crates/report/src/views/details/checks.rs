@@ -9,7 +9,7 @@ use crate::document::{Column, Table};
 use crate::number::{count, fixed, rate};
 use crate::words::table;
 
-pub(super) fn host(step: &StepFindings) -> Table {
+pub(in crate::views) fn host(step: &StepFindings) -> Table {
     let mut table = table("host-check");
     table.columns.splice(0..0, HostCheck::METRICS.iter().map(Column::from));
     of_runs(step, table, |run| {
@@ -23,7 +23,7 @@ pub(super) fn host(step: &StepFindings) -> Table {
 }
 
 /// No rows for runs without a calibration of the client.
-pub(super) fn client(step: &StepFindings) -> Table {
+pub(in crate::views) fn client(step: &StepFindings) -> Table {
     of_runs(step, table("client"), |run| {
         run.client_reach.map(|reach| {
             let least = if reach.at_least { "≥ " } else { "" };

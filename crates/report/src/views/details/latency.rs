@@ -2,12 +2,17 @@
 
 use dbdyno_analyse::{Latency, StepFindings};
 
-use super::{of_runs, runs};
+use super::{kinds, of_runs, runs};
 use crate::document::{Column, Table};
 use crate::number::{NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate};
 use crate::words::{TIMES_TABLE, table};
 
-pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
+/// By kind of operation, each with the original's buckets.
+pub(in crate::views) fn times(step: &StepFindings) -> Vec<Table> {
+    kinds(step).into_iter().flat_map(|kind| [grid(step, kind), buckets(step, kind)]).collect()
+}
+
+fn grid(step: &StepFindings, kind: &str) -> Table {
     let table = Table { title: format!("{TIMES_TABLE}: {kind}"), ..table("times") };
     of_runs(step, table, |run| {
         let results = run.kinds.iter().filter(|found| found.kind == kind);
@@ -17,7 +22,7 @@ pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
 }
 
 /// The original's response-time buckets.
-pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
+fn buckets(step: &StepFindings, kind: &str) -> Table {
     let bounds = runs(step)
         .filter_map(|(_, run)| run.kind(kind))
         .map(|result| result.buckets.iter().map(|bucket| bucket.label.as_str()).collect::<Vec<_>>())
@@ -41,7 +46,7 @@ pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
 
 /// How open loops kept their schedules: asked and reached rate, what waited, and how late the
 /// client itself was. No rows for steps of closed loops.
-pub(super) fn schedule(step: &StepFindings) -> Table {
+pub(in crate::views) fn schedule(step: &StepFindings) -> Table {
     of_runs(step, table("schedule"), |run| {
         let with_schedule = run.kinds.iter().filter_map(|kind| Some((kind, kind.schedule.as_ref()?)));
         let row = with_schedule.map(|(kind, schedule)| {

@@ -1,10 +1,14 @@
 //! The machines of a fleet, with what was measured of each.
 
-use dbdyno_analyse::RunSummary;
+use dbdyno_analyse::{Findings, RunSummary};
 
 use crate::document::Table;
 use crate::number::{fixed, rate};
 use crate::words::table;
+
+pub(super) fn tables(findings: &Findings) -> Vec<Table> {
+    machines(&findings.run).into_iter().collect()
+}
 
 /// `None` for a run without a fleet.
 pub(crate) fn machines(run: &RunSummary) -> Option<Table> {

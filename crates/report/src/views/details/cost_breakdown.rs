@@ -12,7 +12,7 @@ use crate::words::table;
 /// The differences that are explained in words; the others are in the tables.
 const REPORTED: usize = 3;
 
-pub(super) fn grid(step: &StepFindings) -> Table {
+pub(in crate::views) fn grid(step: &StepFindings) -> Table {
     let mut grid = table("cost-breakdown");
     for variant in &step.variants {
         for part in variant.to_base.cost_breakdown.iter().flat_map(|cost_breakdown| &cost_breakdown.parts) {

@@ -1,16 +1,16 @@
-//! Evidence of a step as tables of text, the same in every format.
+//! The views of one step: its details, run by run and variant by variant.
 
-mod checks;
-mod cost_breakdown;
-mod io;
-mod latency;
-mod metrics;
-pub(crate) mod rates;
-pub(crate) mod relative;
-mod sql;
-mod statistics;
+pub(super) mod checks;
+pub(super) mod cost_breakdown;
+pub(super) mod io;
+pub(super) mod latency;
+pub(super) mod metrics;
+pub(super) mod rates;
+pub(super) mod relative;
+pub(super) mod sql;
+pub(super) mod statistics;
 
-use dbdyno_analyse::{MetricGroup, StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
+use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
 
 use crate::document::Table;
 use crate::notices::reasons_text;
@@ -18,77 +18,9 @@ use crate::words;
 
 pub(crate) use cost_breakdown::{cause, explanations, of_operation};
 
-/// What a table of the evidence is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Topic {
-    Latency,
-    /// CPU by who used it, the original's columns, and the client's share.
-    Cost,
-    /// The device, deferred work, memory.
-    Io,
-    Sql,
-    /// Rates by block, ratios, verdicts, steadiness.
-    Statistics,
-}
-
-impl Topic {
-    pub(crate) const ALL: [Self; 5] = [Self::Latency, Self::Cost, Self::Io, Self::Sql, Self::Statistics];
-
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Latency => "Latency",
-            Self::Cost => "CPU and cost",
-            Self::Io => "IO, device and memory",
-            Self::Sql => "SQL and query plans",
-            Self::Statistics => "Statistics",
-        }
-    }
-}
-
 /// What decides: the rate of each variant.
 pub(crate) fn rate(step: &StepFindings) -> Option<Table> {
     Some(rates::by_variant(step)).filter(|table| !table.rows.is_empty())
-}
-
-/// The tables of a step on one topic, without the rate of each variant. Those without a row are
-/// left out.
-pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
-    let mut all = match topic {
-        Topic::Statistics => {
-            let by_block = rates::by_block(step).into_iter();
-            let executions = [statistics::composite(step), statistics::executions(step)];
-            let of_blocks = [statistics::verdicts(step), statistics::steadiness(step)];
-            by_block.chain(executions).chain(of_blocks).collect()
-        }
-        Topic::Latency => {
-            let kinds = kinds(step).into_iter();
-            let of_kinds = kinds.flat_map(|kind| [latency::grid(step, kind), latency::buckets(step, kind)]);
-            of_kinds.chain([latency::schedule(step)]).collect()
-        }
-        Topic::Cost => {
-            let of_group =
-                |group| Some(metrics::tables(step, group).into_iter().chain([relative::grid(step, group)?]));
-            let groups = MetricGroup::ALL.iter().filter_map(of_group).flatten();
-            let checks = [checks::host(step), checks::client(step)];
-            [cost_breakdown::grid(step)].into_iter().chain(groups).chain(checks).collect()
-        }
-        Topic::Io => {
-            let groups = MetricGroup::ALL.iter().filter(|group| group.relative.is_none());
-            let tables = groups.flat_map(|group| metrics::tables(step, group));
-            tables.chain([io::debt(step), io::memory(step)]).collect()
-        }
-        Topic::Sql => {
-            vec![
-                sql::operations(step),
-                sql::lookups(step),
-                sql::statements(step),
-                sql::operators(step),
-                sql::query_plans(step),
-            ]
-        }
-    };
-    all.retain(|table| !table.rows.is_empty());
-    all
 }
 
 /// Why runs of a step must not be used or are missing, one line a run.
@@ -101,22 +33,12 @@ pub(crate) fn problems(step: &StepFindings) -> Vec<String> {
         for run in &variant.runs {
             let reason = reason(&run.validity);
             if !reason.is_empty() {
-                let state = state(&run.validity);
+                let state = run.validity.state();
                 lines.push(format!("{}, block {}: {state}: {reason}", variant.variant, run.block));
             }
         }
     }
     lines
-}
-
-/// The word for how usable a run of a step is.
-pub(crate) fn state(validity: &Validity) -> &'static str {
-    match validity {
-        Validity::Valid => "valid",
-        Validity::Invalid { .. } => "invalid",
-        Validity::Failed { .. } => "failed",
-        Validity::Interrupted => "interrupted",
-    }
 }
 
 /// Why a run of a step is not valid; empty when it is.
@@ -153,7 +75,7 @@ fn of_runs<R: IntoIterator<Item = Vec<String>>>(
     for (variant, run) in runs(step) {
         let label = match run.validity {
             Validity::Valid => variant.variant.clone(),
-            _ => format!("{} ({})", variant.variant, state(&run.validity)),
+            _ => format!("{} ({})", variant.variant, run.validity.state()),
         };
         for row in rows(run) {
             let block = has_blocks.then(|| run.block.to_string());
@@ -172,6 +94,7 @@ fn runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::views::{Topic, of_step};
 
     fn step(name: &str) -> StepFindings {
         let findings = fixture::findings();
@@ -199,7 +122,7 @@ mod tests {
     #[test]
     fn every_row_of_every_table_has_a_cell_for_every_column() {
         for step in &fixture::findings().workloads[0].steps {
-            for table in Topic::ALL.into_iter().flat_map(|topic| tables(step, topic)).chain(rate(step)) {
+            for table in Topic::ALL.into_iter().flat_map(|topic| of_step(step, topic)).chain(rate(step)) {
                 for row in &table.rows {
                     assert_eq!(row.len(), table.columns.len(), "{} of {}", table.title, step.name);
                 }

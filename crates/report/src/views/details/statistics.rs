@@ -8,8 +8,13 @@ use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate, seconds_text};
 use crate::words::{table, table_of};
 
-/// The seconds of each execution. No rows where no time counts by itself.
-pub(super) fn executions(step: &StepFindings) -> Table {
+/// Figures over all executions, and the seconds of each.
+pub(in crate::views) fn executions(step: &StepFindings) -> Vec<Table> {
+    vec![composite(step), one_by_one(step)]
+}
+
+/// No rows where no time counts by itself.
+fn one_by_one(step: &StepFindings) -> Table {
     let several = runs(step).any(|(_, run)| run.executions.iter().any(|execution| execution.client > 1));
     let table = table("executions").without(if several { &[] } else { &["stream"] });
     of_runs(step, table, |run| {
@@ -26,8 +31,8 @@ pub(super) fn executions(step: &StepFindings) -> Table {
     })
 }
 
-/// Figures over all executions. No rows for a step of one query.
-pub(super) fn composite(step: &StepFindings) -> Table {
+/// No rows for a step of one query.
+fn composite(step: &StepFindings) -> Table {
     of_runs(step, table("composite"), |run| {
         run.composite.map(|found| {
             vec![
@@ -41,7 +46,7 @@ pub(super) fn composite(step: &StepFindings) -> Table {
 }
 
 /// Worst second, gaps, warm-up, repetition, two modes.
-pub(super) fn steadiness(step: &StepFindings) -> Table {
+pub(in crate::views) fn steadiness(step: &StepFindings) -> Table {
     of_runs(step, table_of(step, "steadiness"), |run| run.steadiness.as_ref().map(of_seconds))
 }
 
@@ -66,7 +71,7 @@ fn of_seconds(found: &Steadiness) -> Vec<String> {
 }
 
 /// Intervals by three methods, p-values, power.
-pub(super) fn verdicts(step: &StepFindings) -> Table {
+pub(in crate::views) fn verdicts(step: &StepFindings) -> Table {
     let mut grid = table("verdict");
     for variant in &step.variants {
         let Some((ratio, inference)) = variant.to_base.ratio.as_ref().zip(variant.to_base.inference()) else {

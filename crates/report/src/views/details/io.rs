@@ -12,7 +12,7 @@ use crate::words::table;
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// No rows where it was not recorded.
-pub(super) fn debt(step: &StepFindings) -> Table {
+pub(in crate::views) fn debt(step: &StepFindings) -> Table {
     of_runs(step, table("deferred-work"), |run| {
         let of_debt = run.debt.iter().flat_map(|debt| debt.levels.iter().map(move |level| (debt, level)));
         // What is zero before and after is left out.
@@ -36,7 +36,7 @@ pub(super) fn debt(step: &StepFindings) -> Table {
 }
 
 /// Its own, and the page cache of its files. No rows where no server's memory was limited.
-pub(super) fn memory(step: &StepFindings) -> Table {
+pub(in crate::views) fn memory(step: &StepFindings) -> Table {
     of_runs(step, table("limited-memory"), |run| {
         run.group_memory.map(|memory| {
             let sizes =
