@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_analyse::tables::{Key, Tables};
-use dbdyno_analyse::{Findings, Verdict};
+use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Source, Tables, columns};
+use dbdyno_analyse::{Bound, Findings, Validity, Verdict};
 
 use crate::number::NOT_AVAILABLE;
 use crate::value::Value;
@@ -17,8 +17,9 @@ type Cell = (String, Value);
 /// there is none.
 pub(crate) fn csv(findings: &Findings) -> String {
     let rows = rows(findings);
+    let always: Vec<String> = PLACE.iter().map(|name| (*name).to_owned()).chain(columns()).collect();
     let (mut heads, mut places): (Vec<&str>, BTreeMap<&str, usize>) = Default::default();
-    for (name, _) in rows.iter().flatten() {
+    for name in always.iter().chain(rows.iter().flatten().map(|(name, _)| name)) {
         places.entry(name).or_insert_with(|| {
             heads.push(name);
             heads.len() - 1
@@ -33,6 +34,21 @@ pub(crate) fn csv(findings: &Findings) -> String {
     text
 }
 
+/// What a row is of.
+const PLACE: [&str; 11] = [
+    "run",
+    "workload",
+    "setup",
+    "block",
+    "machine",
+    "variant",
+    "step",
+    "connections",
+    "state",
+    "reason",
+    "ratio_to_base",
+];
+
 /// A variant in a step.
 type Place<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
 
@@ -42,34 +58,33 @@ fn place<'a>(key: &Key<'a>) -> Place<'a> {
 
 fn rows(findings: &Findings) -> Vec<Vec<Cell>> {
     let tables = Tables::of(findings);
-    let of_place = over_blocks(findings, &tables);
-    let of_block = ratios_of_blocks(findings, &tables);
+    let (all, ratios) = (over_blocks(findings, &tables), ratios_of_blocks(&tables));
     let of_runs = tables.observations.chunk_by(|one, next| one.key == next.key);
     let of_runs = of_runs.filter_map(|run| Some((run[0].key, run[0].key.block?, run)));
-    let row = |(key, block, run): (Key<'_>, u32, &[dbdyno_analyse::tables::Observation<'_>])| {
+    let row = |(key, block, run): (Key<'_>, u32, &[Observation<'_>])| {
         let validity = run[0].validity;
-        let place_cells: [(&str, Value); 11] = [
-            ("run", findings.run.run_id.as_str().into()),
-            ("workload", key.workload.into()),
-            ("setup", key.setup.into()),
-            ("block", block.into()),
-            ("machine", key.machine.into()),
-            ("variant", key.variant.into()),
-            ("step", key.step.into()),
-            ("connections", key.connections.into()),
-            ("state", validity.map(dbdyno_analyse::Validity::state).into()),
-            ("reason", validity.map(reason).into()),
-            ("ratio_to_base", of_block.get(&(place(&key), block)).copied().into()),
+        let of_place: [Value; PLACE.len()] = [
+            findings.run.run_id.as_str().into(),
+            key.workload.into(),
+            key.setup.into(),
+            block.into(),
+            key.machine.into(),
+            key.variant.into(),
+            key.step.into(),
+            key.connections.into(),
+            validity.map(Validity::state).into(),
+            validity.map(reason).into(),
+            ratios.get(&(place(&key), block)).copied().into(),
         ];
         let metrics = run.iter().map(|one| (one.metric.to_string(), one.value.into()));
-        let cells = place_cells.into_iter().map(|(name, value)| (name.to_owned(), value));
-        cells.chain(metrics).chain(of_place.get(&place(&key)).into_iter().flatten().cloned()).collect()
+        let cells = PLACE.iter().zip(of_place).map(|(name, value)| ((*name).to_owned(), value));
+        cells.chain(metrics).chain(all.get(&place(&key)).into_iter().flatten().cloned()).collect()
     };
     of_runs.map(row).collect()
 }
 
-/// What all blocks say together, which is the same in each of their rows: the observations that are
-/// no medians of columns, and the ratios to the run's base.
+/// What all blocks say together, which is the same in each of their rows: the observations without
+/// the medians of the catalogue's metrics, and the ratios to the run's base.
 fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Place<'a>, Vec<Cell>> {
     let mut found: BTreeMap<Place<'a>, Vec<Cell>> = BTreeMap::new();
     for (workload, step, variant) in findings.variants_of_steps() {
@@ -82,7 +97,7 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Plac
             ("settings_unlike_base".to_owned(), classes.into())
         });
         let cells = found.entry((name, setup, &step.name, &variant.variant)).or_default();
-        cells.push(("rate_unit".to_owned(), step.rate_label.as_str().into()));
+        cells.push(("unit".to_owned(), step.rate_label.as_str().into()));
         cells.push(("base".to_owned(), findings.run.base.as_str().into()));
         cells.extend(groups.chain(differences));
     }
@@ -90,24 +105,28 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Plac
         let cells = found.entry(place(&one.key)).or_default();
         cells.push((format!("{}_over_blocks", one.metric), one.value.into()));
     }
-    let is_whole = |key: &Key<'_>| key.block.is_none() && key.machine.is_none() && key.connections.is_some();
-    for one in tables.comparisons.iter().filter(|one| is_whole(&one.key) && one.base == findings.run.base) {
+    let is_whole = |key: &Key<'_>| key.block.is_none() && key.machine.is_none() && key.source == Source::Run;
+    for one in tables.comparisons.iter().filter(|one| is_whole(&one.key)) {
         let cells = found.entry(place(&one.key)).or_default();
-        let mut add = |what: &str, value: Value| cells.push((format!("{}_{what}", one.metric), value));
-        add("to_base_over_blocks", one.ratio.into());
+        let mut add =
+            |what: &str, value: Value| cells.push((format!("{}_{what}_over_blocks", one.metric), value));
+        add("to_base", one.ratio.into());
         if one.entry.is_none() {
             add("to_base_low", one.interval.map(|interval| interval.low).into());
             add("to_base_high", one.interval.map(|interval| interval.high).into());
             add("to_base_p", one.p().into());
+            add("to_base_bound", one.bound.map(Bound::name).into());
             add("verdict", one.verdict.map(Verdict::word).into());
         }
     }
     found
 }
 
-/// The ratio of the rate in each block.
-fn ratios_of_blocks<'a>(findings: &Findings, tables: &Tables<'a>) -> BTreeMap<(Place<'a>, u32), f64> {
-    let rates = tables.comparisons.iter().filter(|one| one.metric == "rate" && one.base == findings.run.base);
+/// The ratio of the headline in each block.
+fn ratios_of_blocks<'a>(tables: &Tables<'a>) -> BTreeMap<(Place<'a>, u32), f64> {
+    let is_headline =
+        |one: &&ComparisonRow<'_>| ["rate", "seconds"].contains(&one.metric) && one.key.source == Source::Run;
+    let rates = tables.comparisons.iter().filter(is_headline);
     rates.filter_map(|one| Some(((place(&one.key), one.key.block?), one.ratio?))).collect()
 }
 

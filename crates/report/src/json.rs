@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::document::{Cell, Column, Table};
 use crate::notices::add_words;
 use crate::parity;
-use crate::views::{OF_RUN, OF_WORKLOAD, Scope, run_of_section};
+use crate::views::{OF_RUN, OF_WORKLOAD, Scope, run_of_section, side_by_side};
 
 /// Version of the JSON report's shape. It rises when a key is removed or changes its meaning; new
 /// keys do not raise it.
@@ -52,6 +52,8 @@ fn facts(findings: &Findings) -> Value {
             json!({ "name": workload.name, "views": views(scope) })
         };
         value["sections"][number]["workloads"] = section.workloads.iter().map(of_workload).collect();
+        let set_ups = side_by_side(&run, &section.workloads).into_iter().flat_map(|(_, tables)| tables);
+        value["sections"][number]["views"] = shown("set_ups", set_ups.collect()).collect();
     }
     value["views"] = OF_RUN.iter().flat_map(|view| shown(view.id, (view.tables)(findings))).collect();
     value
@@ -94,6 +96,7 @@ fn compared(found: &ComparisonRow<'_>) -> Value {
     add("base", Some(found.base.into()));
     add("metric", Some(found.metric.into()));
     add("ratio", found.ratio.map(|ratio| if ratio.is_finite() { json!(ratio) } else { json!("infinite") }));
+    add("bound", found.bound.map(|bound| bound.name().into()));
     add("low", found.interval.map(|interval| json!(interval.low)));
     add("high", found.interval.map(|interval| json!(interval.high)));
     add("p", found.p().map(Value::from));
@@ -102,7 +105,6 @@ fn compared(found: &ComparisonRow<'_>) -> Value {
     add("agreement", found.agreement.map(|agreement| agreement.name().into()));
     add("inference", found.inference.map(|inference| json!(inference)));
     let Some(details) = found.details else { return row };
-    add("bound", details.ratio.as_ref().and_then(|ratio| Some(json!(ratio.bound?))));
     add("undecided", details.undecided.as_ref().map(|why| json!(why)));
     add("decided", details.decided.map(|decided| json!(decided)));
     add("zero_rates", (!details.zero_rates.is_empty()).then(|| json!(details.zero_rates)));
@@ -240,7 +242,8 @@ mod tests {
         let mut findings = fixture::with_blocks(3);
         let variant = &mut findings.workloads[0].steps[0].variants[1];
         let relative = variant.to_base.relative.as_mut().expect("in the fixture");
-        (relative.metrics.rps, relative.metrics.cpupq) = (Some(f64::INFINITY), None);
+        relative.0.insert("rps", f64::INFINITY);
+        relative.0.remove("cpupq");
         let value: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
         let rows = value["comparisons"].as_array().expect("a table");
         let ratio = |metric: &str| rows.iter().find(|row| row["step"] == "l.i0" && row["metric"] == metric);

@@ -2,7 +2,7 @@
 //! such text.
 
 use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Source, Tables};
-use dbdyno_analyse::{Findings, unique};
+use dbdyno_analyse::{Bound, Findings, unique};
 
 pub const OPENMETRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -30,6 +30,7 @@ impl Exposition {
         let labels: Vec<String> =
             labels.iter().map(|(label, text)| format!("{label}=\"{}\"", escaped(text))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let value = if value == f64::INFINITY { "+Inf".to_owned() } else { value.to_string() };
         self.0 += &format!("{name}{labels} {value}\n");
     }
 
@@ -43,11 +44,12 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The values and ratios over all valid blocks, a family for each metric.
+/// The values and ratios over all valid blocks, one family per metric. All are gauges, those that
+/// end in `_info` too: readers of Prometheus's older text format know no other type for them.
 pub fn run_openmetrics(findings: &Findings) -> String {
     let mut text = Exposition::default();
     let run = &findings.run;
-    text.family("dbdyno_run", "info", "The run.");
+    text.family("dbdyno_run_info", "gauge", "The run.");
     let labels = [("run", run.run_id.as_str()), ("plan", &run.name), ("version", &run.tool.version)];
     text.sample("dbdyno_run_info", &labels, 1.0);
     let tables = Tables::of(findings);
@@ -59,7 +61,7 @@ pub fn run_openmetrics(findings: &Findings) -> String {
     }
     let is_whole = |key: &Key<'_>| key.block.is_none() && key.machine.is_none() && key.source == Source::Run;
     let ratios: Vec<&ComparisonRow<'_>> =
-        tables.comparisons.iter().filter(|one| is_whole(&one.key) && one.base == run.base).collect();
+        tables.comparisons.iter().filter(|one| is_whole(&one.key)).collect();
     for metric in unique(ratios.iter().map(|one| one.metric)) {
         let of_metric = ratios.iter().filter(|one| one.metric == metric);
         add_ratios(&mut text, metric, &of_metric.copied().collect::<Vec<_>>());
@@ -67,39 +69,44 @@ pub fn run_openmetrics(findings: &Findings) -> String {
     text.end()
 }
 
-/// Times are in seconds, as Prometheus wants them.
+/// Response times are in seconds, as Prometheus wants them; other values have their unit as a label.
 fn add_values(text: &mut Exposition, metric: &str, values: &[&Observation<'_>]) {
-    let (name, factor) = match metric.strip_suffix("_us") {
-        Some(name) => (format!("dbdyno_step_{name}_seconds"), 1e-6),
-        None => (format!("dbdyno_step_{metric}"), 1.0),
+    let in_seconds = values.iter().all(|one| one.unit == "us");
+    let name = match metric.strip_suffix("_us").filter(|_| in_seconds) {
+        Some(name) => format!("dbdyno_step_{name}_seconds"),
+        None => format!("dbdyno_step_{metric}"),
     };
-    let entry = values.iter().find_map(|one| one.entry);
-    let meaning = entry.map_or("", |entry| entry.meaning);
-    text.family(&name, "gauge", format!("Over the valid blocks of a step. {meaning}").trim_end());
+    let help = match values.iter().find_map(|one| one.entry) {
+        Some(entry) => format!("Median over the valid blocks. {}", entry.meaning),
+        None if in_seconds => "Response times of the headline, all valid blocks together.".to_owned(),
+        None => "Over the valid blocks of a step.".to_owned(),
+    };
+    text.family(&name, "gauge", &help);
     for one in values {
-        let unit = (factor == 1.0 && !one.unit.is_empty()).then_some(("unit", one.unit));
-        text.sample(&name, &[labels(&one.key), unit.into_iter().collect()].concat(), factor * one.value);
+        let unit = (!in_seconds && !one.unit.is_empty()).then_some(("unit", one.unit));
+        let value = if in_seconds { one.value / 1e6 } else { one.value };
+        text.sample(&name, &[labels(&one.key), unit.into_iter().collect()].concat(), value);
     }
 }
 
-/// With the 95 % interval, and the verdict as a family of its own.
+/// With the 95 % interval, and the verdict as a family of its own. Of a ratio that is only a bound
+/// the label says on which side the true one lies.
 fn add_ratios(text: &mut Exposition, metric: &str, ratios: &[&ComparisonRow<'_>]) {
     let metric = metric.trim_end_matches("_us");
     let name = format!("dbdyno_step_{metric}_ratio");
-    text.family(&name, "gauge", "The value of the variant divided by the base's; its 95 % interval.");
+    text.family(&name, "gauge", "The variant's value divided by the base's, and its 95 % interval.");
     for one in ratios {
         let ends = one.interval.map_or(Vec::new(), |found| vec![("low", found.low), ("high", found.high)]);
-        let ratio = one.ratio.filter(|ratio| ratio.is_finite()).map(|ratio| ("value", ratio));
-        for (bound, value) in ratio.into_iter().chain(ends) {
+        let bound = one.bound.map_or("value", Bound::name);
+        for (bound, value) in one.ratio.map(|ratio| (bound, ratio)).into_iter().chain(ends) {
             text.sample(&name, &[labels(&one.key), vec![("bound", bound)]].concat(), value);
         }
     }
     if ratios.iter().any(|one| one.verdict.is_some()) {
-        let name = format!("dbdyno_step_{metric}_verdict");
-        text.family(&name, "info", "Whether the ratio is a difference.");
+        let name = format!("dbdyno_step_{metric}_verdict_info");
+        text.family(&name, "gauge", "Whether the ratio is a difference.");
         for (one, verdict) in ratios.iter().filter_map(|one| Some((one, one.verdict?))) {
-            let labels = [labels(&one.key), vec![("verdict", verdict.word())]].concat();
-            text.sample(&format!("{name}_info"), &labels, 1.0);
+            text.sample(&name, &[labels(&one.key), vec![("verdict", verdict.word())]].concat(), 1.0);
         }
     }
 }
@@ -122,7 +129,8 @@ mod tests {
         assert!(text.ends_with("\n# EOF\n") && lines("dbdyno_run_info{") == 1, "{text}");
         assert!(lines("dbdyno_step_rate{") > 10 && lines("dbdyno_step_rate_ratio{") > 5, "{text}");
         assert!(lines("dbdyno_step_response_p99_seconds{") > 5, "times are in seconds");
-        assert!(lines("dbdyno_step_server_cpu_seconds{") > 5 && !text.contains("_us{"), "{text}");
+        assert!(lines("dbdyno_step_server_cpu_us{") > 5, "of one operation: {text}");
+        assert!(text.contains("dbdyno_step_rps_ratio{workload") && text.contains(" +Inf\n"), "{text}");
         assert!(text.contains(r#"variant="<b>&\"""#), "{text}");
     }
 }

@@ -239,7 +239,7 @@ mod tests {
             variant.to_base.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
             if let Some(relative) = &mut variant.to_base.relative {
                 // It took the CPU of the whole host.
-                relative.efficiency.cpu_o = Some(31.9);
+                relative.0.insert("cpu_o", 31.9);
             }
         }
         let text = said(&findings);

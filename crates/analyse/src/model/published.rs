@@ -22,6 +22,9 @@ pub struct PublishedComparison {
 /// A published figure and the measured one: the variant's ÷ the base's.
 #[derive(Debug, Clone, Serialize)]
 pub struct PublishedRow {
+    /// In which it was measured, with its set-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// Their names in the published report.

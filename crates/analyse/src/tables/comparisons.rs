@@ -7,8 +7,8 @@ use dbdyno_record::workload_and_setup;
 
 use crate::metrics::Metric;
 use crate::model::{
-    Agreement, Cause, CostBreakdown, Findings, Inference, MetricGroup, PublishedRow, Ratio, StepComparison,
-    VariantStep, Verdict,
+    Agreement, Bound, Cause, CostBreakdown, Findings, Inference, MetricGroup, PublishedRow, Ratio,
+    StepComparison, VariantStep, Verdict,
 };
 use crate::statistics::Interval;
 use crate::tables::{Key, Machines, Source, Tables, of_block};
@@ -23,6 +23,8 @@ pub struct ComparisonRow<'a> {
     /// Infinite where the base has 0; `None` where the two cannot be divided, and the verdict says
     /// why.
     pub ratio: Option<f64>,
+    /// The true ratio is on this side of it, because a time limit ended one of the two.
+    pub bound: Option<Bound>,
     /// 95 %; `None` for one block.
     pub interval: Option<Interval>,
     /// What the blocks say beyond the ratio and its interval.
@@ -52,41 +54,45 @@ const P99: &str = "response_p99_us";
 /// The ratios of a variant over all valid blocks.
 pub(super) fn over_blocks<'a>(
     all: &mut Vec<ComparisonRow<'a>>,
-    (key, base): (Key<'a>, &'a str),
+    (key, base, headline): (Key<'a>, &'a str, &'static str),
     variant: &'a VariantStep,
 ) {
     let found = &variant.to_base;
+    if key.variant == base {
+        return;
+    }
     if found.ratio.is_some() || found.verdict.is_some() {
         let cause = found.cost_breakdown.as_ref().and_then(CostBreakdown::main_part).map(|part| part.cause);
-        let row = row(key, base, "rate", found.ratio.as_ref());
+        let row = row(key, base, headline, found.ratio.as_ref());
         all.push(ComparisonRow { verdict: found.verdict, cause, details: Some(found), ..row });
     }
     if let Some(p99) = &found.p99 {
         all.push(ComparisonRow { verdict: p99.verdict, ..row(key, base, P99, Some(&p99.ratio)) });
     }
     let Some(relative) = &found.relative else { return };
-    for (group, (ratios, _)) in MetricGroup::ALL.iter().filter_map(|group| Some((group, group.relative?))) {
-        for metric in group.in_tables() {
-            let Some(ratio) = ratios(relative).value(metric) else { continue };
-            let row = row(key, base, metric.id, None);
-            all.push(ComparisonRow { ratio: Some(ratio), entry: Some(metric), ..row });
-        }
+    let metrics = MetricGroup::ALL.iter().filter(|group| group.is_compared).flat_map(MetricGroup::in_tables);
+    for (metric, ratio) in metrics.filter_map(|metric| Some((metric, relative.of(metric)?))) {
+        let row = row(key, base, metric.id, None);
+        all.push(ComparisonRow { ratio: Some(ratio), entry: Some(metric), ..row });
     }
 }
 
 /// What the ratios over all blocks are made of.
 pub(super) fn of_blocks_and_machines<'a>(
     all: &mut Vec<ComparisonRow<'a>>,
-    (key, base): (Key<'a>, &'a str),
+    (key, base, headline): (Key<'a>, &'a str, &'static str),
     variant: &'a VariantStep,
     machines: &Machines<'a>,
 ) {
     let found = &variant.to_base;
-    all.extend(found.ratio.iter().flat_map(|ratio| blocks((key, base), "rate", ratio, machines)));
+    if key.variant == base {
+        return;
+    }
+    all.extend(found.ratio.iter().flat_map(|ratio| blocks((key, base), headline, ratio, machines)));
     all.extend(found.p99.iter().flat_map(|p99| blocks((key, base), P99, &p99.ratio, machines)));
     for own in found.by_machine.iter().flat_map(|found| &found.machines) {
         let key = Key { machine: Some(&own.machine), ..key };
-        all.push(ComparisonRow { ratio: Some(own.ratio), ..row(key, base, "rate", None) });
+        all.push(ComparisonRow { ratio: Some(own.ratio), ..row(key, base, headline, None) });
     }
 }
 
@@ -96,6 +102,7 @@ fn row<'a>(key: Key<'a>, base: &'a str, metric: &'a str, ratio: Option<&'a Ratio
         base,
         metric,
         ratio: ratio.map(|ratio| ratio.value),
+        bound: ratio.and_then(|ratio| ratio.bound),
         interval: ratio.and_then(Ratio::interval),
         inference: ratio.and_then(|ratio| ratio.inference.as_ref()),
         verdict: None,
@@ -134,11 +141,10 @@ pub(super) fn add_sections<'a>(all: &mut Vec<ComparisonRow<'a>>, findings: &'a F
 
 /// The figures of the published report, and those of the run that are held against them.
 pub(super) fn published(findings: &Findings) -> impl Iterator<Item = ComparisonRow<'_>> {
-    let workload = findings.workloads.first().map_or("", |first| workload_and_setup(&first.name).0);
     let rows = findings.published.iter().flat_map(|published| &published.rows);
     rows.flat_map(move |found| {
         let key = Key {
-            workload,
+            workload: found.workload.as_deref().map_or("", |name| workload_and_setup(name).0),
             setup: found.setup.as_deref(),
             step: &found.subject,
             connections: None,

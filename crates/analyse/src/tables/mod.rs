@@ -16,14 +16,15 @@ use dbdyno_record::workload_and_setup;
 use serde::Serialize;
 
 pub use comparisons::ComparisonRow;
-pub use observations::Observation;
+pub use observations::{Observation, columns};
 
 use crate::model::{Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
 
 /// What a row is of.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Key<'a> {
-    /// Without its set-up.
+    /// Without its set-up; empty for a published figure that was not measured here.
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub workload: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<&'a str>,
@@ -48,6 +49,8 @@ pub struct Key<'a> {
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     Run,
+    /// The run, compared with the base of one of the plan's sections, which is not the run's.
+    Section,
     /// The published report that the plan names, with its names of variants.
     Published,
     /// This run, in the way and under the names of the published report.
@@ -59,6 +62,7 @@ impl Source {
     pub fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
+            Self::Section => "section",
             Self::Published => "published",
             Self::AsPublished => "as_published",
         }
@@ -100,8 +104,10 @@ impl<'a> Tables<'a> {
                 let key = of_block(key, run.block, &machines);
                 observations::of_run(&mut all.observations, key, step, run);
             }
-            comparisons::over_blocks(&mut all.comparisons, (key, base), variant);
-            comparisons::of_blocks_and_machines(&mut all.comparisons, (key, base), variant, &machines);
+            let source = if base == run.base { Source::Run } else { Source::Section };
+            let (step, key) = (headline(step), Key { source, ..key });
+            comparisons::over_blocks(&mut all.comparisons, (key, base, step), variant);
+            comparisons::of_blocks_and_machines(&mut all.comparisons, (key, base, step), variant, &machines);
         }
         all
     }
@@ -118,11 +124,16 @@ impl<'a> Tables<'a> {
             for variant in &step.variants {
                 let key = key(workload, step, variant);
                 observations::over_blocks(&mut all.observations, key, step, variant);
-                comparisons::over_blocks(&mut all.comparisons, (key, base), variant);
+                comparisons::over_blocks(&mut all.comparisons, (key, base, headline(step)), variant);
             }
         }
         all
     }
+}
+
+/// The name of a step's headline: more of a rate is better, and less of a time.
+fn headline(step: &StepFindings) -> &'static str {
+    if step.less_is_better { "seconds" } else { "rate" }
 }
 
 /// By block the machine of a fleet that measured it.

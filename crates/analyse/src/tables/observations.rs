@@ -7,7 +7,7 @@ use crate::model::{
     GroupMemory, KindResult, Latency, Lookups, MetricGroup, Schedule, Steadiness, StepFindings, StepRun,
     Validity, VariantStep,
 };
-use crate::tables::Key;
+use crate::tables::{Key, headline};
 
 /// A value of a metric.
 #[derive(Debug, Clone)]
@@ -36,11 +36,11 @@ pub(super) fn over_blocks<'a>(
 ) {
     let mut rows = Rows { all, key, validity: None };
     rows.add("", "valid_blocks", "blocks", Some(variant.valid_runs().count() as f64));
-    for (name, value) in
-        [("rate", variant.rate), ("rate_min", variant.rate_min), ("rate_max", variant.rate_max)]
-    {
-        rows.add("", name, &step.rate_label, value);
+    let ends = [("", variant.rate), ("_min", variant.rate_min), ("_max", variant.rate_max)];
+    for (end, value) in ends {
+        rows.add_named(format!("{}{end}", headline(step)).into(), &step.rate_label, value);
     }
+    rows.cut_off(step, variant.cut_off);
     if let Some(found) = &variant.latency {
         rows.fields("response", LATENCY, found);
     }
@@ -65,7 +65,8 @@ pub(super) fn of_run<'a>(
     // A run that did not come to its end has no rate, but all else that was counted. Each run has
     // its window, so that none is lost.
     if matches!(run.validity, Validity::Valid | Validity::Invalid { .. }) {
-        rows.add("", "rate", &step.rate_label, Some(run.rate));
+        rows.add("", headline(step), &step.rate_label, Some(run.rate));
+        rows.cut_off(step, run.cut_off);
     }
     rows.fields("", STEP, run);
     for group in MetricGroup::ALL {
@@ -88,6 +89,9 @@ pub(super) fn of_run<'a>(
     for found in &run.lookups {
         rows.fields(&format!("lookup_{}", found.name), LOOKUPS, found);
     }
+    if let Some(kind) = run.kind(&step.headline_kind) {
+        rows.times("", "response", &kind.response);
+    }
     for kind in &run.kinds {
         rows.fields(&kind.kind, KIND, kind);
         for (clock, times) in [("service", &kind.service), ("response", &kind.response)] {
@@ -100,6 +104,14 @@ pub(super) fn of_run<'a>(
     }
 }
 
+/// The names of the catalogue's metrics, whether a run has values of them or not.
+pub fn columns() -> impl Iterator<Item = String> {
+    catalogue().map(|(group, metric)| match prefix(group) {
+        "" => metric.id.to_owned(),
+        prefix => format!("{prefix}_{}", metric.id),
+    })
+}
+
 /// Every metric of the catalogue with its group.
 fn catalogue() -> impl Iterator<Item = (&'static MetricGroup, &'static Metric)> {
     MetricGroup::ALL.iter().flat_map(|group| group.in_tables().map(move |metric| (group, metric)))
@@ -107,7 +119,7 @@ fn catalogue() -> impl Iterator<Item = (&'static MetricGroup, &'static Metric)> 
 
 /// The names of the device's metrics are like those of others.
 fn prefix(group: &MetricGroup) -> &'static str {
-    if group.relative.is_some() { "" } else { group.name }
+    if group.is_compared { "" } else { group.name }
 }
 
 /// The rows of one key.
@@ -124,6 +136,10 @@ impl<'a> Rows<'_, 'a> {
             "" => Cow::Borrowed(name),
             family => Cow::Owned(format!("{family}_{name}")),
         };
+        self.add_named(metric, unit, value);
+    }
+
+    fn add_named(&mut self, metric: Cow<'a, str>, unit: &'a str, value: Option<f64>) {
         let Some(value) = value.filter(|value| value.is_finite()) else { return };
         let (key, validity) = (self.key, self.validity);
         self.all.push(Observation { key, metric, unit, value, validity, entry: None });
@@ -141,10 +157,17 @@ impl<'a> Rows<'_, 'a> {
         }
     }
 
+    /// `kind` is empty for the headline's.
     fn times(&mut self, kind: &str, clock: &str, times: &Latency) {
         if times.count > 0 {
-            self.fields(&format!("{kind}_{clock}"), LATENCY, times);
+            let family = format!("{kind}_{clock}");
+            self.fields(family.trim_start_matches('_'), LATENCY, times);
         }
+    }
+
+    /// A time that is only a bound, because its time limit ended it.
+    fn cut_off(&mut self, step: &StepFindings, is_cut_off: bool) {
+        self.add("", "cut_off", "", flag(is_cut_off).filter(|_| step.less_is_better));
     }
 }
 

@@ -2,8 +2,8 @@
 
 use dbdyno_analyse::tables::{self as analyse_tables, Key};
 use dbdyno_analyse::{
-    Agreement, Cause, Findings, OperationHistogram, RunSummary, StepFindings, StepRun, Validity, VariantStep,
-    Verdict, workload_and_setup,
+    Agreement, Bound, Cause, Findings, OperationHistogram, RunSummary, StepFindings, StepRun, Validity,
+    VariantStep, Verdict, workload_and_setup,
 };
 
 use super::file::Table;
@@ -14,6 +14,7 @@ pub(super) fn all(findings: &Findings, histograms: &[OperationHistogram]) -> Vec
     vec![
         observations(findings, &tables),
         comparisons(findings, &tables),
+        failures(findings),
         seconds(findings),
         device_seconds(findings),
         of_histograms(findings, histograms),
@@ -86,7 +87,7 @@ fn observations(findings: &Findings, tables: &analyse_tables::Tables<'_>) -> Tab
     let mut rows = Table::new("observations");
     for one in &tables.observations {
         let columns = [
-            ("valid", one.validity.is_none_or(|validity| *validity == Validity::Valid).into()),
+            ("valid", one.validity.map(|validity| *validity == Validity::Valid).into()),
             ("state", one.validity.map(Validity::state).into()),
             ("metric", one.metric.as_ref().into()),
             ("unit", one.unit.into()),
@@ -106,6 +107,7 @@ fn comparisons(findings: &Findings, tables: &analyse_tables::Tables<'_>) -> Tabl
             ("base", one.base.into()),
             ("metric", one.metric.into()),
             ("ratio", one.ratio.into()),
+            ("bound", one.bound.map(Bound::name).into()),
             ("low", one.interval.map(|interval| interval.low).into()),
             ("high", one.interval.map(|interval| interval.high).into()),
             ("p", one.p().into()),
@@ -116,6 +118,23 @@ fn comparisons(findings: &Findings, tables: &analyse_tables::Tables<'_>) -> Tabl
         let key = &one.key;
         let columns = key_columns(key).into_iter().chain(columns);
         rows.push(&findings.run, of_key(key.workload, key.setup, key.step, key.variant), columns);
+    }
+    rows
+}
+
+/// Cells that failed: of those that did not come to a step there is no other row.
+fn failures(findings: &Findings) -> Table {
+    let mut rows = Table::new("failures");
+    for failure in &findings.failures {
+        let (workload, setup) = workload_and_setup(&failure.workload);
+        let columns = [("block", failure.block.into()), ("message", failure.message.as_str().into())];
+        let place = [
+            ("workload", workload.into()),
+            ("setup", setup.into()),
+            ("step", None::<&str>.into()),
+            ("variant", failure.variant.as_str().into()),
+        ];
+        rows.push(&findings.run, place, columns);
     }
     rows
 }

@@ -223,9 +223,9 @@ impl<'a> Pairs<'a> {
             let verdict = pair.verdict();
             let mut cells = vec![
                 pair.step.name.clone().into(),
-                pair.rates[0].clone().into(),
-                pair.rates[1].clone().into(),
-                Cell::toned(&pair.ratio, Tone::of(verdict)),
+                pair.rate(0, pair.base),
+                pair.rate(1, pair.new),
+                Cell { value: pair.new.and_then(ratio_value), ..Cell::toned(&pair.ratio, Tone::of(verdict)) },
             ];
             if has_verdicts {
                 let interval = pair.new.and_then(|new| new.to_base.interval());
@@ -253,6 +253,12 @@ impl<'a> Pairs<'a> {
 }
 
 impl Pair<'_> {
+    /// The number too, where the text is no bound and no placeholder.
+    fn rate(&self, side: usize, variant: Option<&VariantStep>) -> Cell {
+        let value = variant.filter(|variant| !variant.cut_off).and_then(|variant| variant.rate);
+        Cell { value, ..Cell::from(self.rates[side].as_str()) }
+    }
+
     fn verdict(&self) -> Option<Verdict> {
         self.new.and_then(shown_verdict)
     }
@@ -321,11 +327,18 @@ fn each(
     table(columns, steps.iter().map(row))
 }
 
+/// `None` for one that is only a bound.
+fn ratio_value(found: &VariantStep) -> Option<f64> {
+    let ratio = found.to_base.ratio.as_ref()?;
+    ratio.bound.is_none().then_some(ratio.value)
+}
+
 fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
     let verdict = shown_verdict(found);
     let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
     let drawn = found.to_base.interval();
-    Cell { drawn, ..Cell::toned(format!("{}{word}", ratio_or_placeholder(scope, found)), Tone::of(verdict)) }
+    let text = format!("{}{word}", ratio_or_placeholder(scope, found));
+    Cell { value: ratio_value(found), drawn, ..Cell::toned(text, Tone::of(verdict)) }
 }
 
 fn p99_cell(found: &VariantStep) -> Cell {

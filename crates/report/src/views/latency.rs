@@ -72,7 +72,7 @@ fn ratio_cell(found: &ComparisonRow<'_>) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::views::small::{comparison, observation};
+    use crate::views::small::{comparison, observation, rows};
 
     #[test]
     fn a_step_that_was_timed_has_a_row_per_variant_and_the_ratio_of_its_p99() {
@@ -85,10 +85,8 @@ mod tests {
         let of = |comparisons| {
             of_tables(&Tables { comparisons, observations: Vec::clone(&observations) }, |_| true)
         };
-        let rows =
-            |table: &Table| table.rows.iter().map(|row| row.join(" | ")).collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(rows(&of(vec![comparison(("l.i0", "new"), "response_p99_us", 0.53)])), @"
-        l.i0 | old | 1,234 | 1.50 | 1.50 | 1.50 | 1.50 | 1.50 | 1.50 | 1.50 | 
+        l.i0 | old | 1,234 | 1.50 | 1.50 | 1.50 | 1.50 | 1.50 | 1.50 | 1.50 |
         l.i0 | new | 1,234 | 0.800 | 0.800 | 0.800 | 0.800 | 0.800 | 0.800 | 0.800 | 0.53
         ");
         let without = of(Vec::new());

@@ -1,6 +1,7 @@
 //! The views: tables that are derived from a run, one file each, with its filter, grouping, pivot,
-//! caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`] and [`OF_RUN`] name them in the order of
-//! a report. Every format that shows tables, and JSON, takes them from here.
+//! caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`], [`OF_RUN`] and [`OF_HISTORY`] name them
+//! in the order of a report; [`compared`] is the table of a comparison. Every format that shows
+//! tables, and JSON, takes them from here.
 
 pub(crate) mod answer;
 mod before_after_writes;
@@ -56,7 +57,7 @@ pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> Run
 
 /// A view of a run, a workload or a step.
 pub(crate) struct View<Part, Tables> {
-    /// By which programs that read JSON know it.
+    /// In JSON it has this name.
     pub(crate) id: &'static str,
     /// The part of a report in which it stands.
     pub(crate) part: Part,

@@ -145,8 +145,7 @@ mod tests {
             row("qr100", Source::AsPublished, 1.0),
         ];
         let table = of_figures(&Tables { comparisons, ..Tables::default() });
-        let rows: Vec<String> = table.rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @"
+        insta::assert_snapshot!(small::rows(&table), @"
         cached l.i0 | rate | old | new | 0.50 | 0.52 | agrees
         cached qr100 | rate | old | new | 1.90 | 1.00 | contradicts
         ");

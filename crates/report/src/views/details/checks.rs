@@ -43,11 +43,12 @@ mod tests {
     use dbdyno_analyse::ClientReach;
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn what_the_client_could_reach_is_next_to_what_it_reached() {
-        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        let mut step = pair("qr100", 1.0, 1);
         assert_eq!(client(&step).rows.len(), 0, "no calibration, no table");
         let reach = ClientReach {
             statements_per_second: 50_000.0,
@@ -57,9 +58,9 @@ mod tests {
             at_least: false,
         };
         step.variants[0].runs[0].client_reach = Some(reach);
+        step.variants[1].runs[0].cost.busiest_load_thread_share = Some(0.412);
         step.variants[1].runs[0].client_reach = Some(ClientReach { at_least: true, ..reach });
-        let rows: Vec<String> = client(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
+        insta::assert_snapshot!(rows(&client(&step)), @r#"
         rollback | 50,000 | 200,000 | 16 | 25 | NA
         <b>&" | 50,000 | ≥ 200,000 | 16 | 25 | 0.412
         "#);

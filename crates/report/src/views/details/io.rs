@@ -52,11 +52,12 @@ mod tests {
     use dbdyno_analyse::{Debt, DebtLevel, GroupMemory};
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn what_was_owed_stands_before_and_after_and_work_that_never_was_is_left_out() {
-        let mut step = fixture::findings().workloads[0].steps[0].clone();
+        let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(debt(&step).rows.len(), 0, "not recorded, no table");
         let level = |name: &str, before, after| DebtLevel { name: name.to_owned(), before, after };
         step.variants[0].runs[0].debt = Some(Debt {
@@ -67,8 +68,7 @@ mod tests {
             ],
             written_bytes: Some(1_024_000_000),
         });
-        let rows: Vec<String> = debt(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r"
+        insta::assert_snapshot!(rows(&debt(&step)), @r"
         rollback | dirty pages | 1.0 | 513.0 | 512.0 | 50
         rollback | transactions to purge | 40 | 12 | -28 | NA
         ");
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn only_runs_with_a_limit_have_a_row() {
-        let mut step = fixture::findings().workloads[0].steps[0].clone();
+        let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(memory(&step).rows.len(), 0, "no limit, no table");
         step.variants[1].runs[0].group_memory = Some(GroupMemory {
             greatest_bytes: Some(256 << 20),
@@ -85,7 +85,6 @@ mod tests {
             dirty_bytes: Some(0),
             limit_hits_per_second: None,
         });
-        let rows: Vec<String> = memory(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"<b>&" | 256.0 | 100.0 | 150.5 | 0.0 | NA"#);
+        insta::assert_snapshot!(rows(&memory(&step)), @r#"<b>&" | 256.0 | 100.0 | 150.5 | 0.0 | NA"#);
     }
 }

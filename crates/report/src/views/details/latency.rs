@@ -83,10 +83,11 @@ fn figures_of(latency: &Latency) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::Schedule;
+    use dbdyno_analyse::{KindResult, Schedule};
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn an_empty_histogram_has_no_percentiles() {
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_schedule_shows_what_was_asked_what_waited_and_how_late_the_client_was() {
-        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(schedule(&step).rows.len(), 0, "closed loops have none");
         let lag = Latency { count: 900, p50_us: 41, p99_us: 1_230, ..Latency::default() };
         let kept = Schedule {
@@ -126,11 +127,12 @@ mod tests {
             lag,
         };
         let kinds = &mut step.variants[0].runs[0].kinds;
+        let second = KindResult { kind: "delete".to_owned(), operations_per_second: 8.0, ..kinds[0].clone() };
+        kinds.push(second);
         kinds[0].schedule = Some(kept.clone());
         kinds[1].schedule = Some(Schedule { lag: Latency::default(), ..kept });
-        let rows: Vec<String> = schedule(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @"
-        rollback | query | poisson | 500 | 9,000 | 17 | 1 | 41 µs | 1.23 ms
+        insta::assert_snapshot!(rows(&schedule(&step)), @"
+        rollback | insert | poisson | 500 | 20.0 | 17 | 1 | 41 µs | 1.23 ms
         rollback | delete | poisson | 500 | 8.00 | 17 | 1 | NA | NA
         ");
     }

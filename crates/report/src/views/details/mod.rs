@@ -92,31 +92,30 @@ fn runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::fixture;
-    use crate::views::{Topic, of_step};
+    use dbdyno_analyse::Notice;
 
-    fn step(name: &str) -> StepFindings {
-        let findings = fixture::findings();
-        findings.workloads[0].steps.iter().find(|step| step.name == name).expect("in the fixture").clone()
-    }
+    use super::*;
+    use crate::fixture::{self, pair};
+    use crate::views::{Topic, of_step};
 
     #[test]
     fn problems_name_variant_block_state_and_reason() {
-        let lines: Vec<_> = fixture::findings().workloads[0].steps.iter().flat_map(problems).collect();
-        assert!(lines.iter().any(|line| line.contains("block 1: invalid: rows of table")), "{lines:?}");
-        assert!(lines.iter().any(|line| line.contains("block 1: failed: server went away")), "{lines:?}");
+        let mut step = pair("l.i0", 1.0, 2);
+        step.variants[0].runs.clear();
+        let [first, second] = &mut step.variants[1].runs[..] else { panic!("two blocks") };
+        first.validity = Validity::Invalid { reasons: vec![Notice::quoted("rows of table 1")] };
+        second.validity = Validity::Failed { message: "server went away".to_owned() };
+        insta::assert_snapshot!(problems(&step).join("\n"), @r#"
+        rollback: this step did not run
+        <b>&", block 1: invalid: rows of table 1
+        <b>&", block 2: failed: server went away
+        "#);
     }
 
     #[test]
     fn the_block_column_appears_only_with_a_second_block() {
-        let mut step = step("l.i0");
-        let columns = |step: &StepFindings| of_runs(step, Table::default(), |_| None).labels;
-        assert_eq!(columns(&step), 1);
-        let mut second = step.variants[0].runs[0].clone();
-        second.block = 2;
-        step.variants[0].runs.push(second);
-        assert_eq!(columns(&step), 2);
+        let columns = |blocks| of_runs(&pair("l.i0", 1.0, blocks), Table::default(), |_| None).labels;
+        assert_eq!([1, 2].map(columns), [1, 2]);
     }
 
     #[test]

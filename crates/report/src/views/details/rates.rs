@@ -94,14 +94,13 @@ fn block_ratio(variant: &VariantStep, block: u32) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
 
     #[test]
     fn with_two_blocks_each_run_has_its_own_line() {
-        let findings = fixture::with_blocks(2);
-        let grid = by_block(&findings.workloads[0].steps[0]).remove(0);
+        let grid = by_block(&pair("l.i0", 1.0, 2)).remove(0);
         assert_eq!(grid.rows.len(), 4);
         assert_eq!(grid.rows[3][..3].join(" "), "<b>&\" 2 valid");
-        assert!(by_block(&fixture::findings().workloads[0].steps[0]).is_empty());
+        assert!(by_block(&pair("l.i0", 1.0, 1)).is_empty());
     }
 }

@@ -125,22 +125,22 @@ pub(in crate::views) fn query_plans(step: &StepFindings) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{Latency, Lookups};
+    use dbdyno_analyse::{Latency, Lookups, StatementPlans};
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn each_kind_of_look_up_has_a_row_of_its_own() {
-        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        let mut step = pair("qr100", 1.0, 1);
         step.variants.truncate(1);
         step.variants[0].runs[0].lookups = vec![
             Lookups::of("min_id", &[99_800_000, 1_000]),
             Lookups::of("max_id", &[150; 2000]),
             Lookups::of("insert", &[2_500]),
         ];
-        let rows: Vec<String> = lookups(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @"
+        insta::assert_snapshot!(rows(&lookups(&step)), @"
         rollback | least id, min() | 2 | 99.801 | 49,900.500 | 99,800.000
         rollback | greatest id, max() | 2,000 | 0.300 | 0.150 | 0.150
         rollback | INSERT before the indexes | 1 | 0.003 | 2.500 | 2.500
@@ -177,11 +177,24 @@ mod tests {
         insta::assert_snapshot!(row("commit", 200), @"commit | 200 | 20.0 | NA | NA | NA | 104.5 µs | 90 µs | 310 µs | 1.52 ms | 2.31 s");
     }
 
+    fn plans(plans: &[(&str, &[u32])]) -> Vec<StatementPlans> {
+        vec![StatementPlans {
+            statement: "range-pdc".to_owned(),
+            sql: "SELECT price FROM pi1 WHERE price >= 250 ORDER BY price LIMIT 10".to_owned(),
+            form: "postgres".to_owned(),
+            plans: plans.iter().map(|(text, blocks)| ((*text).to_owned(), blocks.to_vec())).collect(),
+            is_explained: true,
+        }]
+    }
+
     #[test]
     fn each_statement_has_the_plans_of_all_variants_below_each_other() {
-        let grid = query_plans(&fixture::with_other_plans().workloads[0].steps[4]);
-        let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
+        let mut step = pair("qr100", 1.0, 3);
+        step.variants[0].query_plans =
+            plans(&[("Limit, then Index Only Scan using pi1_pdc on pi1", &[1, 2, 3])]);
+        step.variants[1].query_plans =
+            plans(&[("Limit, then Sort, then Seq Scan on pi1", &[1, 3]), ("Seq Scan on pi1", &[2])]);
+        insta::assert_snapshot!(rows(&query_plans(&step)), @r#"
         range-pdc | rollback | 1 2 3 | Limit, then Index Only Scan using pi1_pdc on pi1
         range-pdc | <b>&" | 1 3 | Limit, then Sort, then Seq Scan on pi1
         range-pdc | <b>&" | 2 | Seq Scan on pi1
@@ -190,9 +203,9 @@ mod tests {
 
     #[test]
     fn plans_that_differ_at_their_end_are_whole() {
-        let mut step = fixture::with_other_plans().workloads[0].steps[4].clone();
+        let mut step = pair("qr100", 1.0, 1);
         let plan = format!("Limit, then {}Seq Scan on pi1", "Sort, then ".repeat(40));
-        step.variants[0].query_plans[0].plans[0].0.clone_from(&plan);
+        step.variants[0].query_plans = plans(&[(&plan, &[1])]);
         assert_eq!(query_plans(&step).rows[0][3].text, plan);
     }
 }

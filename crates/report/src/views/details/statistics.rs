@@ -118,28 +118,28 @@ fn of_inference(inference: &Inference) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn a_run_that_never_became_steady_and_two_levels_are_said_in_words() {
-        let grid = steadiness(&fixture::findings().workloads[0].steps[4]);
-        let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
-        rollback | 9,000 | 2,970 | 33 | 0 | 6.7 | 5 | 13 | no
-        <b>&" | 9,360 | 3,089 | 33 | 0 | 6.7 | never steady | none | 4,680 (20 %) and 9,360
+        let mut step = pair("qr100", 1.0, 1);
+        let found = step.variants[1].runs[0].steadiness.as_mut().expect("of a step with seconds");
+        (found.warm_up_seconds, found.never_steady, found.period_seconds) = (None, true, None);
+        (found.modes, found.low_mode_share) = (Some([500.0, 1_000.0]), Some(0.2));
+        insta::assert_snapshot!(rows(&steadiness(&step)), @r#"
+        rollback | 1,000 | 330 | 33 | 0 | 6.7 | 5 | 13 | no
+        <b>&" | 1,000 | 330 | 33 | 0 | 6.7 | never steady | none | 500 (20 %) and 1,000
         "#);
-    }
-
-    #[test]
-    fn one_piece_of_work_has_no_row() {
-        assert!(steadiness(&fixture::findings().workloads[0].steps[1]).rows.is_empty());
+        step.variants.iter_mut().for_each(|variant| variant.runs[0].steadiness = None);
+        assert!(steadiness(&step).rows.is_empty(), "one piece of work has none");
     }
 
     #[test]
     fn the_base_and_a_single_block_have_no_row() {
-        let several = verdicts(&fixture::with_blocks(3).workloads[0].steps[0]);
+        let several = verdicts(&pair("l.i0", 1.02, 3));
         assert_eq!(several.rows.len(), 1);
         assert_eq!(several.rows[0][..4].join(" "), "<b>&\" undecided 2.0 3");
-        assert!(verdicts(&fixture::findings().workloads[0].steps[0]).rows.is_empty());
+        assert!(verdicts(&pair("l.i0", 1.02, 1)).rows.is_empty());
     }
 }
