@@ -125,11 +125,16 @@ fn write_page(dbdyno: &Path, directory: &Path) -> Result<()> {
 /// figures that contradict the published ones.
 fn findings(report: &Value) -> Result<Value> {
     let published = &report["published"];
-    let (Some(rows), Some(variants)) = (published["rows"].as_array(), report["variants"].as_array()) else {
-        bail!("the plan of run {} names no published figures", report["run"]["run_id"]);
+    let (Some(rows), Some(variants)) = (report["comparisons"].as_array(), report["variants"].as_array())
+    else {
+        bail!("the report of run {} has no comparisons", report["run"]["run_id"]);
     };
-    let of = |agreement: &str| -> Vec<&Value> {
-        rows.iter().filter(|row| row["agreement"] == agreement).collect()
+    if published.is_null() {
+        bail!("the plan of run {} names no published figures", report["run"]["run_id"]);
+    }
+    let of = |agreement: &str| -> Vec<Value> {
+        let found = rows.iter().filter(|row| row["agreement"] == agreement);
+        found.map(|row| with_measured(row, rows)).collect()
     };
     let counts = ["agrees", "contradicts", "too_wide"];
     let counts: serde_json::Map<String, Value> =
@@ -146,6 +151,22 @@ fn findings(report: &Value) -> Result<Value> {
         "figures": counts,
         "contradicting": of("contradicts"),
     }))
+}
+
+/// A published figure with the measured one, which has the same keys.
+fn with_measured(published: &Value, rows: &[Value]) -> Value {
+    let keys = ["setup", "step", "variant", "base", "metric"];
+    let is_measured =
+        |row: &&Value| row["source"] == "as_published" && keys.iter().all(|key| row[*key] == published[*key]);
+    let mut row: serde_json::Map<String, Value> =
+        keys.iter().map(|key| ((*key).to_owned(), published[*key].clone())).collect();
+    row.retain(|_, value| !value.is_null());
+    row.insert("published".to_owned(), published["ratio"].clone());
+    if let Some(found) = rows.iter().find(is_measured) {
+        let parts = [("measured", "ratio"), ("low", "low"), ("high", "high")];
+        row.extend(parts.map(|(name, key)| (name.to_owned(), found[key].clone())));
+    }
+    Value::Object(row)
 }
 
 fn published() -> Result<Vec<(String, Table)>> {

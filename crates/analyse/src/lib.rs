@@ -8,15 +8,16 @@
 //! * `window`: what a step did in its common window. It reads the records once.
 //! * `metrics`: the catalogue of metrics, each with its formula.
 //! * `model`: the types of findings.
-//! * `measure`: the other figures for one execution of a step, such as `latency`.
-//! * `validity`: whether a step's figures may be used.
-//! * `compare`: comparisons of variants over blocks. `comparisons` makes each comparison once, with
-//!   its `ratio`, `inference` and verdict, over the plan's `pairs`. A run with a budget compares at
-//!   its `interim_analyses`. `targets`, `fixed_rate`, `zero_rate` and `undecided` are for ratios
-//!   that say nothing. `cost_breakdown` and `context` say where differences come from. The other
-//!   files compare two runs, judge factors, and tell what the next plan can detect.
-//! * `history`: series over many runs. `notices`: warnings to read before the figures.
-//! * `assemble`: puts steps and workloads together.
+//! * `measure`: the rest of one execution of a step, such as `latency`.
+//! * `validity`: whether its figures may be used.
+//! * `compare`: blocks and variants joined: `comparisons` has each of a run once, with its `ratio`,
+//!   `inference` and verdict, over the `pairs` of the plan, once or at the `interim_analyses` of a
+//!   run with a budget; `targets`, `fixed_rate`, `zero_rate` and `undecided`, where ratios say
+//!   nothing; factors; `cost_breakdown` and `context`, for what
+//!   differences come from; two runs; what the next plan can detect.
+//! * `history`: many runs. `notices`: what to know before reading.
+//! * `assemble`: steps and workloads put together.
+//! * `tables`: all values and all ratios as two long tables.
 //!
 //! docs/reference/metrics.md has each metric's formula and source.
 
@@ -34,6 +35,7 @@ mod notices;
 pub mod parity;
 mod servers;
 pub mod statistics;
+pub mod tables;
 #[cfg(test)]
 mod tests;
 mod unique;
@@ -45,7 +47,7 @@ use dbdyno_model::{Colours, Report};
 use dbdyno_record::{Manifest, Run, StepRecord};
 
 use compare::comparisons::{Comparisons, Rules, Sources};
-use compare::interim_analyses::looks;
+use compare::interim_analyses::{Look, looks};
 use compare::margins::Margins;
 use compare::pairs::Asked;
 use compare::published::Published;
@@ -144,7 +146,9 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
     }
     let own = names.iter().find(|name| *name == run.manifest.base());
     let base = choices.base.as_ref().or(own).unwrap_or(&names[0]).clone();
-    let (mut steps, comparisons) = steps_and_comparisons(run, &base, Margins::planned(&run.manifest));
+    let looks = looks(run);
+    let margins = Margins::planned(&run.manifest);
+    let (mut steps, comparisons) = steps_and_comparisons(run, Rules::of(run, &base, margins, &looks));
     steps.iter_mut().flatten().for_each(|step| step.variants.retain(|of| names.contains(&of.variant)));
     run.manifest.variants.retain(|variant| names.contains(&variant.name));
     run.manifest.order.retain(|cell| names.contains(&cell.variant));
@@ -152,7 +156,7 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
     if own.is_none() {
         run.manifest.plan.base = Some(names[0].clone());
     }
-    Ok(findings_of(run, &base, (steps, &comparisons)))
+    Ok(findings_of(run, &base, (steps, &comparisons), &looks))
 }
 
 /// The headline figure of one step (a rate, or seconds) and the length of its common window in
@@ -171,25 +175,20 @@ pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str
 }
 
 fn findings_against(run: &Run, base: &str, margins: Margins<'_>) -> Findings {
-    let (steps, comparisons) = steps_and_comparisons(run, base, margins);
-    findings_of(run, base, (steps, &comparisons))
+    let looks = looks(run);
+    let (steps, comparisons) = steps_and_comparisons(run, Rules::of(run, base, margins, &looks));
+    findings_of(run, base, (steps, &comparisons), &looks)
 }
 
 /// The steps of each workload, and every comparison in them.
-fn steps_and_comparisons(
-    run: &Run,
-    base: &str,
-    margins: Margins<'_>,
-) -> (Vec<Vec<StepFindings>>, Comparisons) {
+fn steps_and_comparisons(run: &Run, rules: Rules<'_>) -> (Vec<Vec<StepFindings>>, Comparisons) {
     let manifest = &run.manifest;
-    let looks = looks(run);
-    let rules = Rules { base, margins, seed: manifest.plan.seed, looks: &looks };
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
     let plan = &manifest.plan;
     assemble::sections::keep_grouping(&plan.report, &mut steps);
     let published = Published::read(manifest).map_or_else(Vec::new, |published| published.pairs());
-    let asked = Asked { manifest, sections: &plan.sections, published: &published, base };
+    let asked = Asked { manifest, sections: &plan.sections, published: &published, base: rules.base };
     let names = manifest.workloads.iter().map(|info| info.name.as_str());
     let by_workload: Vec<(&str, &[StepFindings])> = names.zip(steps.iter().map(Vec::as_slice)).collect();
     let comparisons = Comparisons::of(&Sources { run, asked, rules }, &by_workload);
@@ -200,9 +199,9 @@ fn findings_of(
     run: &Run,
     base: &str,
     (mut steps, comparisons): (Vec<Vec<StepFindings>>, &Comparisons),
+    looks: &[Look],
 ) -> Findings {
     let manifest = &run.manifest;
-    let looks = looks(run);
     for (info, steps) in manifest.workloads.iter().zip(&mut steps) {
         steps.iter_mut().for_each(|step| comparisons.fill(&info.name, step, base));
     }
@@ -212,7 +211,7 @@ fn findings_of(
     let twin = if twin == Some(base) { Some(manifest.base()) } else { twin };
     let design = compare::factorial::Design::of(&manifest.variants, base, twin);
     if let Ok(Some(design)) = &design {
-        compare::factorial::judge_effects(&mut all, design, (base, manifest.plan.seed), &looks);
+        compare::factorial::judge_effects(&mut all, design, (base, manifest.plan.seed), looks);
     }
     let parity = parity::of_run(run);
     for steps in &mut steps {

@@ -3,40 +3,20 @@
 mod exclusions;
 
 use dbdyno_analyse::statistics::describe::Group;
-use dbdyno_analyse::{ComparedStep, Comparison, PercentileRatio, Verdict, grouped, numbered, p_text};
+use dbdyno_analyse::{ComparedStep, Comparison, Verdict, grouped, numbered};
 
-use crate::answer::{NONE, arrow};
 use crate::document::html::escaped;
 use crate::document::text::{cut, one_line};
-use crate::document::{self, Block, Column, Table, Tone};
+use crate::document::{self, Block, Tone};
 use crate::notices::{add_words, texts};
-use crate::number::{
-    NOT_AVAILABLE, fixed, interval_text, margins_text, milliseconds, rate_or_seconds, ratio, shared_unit,
-};
+use crate::number::{fixed, margins_text, ratio};
+use crate::views::compared::{row, step_name, table};
 use crate::words::undecided_text;
 use crate::{TerminalOptions, json};
 
 pub use exclusions::exclusion_text;
 
-/// Name, unit and rank of the columns. On a narrow terminal, columns with a higher rank are left
-/// out first.
-const HEADS: [(&str, &str, u8); 10] = [
-    ("step", "", 0),
-    ("base", "", 1),
-    ("new", "", 1),
-    ("unit", "", 1),
-    ("ratio", "", 0),
-    ("95 %", "interval", 1),
-    ("verdict", "", 0),
-    ("adjusted p", "", 4),
-    ("p99", "base → new, ms", 2),
-    ("p99 ratio", "", 4),
-];
-/// Index of the column with the rates' unit. Where all rates have the same unit, the note says it.
-const UNIT: usize = 3;
-/// Index of the column that is coloured.
-const VERDICT: usize = 6;
-/// Number of notes in a comment on a pull request.
+/// Notes that a comment on a pull request has.
 const NOTES: usize = 20;
 
 /// The comparison for a terminal. Its summary comes last.
@@ -45,7 +25,7 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
     let mut blocks = vec![Block::heading(1, title(comparison))];
     blocks.extend(notes(comparison, usize::MAX));
     blocks.push(Block::text(method(comparison)));
-    blocks.push(table(comparison, &steps));
+    blocks.push(Block::Table(table(comparison, &steps)));
     blocks.extend(undecided(comparison));
     blocks.extend(exclusions(comparison));
     blocks.push(Block::heading(3, answer(comparison)));
@@ -91,7 +71,7 @@ fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool)
     let mut blocks = vec![Block::heading(3, title(comparison))];
     blocks.push(Block::Text(Tone::Strong, answer(comparison)));
     blocks.extend(notes(comparison, NOTES));
-    blocks.push(table(comparison, steps));
+    blocks.push(Block::Table(table(comparison, steps)));
     let missing = comparison.steps.len() - steps.len();
     if missing > 0 {
         blocks.push(Block::text(format!(
@@ -114,26 +94,7 @@ fn notes(comparison: &Comparison, most: usize) -> Option<Block> {
     (!notes.is_empty()).then_some(Block::Notices("Read this first", notes))
 }
 
-fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
-    let units = comparison.steps.iter().map(|step| step.rate_label.as_str());
-    let unit = shared_unit(units).filter(|unit| !unit.is_empty());
-    let note = rates_and_ratios(comparison, unit);
-    let columns = HEADS.iter().map(|(head, unit, rank)| Column::ranked(head, unit, *rank)).collect();
-    let mut table = Table { note, labels: 1, columns, ..Table::default() };
-    for step in steps {
-        table.push(row(comparison, step));
-        if let Some(cell) = table.rows.last_mut().and_then(|row| row.get_mut(VERDICT)) {
-            cell.tone = Tone::of(step.to_base.verdict);
-        }
-    }
-    if unit.is_some() {
-        table.columns.remove(UNIT);
-        table.rows.iter_mut().for_each(|row| drop(row.remove(UNIT)));
-    }
-    Block::Table(table)
-}
-
-/// Steps that more blocks would not decide, each with the reason.
+/// Steps that more blocks would not decide, each with why.
 fn undecided(comparison: &Comparison) -> Option<Block> {
     let line = |step: &ComparedStep| {
         let why = undecided_text(step.to_base.undecided.as_ref()?);
@@ -230,24 +191,6 @@ fn method(comparison: &Comparison) -> String {
     ))
 }
 
-/// Says what the columns of rates contain, and why their quotient is not the ratio.
-fn rates_and_ratios(comparison: &Comparison, unit: Option<&str>) -> String {
-    let most = comparison.steps.iter().map(|step| step.base_blocks.max(step.new_blocks)).max();
-    let what = match (comparison.paired, most.unwrap_or(0)) {
-        (_, 0 | 1) => "rate of the one block. Ratio: new ÷ base.",
-        (true, _) => {
-            "median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the \
-             blocks. It may differ from the quotient of the two medians."
-        }
-        (false, _) => {
-            "median rate of the blocks. Ratio: geometric mean of new's blocks ÷ that of base's. It \
-             may differ from the quotient of the two medians."
-        }
-    };
-    let unit = unit.map_or_else(String::new, |unit| format!(" in {unit}"));
-    format!("Base and new{unit}: {what}")
-}
-
 fn answer(comparison: &Comparison) -> String {
     let verdicts = comparison.steps.iter().map(|step| step.to_base.verdict);
     let of_p99 = comparison.steps.iter().filter_map(|step| step.to_base.p99.as_ref()?.verdict);
@@ -296,49 +239,6 @@ fn group_line(ratios: &Group) -> Option<String> {
             fixed(ratios.deviation, 3)
         )
     })
-}
-
-/// The step's name, with its workload's name before it where there are several workloads.
-fn step_name(comparison: &Comparison, step: &ComparedStep) -> String {
-    let several = comparison.steps.iter().any(|other| other.workload != step.workload);
-    if several { format!("{} {}", step.workload, step.step) } else { step.step.clone() }
-}
-
-fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEADS.len()] {
-    let none = || NOT_AVAILABLE.to_owned();
-    let (ratio_to_base, inference) = (step.to_base.ratio.as_ref(), step.to_base.inference());
-    [
-        step_name(comparison, step),
-        rate_or_seconds(step.base_rate, step.less_is_better),
-        rate_or_seconds(step.new_rate, step.less_is_better),
-        step.rate_label.clone(),
-        ratio(ratio_to_base.map(|found| found.value), 3),
-        inference.map_or_else(none, |inference| interval_text(inference.interval)),
-        step.to_base.verdict.map_or("none", Verdict::word).to_owned(),
-        inference.map_or_else(none, |inference| p_text(inference.q_difference)),
-        p99(step),
-        step.to_base.p99.as_ref().map_or(NONE.to_owned(), p99_ratio),
-    ]
-}
-
-/// Words such as `1.250 1.102–1.418 slower`.
-fn p99_ratio(found: &PercentileRatio) -> String {
-    let value = Some(ratio(Some(found.ratio.value), 3));
-    let interval = found.ratio.interval().map(interval_text);
-    let verdict = found.verdict.map(|verdict| verdict.word().to_owned());
-    value.into_iter().chain(interval).chain(verdict).collect::<Vec<_>>().join(" ")
-}
-
-/// Both percentiles, and the direction where they certainly differ.
-fn p99(step: &ComparedStep) -> String {
-    let text = |p99: Option<u64>| p99.map_or(NONE.to_owned(), milliseconds);
-    match (step.base_p99_us, step.new_p99_us) {
-        (None, None) => NONE.to_owned(),
-        (base, new) => {
-            let verdict = step.to_base.p99.as_ref().and_then(|found| found.verdict);
-            format!("{} → {}{}", text(base), text(new), arrow(verdict))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
-//! Writes findings as a table for spreadsheets and statistics, with one row per block, variant and
-//! step.
+//! The observations as a table for spreadsheets and statistics: one row for each run of a step, one
+//! column for each metric.
 
 use std::collections::BTreeMap;
 
-use dbdyno_analyse::metrics::Metric;
-use dbdyno_analyse::{Findings, MetricGroup, StepFindings, StepRun, VariantStep, WorkloadFindings};
+use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Source, Tables, columns};
+use dbdyno_analyse::{Bound, Findings, Validity, Verdict};
 
-use crate::evidence::rates::block_ratio;
-use crate::evidence::{reason, state};
-use crate::figures::{figures, over_blocks};
 use crate::number::NOT_AVAILABLE;
 use crate::value::Value;
+use crate::views::details::reason;
 
 /// A column's name and its value in one row.
 type Cell = (String, Value);
@@ -18,10 +16,10 @@ type Cell = (String, Value);
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are not rounded, and a missing
 /// value is `NA`.
 pub(crate) fn csv(findings: &Findings) -> String {
-    let of_variant = |(workload, step, variant): (_, _, _)| of_variant(findings, workload, step, variant);
-    let rows: Vec<Vec<Cell>> = findings.variants_of_steps().flat_map(of_variant).collect();
+    let rows = rows(findings);
+    let always: Vec<String> = PLACE.iter().map(|name| (*name).to_owned()).chain(columns()).collect();
     let (mut heads, mut places): (Vec<&str>, BTreeMap<&str, usize>) = Default::default();
-    for (name, _) in rows.iter().flatten() {
+    for name in always.iter().chain(rows.iter().flatten().map(|(name, _)| name)) {
         places.entry(name).or_insert_with(|| {
             heads.push(name);
             heads.len() - 1
@@ -36,62 +34,100 @@ pub(crate) fn csv(findings: &Findings) -> String {
     text
 }
 
-/// One row per run of the variant: what the run is, what all blocks say together, and its figures.
-fn of_variant(
-    findings: &Findings,
-    workload: &WorkloadFindings,
-    step: &StepFindings,
-    variant: &VariantStep,
-) -> Vec<Vec<Cell>> {
-    // What all blocks say together is the same in each row.
-    let over_blocks = over_blocks(&findings.run.base, step, variant).into_iter();
-    let over_blocks: Vec<Cell> =
-        over_blocks.map(|(name, value)| (format!("{name}_over_blocks"), value)).collect();
-    let others = relative(variant).into_iter().chain(groups(step)).chain(settings(findings, variant));
-    let others: Vec<Cell> = others.collect();
-    let of_run = |run: &StepRun| {
-        let place: [(&str, Value); 8] = [
-            ("run", findings.run.run_id.as_str().into()),
-            ("workload", workload.name.as_str().into()),
-            ("block", run.block.into()),
-            ("variant", variant.variant.as_str().into()),
-            ("step", step.name.as_str().into()),
-            ("state", state(&run.validity).into()),
-            ("reason", reason(&run.validity).into()),
-            ("ratio_to_base", block_ratio(variant, run.block).into()),
+/// What a row is of.
+const PLACE: [&str; 11] = [
+    "run",
+    "workload",
+    "setup",
+    "block",
+    "machine",
+    "variant",
+    "step",
+    "connections",
+    "state",
+    "reason",
+    "ratio_to_base",
+];
+
+/// A variant in a step.
+type Place<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
+
+fn place<'a>(key: &Key<'a>) -> Place<'a> {
+    (key.workload, key.setup, key.step, key.variant)
+}
+
+fn rows(findings: &Findings) -> Vec<Vec<Cell>> {
+    let tables = Tables::of(findings);
+    let (all, ratios) = (over_blocks(findings, &tables), ratios_of_blocks(&tables));
+    let of_runs = tables.observations.chunk_by(|one, next| one.key == next.key);
+    let of_runs = of_runs.filter_map(|run| Some((run[0].key, run[0].key.block?, run)));
+    let row = |(key, block, run): (Key<'_>, u32, &[Observation<'_>])| {
+        let validity = run[0].validity;
+        let of_place: [Value; PLACE.len()] = [
+            findings.run.run_id.as_str().into(),
+            key.workload.into(),
+            key.setup.into(),
+            block.into(),
+            key.machine.into(),
+            key.variant.into(),
+            key.step.into(),
+            key.connections.into(),
+            validity.map(Validity::state).into(),
+            validity.map(reason).into(),
+            ratios.get(&(place(&key), block)).copied().into(),
         ];
-        let place = place.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let figures = figures(step, run).into_iter().map(|figure| (figure.full_name(), figure.value));
-        place.chain(over_blocks.clone()).chain(figures).chain(others.clone()).collect()
+        let metrics = run.iter().map(|one| (one.metric.to_string(), one.value.into()));
+        let cells = PLACE.iter().zip(of_place).map(|(name, value)| ((*name).to_owned(), value));
+        cells.chain(metrics).chain(all.get(&place(&key)).into_iter().flatten().cloned()).collect()
     };
-    variant.runs.iter().map(of_run).collect()
+    of_runs.map(row).collect()
 }
 
-/// Metrics over all blocks ÷ the base's.
-fn relative(variant: &VariantStep) -> Vec<Cell> {
-    let relative = variant.to_base.relative.as_ref();
-    let mut cells = Vec::new();
-    for (group, (of, _)) in MetricGroup::ALL.iter().filter_map(|group| Some((group, group.relative?))) {
-        let of = relative.map(of);
-        let cell = |metric: &'static Metric| {
-            let value = of.and_then(|of| of.value(metric));
-            (format!("{}_to_base_over_blocks", metric.id), value.into())
-        };
-        cells.extend(group.in_tables().map(cell));
+/// What all blocks say together, which is the same in each of their rows: the observations without
+/// the medians of the catalogue's metrics, and the ratios to the run's base.
+fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Place<'a>, Vec<Cell>> {
+    let mut found: BTreeMap<Place<'a>, Vec<Cell>> = BTreeMap::new();
+    for (workload, step, variant) in findings.variants_of_steps() {
+        let (name, setup) = dbdyno_analyse::workload_and_setup(&workload.name);
+        let groups = step.groups.iter();
+        let groups = groups.map(|(grouping, group)| (format!("group_{grouping}"), group.as_str().into()));
+        let differences = findings.parity.as_ref().map(|parity| {
+            let classes = parity.differences(&findings.run.base, &variant.variant).into_iter();
+            let classes = classes.map(|found| found.class).collect::<Vec<_>>().join(" ");
+            ("settings_unlike_base".to_owned(), classes.into())
+        });
+        let cells = found.entry((name, setup, &step.name, &variant.variant)).or_default();
+        cells.push(("unit".to_owned(), step.rate_label.as_str().into()));
+        cells.push(("base".to_owned(), findings.run.base.as_str().into()));
+        cells.extend(groups.chain(differences));
     }
-    cells
+    for one in tables.observations.iter().filter(|one| one.key.block.is_none() && one.entry.is_none()) {
+        let cells = found.entry(place(&one.key)).or_default();
+        cells.push((format!("{}_over_blocks", one.metric), one.value.into()));
+    }
+    let is_whole = |key: &Key<'_>| key.block.is_none() && key.machine.is_none() && key.source == Source::Run;
+    for one in tables.comparisons.iter().filter(|one| is_whole(&one.key)) {
+        let cells = found.entry(place(&one.key)).or_default();
+        let mut add =
+            |what: &str, value: Value| cells.push((format!("{}_{what}_over_blocks", one.metric), value));
+        add("to_base", one.ratio.into());
+        if one.entry.is_none() {
+            add("to_base_low", one.interval.map(|interval| interval.low).into());
+            add("to_base_high", one.interval.map(|interval| interval.high).into());
+            add("to_base_p", one.p().into());
+            add("to_base_bound", one.bound.map(Bound::name).into());
+            add("verdict", one.verdict.map(Verdict::word).into());
+        }
+    }
+    found
 }
 
-/// The step's group in each grouping of published tables.
-fn groups(step: &StepFindings) -> impl Iterator<Item = Cell> {
-    step.groups.iter().map(|(grouping, group)| (format!("group_{grouping}"), group.as_str().into()))
-}
-
-/// Classes of settings in which the variant differs from the base, intended or not.
-fn settings(findings: &Findings, variant: &VariantStep) -> Option<Cell> {
-    let differences = findings.parity.as_ref()?.differences(&findings.run.base, &variant.variant);
-    let classes = differences.into_iter().map(|found| found.class).collect::<Vec<_>>().join(" ");
-    Some(("settings_unlike_base".to_owned(), classes.into()))
+/// The ratio of the headline in each block.
+fn ratios_of_blocks<'a>(tables: &Tables<'a>) -> BTreeMap<(Place<'a>, u32), f64> {
+    let is_headline =
+        |one: &&ComparisonRow<'_>| ["rate", "seconds"].contains(&one.metric) && one.key.source == Source::Run;
+    let rates = tables.comparisons.iter().filter(is_headline);
+    rates.filter_map(|one| Some(((place(&one.key), one.key.block?), one.ratio?))).collect()
 }
 
 fn line(fields: impl Iterator<Item = String>) -> String {

@@ -3,31 +3,24 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dbdyno_analyse::{
-    Change, Detectable, Followed, History, Lapse, Measure, Series, Verdict, numbered, p_text,
-};
+use dbdyno_analyse::{Change, Detectable, Followed, History, Lapse, Measure, Series, Verdict, numbered};
 use serde::Serialize;
 
 use crate::document::text::one_line;
-use crate::document::{self, Block, Cell, Chart, Table, Tone};
+use crate::document::{self, Block, Chart, Tone};
 use crate::html::charts::history_chart;
 use crate::html::page;
 use crate::notices::{add_words, texts};
-use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio, seconds_text};
+use crate::number::{margins_text, ratio};
+use crate::views::history::{level, unit};
+use crate::views::of_history;
 use crate::{TerminalOptions, json};
 
-/// Index of the column that is coloured.
-const CHANGE: usize = 7;
-/// Bars of a sparkline by height, from the series' lowest value to its highest.
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Number of runs that a sparkline shows: the last ones.
-const COURSE_RUNS: usize = 40;
-
-/// The history for a terminal. Its summary comes last.
+/// The history for a terminal: the answer comes last.
 pub fn history_terminal(history: &History, options: &TerminalOptions) -> String {
     let mut blocks = head(history);
     blocks.push(Block::Text(Tone::Muted, method(history)));
-    blocks.push(Block::Table(table(history)));
+    blocks.extend(of_history(history, "series"));
     blocks.push(Block::heading(3, "Changes"));
     blocks.push(Block::List(Tone::Plain, answers(history)));
     document::terminal(&blocks, options.width, options.colour)
@@ -49,7 +42,7 @@ pub fn history_html(history: &History) -> String {
     order.sort_by_key(|series| Reverse((series.newest.is_some(), newest_change(series))));
     blocks.extend(order.iter().enumerate().map(|(number, series)| chart(history, series, number)));
     blocks.push(Block::section("Runs", "runs"));
-    blocks.push(Block::Table(runs(history)));
+    blocks.extend(of_history(history, "runs"));
     page(&title(history), &document::html(&blocks), &serde_json::Value::Null)
 }
 
@@ -77,36 +70,9 @@ fn head(history: &History) -> Vec<Block> {
 fn whole(history: &History) -> Vec<Block> {
     let mut blocks = head(history);
     blocks.push(Block::List(Tone::Plain, answers(history)));
-    blocks.push(Block::Table(table(history)));
+    blocks.extend(of_history(history, "series"));
     blocks.push(Block::Text(Tone::Muted, method(history)));
     blocks
-}
-
-fn table(history: &History) -> Table {
-    let heads = ["runs", "first", "last", "unit", "series", "change", "adjusted p"];
-    let mut table = Table::new("", "", ["step", "variant"], heads);
-    for series in &history.series {
-        let tone = match series.changes.last().map(|change| change.verdict) {
-            _ if series.is_worse_now() => Tone::Worse,
-            Some(Verdict::Faster) => Tone::Better,
-            _ => Tone::Plain,
-        };
-        table.push(row(history, series));
-        if let Some(cell) = table.rows.last_mut().and_then(|row| row.get_mut(CHANGE)) {
-            cell.tone = tone;
-        }
-    }
-    table
-}
-
-fn runs(history: &History) -> Table {
-    let mut table = Table::new("", "", ["run", "started", "versions"], [""; 0]);
-    for run in &history.runs {
-        let versions: Vec<String> =
-            run.versions.iter().map(|(variant, text)| format!("{variant}: {text}")).collect();
-        table.push([run.run_id.clone(), run.started.clone(), versions.join("; ")].map(Cell::from));
-    }
-    table
 }
 
 fn chart(history: &History, series: &Series, number: usize) -> Block {
@@ -236,85 +202,6 @@ fn version(history: &History, series: &Series, change: &Change) -> String {
         (Some(before), Some(after)) if before != after => format!(", {before} to {after}"),
         _ => String::new(),
     }
-}
-
-fn level(history: &History, series: &Series, value: f64) -> String {
-    match history.measure {
-        Measure::Rate if series.follows == Followed::Seconds => seconds_text(value),
-        Measure::Rate => rate(Some(value)),
-        Measure::Ratio => ratio(Some(value), 3),
-    }
-}
-
-fn row(history: &History, series: &Series) -> Vec<String> {
-    let several = history.series.iter().any(|other| other.workload != series.workload);
-    let text = |value: Option<f64>| {
-        value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| level(history, series, value))
-    };
-    vec![
-        if several { format!("{} {}", series.workload, series.step) } else { series.step.clone() },
-        series.variant.clone(),
-        series.values.iter().flatten().count().to_string(),
-        text(series.values.iter().flatten().next().copied()),
-        text(series.values.iter().flatten().next_back().copied()),
-        unit(history, series).to_owned(),
-        sparkline(&series.values),
-        course_of_change(series),
-        adjusted_p(series),
-    ]
-}
-
-/// All changes in their order, and what the newest run lacks.
-fn course_of_change(series: &Series) -> String {
-    let mut words: Vec<String> = series.changes.iter().map(change_text).collect();
-    if words.is_empty() {
-        words.push("none".to_owned());
-    }
-    words.extend(series.newest.map(|lapse| match lapse {
-        Lapse::ZeroRate => "has rate zero".to_owned(),
-        Lapse::NoValue => "no value".to_owned(),
-    }));
-    words.join(", ")
-}
-
-/// Words such as `slower 0.910`. After a level with a rate of zero there is no ratio.
-fn change_text(change: &Change) -> String {
-    match change.before > 0.0 {
-        true => format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),
-        false => change.verdict.word().to_owned(),
-    }
-}
-
-/// Adjusted p of each change in the row, in the same order, or of the largest shift where no change
-/// was found.
-fn adjusted_p(series: &Series) -> String {
-    if series.changes.is_empty() {
-        return series.adjusted_p.map_or_else(|| NOT_AVAILABLE.to_owned(), p_text);
-    }
-    series.changes.iter().map(|change| p_text(change.adjusted_p)).collect::<Vec<_>>().join(", ")
-}
-
-/// Unit of the series' values.
-fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
-    match (history.measure, series.follows) {
-        (Measure::Rate, _) => &series.rate_label,
-        (Measure::Ratio, Followed::Rate | Followed::Seconds) => "ratio",
-        (Measure::Ratio, Followed::ResponseP99) => "ratio of p99",
-    }
-}
-
-/// The series as a sparkline: one bar per run, and a gap where there is no value.
-fn sparkline(values: &[Option<f64>]) -> String {
-    let shown = &values[values.len().saturating_sub(COURSE_RUNS)..];
-    let known = || shown.iter().flatten().copied();
-    let (Some(least), Some(greatest)) = (known().reduce(f64::min), known().reduce(f64::max)) else {
-        return String::new();
-    };
-    let bar = |value: f64| {
-        let height = if greatest > least { (value - least) / (greatest - least) } else { 0.5 };
-        BARS[(height * (BARS.len() - 1) as f64).round() as usize]
-    };
-    shown.iter().map(|value| value.map_or('·', bar)).collect()
 }
 
 #[cfg(test)]

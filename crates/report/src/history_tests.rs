@@ -3,6 +3,7 @@
 use dbdyno_analyse::{Aspect, Code, Difference, HistoryRun, Notice};
 
 use super::*;
+use crate::views::history::{CHANGE, row};
 
 pub(crate) fn history() -> History {
     let run = |n: usize| HistoryRun {

@@ -1,7 +1,8 @@
-//! Writes findings as one JSON object for programs, with the views that a page shows for each
-//! workload.
+//! Findings as one JSON object, for programs: the facts of the run, the views of its workloads, and
+//! the two long tables.
 
 use dbdyno_analyse::parity::What;
+use dbdyno_analyse::tables::{ComparisonRow, Observation, Tables};
 use dbdyno_analyse::{Findings, Validity};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,24 +10,33 @@ use serde_json::{Value, json};
 use crate::document::{Cell, Column, Table};
 use crate::notices::add_words;
 use crate::parity;
-use crate::views::{Scope, VIEWS, run_of_section};
+use crate::views::{OF_RUN, OF_WORKLOAD, Scope, run_of_section, side_by_side};
 
-/// Version of the JSON report's shape. The report has the findings as they are and all views of
-/// them, with no number rounded. The version rises when a key is removed or changes its meaning;
-/// new keys do not raise it.
+/// Version of the JSON report's shape. It rises when a key is removed or changes its meaning; new
+/// keys do not raise it.
 pub const SCHEMA: u32 = 1;
 
-/// The findings of a run, each workload with its views. Each warning, and each reason why figures
-/// are not used, has its words among its figures. Remarks on parity have only the words.
+/// A run: its facts and the views of each workload, then the two long tables with a row per line. No
+/// number is rounded. Each warning, and each reason why figures are not used, has its words among
+/// its figures; of remarks on parity there are only the words.
 pub(crate) fn findings(findings: &Findings) -> String {
-    let mut with_words = findings.clone();
-    let of_sections = with_words.sections.iter_mut().flat_map(|section| &mut section.workloads);
-    let steps = with_words.workloads.iter_mut().chain(of_sections).flat_map(|workload| &mut workload.steps);
-    for run in steps.flat_map(|step| &mut step.variants).flat_map(|variant| &mut variant.runs) {
-        if let Validity::Invalid { reasons } = &mut run.validity {
-            add_words(reasons);
-        }
+    let tables = Tables::of(findings);
+    let mut text = format!("{{\n  \"schema\": {SCHEMA}");
+    let mut add = |name: &str, value: &str| text.push_str(&format!(",\n  \"{name}\": {value}"));
+    let Value::Object(facts) = facts(findings) else { unreachable!("findings are an object") };
+    for (name, value) in &facts {
+        let lines = serde_json::to_string_pretty(value).expect("a value is JSON");
+        add(name, &lines.replace('\n', "\n  "));
     }
+    let of_runs = tables.observations.chunk_by(|one, next| one.key == next.key);
+    add("observations", &lines(of_runs.map(observed)));
+    add("comparisons", &lines(tables.comparisons.iter().map(compared)));
+    text + "\n}\n"
+}
+
+/// The findings without what the two tables have.
+fn facts(findings: &Findings) -> Value {
+    let mut with_words = findings.clone();
     add_words(&mut with_words.warnings);
     for remark in with_words.parity.iter_mut().flat_map(|parity| &mut parity.remarks) {
         remark.what = What::Words(parity::text(remark));
@@ -37,18 +47,80 @@ pub(crate) fn findings(findings: &Findings) -> String {
     }
     for (number, section) in findings.sections.iter().enumerate() {
         let run = run_of_section(&findings.run, section);
-        for (at, workload) in section.workloads.iter().enumerate() {
+        let of_workload = |workload| {
             let scope = Scope { run: &run, ..Scope::of(findings, workload) };
-            value["sections"][number]["workloads"][at]["views"] = views(scope);
+            json!({ "name": workload.name, "views": views(scope) })
+        };
+        value["sections"][number]["workloads"] = section.workloads.iter().map(of_workload).collect();
+        let set_ups = side_by_side(&run, &section.workloads).into_iter().flat_map(|(_, tables)| tables);
+        value["sections"][number]["views"] = shown("set_ups", set_ups.collect()).collect();
+    }
+    value["views"] = OF_RUN.iter().flat_map(|view| shown(view.id, (view.tables)(findings))).collect();
+    value
+}
+
+fn lines(rows: impl Iterator<Item = Value>) -> String {
+    let rows: Vec<String> = rows.map(|row| format!("    {row}")).collect();
+    if rows.is_empty() { "[]".to_owned() } else { format!("[\n{}\n  ]", rows.join(",\n")) }
+}
+
+/// All values of one key in one object.
+fn observed(values: &[Observation<'_>]) -> Value {
+    let mut row = json!(values[0].key);
+    if let Some(validity) = values[0].validity {
+        row["state"] = validity.state().into();
+        match validity {
+            Validity::Invalid { reasons } => {
+                let mut reasons = reasons.clone();
+                add_words(&mut reasons);
+                row["reasons"] = json!(reasons);
+            }
+            Validity::Failed { message } => row["message"] = message.as_str().into(),
+            Validity::Valid | Validity::Interrupted => {}
         }
     }
-    document(&value)
+    row["metrics"] = values.iter().map(|one| (one.metric.to_string(), number(one.value))).collect();
+    row
+}
+
+/// Counts without a fraction.
+fn number(value: f64) -> Value {
+    let is_whole = value.fract() == 0.0 && value.abs() < 1e15;
+    if is_whole { json!(value as i64) } else { json!(value) }
+}
+
+/// An infinite ratio is a text, as JSON has no number for it.
+fn compared(found: &ComparisonRow<'_>) -> Value {
+    let mut row = json!(found.key);
+    let mut add = |name: &str, value: Option<Value>| value.into_iter().for_each(|value| row[name] = value);
+    add("base", Some(found.base.into()));
+    add("metric", Some(found.metric.into()));
+    add("ratio", found.ratio.map(|ratio| if ratio.is_finite() { json!(ratio) } else { json!("infinite") }));
+    add("bound", found.bound.map(|bound| bound.name().into()));
+    add("low", found.interval.map(|interval| json!(interval.low)));
+    add("high", found.interval.map(|interval| json!(interval.high)));
+    add("p", found.p().map(Value::from));
+    add("verdict", found.verdict.map(|verdict| verdict.word().into()));
+    add("cause", found.cause.map(|cause| cause.name().into()));
+    add("agreement", found.agreement.map(|agreement| agreement.name().into()));
+    add("inference", found.inference.map(|inference| json!(inference)));
+    let Some(details) = found.details else { return row };
+    add("undecided", details.undecided.as_ref().map(|why| json!(why)));
+    add("decided", details.decided.map(|decided| json!(decided)));
+    add("zero_rates", (!details.zero_rates.is_empty()).then(|| json!(details.zero_rates)));
+    add("foreign_load", details.foreign_load.map(|found| json!(found)));
+    add("cost_breakdown", details.cost_breakdown.as_ref().map(|found| json!(found)));
+    add("by_machine", details.by_machine.as_ref().map(|found| json!(found)));
+    row
 }
 
 /// Every table of every view, as a page shows it.
 fn views(scope: Scope<'_>) -> Value {
-    let tables = VIEWS.iter().flat_map(|view| (view.tables)(scope).into_iter().map(|found| (view.id, found)));
-    tables.map(|(id, found)| table(id, &found)).collect()
+    OF_WORKLOAD.iter().flat_map(|view| shown(view.id, (view.tables)(scope))).collect()
+}
+
+fn shown(view: &str, tables: Vec<Table>) -> impl Iterator<Item = Value> {
+    tables.into_iter().map(move |found| table(view, &found))
 }
 
 fn table(view: &str, table: &Table) -> Value {
@@ -110,9 +182,11 @@ mod tests {
                 &["workloads"],
                 &["workloads", "steps"],
                 &["workloads", "steps", "variants"],
-                &["workloads", "steps", "variants", "ratio"],
-                &["workloads", "steps", "variants", "ratio", "inference"],
                 &["workloads", "steps", "variants", "runs"],
+                &["observations"],
+                &["comparisons"],
+                &["comparisons", "inference"],
+                &["comparisons", "inference", "paired"],
             ] {
                 let found = path.iter().fold(vec![&report], |objects, key| below(&objects, key));
                 for key in found.iter().filter_map(|one| one.as_object()).flat_map(|object| object.keys()) {
@@ -137,15 +211,43 @@ mod tests {
         assert!(text.starts_with("{\n  \"schema\": 1,\n  \"run\": {"));
         let value: Value = serde_json::from_str(&text).expect("valid JSON");
         assert_eq!(value["variants"][1]["name"], "<b>&\"");
-        let rate = findings.workloads[0].steps[0].variants[0].rate;
-        assert_eq!(value["workloads"][0]["steps"][0]["variants"][0]["rate"].as_f64(), rate);
-        let validity =
-            |step: usize| value["workloads"][0]["steps"][step]["variants"][1]["runs"][0]["validity"].clone();
-        assert_eq!(validity(9)["state"], "failed");
         assert_eq!(value["warnings"][1]["figures"]["text"], "Client and server share CPUs 1.");
-        let reason = &validity(fixture::INVALID)["reasons"][0];
+    }
+
+    #[test]
+    fn values_are_unrounded_and_a_run_without_them_says_why() {
+        let findings = fixture::findings();
+        let value: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
+        let rows = value["observations"].as_array().expect("a table");
+        let of_step = |step: usize, block: Option<u32>| {
+            let name = &findings.workloads[0].steps[step].name;
+            let is_it = |row: &&Value| {
+                row["step"] == **name && row["variant"] == fixture::NAMES[1] && row["block"] == json!(block)
+            };
+            rows.iter().find(is_it).unwrap_or_else(|| panic!("no row of {name}"))
+        };
+        let rate = findings.workloads[0].steps[0].variants[1].rate;
+        assert_eq!(of_step(0, None)["metrics"]["rate"].as_f64(), rate);
+        assert_eq!(
+            (&of_step(0, Some(1))["state"], &of_step(9, Some(1))["state"]),
+            (&json!("valid"), &json!("failed"))
+        );
+        let reason = &of_step(fixture::INVALID, Some(1))["reasons"][0];
         let text = "rows of table 1: 399950 instead of 400000";
         assert_eq!((&reason["code"], &reason["figures"]["text"]), (&"quoted".into(), &text.into()));
+    }
+
+    #[test]
+    fn a_program_can_tell_an_infinite_ratio_from_one_that_is_not_known() {
+        let mut findings = fixture::with_blocks(3);
+        let variant = &mut findings.workloads[0].steps[0].variants[1];
+        let relative = variant.to_base.relative.as_mut().expect("in the fixture");
+        relative.0.insert("rps", f64::INFINITY);
+        relative.0.remove("cpupq");
+        let value: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
+        let rows = value["comparisons"].as_array().expect("a table");
+        let ratio = |metric: &str| rows.iter().find(|row| row["step"] == "l.i0" && row["metric"] == metric);
+        assert_eq!((ratio("rps").map(|row| &row["ratio"]), ratio("cpupq")), (Some(&"infinite".into()), None));
     }
 
     #[test]
@@ -154,8 +256,8 @@ mod tests {
         let value: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
         let views = value["workloads"][0]["views"].as_array().expect("a list");
         let names = dbdyno_analyse::unique(views.iter().filter_map(|view| view["view"].as_str()));
-        assert_eq!(names, ["throughput", "ratios", "targets", "errors", "latency", "efficiency"]);
-        let (rates, ratios) = (&views[0], &views[1]);
+        assert_eq!(names, ["answer", "throughput", "ratios", "targets", "errors", "latency", "efficiency"]);
+        let (rates, ratios) = (&views[1], &views[2]);
         assert_eq!(ratios["title"], "Relative throughput");
         assert_eq!(ratios["columns"][2], json!({ "name": "<b>&\"", "unit": "" }));
         let variant = &findings.workloads[0].steps[2].variants[1];

@@ -2,26 +2,22 @@
 //!
 //! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]. No code here
 //! computes a step's rate, ratio or percentile, but views put several steps together. Terminal,
-//! Markdown and HTML are rendered from one [`document`]; `run`, `comparison` and `history` build
-//! it. `answer`, `evidence` and `views` make its tables. `sentences` and `facts` put results, run,
-//! host and variants into words. JSON and CSV come from the findings, and JSON has the views too.
+//! Markdown and HTML are rendered from one [`document`]; `run`, `comparison` and `history` build it.
+//! `answer` and `views` make its tables, `sentences` and `facts` put results, run, host
+//! and variants into words. JSON and CSV come from the findings; JSON has the views too.
 
-mod answer;
 mod comparability;
 mod comparison;
 mod csv;
 pub mod document;
 mod error;
-mod evidence;
 mod facts;
-mod figures;
 mod formats;
 mod history;
 mod html;
 mod index;
 mod json;
 mod levels;
-mod machines;
 mod medians;
 mod notices;
 mod number;
@@ -48,7 +44,6 @@ pub use comparison::{
     comparison_json, comparison_junit, comparison_markdown, comparison_terminal, exclusion_text,
 };
 pub use error::Error;
-pub use evidence::Topic;
 pub use formats::{ReportPart, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use index::{HistoryEntry, RunEntry, index_html};
@@ -59,6 +54,7 @@ pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parity::refusal as parity_refusal;
 #[cfg(feature = "parquet")]
 pub use parquet::{RunRows, parquet};
+pub use views::Topic;
 
 /// One format in which findings are written. Rendering is pure: the same findings give the same
 /// text.

@@ -1,7 +1,8 @@
 //! Writes findings as OpenMetrics text, for Prometheus and compatible programs. The writer of such
 //! text is here too.
 
-use dbdyno_analyse::{Findings, StepFindings, VariantStep};
+use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Source, Tables};
+use dbdyno_analyse::{Bound, Findings, unique};
 
 pub const OPENMETRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -31,6 +32,7 @@ impl Exposition {
         let labels: Vec<String> =
             labels.iter().map(|(label, text)| format!("{label}=\"{}\"", escaped(text))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let value = if value == f64::INFINITY { "+Inf".to_owned() } else { value.to_string() };
         self.0 += &format!("{name}{labels} {value}\n");
     }
 
@@ -44,75 +46,77 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The figures of each variant and step, with one sample each.
+/// The values and ratios over all valid blocks, one family per metric. All are gauges, those that
+/// end in `_info` too: readers of Prometheus's older text format know no other type for them.
 pub fn run_openmetrics(findings: &Findings) -> String {
     let mut text = Exposition::default();
     let run = &findings.run;
-    text.family("dbdyno_run", "info", "The run.");
+    text.family("dbdyno_run_info", "gauge", "The run.");
     let labels = [("run", run.run_id.as_str()), ("plan", &run.name), ("version", &run.tool.version)];
     text.sample("dbdyno_run_info", &labels, 1.0);
-    text.family(
-        "dbdyno_step_rate",
-        "gauge",
-        "Rate of a step, in the unit of its label: median over its valid blocks.",
-    );
-    each(findings, |labels, step, found| {
-        let labels = [labels, &[("unit", step.rate_label.as_str())]].concat();
-        found.rate.into_iter().for_each(|rate| text.sample("dbdyno_step_rate", &labels, rate));
-    });
-    times(findings, &mut text);
-    let name = "dbdyno_step_rate_ratio";
-    text.family(name, "gauge", "Rate divided by the base's, and its 95 % interval.");
-    each(findings, |labels, _, found| {
-        let Some(ratio) = &found.to_base.ratio else { return };
-        let interval = ratio.interval();
-        let bounds = interval.map_or(Vec::new(), |found| vec![("low", found.low), ("high", found.high)]);
-        for (bound, value) in [("value", ratio.value)].into_iter().chain(bounds) {
-            text.sample(name, &[labels, &[("bound", bound)]].concat(), value);
-        }
-    });
-    text.family("dbdyno_step_verdict", "info", "Verdict on the rate.");
-    each(findings, |labels, _, found| {
-        let Some(verdict) = found.to_base.verdict else { return };
-        let labels = [labels, &[("verdict", verdict.word())]].concat();
-        text.sample("dbdyno_step_verdict_info", &labels, 1.0);
-    });
+    let tables = Tables::of(findings);
+    let values: Vec<&Observation<'_>> =
+        tables.observations.iter().filter(|one| one.key.block.is_none()).collect();
+    for metric in unique(values.iter().map(|one| one.metric.as_ref())) {
+        let of_metric = values.iter().filter(|one| one.metric == metric);
+        add_values(&mut text, metric, &of_metric.copied().collect::<Vec<_>>());
+    }
+    let is_whole = |key: &Key<'_>| key.block.is_none() && key.machine.is_none() && key.source == Source::Run;
+    let ratios: Vec<&ComparisonRow<'_>> =
+        tables.comparisons.iter().filter(|one| is_whole(&one.key)).collect();
+    for metric in unique(ratios.iter().map(|one| one.metric)) {
+        let of_metric = ratios.iter().filter(|one| one.metric == metric);
+        add_ratios(&mut text, metric, &of_metric.copied().collect::<Vec<_>>());
+    }
     text.end()
 }
 
-fn times(findings: &Findings, text: &mut Exposition) {
-    let name = "dbdyno_step_response_time_seconds";
-    text.family(
-        name,
-        "summary",
-        "Response times of a step's operations, all clients and valid blocks together.",
-    );
-    each(findings, |labels, _, found| {
-        let Some(latency) = &found.latency else { return };
-        for (quantile, value_us) in [
-            ("0.5", latency.p50_us),
-            ("0.95", latency.p95_us),
-            ("0.99", latency.p99_us),
-            ("1.0", latency.max_us),
-        ] {
-            text.sample(name, &[labels, &[("quantile", quantile)]].concat(), value_us as f64 / 1e6);
-        }
-        let count = latency.count as f64;
-        text.sample(&format!("{name}_count"), labels, count);
-        text.sample(&format!("{name}_sum"), labels, latency.mean_us * count / 1e6);
-    });
+/// Response times are in seconds, as Prometheus wants them; other values have their unit as a label.
+fn add_values(text: &mut Exposition, metric: &str, values: &[&Observation<'_>]) {
+    let in_seconds = values.iter().all(|one| one.unit == "us");
+    let name = match metric.strip_suffix("_us").filter(|_| in_seconds) {
+        Some(name) => format!("dbdyno_step_{name}_seconds"),
+        None => format!("dbdyno_step_{metric}"),
+    };
+    let help = match values.iter().find_map(|one| one.entry) {
+        Some(entry) => format!("Median over the valid blocks. {}", entry.meaning),
+        None if in_seconds => "Response times of the headline, all valid blocks together.".to_owned(),
+        None => "Over the valid blocks of a step.".to_owned(),
+    };
+    text.family(&name, "gauge", &help);
+    for one in values {
+        let unit = (!in_seconds && !one.unit.is_empty()).then_some(("unit", one.unit));
+        let value = if in_seconds { one.value / 1e6 } else { one.value };
+        text.sample(&name, &[labels(&one.key), unit.into_iter().collect()].concat(), value);
+    }
 }
 
-/// Calls `write` for every variant of every step, with its labels.
-fn each(findings: &Findings, mut write: impl FnMut(&Labels<'_>, &StepFindings, &VariantStep)) {
-    for (workload, step, found) in findings.variants_of_steps() {
-        let labels = [
-            ("workload", workload.name.as_str()),
-            ("step", step.name.as_str()),
-            ("variant", found.variant.as_str()),
-        ];
-        write(&labels, step, found);
+/// With the 95 % interval, and the verdict as a family of its own. Of a ratio that is only a bound
+/// the label says on which side the true one lies.
+fn add_ratios(text: &mut Exposition, metric: &str, ratios: &[&ComparisonRow<'_>]) {
+    let metric = metric.trim_end_matches("_us");
+    let name = format!("dbdyno_step_{metric}_ratio");
+    text.family(&name, "gauge", "The variant's value divided by the base's, and its 95 % interval.");
+    for one in ratios {
+        let ends = one.interval.map_or(Vec::new(), |found| vec![("low", found.low), ("high", found.high)]);
+        let bound = one.bound.map_or("value", Bound::name);
+        for (bound, value) in one.ratio.map(|ratio| (bound, ratio)).into_iter().chain(ends) {
+            text.sample(&name, &[labels(&one.key), vec![("bound", bound)]].concat(), value);
+        }
     }
+    if ratios.iter().any(|one| one.verdict.is_some()) {
+        let name = format!("dbdyno_step_{metric}_verdict_info");
+        text.family(&name, "gauge", "Whether the ratio is a difference.");
+        for (one, verdict) in ratios.iter().filter_map(|one| Some((one, one.verdict?))) {
+            text.sample(&name, &[labels(&one.key), vec![("verdict", verdict.word())]].concat(), 1.0);
+        }
+    }
+}
+
+fn labels<'a>(key: &Key<'a>) -> Vec<(&'static str, &'a str)> {
+    let setup = key.setup.map(|setup| ("setup", setup));
+    let all = [("workload", key.workload), ("step", key.step), ("variant", key.variant)];
+    all.into_iter().chain(setup).collect()
 }
 
 #[cfg(test)]
@@ -126,10 +130,9 @@ mod tests {
         let lines = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
         assert!(text.ends_with("\n# EOF\n") && lines("dbdyno_run_info{") == 1, "{text}");
         assert!(lines("dbdyno_step_rate{") > 10 && lines("dbdyno_step_rate_ratio{") > 5, "{text}");
-        assert_eq!(
-            lines("dbdyno_step_response_time_seconds{"),
-            4 * lines("dbdyno_step_response_time_seconds_sum")
-        );
+        assert!(lines("dbdyno_step_response_p99_seconds{") > 5, "times are in seconds");
+        assert!(lines("dbdyno_step_server_cpu_us{") > 5, "of one operation: {text}");
+        assert!(text.contains("dbdyno_step_rps_ratio{workload") && text.contains(" +Inf\n"), "{text}");
         assert!(text.contains(r#"variant="<b>&\"""#), "{text}");
     }
 }

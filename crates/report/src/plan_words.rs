@@ -2,18 +2,12 @@
 //! published figures next to the measured ones. Where the plan leaves text out, it is drafted from
 //! the findings and marked as drafted.
 
-use dbdyno_analyse::{
-    Agreement, CLOSE, FindingSeen, Findings, PublishedComparison, PublishedRow, RunSummary, SectionFindings,
-    Seen, WorkloadFindings,
-};
-use dbdyno_model::Quantity;
+use dbdyno_analyse::{Findings, PublishedComparison, RunSummary, SectionFindings, WorkloadFindings};
 
-use crate::document::{Block, Cell, Table, Tone};
+use crate::document::{Block, Tone};
 use crate::html::charts::Charts;
-use crate::number::ratio_text;
 use crate::summary::drafted;
 use crate::views::{self, Scope};
-use crate::words::table;
 
 /// Summary, machine, sponsor, links and deviations, for a plan that has any of them.
 pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
@@ -112,104 +106,11 @@ pub(crate) fn published(findings: &Findings) -> Vec<Block> {
         "Another machine, other sizes and often other builds: this compares findings, and is no verdict between machines."
             .to_owned(),
     ));
-    let rows: Vec<&PublishedRow> =
-        published.rows.iter().filter(|row| row.agreement != Agreement::NotMeasured).collect();
-    let missing = published.rows.len() - rows.len();
-    if !published.findings.is_empty() {
-        blocks.push(Block::Table(findings_table(&published.findings)));
-    }
-    if !rows.is_empty() {
-        blocks.push(Block::text(counts(&rows, missing)));
-        blocks.push(Block::Fold("Figure by figure".to_owned(), vec![Block::Table(figures_table(&rows))]));
-    } else if missing > 0 {
-        blocks.push(Block::text(format!("None of its {missing} figures was measured here.")));
-    }
+    let [of_findings, of_figures] = views::published(findings);
+    blocks.extend(of_findings.map(Block::Table));
+    blocks.extend(views::published_counts(findings).map(Block::text));
+    blocks.extend(
+        of_figures.map(|table| Block::Fold("Figure by figure".to_owned(), vec![Block::Table(table)])),
+    );
     blocks
-}
-
-/// Words such as `Of 40 published figures that were measured here 10 agree, ...`.
-fn counts(rows: &[&PublishedRow], missing: usize) -> String {
-    let all = [Agreement::Agrees, Agreement::Contradicts, Agreement::TooWide];
-    let counts: Vec<String> = all
-        .iter()
-        .map(|wanted| (wanted, rows.iter().filter(|row| row.agreement == *wanted).count()))
-        .filter(|(_, count)| *count > 0)
-        .map(|(agreement, count)| format!("{}: {count}", agreement_word(*agreement)))
-        .collect();
-    let missing = if missing > 0 { format!(" {missing} more were not measured.") } else { String::new() };
-    format!(
-        "{} published figures were measured here. {}.{missing} A figure agrees when the whole measured 95 % interval is \
-         within {:.0} % of it, and contradicts when none of the interval is; otherwise the interval is too wide to tell.",
-        rows.len(),
-        counts.join(", "),
-        100.0 * CLOSE
-    )
-}
-
-const fn quantity_word(quantity: Quantity) -> &'static str {
-    match quantity {
-        Quantity::Rate => "rate",
-        Quantity::Cpu => "CPU per operation",
-        Quantity::ReadKb => "KB read per operation",
-        Quantity::Seconds => "seconds",
-        Quantity::P99 => "p99",
-    }
-}
-
-const fn agreement_word(agreement: Agreement) -> &'static str {
-    match agreement {
-        Agreement::Agrees => "agrees",
-        Agreement::Contradicts => "contradicts",
-        Agreement::TooWide => "too wide to tell",
-        Agreement::NotMeasured => "not measured",
-    }
-}
-
-const fn seen_word(seen: Seen) -> &'static str {
-    match seen {
-        Seen::Seen => "seen",
-        Seen::NotSeen => "not seen",
-        Seen::Undecided => "undecided",
-        Seen::Invalid => "invalid here",
-        Seen::CannotBeTried => "cannot be tried here",
-    }
-}
-
-fn figures_table(rows: &[&PublishedRow]) -> Table {
-    let mut table = table("published-figures");
-    for row in rows {
-        let setup = row.setup.as_ref().map_or_else(String::new, |setup| format!("{setup} "));
-        let measured = row.measured.map_or_else(|| "n/a".to_owned(), |value| ratio_text(value, 2));
-        let tone = if row.agreement == Agreement::Contradicts { Tone::Worse } else { Tone::Plain };
-        table.push([
-            Cell::from(format!("{setup}{}", row.subject)),
-            Cell::from(quantity_word(row.quantity)),
-            Cell::from(row.base.as_str()),
-            Cell::from(row.variant.as_str()),
-            Cell::from(ratio_text(row.published, 2)),
-            Cell { interval: row.interval, ..Cell::from(measured) },
-            Cell::toned(agreement_word(row.agreement), tone),
-        ]);
-    }
-    table
-}
-
-fn findings_table(findings: &[FindingSeen]) -> Table {
-    let mut table = table("published-findings");
-    for one in findings {
-        let tone = match one.seen {
-            Seen::NotSeen => Tone::Worse,
-            Seen::CannotBeTried | Seen::Invalid => Tone::Muted,
-            Seen::Seen | Seen::Undecided => Tone::Plain,
-        };
-        table.push([
-            Cell::from(one.says.as_str()),
-            Cell::toned(seen_word(one.seen), tone),
-            Cell::from(one.steps_seen.to_string()),
-            Cell::from(one.steps_not_seen.to_string()),
-            Cell::from(one.steps_undecided.to_string()),
-            Cell::from(one.steps_invalid.to_string()),
-        ]);
-    }
-    table
 }

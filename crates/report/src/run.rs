@@ -5,17 +5,18 @@ use dbdyno_analyse::{
     Findings, Severity, StepFindings, StepRun, Validity, VariantSummary, WorkloadFindings, numbered,
 };
 
-use crate::answer::{answer, one_block};
 use crate::document::{Block, Heading, Table, Tone};
-use crate::evidence::{Topic, problems, rate, tables};
 use crate::facts::{
     FAILURES, blocks_text, facts_line, host_line, logs, option_text, run_line, target_line, time_line, title,
     variant_line,
 };
 use crate::html::charts::Charts;
-use crate::machines::machines;
 use crate::notices::texts;
 use crate::sentences::reasons;
+use crate::views::Topic;
+use crate::views::answer::{answer, one_block};
+use crate::views::details::{problems, rate};
+use crate::views::machines;
 use crate::views::{self, Part, Scope};
 use crate::{parity, plan_words};
 
@@ -217,8 +218,10 @@ pub(crate) fn evidence(
     let mut blocks = Vec::new();
     for workload in &findings.workloads {
         let steps: Vec<&StepFindings> = workload.steps.iter().filter(|step| is_asked(step)).collect();
-        if topic.is_none_or(|topic| topic == Topic::Latency) && !steps.is_empty() {
-            blocks.push(Block::Table(views::latency::of_steps(&steps)));
+        if topic.is_none_or(|topic| topic == Topic::Latency) {
+            let is_asked = |name: &str| steps.iter().any(|step| step.name == name);
+            let table = views::latency::of_steps(Scope::of(findings, workload), is_asked);
+            blocks.extend(table.map(Block::Table));
         }
         for step in steps {
             match topic {
@@ -357,7 +360,7 @@ fn whole_step(
 }
 
 fn of_topic(step: &StepFindings, topic: Topic) -> Vec<Block> {
-    let tables = tables(step, topic).into_iter().map(Block::Table);
+    let tables = views::of_step(step, topic).into_iter().map(Block::Table);
     let statements = step.statements.iter().filter(|_| topic == Topic::Sql);
     let statements = statements.flat_map(|(kind, text)| [Block::heading(4, kind), Block::Code(text.clone())]);
     tables.chain(statements).collect()

@@ -4,9 +4,9 @@
 use dbdyno_analyse::{Ratio, StepFindings, VariantStep, Verdict, numbered};
 
 use crate::document::Tone;
-use crate::evidence::explanations;
 use crate::medians::opposite;
 use crate::number::{duration_whole_us, fixed};
+use crate::views::details::explanations;
 use crate::views::{Scope, bounded_text, ratio_tone};
 use crate::words::{blocks_text, pace_text, zero_rate_text};
 

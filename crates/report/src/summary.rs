@@ -8,9 +8,9 @@ use dbdyno_analyse::{
 };
 
 use crate::document::Block;
-use crate::evidence::of_operation;
 use crate::number::{fixed, interval_text, ratio_text};
 use crate::views::bounded_text;
+use crate::views::details::of_operation;
 use crate::words::listed;
 
 /// Marks text that no person wrote.
@@ -239,8 +239,8 @@ mod tests {
             let parts = shares.map(|(cause, share)| part(cause, share)).to_vec();
             variant.to_base.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
             if let Some(relative) = &mut variant.to_base.relative {
-                // The variant used the CPU of the whole host.
-                relative.efficiency.cpu_o = Some(31.9);
+                // It took the CPU of the whole host.
+                relative.0.insert("cpu_o", 31.9);
             }
         }
         let text = said(&findings);

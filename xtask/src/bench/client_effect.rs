@@ -133,7 +133,7 @@ fn by_dbdyno(setting: &Setting, host: &Host, test: &Test, lines: &str) -> Result
     let measure = || {
         let ran = runs::run(setting, &plan)?;
         let step = ran.step(&format!("{own}.c{connections}"))?;
-        Ok([number(step, "/cost/server_cpu_us")?, number(step, "/rate")?])
+        Ok([number(step, "/metrics/server_cpu_us")?, number(step, "/metrics/rate")?])
     };
     for _ in 1..ATTEMPTS {
         match measure() {

@@ -56,18 +56,18 @@ impl Ran {
     /// Returns the step of this name in the report. It must be valid.
     pub(super) fn step(&self, name: &str) -> Result<&Value> {
         let step = self.any_step(name)?;
-        match step["validity"]["state"] == "valid" {
+        match step["state"] == "valid" {
             true => Ok(step),
-            false => bail!("step {name} is not valid: {}", step["validity"]),
+            false => bail!("step {name} is not valid: {}", why(step)),
         }
     }
 
     /// Returns a step as [`Ran::step`] does, valid or not. A bench uses it that judges the figures
     /// itself.
     pub(super) fn any_step(&self, name: &str) -> Result<&Value> {
-        let steps = self.report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
-        let found = steps.iter().find(|one| one["name"] == name);
-        Ok(&found.with_context(|| format!("the report has no step {name}"))?["variants"][0]["runs"][0])
+        let rows = self.report["observations"].as_array().context("the report has no observations")?;
+        let found = rows.iter().find(|one| one["step"] == name && one["block"].is_number());
+        found.with_context(|| format!("the report has no step {name}"))
     }
 
     /// Returns the record of a step in the only cell.
@@ -79,7 +79,13 @@ impl Ran {
     }
 }
 
-/// Returns the number at `pointer` (as `/cost/client_cpu_us`) in a report.
+/// Why the run of a step is not valid.
+pub(super) fn why(step: &Value) -> String {
+    let parts = ["state", "reasons", "message"].map(|name| &step[name]).into_iter();
+    parts.filter(|part| !part.is_null()).map(Value::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The number at `pointer` (as `/metrics/client_cpu_us`) of what someone reports.
 pub(super) fn number(report: &Value, pointer: &str) -> Result<f64> {
     let value = report.pointer(pointer).and_then(Value::as_f64);
     value.with_context(|| format!("the report has no {pointer}"))
@@ -93,14 +99,13 @@ mod tests {
 
     #[test]
     fn a_step_that_is_not_valid_or_not_there_is_no_figure() {
-        let run = json!({ "validity": { "state": "failed" }, "rate": 7.5 });
-        let report =
-            json!({ "workloads": [{ "steps": [{ "name": "a", "variants": [{ "runs": [run] }] }] }] });
+        let row = json!({ "step": "a", "block": 1, "state": "failed", "metrics": { "rate": 7.5 } });
+        let report = json!({ "observations": [{ "step": "a", "metrics": { "rate": 9 } }, row] });
         let ran = Ran { report, directory: PathBuf::new(), peak_bytes: 0.0 };
         let error = ran.step("a").unwrap_err().to_string();
-        assert_eq!(error, r#"step a is not valid: {"state":"failed"}"#);
+        assert_eq!(error, r#"step a is not valid: "failed""#);
         assert_eq!(ran.step("b").unwrap_err().to_string(), "the report has no step b");
-        assert_eq!(number(ran.any_step("a").unwrap(), "/rate").unwrap(), 7.5);
+        assert_eq!(number(ran.any_step("a").unwrap(), "/metrics/rate").unwrap(), 7.5);
         let error = number(ran.any_step("a").unwrap(), "/lag").unwrap_err().to_string();
         assert_eq!(error, "the report has no /lag");
     }

@@ -135,7 +135,7 @@ fn measured(setting: &Setting, host: &Host, case: &Case, is_own: bool) -> Result
     }
     if let (true, Some(test)) = (is_own, case.own) {
         let step = by_plan(setting, host, case, test)?;
-        return Ok([number(&step, "/cost/client_cpu_us")?, number(&step, "/rate")?]);
+        return Ok([number(&step, "/metrics/client_cpu_us")?, number(&step, "/metrics/rate")?]);
     }
     let mut line = on_client_cpus(if is_own { setting.dbdyno.as_os_str() } else { case.program.as_ref() });
     if is_own {

@@ -38,6 +38,13 @@ pub(crate) struct Rules<'a> {
     pub(crate) looks: &'a [Look],
 }
 
+impl<'a> Rules<'a> {
+    /// With the plan's seed.
+    pub(crate) fn of(run: &Run, base: &'a str, margins: Margins<'a>, looks: &'a [Look]) -> Self {
+        Self { base, margins, seed: run.manifest.plan.seed, looks }
+    }
+}
+
 /// Workload, step, base and variant.
 type Key = [String; 4];
 

@@ -112,7 +112,8 @@ impl RunFigures<'_> {
             let place = self.steps(figures.setup.as_deref()).find(|(_, step)| is_named(step, name));
             let measured = place.and_then(|place| self.ratio(place, pair, figures.quantity));
             let subject = (name.clone(), figures.quantity);
-            row(figures.setup.as_ref(), pair, subject, (*published, measured))
+            let row = row(figures.setup.as_ref(), pair, subject, (*published, measured));
+            PublishedRow { workload: place.map(|(workload, _)| workload.to_owned()), ..row }
         };
         figures.values.iter().map(row).collect()
     }
@@ -122,13 +123,14 @@ impl RunFigures<'_> {
         let mut rows = Vec::new();
         let GroupFigures { average, median, min, max, stddev, .. } = figures;
         for group in average.keys() {
-            let ratios = self.group(figures, group);
+            let (workload, ratios) = self.group(figures, group).unzip();
             let of_values = [average, median, min, max, stddev].map(|values| values.get(group));
             for (published, statistic) in of_values.into_iter().zip(Figures::PUBLISHED) {
                 let Some(published) = published else { continue };
                 let measured = ratios.as_ref().and_then(|ratios| of_group(ratios, statistic));
                 let subject = (format!("{group}: {}", statistic.0), Quantity::Rate);
-                rows.push(row(figures.setup.as_ref(), pair, subject, (*published, measured)));
+                let row = row(figures.setup.as_ref(), pair, subject, (*published, measured));
+                rows.push(PublishedRow { workload: workload.flatten().map(str::to_owned), ..row });
             }
         }
         rows
@@ -183,20 +185,26 @@ impl RunFigures<'_> {
         Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })
     }
 
-    /// The ratios, as ratios of rates, that the report's table of groups counts for a group's
-    /// steps. In a sweep only the first number of connections counts, as in [`is_named`].
-    fn group<'s>(&'s self, figures: &'s GroupFigures, group: &str) -> Option<GroupRatios<'s>> {
+    /// The ratios of a group's steps that the report's table of groups counts, as ratios of rates. Of
+    /// a sweep only the first number of connections counts, as in [`is_named`].
+    /// With the workload of the first.
+    fn group<'s>(
+        &'s self,
+        figures: &'s GroupFigures,
+        group: &str,
+    ) -> Option<(Option<&'s str>, GroupRatios<'s>)> {
         let pair = (figures.base.as_str(), figures.variant.as_str());
         let variant = self.names.get(pair.1)?;
         let is_member =
             |step: &StepFindings| step.groups.get(&figures.grouping).is_some_and(|name| name == group);
         let members: Vec<Place<'s>> =
             self.steps(figures.setup.as_deref()).filter(|(_, step)| is_member(step)).collect();
+        let workload = members.first().map(|(workload, _)| *workload);
         let first = members.iter().find_map(|(_, step)| step.sweep_connections());
         let is_first = |step: &StepFindings| step.sweep_connections().is_none_or(|own| Some(own) == first);
         let members = members.into_iter().filter(|(_, step)| is_first(step));
         let members = members.map(|place| (place.1, self.against(place, pair)));
-        Some(GroupRatios::of(variant, members).into_speeds())
+        Some((workload, GroupRatios::of(variant, members).into_speeds()))
     }
 
     fn look_for(&self, finding: &PublishedFinding) -> FindingSeen {
@@ -281,6 +289,7 @@ fn row(
     (published, measured): (f64, Option<Measured>),
 ) -> PublishedRow {
     PublishedRow {
+        workload: None,
         setup: setup.cloned(),
         base: base.to_owned(),
         variant: variant.to_owned(),

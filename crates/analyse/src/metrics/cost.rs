@@ -17,11 +17,11 @@ const NEW_THREADS_SHARE: f64 = 0.01;
 group! {
     /// CPU and IO per unit of the step's headline, charged to the process that used them.
     Cost: |c: Charged<'_>| {
-        server_cpu_us: "server", "µs/op", 2, Less, c.server.total_us,
+        server_cpu_us: "server", "µs/op", 2, Less, c.server.total_us, is_published = true,
             "CPU of the server process; NA when it is not visible (embedded, another host).";
         server_user_us: "user", "µs/op", 2, Less, c.server.user_us, "The server's CPU in user mode.";
         server_kernel_us: "kernel", "µs/op", 2, Less, c.server.kernel_us, "The server's CPU in the kernel.";
-        client_cpu_us: "client", "µs/op", 2, Less, c.client.total_us,
+        client_cpu_us: "client", "µs/op", 2, Less, c.client.total_us, is_published = true,
             "CPU of the load client without polling; with an embedded database it includes the database.";
         // This and the next figure are unknown for a client that spins, because both contain polls
         // that found nothing.
@@ -68,10 +68,10 @@ group! {
             c.step.per_unit("load", &["voluntary_switches"]).filter(|_| c.has_server), is_last = true,
             "The client's load threads went to sleep, and were woken by an answer or a timer; NA \
              of more than 64.";
-        fsyncs_per_commit: "fsyncs", "1/commit", 3, Less, fsyncs::per_commit(c.step, c.syncs),
-            "fsyncs of the server's files, its binary log included, for one operation that \
-             writes: each commits once.";
-        write_amplification: "write amp.", "B/B", 2, Less, write_amplification(c.step),
+        fsyncs_per_commit: "fsyncs", "1/commit", 3, Less, fsyncs::per_commit(c.step, c.syncs), is_published = true,
+            "fsyncs of the server's files, its binary log included, per commit that changed \
+             something.";
+        write_amplification: "write amp.", "B/B", 2, Less, write_amplification(c.step), is_published = true,
             "Write amplification: bytes written to the device of the data directory for each \
              byte of column values inserted or set.";
         server_read_kib: "server read", "KiB/op", 3, Less, reads::server_read_kib(c.step),

@@ -13,18 +13,22 @@ group! {
     #[derive(Copy)]
     Efficiency: |c: Statements<'_>| {
         o_s: "o/s", "1/s", 0, More, c.step.in_window(c.step.headline_rate() * c.statements), is_last = true,
+            is_published = true,
             "Operations per second: statements, BEGIN and COMMIT included; rows where the step \
              counts rows.";
         cpu_o: "cpu/o", "%·s/op", 6, Less,
             Some(c.of(c.row.cpupq)? / (f64::from(c.step.cpus) * 1e4)).filter(|_| c.step.cpus > 0),
+            is_published = true,
             "Percent of the whole machine's CPU, divided by operations per second. × CPUs × 10⁴ \
              = µs per operation.";
-        cs_o: "cs/o", "1/op", 3, Less, c.of(c.row.cspq),
+        cs_o: "cs/o", "1/op", 3, Less, c.of(c.row.cspq), is_published = true,
             "Context switches of the whole host for one operation.";
-        r_o: "r/o", "1/op", 3, Less, c.of(c.row.rpq), "Reads of the block device for one operation.";
-        rkb_o: "rKB/o", "KiB/op", 3, Less, c.of(c.row.rkbpq),
+        r_o: "r/o", "1/op", 3, Less, c.of(c.row.rpq), is_published = true,
+            "Reads of the block device for one operation.";
+        rkb_o: "rKB/o", "KiB/op", 3, Less, c.of(c.row.rkbpq), is_published = true,
             "KiB read from the block device for one operation.";
         wkb_o: "wKB/o", "KiB/op", 3, Less, Some(c.of(c.step.per_unit("disk", &["written_bytes"]))? / KIB),
+            is_published = true,
             "KiB written to the block device for one operation.";
     }
 }

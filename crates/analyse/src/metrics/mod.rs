@@ -1,9 +1,7 @@
 //! The catalogue of metrics: each figure's name, unit, formula and meaning.
 //!
-//! A group is a file with one entry per metric. The entry makes the field of the group's struct, so
-//! that its name is the key in JSON. Code that uses all entries goes over the list of groups,
-//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). `fsyncs` and `reads` have long formulas of their
-//! own.
+//! A group is a file with one entry per metric; the entry makes the field of the group's struct. What is made from the entries goes over the list of groups,
+//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). `fsyncs` and `reads` are long formulas.
 
 pub(crate) mod cost;
 pub(crate) mod device;
@@ -23,7 +21,7 @@ pub use original::MetricRow;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// Name in JSON and CSV files.
+    /// Its name in tables for programs; the device's has `device_` before it there.
     pub id: &'static str,
     /// Short name for tables.
     pub name: &'static str,
@@ -36,6 +34,8 @@ pub struct Metric {
     pub factor: f64,
     /// Tables and CSV files have this metric after the others in its group.
     pub is_last: bool,
+    /// Reports on microbenchmarks have a table of it over all steps.
+    pub is_published: bool,
 }
 
 const USUAL: Metric = Metric {
@@ -47,6 +47,7 @@ const USUAL: Metric = Metric {
     decimals: 0,
     factor: 1.0,
     is_last: false,
+    is_published: false,
 };
 
 /// Which direction is better for a metric, all other things being equal.
@@ -68,10 +69,7 @@ pub trait Figures {
     /// The values in the same order.
     fn values(&self) -> Vec<Option<f64>>;
 
-    /// The values in the same order, to set them.
-    fn values_mut(&mut self) -> Vec<&mut Option<f64>>;
-
-    /// Each metric with its value, in the order of tables and CSV files.
+    /// Each metric with its value, in the order of tables and CSV.
     fn figures(&self) -> Vec<(&'static Metric, Option<f64>)> {
         let mut figures: Vec<_> = self.metrics().iter().zip(self.values()).collect();
         figures.sort_by_key(|(metric, _)| metric.is_last);
@@ -98,7 +96,7 @@ macro_rules! group {
         $($(#[$note:meta])* $field:ident: $type:ty),*
     ) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+        #[derive(Debug, Clone, Default, PartialEq)]
         pub struct $group {
             $(#[doc = $meaning] pub $id: Option<f64>,)*
             $($(#[$note])* pub $field: $type,)*
@@ -134,40 +132,7 @@ macro_rules! group {
             fn values(&self) -> Vec<Option<f64>> {
                 vec![$(self.$id),*]
             }
-
-            fn values_mut(&mut self) -> Vec<&mut Option<f64>> {
-                vec![$(&mut self.$id),*]
-            }
         }
     };
 }
 pub(crate) use group;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Checks that each value reaches the field with its own name, and that each field has an
-    /// entry.
-    fn check(mut group: impl Figures + Serialize, other_fields: usize) {
-        for (number, value) in group.values_mut().into_iter().enumerate() {
-            *value = Some(number as f64);
-        }
-        let numbers = (0..group.metrics().len()).map(|number| Some(number as f64));
-        assert_eq!(group.values(), numbers.collect::<Vec<_>>());
-        let json = serde_json::to_value(&group).unwrap();
-        assert_eq!(json.as_object().unwrap().len(), group.metrics().len() + other_fields);
-        for (metric, value) in group.figures() {
-            assert_eq!(json[metric.id].as_f64(), value, "{}", metric.id);
-        }
-    }
-
-    #[test]
-    fn every_figure_has_an_entry_under_its_name() {
-        check(MetricRow::default(), 1);
-        check(Efficiency::default(), 0);
-        check(Cost::default(), 0);
-        check(DeviceLoad::default(), 0);
-        check(HostCheck::default(), 2);
-    }
-}

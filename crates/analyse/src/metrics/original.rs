@@ -26,6 +26,7 @@ group! {
         rps: "rps", "1/s", 0, Neither, step.per_second("disk", &["reads"]),
             "Reads per second of the block device.";
         rmbps: "rmbps", "MiB/s", 1, Neither, Some(step.per_second("disk", &["read_bytes"])? / MIB),
+            is_published = true,
             "MiB read per second from the block device.";
         wps: "wps", "1/s", 0, Neither, step.per_second("disk", &["writes"]),
             "Writes per second of the block device.";

@@ -10,7 +10,15 @@ pub struct CostBreakdown {
     pub parts: Vec<CostPart>,
 }
 
-/// One cause. Its figures are means over the ratio's blocks.
+impl CostBreakdown {
+    /// The cause that changes the rate most.
+    pub fn main_part(&self) -> Option<&CostPart> {
+        let weight = |part: &&CostPart| part.factor.ln().abs();
+        self.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))
+    }
+}
+
+/// One cause. Its figures are means over the blocks of the ratio.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostPart {
     pub cause: Cause,
@@ -32,4 +40,16 @@ pub enum Cause {
     IoWait,
     /// The rest of the CPUs' time: waits for locks, for the client and for other programs.
     Idle,
+}
+
+impl Cause {
+    /// Its word in tables for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CpuUser => "cpu_user",
+            Self::CpuKernel => "cpu_kernel",
+            Self::IoWait => "io_wait",
+            Self::Idle => "idle",
+        }
+    }
 }

@@ -1,35 +1,42 @@
 //! The groups in the catalogue of metrics, and where each group is in the findings.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
 
 use crate::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
 use crate::model::step_run::StepRun;
 
-/// A variant's metrics ÷ the base's, under the metrics' names: 1.1 in `cpupq` is a tenth more CPU
-/// per query.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct RelativeMetrics {
-    /// Metrics that are 0 for the base and not for the variant, written as `metrics.rps`. Their
-    /// ratio is infinite. JSON has no number for that, so it is `null` there, like a ratio that is
-    /// not known.
-    pub infinite: Vec<String>,
-    pub metrics: MetricRow,
-    pub efficiency: Efficiency,
-    pub cost: Cost,
+/// Ratios of metrics to the base, by the metric's id: 1.1 of `cpupq` is a tenth more CPU per query.
+/// What is not known is not in it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RelativeMetrics(pub BTreeMap<&'static str, f64>);
+
+impl RelativeMetrics {
+    pub fn of(&self, metric: &Metric) -> Option<f64> {
+        self.0.get(metric.id).copied()
+    }
 }
 
-/// Two functions: one reads a group's ratios, and one lets a caller set them.
-type Ratios = (fn(&RelativeMetrics) -> &dyn Figures, fn(&mut RelativeMetrics) -> &mut dyn Figures);
+/// A ratio is infinite where the base has 0 and the variant more. JSON has no number for it.
+impl Serialize for RelativeMetrics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = |ratio: &f64| match ratio.is_finite() {
+            true => serde_json::Value::from(*ratio),
+            false => serde_json::Value::from("infinite"),
+        };
+        serializer.collect_map(self.0.iter().map(|(id, ratio)| (id, value(ratio))))
+    }
+}
 
 pub struct MetricGroup {
-    /// The group's key in JSON.
     pub name: &'static str,
     /// The group's metrics in the order of the fields.
     pub metrics: &'static [Metric],
     /// Reads the group from a run; `None` where it was not sampled.
     pub of: fn(&StepRun) -> Option<&dyn Figures>,
-    /// `None` for a group that is not compared with the base.
-    pub relative: Option<Ratios>,
+    /// Whether its metrics are compared with the base's.
+    pub is_compared: bool,
 }
 
 impl MetricGroup {
@@ -39,25 +46,20 @@ impl MetricGroup {
             name: "metrics",
             metrics: MetricRow::METRICS,
             of: |run| Some(&run.metrics),
-            relative: Some((|ratios| &ratios.metrics, |ratios| &mut ratios.metrics)),
+            is_compared: true,
         },
         Self {
             name: "efficiency",
             metrics: Efficiency::METRICS,
             of: |run| Some(&run.efficiency),
-            relative: Some((|ratios| &ratios.efficiency, |ratios| &mut ratios.efficiency)),
+            is_compared: true,
         },
-        Self {
-            name: "cost",
-            metrics: Cost::METRICS,
-            of: |run| Some(&run.cost),
-            relative: Some((|ratios| &ratios.cost, |ratios| &mut ratios.cost)),
-        },
+        Self { name: "cost", metrics: Cost::METRICS, of: |run| Some(&run.cost), is_compared: true },
         Self {
             name: "device",
             metrics: DeviceLoad::METRICS,
             of: |run| Some(run.device.as_ref()?),
-            relative: None,
+            is_compared: false,
         },
     ];
 
@@ -79,7 +81,7 @@ mod tests {
     #[test]
     fn no_two_metrics_of_one_unit_share_a_name() {
         let (per_unit, device): (Vec<&MetricGroup>, Vec<_>) =
-            MetricGroup::ALL.iter().partition(|group| group.relative.is_some());
+            MetricGroup::ALL.iter().partition(|group| group.is_compared);
         for groups in [per_unit, device] {
             let all: Vec<&Metric> = groups.iter().flat_map(|group| group.metrics).collect();
             let ids: BTreeSet<&str> = all.iter().map(|metric| metric.id).collect();

@@ -14,6 +14,7 @@ pub struct PublishedComparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sponsor: Option<String>,
     pub machine: String,
+    #[serde(skip)]
     pub rows: Vec<PublishedRow>,
     pub findings: Vec<FindingSeen>,
 }
@@ -21,6 +22,9 @@ pub struct PublishedComparison {
 /// A published figure and the measured one. Both are the variant's figure ÷ the base's.
 #[derive(Debug, Clone, Serialize)]
 pub struct PublishedRow {
+    /// In which it was measured, with its set-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// Name of the base in the published report; `variant` is a name from there too.
@@ -53,6 +57,18 @@ pub enum Agreement {
     /// The interval neither agrees nor contradicts, or there is no interval.
     TooWide,
     NotMeasured,
+}
+
+impl Agreement {
+    /// Its word in tables for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Contradicts => "contradicts",
+            Self::TooWide => "too_wide",
+            Self::NotMeasured => "not_measured",
+        }
+    }
 }
 
 /// A finding of a published report, looked for in the run.

@@ -11,11 +11,13 @@ use crate::model::state::{DeferredWork, GroupMemory, Lookups, Steadiness};
 #[derive(Debug, Clone, Serialize)]
 pub struct StepRun {
     pub block: u32,
+    #[serde(skip)]
     pub validity: Validity,
-    /// Length of the common window, in seconds.
+    /// Of the common window.
+    #[serde(skip)]
     pub window_seconds: f64,
-    /// The headline figure: a rate over the common window, or seconds for a step whose figure is a
-    /// time.
+    /// The headline: a rate over the common window, or seconds, where the step's is a time.
+    #[serde(skip)]
     pub rate: f64,
     /// The time is only a lower bound, because what was timed ended at its time limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -30,26 +32,30 @@ pub struct StepRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few: Option<TooFewOperations>,
     pub kinds: Vec<KindResult>,
+    #[serde(skip)]
     pub metrics: MetricRow,
+    #[serde(skip)]
     pub efficiency: Efficiency,
+    #[serde(skip)]
     pub cost: Cost,
     /// `None` where the device of the data directory was not sampled.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub device: Option<DeviceLoad>,
     /// `None` for records without the CPU of all processes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub host_check: Option<HostCheck>,
     /// `None` for a run without a calibration of the client, and without a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_headroom: Option<ClientHeadroom>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
+    #[serde(skip)]
     pub seconds_on_target: Option<f64>,
-    /// The rate that is judged against the target, in rows per second. It is the rate of the
-    /// background writer that did least, times the number of clients. `None` for a step without a
-    /// target.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What is judged against the target: rows a second of the client whose background writer did
+    /// least, times the clients. `None` for a step without a target.
+    #[serde(skip)]
     pub judged_background_rate: Option<f64>,
-    /// Statements that were sent outside the operations, by name.
+    /// What was asked outside the operations, by name.
+    #[serde(skip)]
     pub lookups: Vec<Lookups>,
     /// Rate per second of the headline kind and of the other kinds, for whole seconds of the window
     /// only.
@@ -64,6 +70,7 @@ pub struct StepRun {
     pub tail_from_second: Option<u64>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of
     /// work.
+    #[serde(skip)]
     pub steadiness: Option<Steadiness>,
     /// The data directory's device, second by second of the window; empty where it was not sampled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -75,7 +82,7 @@ pub struct StepRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred_work: Option<DeferredWork>,
     /// `None` where the server's memory was not limited.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip)]
     pub group_memory: Option<GroupMemory>,
 }
 
@@ -135,19 +142,29 @@ impl ClientHeadroom {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct KindResult {
     pub kind: String,
+    #[serde(skip)]
     pub connections: u32,
     pub pace: String,
+    #[serde(skip)]
     pub operations: u64,
+    #[serde(skip)]
     pub rows: u64,
+    #[serde(skip)]
     pub failed: u64,
+    #[serde(skip)]
     pub dropped: u64,
+    #[serde(skip)]
     pub errors: ErrorCounts,
+    #[serde(skip)]
     pub operations_per_second: f64,
+    #[serde(skip)]
     pub rows_per_second: f64,
-    /// Statements in answered operations. Statements of attempts that were repeated are not
-    /// counted.
+    /// Statements of the operations answered; those of attempts that were repeated are not in it.
+    #[serde(skip)]
     pub statements_per_second: f64,
+    #[serde(skip)]
     pub service: Latency,
+    #[serde(skip)]
     pub response: Latency,
     /// `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,18 +199,23 @@ pub struct StatementResult {
 pub struct Schedule {
     /// How arrivals are spaced: `constant` or `poisson`.
     pub process: String,
-    /// Operations per second, of all connections together.
+    /// Operations a second of all connections together.
+    #[serde(skip)]
     pub asked_per_second: f64,
     /// Operations that came due in the window.
+    #[serde(skip)]
     pub due: u64,
     /// Highest number of operations that were due and not sent, at the end of any second of the
     /// window.
+    #[serde(skip)]
     pub backlog_max: u64,
     /// Operations that waited or were under way at the end of the window, minus those at its
     /// beginning.
+    #[serde(skip)]
     pub queue_growth: i64,
-    /// Time from due to sent, for operations that had a free connection. It shows how late the
-    /// client itself was.
+    /// From due to sent, of operations for which a connection was free: how late the client itself
+    /// was.
+    #[serde(skip)]
     pub lag: Latency,
 }
 
@@ -295,4 +317,16 @@ pub enum Validity {
         message: String,
     },
     Interrupted,
+}
+
+impl Validity {
+    /// Its word in tables for programs.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Invalid { .. } => "invalid",
+            Self::Failed { .. } => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_record::OperationClass;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::model::context::{ExecutedPlan, RatioContext, StatementPlans};
 use crate::model::cost_breakdown::CostBreakdown;
@@ -11,6 +11,7 @@ use crate::model::groups::RelativeMetrics;
 use crate::model::step_run::{Latency, StepRun};
 use crate::model::undecided::Undecided;
 use crate::model::verdict::{Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Verdict};
+use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 
 #[derive(Debug, Clone, Serialize)]
@@ -89,19 +90,22 @@ impl StepFindings {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct VariantStep {
     pub variant: String,
-    /// Median rate over the valid blocks.
+    /// Median over the valid blocks.
+    #[serde(skip)]
     pub rate: Option<f64>,
     /// The times behind the median were cut off, so that it is only a bound.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
+    #[serde(skip)]
     pub rate_min: Option<f64>,
+    #[serde(skip)]
     pub rate_max: Option<f64>,
     /// Response times of the headline operations, over all valid blocks together; `None` where none
     /// was timed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "latency_curve", serialize_with = "curve", skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// Comparison with the base. For the base itself it holds a ratio of 1 and nothing else.
-    #[serde(flatten)]
+    /// It against the base; of the base itself a ratio of 1 and nothing else.
+    #[serde(skip)]
     pub to_base: StepComparison,
     /// What else differs from the base; empty for the base itself.
     #[serde(skip_serializing_if = "RatioContext::is_empty")]
@@ -116,8 +120,10 @@ pub struct VariantStep {
     /// blocks.
     pub drift: Option<Trend>,
     /// Median background rate over valid blocks, for steps with a target.
+    #[serde(skip)]
     pub background_rate: Option<f64>,
-    /// Median over the valid blocks of the rate that is judged against the target.
+    /// Median over valid blocks of what is judged against the target.
+    #[serde(skip)]
     pub judged_background_rate: Option<f64>,
     /// Valid blocks in which the target was missed, even where the median meets it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -125,7 +131,12 @@ pub struct VariantStep {
     pub runs: Vec<StepRun>,
 }
 
-/// The comparison of a variant with a base in one step.
+/// The rest of a latency is in the table of observations.
+fn curve<S: Serializer>(latency: &Option<Latency>, serializer: S) -> Result<S::Ok, S::Error> {
+    latency.as_ref().map(|latency| &latency.curve).serialize(serializer)
+}
+
+/// What is said of a variant in a step against a base.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StepComparison {
     /// Variant ÷ base. It is paired by block within one run; between two runs it is the ratio of
@@ -165,7 +176,12 @@ impl StepComparison {
         Some(self.ratio.as_ref()?.value)
     }
 
-    /// What the blocks say about the ratio beyond its value.
+    /// The 95 % interval of the ratio.
+    pub fn interval(&self) -> Option<Interval> {
+        self.ratio.as_ref()?.interval()
+    }
+
+    /// What the blocks say of the ratio beyond its value.
     pub fn inference(&self) -> Option<&Inference> {
         self.ratio.as_ref()?.inference.as_ref()
     }

@@ -87,7 +87,16 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Bound of a mean of ratios, of which some have these bounds; `None` where none has one.
+    /// Its word in tables for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MoreThan => "more_than",
+            Self::LessThan => "less_than",
+            Self::Both => "both",
+        }
+    }
+
+    /// Of a mean of ratios of which some have these bounds; `None` where none has.
     pub fn of_all(bounds: impl IntoIterator<Item = Self>) -> Option<Self> {
         bounds.into_iter().reduce(|all, next| if all == next { all } else { Self::Both })
     }

@@ -13,8 +13,8 @@ use crate::window::Span;
 use crate::window::client_hosts::all;
 use crate::window::counters::change;
 
-/// Share of the common window from which a step is invalid. It is half the margin of the smallest
-/// differences that are usually looked for.
+/// Share of the common window from which a step is invalid. It is the usual margin: a step that was
+/// held up for longer may differ from another by the margin through its quota alone.
 const LIMIT: f64 = 0.02;
 /// Share from which throttling is reported.
 const REPORTED: f64 = 0.005;

@@ -2,9 +2,9 @@
 
 use dbdyno_analyse::{Comparison, Exclusion, ExclusionKind, unique};
 
-use super::step_name;
 use crate::document::text::one_line;
 use crate::notices::reasons_text;
+use crate::views::compared::step_name;
 
 /// Words such as `not run, because its cell failed: server went away`.
 pub fn exclusion_text(one: &Exclusion) -> String {

@@ -4,7 +4,7 @@
 use dbdyno_analyse::{Code, Findings, Notice, Undecided, Validity, Verdict};
 
 use super::{published_html, run_html};
-use crate::{answer, document, fixture, run, views};
+use crate::{document, fixture, run, views};
 
 const ONE_BLOCK: &str = "One block: differences may be chance; use --blocks 5.";
 
@@ -71,7 +71,7 @@ fn caches_are_named_next_to_the_verdicts() {
     let mut findings = fixture::with_blocks(3);
     findings.warnings.push(Notice::new(Code::QueryCache).at("rollback").at("wal"));
     let scope = views::Scope::of(&findings, &findings.workloads[0]);
-    let text = document::terminal(&answer::answer(scope), 200, false);
+    let text = document::terminal(&views::answer::answer(scope), 200, false);
     let (before, _) = text.split_once("─").expect("it has a table");
     assert!(before.contains("The query cache answers in rollback and wal"), "{text}");
 }

@@ -2,10 +2,10 @@
 
 use super::run_html;
 use crate::document::html::escaped;
-use crate::evidence::{Topic, rate, tables};
 use crate::fixture;
 use crate::history::history_html;
 use crate::history::tests::history;
+use crate::views::{Topic, details::rate, of_step};
 
 fn page() -> String {
     of(&fixture::findings())
@@ -115,7 +115,7 @@ fn every_variant_step_and_number_of_the_findings_is_on_the_page() {
     let findings = fixture::findings();
     let page = page();
     for step in &findings.workloads[0].steps {
-        for table in Topic::ALL.into_iter().flat_map(|topic| tables(step, topic)).chain(rate(step)) {
+        for table in Topic::ALL.into_iter().flat_map(|topic| of_step(step, topic)).chain(rate(step)) {
             for cell in table.rows.iter().flatten() {
                 let text = escaped(&cell.text);
                 let is_there = ['<', '\n'].iter().any(|end| page.contains(&format!(">{text}{end}")));

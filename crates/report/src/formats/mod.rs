@@ -4,9 +4,9 @@ use dbdyno_analyse::Findings;
 use dbdyno_analyse::parity::Parity;
 
 use crate::document;
-use crate::evidence::Topic;
 use crate::html::charts::Charts;
 use crate::html::page;
+use crate::views::Topic;
 use crate::{Error, facts, parity, run};
 
 /// How the terminal's report is laid out.

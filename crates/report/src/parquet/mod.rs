@@ -1,5 +1,5 @@
-//! Writes runs as Parquet files in one folder, for DuckDB, pandas and similar tools: seconds,
-//! histograms, figures and steps.
+//! Runs as Parquet files in one folder, for DuckDB, pandas and their like: observations,
+//! comparisons, seconds and histograms.
 //!
 //! Each file has the same first columns, so that the files of many runs can be read as one table
 //! and joined. docs/reference/parquet.md documents the columns.
@@ -73,7 +73,7 @@ mod tests {
         let place = folder.path().join("a/b");
         let rows = |findings| [RunRows::of(&findings, &[])];
         let paths = parquet(rows(fixture::with_blocks(2)), &place).unwrap();
-        assert_eq!(paths.len(), 4, "without histograms there is no file of them");
+        assert_eq!(paths.len(), 5, "without histograms there is no file of them");
         assert!(paths.iter().all(|path| std::fs::read(path).unwrap().starts_with(b"PAR1")));
         let error = parquet(rows(fixture::findings()), &paths[0]).unwrap_err().to_string();
         assert!(error.contains(".parquet cannot be written: "), "{error}");
@@ -100,9 +100,9 @@ mod tests {
             RunRows::of(&findings, &[])
         };
         let one = parquet([run(0)], &folder.path().join("one")).unwrap();
-        // The file has more rows than one group takes.
-        let figures = texts(&one[1], "run").len();
-        let runs = 2 * (1 << 17) / figures + 3;
+        let observations = one.iter().position(|path| path.ends_with("observations.parquet")).unwrap();
+        // More rows than one group takes.
+        let runs = 2 * (1 << 17) / texts(&one[observations], "run").len() + 3;
         let all = parquet((0..runs).map(run), &folder.path().join("all")).unwrap();
         for (one, all) in one.iter().zip(&all) {
             let count = texts(one, "run").len();
@@ -112,8 +112,9 @@ mod tests {
             let steps: Vec<&String> = std::iter::repeat_n(&steps, runs).flatten().collect();
             assert!(texts(all, "step").iter().eq(steps), "{}", all.display());
         }
-        let groups =
-            SerializedFileReader::new(std::fs::File::open(&all[1]).unwrap()).unwrap().num_row_groups();
+        let groups = SerializedFileReader::new(std::fs::File::open(&all[observations]).unwrap())
+            .unwrap()
+            .num_row_groups();
         assert_eq!(groups, 3);
     }
 }

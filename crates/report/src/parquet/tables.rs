@@ -1,18 +1,20 @@
 //! Content of the Parquet files: rows from findings and histograms.
 
+use dbdyno_analyse::tables::{self as analyse_tables, Key};
 use dbdyno_analyse::{
-    Findings, OperationHistogram, RunSummary, StepFindings, StepRun, Validity, VariantStep,
+    Agreement, Bound, Cause, Findings, OperationHistogram, RunSummary, StepFindings, StepRun, Validity,
+    VariantStep, Verdict, workload_and_setup,
 };
 
 use super::file::Table;
-use crate::evidence::state;
-use crate::figures::{self, over_blocks};
 use crate::value::Value;
 
 pub(super) fn all(findings: &Findings, histograms: &[OperationHistogram]) -> Vec<Table> {
+    let tables = analyse_tables::Tables::of(findings);
     vec![
-        steps(findings),
-        figures(findings),
+        observations(findings, &tables),
+        comparisons(findings, &tables),
+        failures(findings),
         seconds(findings),
         device_seconds(findings),
         of_histograms(findings, histograms),
@@ -29,7 +31,7 @@ impl Table {
     fn push(
         &mut self,
         run: &RunSummary,
-        place: [(&'static str, Value); 3],
+        place: [(&'static str, Value); 4],
         cells: impl IntoIterator<Item = (&'static str, Value)>,
     ) {
         let of_run = [("run", &run.run_id), ("plan", &run.name), ("started", &run.started)]
@@ -43,24 +45,25 @@ impl Table {
     }
 }
 
-fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 3] {
-    [("workload", workload.into()), ("step", step.into()), ("variant", variant.into())]
+/// `workload`: with its set-up.
+fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 4] {
+    let (workload, setup) = workload_and_setup(workload);
+    of_key(workload, setup, step, variant)
+}
+
+fn of_key(workload: &str, setup: Option<&str>, step: &str, variant: &str) -> [(&'static str, Value); 4] {
+    [
+        ("workload", workload.into()),
+        ("setup", setup.into()),
+        ("step", step.into()),
+        ("variant", variant.into()),
+    ]
 }
 
 fn all_runs(findings: &Findings) -> impl Iterator<Item = (&str, &StepFindings, &VariantStep, &StepRun)> {
     findings.variants_of_steps().flat_map(|(workload, step, variant)| {
         variant.runs.iter().map(move |run| (workload.name.as_str(), step, variant, run))
     })
-}
-
-/// One row per variant and step, with what the blocks say together.
-fn steps(findings: &Findings) -> Table {
-    let mut rows = Table::new("steps");
-    for (workload, step, variant) in findings.variants_of_steps() {
-        let columns = over_blocks(&findings.run.base, step, variant);
-        rows.push(&findings.run, place(&workload.name, &step.name, &variant.variant), columns);
-    }
-    rows
 }
 
 fn valid(run: &StepRun) -> (&'static str, Value) {
@@ -71,36 +74,69 @@ fn block(run: &StepRun) -> (&'static str, Value) {
     ("block", run.block.into())
 }
 
-/// One row per figure that is a number, for each run of a step.
-fn figures(findings: &Findings) -> Table {
-    let mut rows = Table::new("figures");
-    for (workload, step, variant, run) in all_runs(findings) {
-        for figure in figures::figures(step, run) {
-            let Some(value) = number(&figure.value) else { continue };
-            let columns = [
-                block(run),
-                valid(run),
-                ("state", state(&run.validity).into()),
-                ("family", figure.family.into()),
-                ("figure", figure.name.into()),
-                ("unit", figure.unit.into()),
-                ("value", value.into()),
-            ];
-            rows.push(&findings.run, place(workload, &step.name, &variant.variant), columns);
-        }
+fn key_columns(key: &Key<'_>) -> [(&'static str, Value); 4] {
+    [
+        ("connections", key.connections.into()),
+        ("block", key.block.into()),
+        ("machine", key.machine.into()),
+        ("source", key.source.name().into()),
+    ]
+}
+
+fn observations(findings: &Findings, tables: &analyse_tables::Tables<'_>) -> Table {
+    let mut rows = Table::new("observations");
+    for one in &tables.observations {
+        let columns = [
+            ("valid", one.validity.map(|validity| *validity == Validity::Valid).into()),
+            ("state", one.validity.map(Validity::state).into()),
+            ("metric", one.metric.as_ref().into()),
+            ("unit", one.unit.into()),
+            ("value", one.value.into()),
+        ];
+        let key = &one.key;
+        let columns = key_columns(key).into_iter().chain(columns);
+        rows.push(&findings.run, of_key(key.workload, key.setup, key.step, key.variant), columns);
     }
     rows
 }
 
-/// The value as a number; 1 or 0 for a flag. `None` for other values.
-fn number(value: &Value) -> Option<f64> {
-    let number = match value {
-        Value::Text(_) => None,
-        Value::Whole(number) => number.map(|number| number as f64),
-        Value::Number(number) => *number,
-        Value::Flag(flag) => flag.map(|flag| f64::from(u8::from(flag))),
-    };
-    number.filter(|number| number.is_finite())
+fn comparisons(findings: &Findings, tables: &analyse_tables::Tables<'_>) -> Table {
+    let mut rows = Table::new("comparisons");
+    for one in &tables.comparisons {
+        let columns = [
+            ("base", one.base.into()),
+            ("metric", one.metric.into()),
+            ("ratio", one.ratio.into()),
+            ("bound", one.bound.map(Bound::name).into()),
+            ("low", one.interval.map(|interval| interval.low).into()),
+            ("high", one.interval.map(|interval| interval.high).into()),
+            ("p", one.p().into()),
+            ("verdict", one.verdict.map(Verdict::word).into()),
+            ("cause", one.cause.map(Cause::name).into()),
+            ("agreement", one.agreement.map(Agreement::name).into()),
+        ];
+        let key = &one.key;
+        let columns = key_columns(key).into_iter().chain(columns);
+        rows.push(&findings.run, of_key(key.workload, key.setup, key.step, key.variant), columns);
+    }
+    rows
+}
+
+/// Cells that failed: of those that did not come to a step there is no other row.
+fn failures(findings: &Findings) -> Table {
+    let mut rows = Table::new("failures");
+    for failure in &findings.failures {
+        let (workload, setup) = workload_and_setup(&failure.workload);
+        let columns = [("block", failure.block.into()), ("message", failure.message.as_str().into())];
+        let place = [
+            ("workload", workload.into()),
+            ("setup", setup.into()),
+            ("step", None::<&str>.into()),
+            ("variant", failure.variant.as_str().into()),
+        ];
+        rows.push(&findings.run, place, columns);
+    }
+    rows
 }
 
 fn seconds(findings: &Findings) -> Table {

@@ -16,10 +16,10 @@ mod seconds;
 mod steps;
 mod verdicts;
 
+pub(crate) use self::charged::with_groups;
 use self::charged::{cost, device, efficiency, host_check, relative};
-pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
-pub(crate) use self::steps::{of_steps, step, with_aging, with_sweep};
+pub(crate) use self::steps::{of_steps, pair, step, with_aging, with_sweep};
 use self::verdicts::{cost_breakdown, inference, steadiness, verdict};
 
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
@@ -187,7 +187,11 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
         rate_min: usable.then_some(rate * 0.99),
         rate_max: usable.then_some(rate * 1.01),
         latency: usable.then(|| latency(rate as u64 * 30, variant)),
-        to_base: if usable { to_base(step, variant, blocks) } else { StepComparison::default() },
+        to_base: if usable {
+            to_base(ratio(step, variant), variant, blocks)
+        } else {
+            StepComparison::default()
+        },
         context: Default::default(),
         query_plans: Vec::new(),
         executed_plans: Vec::new(),
@@ -199,23 +203,24 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
     }
 }
 
-fn to_base(step: usize, variant: usize, blocks: u32) -> StepComparison {
-    let value = ratio(step, variant);
+/// A variant that has this ratio to the base in each of so many blocks; 0 is the base itself.
+/// Where the rate gains most, the 99th percentile is slower.
+fn to_base(value: f64, variant: usize, blocks: u32) -> StepComparison {
     let is_decided = blocks > 1 && variant > 0;
     StepComparison {
         ratio: Some(Ratio {
             value,
             blocks: (1..=blocks).map(|block| (block, value)).collect(),
             bound: None,
-            inference: is_decided.then(|| inference(step, variant)),
+            inference: is_decided.then(|| inference(value)),
         }),
         p99: (variant > 0).then(|| PercentileRatio {
             ratio: Ratio { value: 1.25, blocks: vec![(1, 1.25)], bound: None, inference: None },
-            verdict: (blocks > 1).then_some(if step == 3 { Verdict::Slower } else { Verdict::Undecided }),
+            verdict: is_decided.then_some(if value > 9.0 { Verdict::Slower } else { Verdict::Undecided }),
         }),
-        cost_breakdown: is_decided.then(|| cost_breakdown(step, variant)),
+        cost_breakdown: is_decided.then(|| cost_breakdown(value)),
         relative: (variant > 0).then(|| relative(value)),
-        verdict: is_decided.then(|| verdict(step, variant)),
+        verdict: is_decided.then(|| verdict(value)),
         ..StepComparison::default()
     }
 }

@@ -111,6 +111,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
+    use crate::views::small::scope;
 
     /// One variant's rates before and after, block by block.
     fn blocks(before: &[f64], after: &[f64]) -> Findings {
@@ -119,7 +120,7 @@ mod tests {
     }
 
     fn table(findings: &Findings) -> Option<Table> {
-        tables(Scope::of(findings, &findings.workloads[0])).pop()
+        tables(scope(findings)).pop()
     }
 
     fn only(findings: &Findings) -> Cell {

@@ -65,59 +65,48 @@ fn note(scope: Scope<'_>, has_odd: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use dbdyno_analyse::{Findings, MachineRatio};
+    use dbdyno_analyse::MachineRatio;
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{of_steps, pair};
+    use crate::views::small::{heads, rows, scope};
 
-    /// Three machines. The last one is odd in the first step, and has no ratio in the second.
-    fn findings() -> Findings {
-        let mut findings = fixture::with_blocks(5);
-        let blocks = [("n1", vec![1, 4]), ("n2", vec![2, 5]), ("n3", vec![3])];
-        findings.run.machines =
-            blocks.into_iter().map(|(name, blocks)| (name.to_owned(), BTreeSet::from_iter(blocks))).collect();
-        let of = |ratios: &[(&str, f64, usize)], q| ByMachine {
-            machines: ratios
-                .iter()
-                .map(|(machine, ratio, blocks)| MachineRatio {
-                    machine: (*machine).to_owned(),
-                    ratio: *ratio,
-                    blocks: *blocks,
-                })
-                .collect(),
-            p_interaction: q,
-            q_interaction: q,
-            farthest: None,
+    fn ratios(machines: &[(&str, f64, usize)], q: Option<f64>) -> ByMachine {
+        let of = |(machine, ratio, blocks): &(&str, f64, usize)| MachineRatio {
+            machine: (*machine).to_owned(),
+            ratio: *ratio,
+            blocks: *blocks,
         };
-        let steps = &mut findings.workloads[0].steps;
-        let farthest =
-            FarthestMachine { machine: "n3".to_owned(), ratio: 0.7, others: 1.02, p: 0.001, q: 0.01 };
-        let found = of(&[("n1", 1.02, 2), ("n2", 1.03, 2), ("n3", 0.7, 1)], Some(0.0004));
-        steps[0].variants[1].to_base.by_machine = Some(ByMachine { farthest: Some(farthest), ..found });
-        steps[1].variants[1].to_base.by_machine = Some(of(&[("n1", 0.99, 1), ("n2", 0.98, 2)], None));
-        findings
+        let machines = machines.iter().map(of).collect();
+        ByMachine { machines, p_interaction: q, q_interaction: q, farthest: None }
     }
 
     #[test]
     fn each_machine_has_a_column_and_the_odd_one_is_named() {
-        let findings = findings();
-        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        // The third is odd in the first step and has no ratio in the second.
+        let mut steps = vec![pair("l.i0", 1.0, 5), pair("l.x", 1.0, 5)];
+        let farthest =
+            FarthestMachine { machine: "n3".to_owned(), ratio: 0.7, others: 1.02, p: 0.001, q: 0.01 };
+        let found = ratios(&[("n1", 1.02, 2), ("n2", 1.03, 2), ("n3", 0.7, 1)], Some(0.0004));
+        steps[0].variants[1].to_base.by_machine = Some(ByMachine { farthest: Some(farthest), ..found });
+        steps[1].variants[1].to_base.by_machine = Some(ratios(&[("n1", 0.99, 1), ("n2", 0.98, 2)], None));
+        let mut findings = of_steps(steps);
+        for (name, blocks) in [("n1", vec![1, 4]), ("n2", vec![2, 5]), ("n3", vec![3])] {
+            findings.run.machines.insert(name.to_owned(), blocks.into_iter().collect());
+        }
+        let tables = tables(scope(&findings));
         let [table] = &tables[..] else { panic!("{tables:?}") };
-        let heads: Vec<_> =
-            table.columns.iter().map(|column| format!("{} {}", column.name, column.unit)).collect();
-        assert_eq!(heads.join("|"), "step |variant |n1 2 blocks|n2 2 blocks|n3 1 block|p adjusted|odd ");
-        let rows: Vec<Vec<&str>> =
-            table.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
-        assert_eq!(rows[0], ["l.i0", "<b>&\"", "1.02", "1.03", "0.70", "below 0.001", "n3"]);
-        assert_eq!(rows[1], ["l.x", "<b>&\"", "0.99", "0.98", "n/a", "n/a", ""]);
-        assert_eq!((rows.len(), table.rows[1][2].note.as_str()), (2, "of 1 block"));
+        let expected = ["step", "variant", "n1 2 blocks", "n2 2 blocks", "n3 1 block", "p adjusted", "odd"];
+        assert_eq!(heads(table), expected);
+        insta::assert_snapshot!(rows(table), @r#"
+        l.i0 | <b>&" | 1.02 | 1.03 | 0.70 | below 0.001 | n3
+        l.x | <b>&" | 0.99 | 0.98 | n/a | n/a |
+        "#);
+        assert_eq!(table.rows[1][2].note, "of 1 block");
     }
 
     #[test]
     fn a_run_on_one_machine_has_no_such_table() {
-        let findings = fixture::with_blocks(5);
-        assert!(tables(Scope::of(&findings, &findings.workloads[0])).is_empty());
+        assert!(tables(scope(&of_steps(vec![pair("l.i0", 1.0, 5)]))).is_empty());
     }
 }

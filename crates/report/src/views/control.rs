@@ -74,3 +74,32 @@ fn note(scope: Scope<'_>, again: &str) -> String {
         scope.run.base
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{NAMES, of_steps, pair};
+    use crate::views::small::{rows, scope};
+
+    #[test]
+    fn the_base_against_itself_counts_false_differences() {
+        // Undecided, faster, slower, same; the last has no ratio.
+        let steps = [("l.i0", 1.02), ("l.i1", 2.5), ("qr100", 0.8), ("qr500", 1.0), ("qr1000", 1.0)];
+        let mut findings = of_steps(steps.map(|(name, ratio)| pair(name, ratio, 3)).to_vec());
+        findings.workloads[0].steps[4].variants[1].to_base = Default::default();
+        assert!(tables(scope(&findings)).is_empty());
+        findings.run.again = Some(NAMES[1].to_owned());
+        let table = tables(scope(&findings)).remove(0);
+        assert_eq!(table.title, "A/A: rollback against itself");
+        let note = &table.note;
+        assert!(note.contains(" False differences: 2 of 4 steps; 1 same, 1 undecided."), "{note}");
+        insta::assert_snapshot!(rows(&table), @"
+        l.i0 | 1.020 | 1.31 | 3.10 | 3.52
+        l.i1 | 2.500 | 1.31 | 3.10 | 3.52
+        qr100 | 0.800 | 1.31 | 3.10 | 3.52
+        qr500 | 1.000 | 1.31 | 3.10 | 3.52
+        qr1000 | n/a | n/a | n/a | n/a
+        ");
+        assert_eq!(table.rows[4][1].note, "no block in which both are valid");
+    }
+}

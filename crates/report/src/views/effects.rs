@@ -39,3 +39,28 @@ fn cell(scope: Scope<'_>, effect: &Effect, is_time: bool) -> Cell {
     let missed = (!names.is_empty()).then(|| format!("{} did not keep the background rate", listed(&names)));
     Cell { note: joined([Some(cell.note.clone()), stalled, missed]), ..cell }
 }
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Ratio, Verdict};
+
+    use super::*;
+    use crate::fixture::{of_steps, pair};
+    use crate::views::small::scope;
+
+    #[test]
+    fn an_effect_says_which_variants_missed_their_writes() {
+        let effect = Effect {
+            name: "binlog: on against off".to_owned(),
+            ratio: Ratio { value: 0.8, blocks: vec![(1, 0.8)], bound: None, inference: None },
+            stalled: vec![2],
+            missed: vec!["d".to_owned()],
+            verdict: Some(Verdict::Undecided),
+        };
+        let with_effect = StepFindings { effects: vec![effect], ..pair("qr100", 1.0, 1) };
+        let findings = of_steps(vec![pair("l.i0", 1.0, 1), with_effect]);
+        let table = tables(scope(&findings)).remove(0);
+        let note = "without block 2, in which a variant answered nothing; d did not keep the background rate";
+        assert_eq!((table.rows[1][1].note.as_str(), table.rows[0][1].text.as_str()), (note, "n/a"));
+    }
+}

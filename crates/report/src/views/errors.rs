@@ -62,23 +62,22 @@ fn sum(variant: &VariantStep, of: Count) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{of_steps, pair};
+    use crate::views::small::{rows, scope};
 
     #[test]
     fn only_steps_with_errors_have_a_row_with_the_sums_of_all_blocks() {
-        let mut findings = fixture::with_blocks(3);
-        for step in &mut findings.workloads[0].steps {
-            for kind in step.variants.iter_mut().flat_map(|of| &mut of.runs).flat_map(|run| &mut run.kinds) {
-                (kind.failed, kind.dropped, kind.errors) = (0, 0, Default::default());
-            }
+        let mut findings = of_steps(vec![pair("l.i0", 1.0, 3), pair("l.i1", 1.0, 3)]);
+        let steps = &mut findings.workloads[0].steps;
+        let runs = steps.iter_mut().flat_map(|step| &mut step.variants).flat_map(|variant| &mut variant.runs);
+        for kind in runs.flat_map(|run| &mut run.kinds) {
+            (kind.failed, kind.dropped, kind.errors) = (0, 0, Default::default());
         }
-        assert!(tables(Scope::of(&findings, &findings.workloads[0])).is_empty());
-        for run in &mut findings.workloads[0].steps[2].variants[1].runs {
+        assert!(tables(scope(&findings)).is_empty());
+        for run in &mut findings.workloads[0].steps[1].variants[1].runs {
             (run.kinds[0].errors.retry, run.kinds[0].operations) = (5, 2_000);
-            run.kinds.truncate(1);
         }
-        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
-        let rows = |table: &Table| table.rows.iter().map(|row| row.join(" ")).collect::<Vec<_>>();
-        assert_eq!(tables.iter().map(rows).collect::<Vec<_>>(), [["l.i1 <b>&\" 15 2.500"]]);
+        let tables = tables(scope(&findings));
+        assert_eq!(tables.iter().map(rows).collect::<Vec<_>>(), ["l.i1 | <b>&\" | 15 | 2.500"]);
     }
 }

@@ -183,6 +183,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
+    use crate::views::small::{rows, scope};
 
     /// Steps with their groups of 2024, and the variant's rate in each block as a multiple of the
     /// base's. A step that the variant did not run has no ratio.
@@ -199,15 +200,6 @@ mod tests {
         of_steps(steps.iter().map(of).collect())
     }
 
-    fn texts(findings: &Findings) -> Vec<String> {
-        let row = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | ");
-        let tables = tables(Scope::of(findings, &findings.workloads[0]));
-        tables
-            .iter()
-            .flat_map(|table| [table.title.clone()].into_iter().chain(table.rows.iter().map(row)))
-            .collect()
-    }
-
     #[test]
     fn a_published_group_has_its_published_figures() {
         // This is the published "point, part 2" of one comparison.
@@ -221,19 +213,17 @@ mod tests {
             one("e", &[0.84]),
             one("f", &[0.84]),
         ];
-        assert_eq!(
-            texts(&findings(&steps)),
-            [
-                "Groups of steps (2024)",
-                "point, part 2 | 6 | 0.75 | 0.72 | 0.69 | 0.84 | 0.07 | 0.747 | a | f"
-            ]
-        );
+        let findings = findings(&steps);
+        let tables = tables(scope(&findings));
+        let [table] = &tables[..] else { panic!("{tables:?}") };
+        assert_eq!(table.title, "Groups of steps (2024)");
+        assert_eq!(rows(table), "point, part 2 | 6 | 0.75 | 0.72 | 0.69 | 0.84 | 0.07 | 0.747 | a | f");
     }
 
     #[test]
     fn the_geometric_mean_has_the_interval_of_several_blocks() {
         let findings = findings(&[("a", "reads", &[0.99, 1.0, 1.01]), ("b", "reads", &[1.98, 2.0, 2.02])]);
-        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        let tables = tables(scope(&findings));
         assert!(tables[0].note.ends_with(" over the blocks."), "{}", tables[0].note);
         let interval = tables[0].rows[0][7].interval.expect("of three blocks");
         assert!(interval.low < 2.0_f64.sqrt() && interval.high > 2.0_f64.sqrt(), "{interval:?}");
@@ -242,7 +232,7 @@ mod tests {
     #[test]
     fn steps_without_a_ratio_are_named_and_not_counted() {
         let findings = findings(&[("a", "reads", &[2.0]), ("b", "reads", &[])]);
-        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        let tables = tables(scope(&findings));
         let cells: Vec<&str> = tables[0].rows[0].iter().map(|cell| cell.text.as_str()).collect();
         assert_eq!(cells[1..6], ["1 of 2", "2.00", "2.00", "2.00", "2.00"]);
         assert_eq!(tables[0].rows[0][1].note, "not counted: b");
@@ -251,7 +241,7 @@ mod tests {
     #[test]
     fn each_number_of_connections_has_a_table_and_steps_with_a_fixed_number_are_in_all() {
         let findings = findings(&[("a.c1", "r", &[2.0]), ("a.c16", "r", &[3.0]), ("scan", "r", &[4.0])]);
-        let of = groups(Scope::of(&findings, &findings.workloads[0])).into_iter().map(|group| {
+        let of = groups(scope(&findings)).into_iter().map(|group| {
             let names: Vec<&str> = group.ratios.counted.iter().map(|(step, _)| step.name.as_str()).collect();
             format!("{:?}: {}", group.connections, names.join(" "))
         });
@@ -262,7 +252,7 @@ mod tests {
     fn groups_with_parts_are_in_the_order_of_published_tables() {
         let findings = findings(&[("w", "writes", &[2.0]), ("p", "point, part 1", &[2.0])]);
         let names = |group: Group<'_>| group.name.to_owned();
-        let of = groups(Scope::of(&findings, &findings.workloads[0])).into_iter().map(names);
+        let of = groups(scope(&findings)).into_iter().map(names);
         assert_eq!(of.collect::<Vec<_>>(), ["point, part 1", "writes"]);
     }
 }

@@ -55,30 +55,19 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{NAMES, of_steps, step};
+    use crate::views::small::{rows, scope};
 
     #[test]
     fn the_best_of_several_hints_is_compared_with_the_choice_of_the_optimiser() {
-        let mut findings = fixture::findings();
-        let steps = &mut findings.workloads[0].steps;
-        steps.truncate(3);
-        for (step, (name, seconds)) in
-            steps.iter_mut().zip([("q3", 4.0), ("q3.order1", 3.0), ("q3.order2", 2.0)])
-        {
-            (step.name, step.less_is_better) = (name.to_owned(), true);
-            for variant in &mut step.variants {
-                variant.rate = Some(seconds);
-            }
-        }
+        let of = |(name, seconds): (&str, f64)| StepFindings {
+            less_is_better: true,
+            ..step(name, &[(NAMES[0], &[seconds]), (NAMES[1], &[seconds])])
+        };
+        let mut steps = [("q3", 4.0), ("q3.order1", 3.0), ("q3.order2", 2.0)].map(of).to_vec();
         steps[2].variants[1].cut_off = true;
         steps[0].variants[1].cut_off = true;
-        let found = tables(Scope::of(&findings, &findings.workloads[0]));
-        let rows: Vec<String> = found[0]
-            .rows
-            .iter()
-            .map(|row| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | "))
-            .collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
+        insta::assert_snapshot!(rows(&tables(scope(&of_steps(steps)))[0]), @r#"
         q3 | rollback | 4.00 | q3.order2 | 2.00 | 0.50
         q3 | <b>&" | > 4.00 | q3.order1 | 3.00 | < 0.75
         "#);

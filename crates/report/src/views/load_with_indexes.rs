@@ -75,6 +75,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
+    use crate::views::small::{rows, scope};
 
     /// A load and its index build, with the rates of both variants in two blocks.
     fn findings(load: [[f64; 2]; 2], index: [[f64; 2]; 2]) -> Findings {
@@ -86,17 +87,15 @@ mod tests {
         of_steps(steps.to_vec())
     }
 
-    fn texts(findings: &Findings) -> Vec<String> {
-        let tables = tables(Scope::of(findings, &findings.workloads[0]));
-        let row = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join(" | ");
-        tables.iter().flat_map(|table| &table.rows).map(row).collect()
+    fn texts(findings: &Findings) -> String {
+        tables(scope(findings)).iter().map(rows).collect()
     }
 
     #[test]
     fn a_row_takes_the_time_of_the_load_and_of_the_index() {
         let findings = findings([[1_000.0; 2], [3_000.0; 2]], [[1_000.0; 2], [1_000.0; 2]]);
-        assert_eq!(texts(&findings), ["rows/s | 500 | 750", "÷ rollback | 1.00 | 1.50"]);
-        let tables = tables(Scope::of(&findings, &findings.workloads[0]));
+        assert_eq!(texts(&findings), "rows/s | 500 | 750\n÷ rollback | 1.00 | 1.50");
+        let tables = tables(scope(&findings));
         assert_eq!(tables[0].title, "l.i0 and l.x as one rate");
         let intervals: Vec<bool> = tables[0].rows[1].iter().map(|cell| cell.interval.is_some()).collect();
         assert_eq!(intervals, [false, false, true], "of the base there is none");
@@ -106,9 +105,9 @@ mod tests {
     fn a_block_counts_where_both_steps_are_valid() {
         let mut findings = findings([[1_000.0; 2], [3_000.0, 1_000.0]], [[1_000.0; 2], [1_000.0; 2]]);
         findings.workloads[0].steps[1].variants[1].runs[0].validity = Validity::Interrupted;
-        assert_eq!(texts(&findings), ["rows/s | 500 | 500", "÷ rollback | 1.00 | 1.00"]);
+        assert_eq!(texts(&findings), "rows/s | 500 | 500\n÷ rollback | 1.00 | 1.00");
         findings.workloads[0].steps[0].variants[1].runs[1].validity = Validity::Interrupted;
-        assert_eq!(texts(&findings), ["rows/s | 500 | n/a", "÷ rollback | 1.00 | n/a"]);
+        assert_eq!(texts(&findings), "rows/s | 500 | n/a\n÷ rollback | 1.00 | n/a");
     }
 
     #[test]

@@ -92,40 +92,40 @@ fn named(steps: &[&str], places: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{Findings, Validity};
+    use dbdyno_analyse::Validity;
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{of_steps, pair};
+    use crate::views::small;
 
-    /// The lines where the variants' runs of these steps are invalid, each for its reason.
-    fn said(places: &[(usize, usize, &str)]) -> Vec<String> {
-        let mut findings = fixture::findings();
-        findings.failures.clear();
-        findings.workloads[0].steps.truncate(7);
-        for (step, variant, reason) in places {
-            let found = &mut findings.workloads[0].steps[*step].variants[*variant];
-            (found.rate, found.to_base.ratio) = (None, None);
-            found.runs[0].validity = Validity::Invalid { reasons: vec![Notice::quoted(reason)] };
-        }
-        of(&findings)
+    fn invalid(reason: &str) -> Validity {
+        Validity::Invalid { reasons: vec![Notice::quoted(reason)] }
     }
 
-    fn of(findings: &Findings) -> Vec<String> {
-        lines(Scope::of(findings, &findings.workloads[0]))
+    /// The variants' runs of these steps are not valid, each for its reason.
+    fn said(places: &[(usize, usize, Validity)]) -> Vec<String> {
+        let names = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500"];
+        let mut steps = names.map(|name| pair(name, 1.0, 1)).to_vec();
+        for (step, variant, validity) in places {
+            let found = &mut steps[*step].variants[*variant];
+            (found.rate, found.to_base.ratio) = (None, None);
+            found.runs[0].validity = validity.clone();
+        }
+        lines(small::scope(&of_steps(steps)))
     }
 
     #[test]
     fn a_step_without_a_value_says_why() {
-        let lines = of(&fixture::findings());
-        assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[1].starts_with("qp1000, <b>&\": failed: server went away"), "{lines:?}");
+        let failed = Validity::Failed { message: "server went away".to_owned() };
+        let lines = ["qp100, <b>&\": invalid: rows of table 1", "qr500, <b>&\": failed: server went away"];
+        assert_eq!(said(&[(5, 1, invalid("rows of table 1")), (6, 1, failed)]), lines);
     }
 
     #[test]
     fn neighbours_share_a_name_and_a_whole_variant_has_its_own() {
-        let all = (0..7).map(|step| (step, 1, "y"));
-        let places: Vec<_> = [(1, 0, "x"), (2, 0, "x"), (3, 0, "x")].into_iter().chain(all).collect();
-        assert_eq!(said(&places)[..2], ["l.x to l.i2, rollback: invalid: x", "<b>&\": invalid: y"]);
+        let places = (1..4).map(|step| (step, 0, invalid("x")));
+        let places: Vec<_> = places.chain((0..7).map(|step| (step, 1, invalid("y")))).collect();
+        assert_eq!(said(&places), ["l.x to l.i2, rollback: invalid: x", "<b>&\": invalid: y"]);
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
             (1, 1, "lost"),
         ];
         assert_eq!(
-            said(&places)[..2],
+            said(&places.map(|(step, variant, reason)| (step, variant, invalid(reason)))),
             [
                 "l.i0, l.i1, qr100, rollback; qr500, <b>&\": invalid: busy in 91 % (the first of these; all are \
                  listed by step)",

@@ -1,32 +1,44 @@
-//! The views of a workload's steps: tables for reports, one file each. [`VIEWS`] names them in the
-//! order of a report. JSON and every format that shows tables take them from here.
+//! The views: tables that are derived from a run, one file each, with its filter, grouping, pivot,
+//! caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`], [`OF_RUN`] and [`OF_HISTORY`] name them
+//! in the order of a report; [`compared`] is the table of a comparison. Every format that shows
+//! tables, and JSON, takes them from here.
 
+pub(crate) mod answer;
 mod before_after_writes;
 mod by_machine;
 mod cells;
 mod colours;
+pub(crate) mod compared;
 mod control;
+pub(crate) mod details;
 mod effects;
 mod efficiency;
 mod errors;
 pub(crate) mod groups;
 mod hints;
+pub(crate) mod history;
 pub(crate) mod latency;
 mod load_with_indexes;
+mod machines;
 mod missing_values;
+mod pivot;
+mod published;
 mod ratios;
 mod side_by_side;
 pub(crate) mod sweeps;
 mod targets;
 mod throughput;
 
+use dbdyno_analyse::tables::Tables;
 use dbdyno_analyse::{
-    Failure, Findings, Notice, RunSummary, SectionFindings, StepFindings, WorkloadFindings,
+    Failure, Findings, History, Notice, RunSummary, SectionFindings, StepFindings, WorkloadFindings,
 };
 use dbdyno_model::Colours;
 
 pub(crate) use self::cells::{bounded_text, headline_text, placeholder, ratio_or_placeholder};
 pub(crate) use self::colours::distance as ratio_tone;
+pub(crate) use self::machines::machines;
+pub(crate) use self::published::{published, published_counts};
 pub(crate) use self::side_by_side::side_by_side;
 use crate::document::{Block, Cell, Table, Tone};
 
@@ -43,26 +55,24 @@ pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> Run
     RunSummary { base: section.base.clone(), again: None, ..run.clone() }
 }
 
-/// A view: one file with its filter, grouping, pivot, caption and rule for colour.
-pub(crate) struct View {
-    /// The name by which programs that read JSON know the view.
+/// A view of a run, a workload or a step.
+pub(crate) struct View<Part, Tables> {
+    /// In JSON it has this name.
     pub(crate) id: &'static str,
+    /// The part of a report in which it stands.
     pub(crate) part: Part,
-    /// The function that makes the tables. It makes none where the workload has nothing for the
-    /// view.
-    pub(crate) tables: fn(Scope<'_>) -> Vec<Table>,
+    /// A function that makes its tables; none where there is nothing of it.
+    pub(crate) tables: Tables,
 }
 
-/// The part of a report in which a view stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    Rates,
-    Latency,
-    /// CPU and IO per operation, which a page has folded.
-    Efficiency,
-}
+type OfWorkload = View<Part, fn(Scope<'_>) -> Vec<Table>>;
+type OfStep = View<Topic, fn(&StepFindings) -> Vec<Table>>;
+type OfRun = View<(), fn(&Findings) -> Vec<Table>>;
+type OfHistory = View<(), fn(&History) -> Vec<Table>>;
 
-pub(crate) const VIEWS: [View; 14] = [
+/// Views of a workload's steps together.
+pub(crate) const OF_WORKLOAD: &[OfWorkload] = &[
+    View { id: "answer", part: Part::Answer, tables: answer::tables },
     View { id: "throughput", part: Part::Rates, tables: throughput::tables },
     View { id: "ratios", part: Part::Rates, tables: ratios::tables },
     View { id: "by_machine", part: Part::Rates, tables: by_machine::tables },
@@ -79,9 +89,105 @@ pub(crate) const VIEWS: [View; 14] = [
     View { id: "efficiency", part: Part::Efficiency, tables: efficiency::tables },
 ];
 
+/// Views of one step. Those without a row are not shown.
+const OF_STEP: &[OfStep] = &[
+    View { id: "times", part: Topic::Latency, tables: details::latency::times },
+    View { id: "schedule", part: Topic::Latency, tables: |step| vec![details::latency::schedule(step)] },
+    View {
+        id: "cost_breakdown",
+        part: Topic::Cost,
+        tables: |step| vec![details::cost_breakdown::grid(step)],
+    },
+    View { id: "metrics", part: Topic::Cost, tables: details::metrics::per_operation },
+    View { id: "host_check", part: Topic::Cost, tables: |step| vec![details::checks::host(step)] },
+    View { id: "client_headroom", part: Topic::Cost, tables: |step| vec![details::checks::client(step)] },
+    View { id: "device", part: Topic::Io, tables: details::metrics::device },
+    View { id: "deferred_work", part: Topic::Io, tables: |step| vec![details::io::deferred_work(step)] },
+    View { id: "limited_memory", part: Topic::Io, tables: |step| vec![details::io::memory(step)] },
+    View { id: "operations", part: Topic::Sql, tables: |step| vec![details::sql::operations(step)] },
+    View { id: "lookups", part: Topic::Sql, tables: |step| vec![details::sql::lookups(step)] },
+    View { id: "statements", part: Topic::Sql, tables: |step| vec![details::sql::statements(step)] },
+    View { id: "operators", part: Topic::Sql, tables: |step| vec![details::sql::operators(step)] },
+    View { id: "query_plans", part: Topic::Sql, tables: |step| vec![details::sql::query_plans(step)] },
+    View { id: "rate_by_block", part: Topic::Statistics, tables: details::rates::by_block },
+    View { id: "executions", part: Topic::Statistics, tables: details::statistics::executions },
+    View {
+        id: "verdicts",
+        part: Topic::Statistics,
+        tables: |step| vec![details::statistics::verdicts(step)],
+    },
+    View {
+        id: "steadiness",
+        part: Topic::Statistics,
+        tables: |step| vec![details::statistics::steadiness(step)],
+    },
+];
+
+/// Views of a run's workloads together.
+pub(crate) const OF_RUN: &[OfRun] = &[
+    View { id: "machines", part: (), tables: machines::tables },
+    View { id: "set_ups", part: (), tables: side_by_side::tables },
+    View { id: "published", part: (), tables: published::tables },
+];
+
+/// Views of a history of runs.
+pub(crate) const OF_HISTORY: &[OfHistory] = &[
+    View { id: "series", part: (), tables: history::series },
+    View { id: "runs", part: (), tables: history::runs },
+];
+
+/// The part of a report in which a view of a workload stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Answer,
+    Rates,
+    Latency,
+    /// CPU and IO per operation, which a page folds away.
+    Efficiency,
+}
+
+/// What a view of a step is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    Latency,
+    /// CPU by who used it, the original's columns, and the client's share.
+    Cost,
+    /// The device, deferred work, memory.
+    Io,
+    Sql,
+    /// Rates by block, ratios, verdicts, steadiness.
+    Statistics,
+}
+
+impl Topic {
+    pub(crate) const ALL: [Self; 5] = [Self::Latency, Self::Cost, Self::Io, Self::Sql, Self::Statistics];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Latency => "Latency",
+            Self::Cost => "CPU and cost",
+            Self::Io => "IO, device and memory",
+            Self::Sql => "SQL and query plans",
+            Self::Statistics => "Statistics",
+        }
+    }
+}
+
+/// The tables of a step on one topic.
+pub(crate) fn of_step(step: &StepFindings, topic: Topic) -> Vec<Table> {
+    let views = OF_STEP.iter().filter(|view| view.part == topic);
+    views.flat_map(|view| (view.tables)(step)).filter(|table| !table.rows.is_empty()).collect()
+}
+
+/// The tables of one view of a history.
+pub(crate) fn of_history(history: &History, id: &str) -> Vec<Block> {
+    let views = OF_HISTORY.iter().filter(|view| view.id == id);
+    views.flat_map(|view| (view.tables)(history)).map(Block::Table).collect()
+}
+
 /// The tables of one part of a report.
 pub(crate) fn part(scope: Scope<'_>, part: Part) -> Vec<Block> {
-    let views = VIEWS.iter().filter(|view| view.part == part);
+    let views = OF_WORKLOAD.iter().filter(|view| view.part == part);
     views.flat_map(|view| (view.tables)(scope)).map(Block::Table).collect()
 }
 
@@ -105,7 +211,12 @@ impl<'a> Scope<'a> {
         Self { run: &findings.run, failures: &findings.failures, warnings: &findings.warnings, workload }
     }
 
-    /// Steps that are compared.
+    /// The values and ratios over all valid blocks.
+    fn tables(self) -> Tables<'a> {
+        Tables::over_blocks(&self.run.base, self.workload)
+    }
+
+    /// Those that are compared.
     pub(crate) fn steps(self) -> impl Iterator<Item = &'a StepFindings> {
         self.workload.judged_steps()
     }
@@ -166,5 +277,7 @@ fn of_ratios(scope: Scope<'_>) -> Vec<(Tone, &'static str)> {
     }
 }
 
+#[cfg(test)]
+mod small;
 #[cfg(test)]
 mod tests;

@@ -98,3 +98,73 @@ fn margins(scope: Scope<'_>) -> String {
         others.iter().map(|(margin, names)| format!("{} in {}", percent(*margin), listed(names))).collect();
     format!("{} ({})", percent(general), others.join("; "))
 }
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Findings, ZeroRates};
+
+    use super::*;
+    use crate::document::Cell;
+    use crate::fixture::{of_steps, pair};
+    use crate::views::small::scope;
+
+    /// One step for each ratio of the second variant.
+    fn findings(ratios: &[f64], blocks: usize) -> Findings {
+        of_steps(ratios.iter().map(|ratio| pair("l.i0", *ratio, blocks)).collect())
+    }
+
+    fn table(findings: &Findings) -> Table {
+        tables(scope(findings)).remove(0)
+    }
+
+    /// The second variant's cell of the first step.
+    fn cell(findings: &Findings) -> Cell {
+        table(findings).rows[0][2].clone()
+    }
+
+    #[test]
+    fn ratios_are_coloured_by_verdict_or_by_threshold() {
+        let tones = |blocks, colours| {
+            // Undecided, faster, undecided, slower.
+            let mut findings = findings(&[1.02, 2.5, 1.04, 0.8], blocks);
+            findings.run.colours = colours;
+            table(&findings).rows.iter().map(|row| row[2].tone).collect::<Vec<_>>()
+        };
+        let (plain, above, below) = (Tone::Plain, Tone::Above, Tone::Below);
+        assert_eq!(tones(3, Colours::Verdict), [plain, above, plain, below]);
+        assert_eq!(tones(1, Colours::Verdict), [plain; 4], "one block decides nothing");
+        let (green, grey, red) = (Tone::Highest, Tone::Missed, Tone::Lowest);
+        assert_eq!(tones(1, Colours::Threshold), [grey, green, grey, red]);
+    }
+
+    #[test]
+    fn a_variant_that_stalled_is_red_and_says_where() {
+        let mut findings = findings(&[1.3, 2.5, 0.8], 3);
+        let to_base = &mut findings.workloads[0].steps[0].variants[1].to_base;
+        to_base.zero_rates = ZeroRates { stalled: vec![2, 3], base_stalled: Vec::new(), blocks: 5 };
+        to_base.verdict = Some(Verdict::Stalled);
+        let found = cell(&findings);
+        assert_eq!((found.tone, found.text.as_str()), (Tone::Lowest, "1.30"));
+        let note = "answered nothing in blocks 2 and 3 of 5, in which rollback answered; the ratio is that of the other blocks";
+        assert_eq!(found.note, note);
+        let table = table(&findings);
+        assert!(table.note.contains(" stalled: it answered nothing"), "{}", table.note);
+        assert_eq!(table.legend.len(), 3);
+    }
+
+    #[test]
+    fn a_rate_without_a_ratio_is_not_called_invalid() {
+        let mut findings = findings(&[1.0], 1);
+        findings.workloads[0].steps[0].variants[1].to_base.ratio = None;
+        let found = cell(&findings);
+        assert_eq!([found.text, found.note], ["n/a", "no block in which rollback is valid too"]);
+    }
+
+    #[test]
+    fn margins_of_single_steps_are_named() {
+        let of = |(name, margin)| StepFindings { margin, ..pair(name, 1.0, 3) };
+        let steps = [("l.i0", 0.02), ("l.x", 0.05), ("l.i1", 0.05)].map(of);
+        let note = table(&of_steps(steps.to_vec())).note;
+        assert!(note.contains(" beyond the margin of 2 % (5 % in l.x and l.i1)."), "{note}");
+    }
+}

@@ -2,7 +2,7 @@
 //! rates and one of group figures.
 
 use dbdyno_analyse::statistics::describe::{Figure, Group as Figures};
-use dbdyno_analyse::{RunSummary, WorkloadFindings, unique, workload_and_setup};
+use dbdyno_analyse::{Findings, RunSummary, WorkloadFindings, unique, workload_and_setup};
 use dbdyno_model::Colours;
 
 use super::cells::{absent, ratio_cell, variant_cell};
@@ -16,7 +16,12 @@ pub(crate) fn side_by_side<'a>(
     workloads: &'a [WorkloadFindings],
 ) -> Vec<(&'a str, Vec<Table>)> {
     let of_one = workloads.chunk_by(|one, next| named(one) == named(next)).filter(|all| all.len() > 1);
-    of_one.map(|setups| (named(&setups[0]), tables(run, setups))).collect()
+    of_one.map(|setups| (named(&setups[0]), of_setups(run, setups))).collect()
+}
+
+/// The tables of all workloads.
+pub(super) fn tables(findings: &Findings) -> Vec<Table> {
+    side_by_side(&findings.run, &findings.workloads).into_iter().flat_map(|(_, tables)| tables).collect()
 }
 
 /// The workload's name without the set-up.
@@ -24,7 +29,7 @@ fn named(findings: &WorkloadFindings) -> &str {
     workload_and_setup(&findings.name).0
 }
 
-fn tables(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
+fn of_setups(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
     let compared =
         scope(run, &setups[0]).compared().into_iter().filter(|name| run.again.as_deref() != Some(name));
     compared
@@ -125,32 +130,39 @@ fn heads(setups: &[WorkloadFindings]) -> Vec<Column> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::StepFindings;
+
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{of_steps, pair};
+    use crate::views::small::rows;
+
+    /// Steps of one group, in a set-up of this name.
+    fn of_setup(name: &str, steps: &[(&str, f64, u32)]) -> WorkloadFindings {
+        let of = |(step, ratio, connections): &(&str, f64, u32)| StepFindings {
+            connections: *connections,
+            groups: [("2024".to_owned(), "writes".to_owned())].into(),
+            ..pair(step, *ratio, 1)
+        };
+        let workload = of_steps(steps.iter().map(of).collect()).workloads.remove(0);
+        WorkloadFindings { name: format!("insert-benchmark@{name}"), ..workload }
+    }
+
+    fn of_run(setups: &[WorkloadFindings]) -> Vec<(&str, Vec<Table>)> {
+        side_by_side(&of_steps(Vec::new()).run, setups)
+    }
 
     #[test]
     fn set_ups_are_columns_of_the_ratios_and_of_the_groups() {
-        let findings = fixture::findings();
-        let of_setup = |setup: &str, ratio: f64| {
-            let mut workload = findings.workloads[0].clone();
-            workload.name = format!("insert-benchmark@{setup}");
-            for (step, ratio) in workload.steps.iter_mut().zip([ratio, 2.0 * ratio]) {
-                step.groups = [("2024".to_owned(), "writes".to_owned())].into();
-                step.variants[1].to_base.ratio.as_mut().unwrap().value = ratio;
-            }
-            workload
-        };
-        assert!(side_by_side(&findings.run, &findings.workloads).is_empty(), "one set-up is none");
-        let workloads = [of_setup("small", 1.0), of_setup("big", 0.5)];
-        let found = side_by_side(&findings.run, &workloads);
+        let setups = [("small", 1.0), ("big", 0.5)]
+            .map(|(name, ratio)| of_setup(name, &[("l.i0", ratio, 1), ("l.x", 2.0 * ratio, 1)]));
+        assert!(of_run(&setups[..1]).is_empty(), "one set-up is none");
+        let found = of_run(&setups);
         let [(name, tables)] = found.as_slice() else { panic!("{} workloads", found.len()) };
-        assert_eq!((*name, tables[0].columns.len()), ("insert-benchmark", 3));
-        assert_eq!(tables[0].rows.len(), findings.workloads[0].judged_steps().count());
-        let text = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>().join(" | ");
-        let groups =
-            tables.iter().find(|table| table.title.starts_with("Groups")).expect("a table of groups");
+        let [ratios, groups] = tables.as_slice() else { panic!("{tables:?}") };
+        assert_eq!((*name, ratios.columns.len()), ("insert-benchmark", 3));
+        assert_eq!(rows(ratios), "l.i0 | 1.00 | 0.50\nl.x | 2.00 | 1.00");
         assert_eq!(groups.title, "Groups of steps (2024): <b>&\" in each set-up");
-        insta::assert_snapshot!(groups.rows.iter().map(text).collect::<Vec<_>>().join("\n"), @"
+        insta::assert_snapshot!(rows(groups), @"
         writes: average | 1.50 | 0.75
         writes: median | 1.50 | 0.75
         writes: min | 1.00 | 0.50
@@ -161,17 +173,9 @@ mod tests {
 
     #[test]
     fn each_number_of_connections_has_a_table_of_groups() {
-        let mut findings = fixture::with_sweep();
-        for step in &mut findings.workloads[0].steps {
-            step.groups = [("2024".to_owned(), "reads".to_owned())].into();
-        }
-        let workloads = ["small", "big"].map(|setup| {
-            let workload = findings.workloads[0].clone();
-            WorkloadFindings { name: format!("oltp@{setup}"), ..workload }
-        });
-        let numbers = unique(workloads[0].judged_steps().map(|step| step.connections)).len();
-        let found = side_by_side(&findings.run, &workloads);
+        let setups = ["small", "big"].map(|name| of_setup(name, &[("ro.c1", 1.0, 1), ("ro.c4", 1.0, 4)]));
+        let found = of_run(&setups);
         let tables = found[0].1.iter().filter(|table| table.title.starts_with("Groups"));
-        assert_eq!((tables.count(), numbers > 1), (numbers, true));
+        assert_eq!(tables.count(), 2);
     }
 }

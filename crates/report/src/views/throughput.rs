@@ -146,3 +146,60 @@ fn open_loops(scope: Scope<'_>) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{of_steps, step};
+    use crate::views::small::scope;
+
+    /// Of the base `a`.
+    fn table(step: StepFindings) -> Table {
+        let mut findings = of_steps(vec![step]);
+        findings.run.base = "a".to_owned();
+        tables(scope(&findings)).remove(0)
+    }
+
+    #[test]
+    fn a_rate_in_the_lowest_quarter_that_missed_its_target_says_both() {
+        let rates: [(&str, &[f64]); 4] =
+            [("a", &[7_000.0]), ("b", &[1_000.0]), ("c", &[5_600.0]), ("d", &[6_500.0])];
+        let mut step = step("qr1000", &rates);
+        step.target = Some((4_000.0, 0.95));
+        for (variant, rate) in step.variants.iter_mut().zip([4_000.0, 3_600.0, 4_000.0, 3_600.0]) {
+            (variant.background_rate, variant.judged_background_rate) = (Some(rate), Some(rate));
+        }
+        let table = table(step);
+        let tones: Vec<Tone> = table.rows[0][1..].iter().map(|cell| cell.tone).collect();
+        assert_eq!(tones, [Tone::Highest, Tone::Lowest, Tone::Highest, Tone::Missed]);
+        let note =
+            "lowest quarter of this step; background inserts 3,600/s, at least 3,800/s of 4,000/s needed";
+        assert_eq!((table.rows[0][2].sign, table.rows[0][2].note.as_str()), ("▼ SLA", note));
+        let tones: Vec<Tone> = table.legend.iter().map(|(tone, _)| *tone).collect();
+        assert_eq!(tones, [Tone::Highest, Tone::Lowest, Tone::Missed]);
+    }
+
+    /// Of the variant at this place, which has the lowest rate; each has its verdict.
+    fn tone(lowest: usize, verdicts: &[Option<Verdict>]) -> Tone {
+        let rates = ["a", "b", "c", "d"].map(|name| (name, &[9_000.0][..]));
+        let mut step = step("l.i0", &rates[..verdicts.len()]);
+        for (variant, verdict) in step.variants.iter_mut().zip(verdicts) {
+            variant.to_base.verdict = *verdict;
+        }
+        step.variants[lowest].rate = Some(1_000.0);
+        table(step).rows[0][1 + lowest].tone
+    }
+
+    #[test]
+    fn quarters_take_four_variants_and_a_difference() {
+        let of_four = |verdict| tone(1, &[None, verdict, None, None]);
+        assert_eq!(of_four(None), Tone::Lowest);
+        assert_eq!(of_four(Some(Verdict::Slower)), Tone::Lowest);
+        assert_eq!(of_four(Some(Verdict::Undecided)), Tone::Plain);
+        assert_eq!(of_four(Some(Verdict::Same)), Tone::Plain);
+        assert_eq!(tone(1, &[None, Some(Verdict::Slower), None]), Tone::Plain);
+        let undecided = Some(Verdict::Undecided);
+        let base = |verdict| tone(0, &[None, undecided, undecided, verdict]);
+        assert_eq!((base(Some(Verdict::Faster)), base(undecided)), (Tone::Lowest, Tone::Plain));
+    }
+}

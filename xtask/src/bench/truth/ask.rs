@@ -53,8 +53,8 @@ pub(super) fn ask(setting: &Setting, what: &str, options: &[&str], load: Load) -
     let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
     let name = format!("point-select.c{connections}{rate}");
     let step = ran.any_step(&name)?.clone();
-    if step["validity"]["state"] != "valid" {
-        terminal::note(&format!("{what} is not valid, but its figures count: {}", step["validity"]));
+    if step["state"] != "valid" {
+        terminal::note(&format!("{what} is not valid, but its figures count: {}", runs::why(&step)));
     }
     Ok(Answer { step, record: ran.record(&name)?, server: server.stop()? })
 }

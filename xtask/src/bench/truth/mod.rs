@@ -61,7 +61,7 @@ fn delays(setting: &Setting, round: u32, table: &mut Table) -> Result<()> {
         let part = format!("delay {text}, {RATE}/s");
         for (figure, reported, of_server, probability) in TIMES {
             let truth = probability.map_or_else(|| delay.mean(), |probability| delay.quantile(probability));
-            let reported = answer.number(&format!("/kinds/0/service/{reported}"))?;
+            let reported = answer.number(&format!("/metrics/query_service_{reported}"))?;
             let of_server = answer.of_server(&format!("/actual/{of_server}"))?;
             let near = Bound::Within(0.03);
             table.add(&part, &format!("service {figure}, µs"), near, [reported, micros(truth)]);
@@ -82,7 +82,7 @@ fn long_operations(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
             let what = format!("{connections} connections, {delay}");
             let answer =
                 ask(setting, &what, &["--prepared-only", "--delay", &format!("constant {delay}")], load)?;
-            let rate = answer.number("/rate")?;
+            let rate = answer.number("/metrics/rate")?;
             let truth = f64::from(connections) * 1e6 / delay_us;
             // Waking server and client takes up to some hundred µs more than a short delay.
             let is_within_reach = delay_us >= 10_000.0;
@@ -116,15 +116,15 @@ fn freeze(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     let used = f64::from(RATE) * SERVICE.as_secs_f64() / f64::from(CONNECTIONS);
     for (figure, reported, tail) in [("p99", "p99_us", 0.01), ("p99.9", "p999_us", 0.001)] {
         let truth = micros(SERVICE) + micros(longest_wait(FREEZE, PERIOD, used, tail));
-        let reported = answer.number(&format!("/kinds/0/response/{reported}"))?;
+        let reported = answer.number(&format!("/metrics/query_response_{reported}"))?;
         table.add(&part, &format!("response {figure}, µs"), Bound::Within(0.05), [reported, truth]);
     }
     let answer = ask(setting, "freeze, closed loop", &options, Load { rate: None, ..load })?;
     let part = "the same server, closed loop";
     // Each freeze meets one request per connection, which is too few to show at p99.
     let most = micros(2 * SERVICE);
-    table.add(part, "service p99, µs", LIMIT, [answer.number("/kinds/0/service/p99_us")?, most]);
-    table.show(part, "service p99.9, µs", answer.number("/kinds/0/service/p999_us")?);
+    table.add(part, "service p99, µs", LIMIT, [answer.number("/metrics/query_service_p99_us")?, most]);
+    table.show(part, "service p99.9, µs", answer.number("/metrics/query_service_p999_us")?);
     Ok(())
 }
 
@@ -146,11 +146,10 @@ fn longest_wait(freeze: Duration, period: Duration, used: f64, tail: f64) -> Dur
 fn burn(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     let load = Load { connections: 16, rate: Some(2_000), seconds: 10, sampling: true, wait: None };
     let answer = ask(setting, "burn 100us", &["--burn", "100us"], load)?;
-    let with = answer.number("/cost/server_cpu_us")?;
+    let with = answer.number("/metrics/server_cpu_us")?;
     let burnt = answer.of_server("/burnt_seconds")? * 1e6 / answer.of_server("/actual/count")?;
-    // A burn of 1 ns reads the thread's CPU clock as the other burn does, and so costs the same
-    // calls.
-    let without = ask(setting, "no burn", &["--burn", "1ns"], load)?.number("/cost/server_cpu_us")?;
+    // A burn of 1 ns reads the thread's CPU clock as the other does, and so costs the same calls.
+    let without = ask(setting, "no burn", &["--burn", "1ns"], load)?.number("/metrics/server_cpu_us")?;
     let (part, figure) = ("burn 100us per query, 2000/s", "server CPU per query beyond none, µs");
     table.add(part, figure, Bound::Within(0.03), [with - without, 100.0]);
     let figure = "server CPU per query beyond none, and the server's own, µs";
@@ -172,7 +171,7 @@ fn wake_ups(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
             let burn = if burn_us == 0 { "1ns".to_owned() } else { format!("{burn_us}us") };
             let load = Load { connections, rate: None, seconds: 3, sampling: true, wait: Some(wait) };
             let what = format!("burn {burn}, {connections} connections, {wait}");
-            ask(setting, &what, &["--threads", "1", "--burn", &burn], load)?.number("/cost/server_cpu_us")
+            ask(setting, &what, &["--threads", "1", "--burn", &burn], load)?.number("/metrics/server_cpu_us")
         };
         let own_us = server_cpu_us("spin", 0)?;
         for wait in ["spin", "sleep"] {
@@ -205,11 +204,11 @@ fn schedule(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
         let part = format!("schedule {rate}/s for {} s", load.seconds);
         let answer = ask(setting, &part, &[], load)?;
         let truth = f64::from(rate);
-        table.add(&part, "rate, per second", Bound::Within(0.001), [answer.number("/rate")?, truth]);
+        table.add(&part, "rate, per second", Bound::Within(0.001), [answer.number("/metrics/rate")?, truth]);
         table.add(&part, "lag p99, µs", LIMIT, [answer.lag_p99_us()?, 200.0]);
         let outside = answer.outside_load_percent()?;
         table.add(&part, "CPU outside the load threads, % of a core", LIMIT, [outside, 0.5]);
-        let sampler = answer.number("/cost/sampler_core_share")? * 100.0;
+        let sampler = answer.number("/metrics/sampler_core_share")? * 100.0;
         table.show(&part, "of it the sampler, % of a core", sampler);
     }
     Ok(())
@@ -226,7 +225,7 @@ fn recording(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
         let load = Load { connections: 16, rate: Some(RATE), seconds: 8, sampling, wait: None };
         let what = if sampling { "with sampling" } else { "without sampling" };
         let answer = ask(setting, what, &["--delay", "constant 500us"], load)?;
-        p999[usize::from(!sampling)].push(answer.number("/kinds/0/response/p999_us")?);
+        p999[usize::from(!sampling)].push(answer.number("/metrics/query_response_p999_us")?);
     }
     let part = "delay 500us, 10000/s, sampling on and off in turn";
     let greatest = p999[1].iter().copied().fold(0.0, f64::max);

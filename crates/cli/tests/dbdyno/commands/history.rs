@@ -61,11 +61,11 @@ fn the_tables_of_a_folder_hold_all_its_runs(desk: &Desk) {
         "{warnings:?}"
     );
     std::fs::remove_dir_all(desk.path("runs/damaged")).unwrap();
-    let steps = std::fs::read(desk.path("tables/steps.parquet")).unwrap();
+    let observations = std::fs::read(desk.path("tables/observations.parquet")).unwrap();
     // The least and the greatest value of a column are in the file as they are.
     for run in desk.run_dirs() {
         let name = run.file_name().unwrap().to_str().unwrap().as_bytes().to_vec();
-        assert!(steps.windows(name.len()).any(|bytes| bytes == name), "{}", run.display());
+        assert!(observations.windows(name.len()).any(|bytes| bytes == name), "{}", run.display());
     }
     for words in [["--format", "json"], ["-o", "all.html"]] {
         desk.dbdyno(&[&["report", "runs"][..], &words].concat()).expect_code(2);

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::history::history_chart;
 use crate::document::{Block, Chart, Tone};
-use crate::evidence::Topic;
+use crate::views::Topic;
 use crate::views::sweeps::sweeps;
 use crate::words::RATIO_TABLES;
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::downsample::{Point, downsample};
 use super::{Charts, chart, figure, rounded};
 use crate::document::Chart;
-use crate::evidence::{has_blocks, kinds};
+use crate::views::details::{has_blocks, kinds};
 
 /// Smallest number of whole seconds for a line.
 const LEAST_SECONDS: usize = 2;

@@ -12,7 +12,7 @@ use crate::words::table;
 /// Number of differences that are explained in words. The others are in the tables.
 const REPORTED: usize = 3;
 
-pub(super) fn grid(step: &StepFindings) -> Table {
+pub(in crate::views) fn grid(step: &StepFindings) -> Table {
     let mut grid = table("cost-breakdown");
     for variant in &step.variants {
         for part in variant.to_base.cost_breakdown.iter().flat_map(|cost_breakdown| &cost_breakdown.parts) {
@@ -142,14 +142,19 @@ fn context(context: &RatioContext) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::{PlanDifference, SettingDifference, StallDifference};
+
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{of_steps, pair};
+    use crate::views::small::rows;
+
+    fn explained(steps: Vec<StepFindings>) -> String {
+        explanations(&of_steps(steps).workloads[0]).join("\n")
+    }
 
     #[test]
     fn the_table_has_a_row_for_each_cause() {
-        let rows = grid(&fixture::with_blocks(3).workloads[0].steps[0]).rows;
-        let rows: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
+        insta::assert_snapshot!(rows(&grid(&pair("l.i0", 1.02, 3))), @r#"
         <b>&" | user CPU per operation | 70.00 µs/op | 68.63 µs/op | 1.041
         <b>&" | kernel CPU per operation | 18.12 µs/op | 18.12 µs/op | 1.000
         <b>&" | IO wait | 1.0 % | 2.0 % | 0.990
@@ -159,22 +164,39 @@ mod tests {
 
     #[test]
     fn only_certain_differences_are_reported_the_greatest_first() {
-        let reported = explanations(&fixture::with_blocks(3).workloads[0]);
-        insta::assert_snapshot!(reported.join("\n"), @r#"
+        let steps = [("l.i0", 1.02), ("qp500", 1.1), ("l.i1", 2.5), ("l.i2", 9.87), ("qp100", 1.3)];
+        let of = |blocks| explained(steps.map(|(name, ratio)| pair(name, ratio, blocks)).to_vec());
+        insta::assert_snapshot!(of(3), @r#"
         Cost breakdown of <b>&", l.i2 9.87: user CPU per operation ×10.07, idle ×0.99, IO wait ×0.99.
         Cost breakdown of <b>&", l.i1 2.50: user CPU per operation ×2.55, idle ×0.99, IO wait ×0.99.
         Cost breakdown of <b>&", qp100 1.30: user CPU per operation ×1.33, idle ×0.99, IO wait ×0.99.
         "#);
-        assert!(explanations(&fixture::findings().workloads[0]).is_empty());
+        assert_eq!(of(1), "");
     }
 
     #[test]
     fn plans_stalls_and_settings_that_differ_follow_the_causes() {
-        let findings = fixture::with_other_plans();
-        insta::assert_snapshot!(explanations(&findings.workloads[0]).join("\n"), @r#"Cost breakdown of <b>&", qr100 1.04: user CPU per operation ×1.06, idle ×0.99, IO wait ×0.99. Plan of range-pdc: Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 (base: Limit, then Index Only Scan using pi1_pdc on pi1). Stalls: slowest second ÷ median 0.0 % (base 90.0 %), longest gap 3 s (base 0 s), seconds below half the median 12.5 % (base 0.1 %). Different settings: durability each second (base each commit)."#);
-        let rows = grid(&findings.workloads[0].steps[4]).rows;
-        let rows: Vec<String> = rows.iter().map(|row| row.join(" | ").trim_end().to_owned()).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
+        let mut step = pair("qr100", 1.04, 3);
+        let stall = |figure, base, variant| StallDifference { figure, base, variant };
+        step.variants[1].to_base.verdict = Some(Verdict::Faster);
+        step.variants[1].context = RatioContext {
+            query_plans: vec![PlanDifference {
+                statement: "range-pdc".to_owned(),
+                base: "Limit, then Index Only Scan using pi1_pdc on pi1".to_owned(),
+                variant: "Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1".to_owned(),
+            }],
+            settings: vec![SettingDifference {
+                class: "durability".to_owned(),
+                base: "each commit".to_owned(),
+                variant: "each second".to_owned(),
+            }],
+            stalls: vec![
+                stall(StallFigure::WorstSecondShare, 0.9, 0.0),
+                stall(StallFigure::LongestGapSeconds, 0.0, 3.0),
+                stall(StallFigure::ShareBelowHalfMedian, 0.001, 0.125),
+            ],
+        };
+        insta::assert_snapshot!(rows(&grid(&step)), @r#"
         <b>&" | user CPU per operation | 70.00 µs/op | 67.31 µs/op | 1.061
         <b>&" | kernel CPU per operation | 18.12 µs/op | 18.12 µs/op | 1.000
         <b>&" | IO wait | 1.0 % | 2.0 % | 0.990
@@ -185,5 +207,6 @@ mod tests {
         <b>&" | seconds below half the median | 0.1 % | 12.5 % |
         <b>&" | setting: durability | each commit | each second |
         "#);
+        insta::assert_snapshot!(explained(vec![step]), @r#"Cost breakdown of <b>&", qr100 1.04: user CPU per operation ×1.06, idle ×0.99, IO wait ×0.99. Plan of range-pdc: Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 (base: Limit, then Index Only Scan using pi1_pdc on pi1). Stalls: slowest second ÷ median 0.0 % (base 90.0 %), longest gap 3 s (base 0 s), seconds below half the median 12.5 % (base 0.1 %). Different settings: durability each second (base each commit)."#);
     }
 }

@@ -8,8 +8,8 @@ use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed, rate, seconds_text};
 use crate::words::table;
 
-/// For each kind of operation: counts, arrivals, and failures by class.
-pub(super) fn operations(step: &StepFindings) -> Table {
+/// Counts, pace and failures by class of each kind of operation.
+pub(in crate::views) fn operations(step: &StepFindings) -> Table {
     let mut kinds = runs(step).flat_map(|(_, run)| &run.kinds);
     let several = kinds.any(|kind| kind.statements_per_second > 1.5 * kind.operations_per_second);
     let table = table("operations").without(if several { &[] } else { &["statements"] });
@@ -28,9 +28,9 @@ pub(super) fn operations(step: &StepFindings) -> Table {
     })
 }
 
-/// Look-ups of ids and the INSERT of `l.x`, which belong to no operation. Without rows where
-/// nothing was sent outside the operations.
-pub(super) fn lookups(step: &StepFindings) -> Table {
+/// Look-ups of ids, and the INSERT of `l.x`, which belong to no operation. No rows where nothing
+/// was asked outside the operations.
+pub(in crate::views) fn lookups(step: &StepFindings) -> Table {
     of_runs(step, table("look-ups"), |run| {
         let row = run.lookups.iter().map(|found| {
             let what = match found.name.as_str() {
@@ -51,9 +51,8 @@ pub(super) fn lookups(step: &StepFindings) -> Table {
     })
 }
 
-/// Statements within operations, by kind: how many there were, how many found no row, and how long
-/// each took.
-pub(super) fn statements(step: &StepFindings) -> Table {
+/// Within operations, by kind: how many, how many found no row, how long each took.
+pub(in crate::views) fn statements(step: &StepFindings) -> Table {
     of_runs(step, table("statements"), |run| {
         run.kinds.iter().flat_map(|kind| &kind.statements).map(statement).collect::<Vec<_>>()
     })
@@ -78,9 +77,8 @@ fn statement(found: &StatementResult) -> Vec<String> {
     row
 }
 
-/// Operators of executed queries in the first block. Without rows where queries were not executed
-/// once more.
-pub(super) fn operators(step: &StepFindings) -> Table {
+/// Of the first block. No rows where queries were not executed once more.
+pub(in crate::views) fn operators(step: &StepFindings) -> Table {
     let mut grid = table("operators");
     for variant in &step.variants {
         let first = variant.executed_plans.first().map(|plan| plan.block);
@@ -108,8 +106,8 @@ fn push_operators(grid: &mut Table, variant: &str, plan: &ExecutedPlan) {
     }
 }
 
-/// EXPLAIN of the statements, for all variants below each other.
-pub(super) fn query_plans(step: &StepFindings) -> Table {
+/// EXPLAIN of the statements, of all variants below each other.
+pub(in crate::views) fn query_plans(step: &StepFindings) -> Table {
     let mut grid = table("query-plans");
     let all = || {
         let variants = step.variants.iter();
@@ -128,22 +126,22 @@ pub(super) fn query_plans(step: &StepFindings) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{Latency, Lookups};
+    use dbdyno_analyse::{Latency, Lookups, StatementPlans};
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn each_kind_of_look_up_has_a_row_of_its_own() {
-        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        let mut step = pair("qr100", 1.0, 1);
         step.variants.truncate(1);
         step.variants[0].runs[0].lookups = vec![
             Lookups::of("min_id", &[99_800_000, 1_000]),
             Lookups::of("max_id", &[150; 2000]),
             Lookups::of("insert", &[2_500]),
         ];
-        let rows: Vec<String> = lookups(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @"
+        insta::assert_snapshot!(rows(&lookups(&step)), @"
         rollback | least id, min() | 2 | 99.801 | 49,900.500 | 99,800.000
         rollback | greatest id, max() | 2,000 | 0.300 | 0.150 | 0.150
         rollback | INSERT before the indexes | 1 | 0.003 | 2.500 | 2.500
@@ -180,11 +178,24 @@ mod tests {
         insta::assert_snapshot!(row("commit", 200), @"commit | 200 | 20.0 | NA | NA | NA | 104.5 µs | 90 µs | 310 µs | 1.52 ms | 2.31 s");
     }
 
+    fn plans(plans: &[(&str, &[u32])]) -> Vec<StatementPlans> {
+        vec![StatementPlans {
+            statement: "range-pdc".to_owned(),
+            sql: "SELECT price FROM pi1 WHERE price >= 250 ORDER BY price LIMIT 10".to_owned(),
+            form: "postgres".to_owned(),
+            plans: plans.iter().map(|(text, blocks)| ((*text).to_owned(), blocks.to_vec())).collect(),
+            is_explained: true,
+        }]
+    }
+
     #[test]
     fn each_statement_has_the_plans_of_all_variants_below_each_other() {
-        let grid = query_plans(&fixture::with_other_plans().workloads[0].steps[4]);
-        let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
+        let mut step = pair("qr100", 1.0, 3);
+        step.variants[0].query_plans =
+            plans(&[("Limit, then Index Only Scan using pi1_pdc on pi1", &[1, 2, 3])]);
+        step.variants[1].query_plans =
+            plans(&[("Limit, then Sort, then Seq Scan on pi1", &[1, 3]), ("Seq Scan on pi1", &[2])]);
+        insta::assert_snapshot!(rows(&query_plans(&step)), @r#"
         range-pdc | rollback | 1 2 3 | Limit, then Index Only Scan using pi1_pdc on pi1
         range-pdc | <b>&" | 1 3 | Limit, then Sort, then Seq Scan on pi1
         range-pdc | <b>&" | 2 | Seq Scan on pi1
@@ -193,9 +204,9 @@ mod tests {
 
     #[test]
     fn plans_that_differ_at_their_end_are_whole() {
-        let mut step = fixture::with_other_plans().workloads[0].steps[4].clone();
+        let mut step = pair("qr100", 1.0, 1);
         let plan = format!("Limit, then {}Seq Scan on pi1", "Sort, then ".repeat(40));
-        step.variants[0].query_plans[0].plans[0].0.clone_from(&plan);
+        step.variants[0].query_plans = plans(&[(&plan, &[1])]);
         assert_eq!(query_plans(&step).rows[0][3].text, plan);
     }
 }

@@ -11,8 +11,8 @@ use crate::words::table;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Table of deferred work; without rows where it was not recorded.
-pub(super) fn deferred_work(step: &StepFindings) -> Table {
+/// No rows where it was not recorded.
+pub(in crate::views) fn deferred_work(step: &StepFindings) -> Table {
     of_runs(step, table("deferred-work"), |run| {
         let of_deferred_work = run
             .deferred_work
@@ -38,9 +38,8 @@ pub(super) fn deferred_work(step: &StepFindings) -> Table {
     })
 }
 
-/// Table of the server's own memory and the page cache of its files. Without rows where no server's
-/// memory was limited.
-pub(super) fn memory(step: &StepFindings) -> Table {
+/// Its own, and the page cache of its files. No rows where no server's memory was limited.
+pub(in crate::views) fn memory(step: &StepFindings) -> Table {
     of_runs(step, table("limited-memory"), |run| {
         run.group_memory.map(|memory| {
             let sizes =
@@ -56,11 +55,12 @@ mod tests {
     use dbdyno_analyse::{DeferredLevel, DeferredWork, GroupMemory};
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn what_was_owed_stands_before_and_after_and_work_that_never_was_is_left_out() {
-        let mut step = fixture::findings().workloads[0].steps[0].clone();
+        let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(deferred_work(&step).rows.len(), 0, "not recorded, no table");
         let level = |name: &str, before, after| DeferredLevel { name: name.to_owned(), before, after };
         step.variants[0].runs[0].deferred_work = Some(DeferredWork {
@@ -71,8 +71,7 @@ mod tests {
             ],
             written_bytes: Some(1_024_000_000),
         });
-        let rows: Vec<String> = deferred_work(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r"
+        insta::assert_snapshot!(rows(&deferred_work(&step)), @r"
         rollback | dirty pages | 1.0 | 513.0 | 512.0 | 50
         rollback | transactions to purge | 40 | 12 | -28 | NA
         ");
@@ -80,7 +79,7 @@ mod tests {
 
     #[test]
     fn only_runs_with_a_limit_have_a_row() {
-        let mut step = fixture::findings().workloads[0].steps[0].clone();
+        let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(memory(&step).rows.len(), 0, "no limit, no table");
         step.variants[1].runs[0].group_memory = Some(GroupMemory {
             greatest_bytes: Some(256 << 20),
@@ -89,7 +88,6 @@ mod tests {
             dirty_bytes: Some(0),
             limit_hits_per_second: None,
         });
-        let rows: Vec<String> = memory(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"<b>&" | 256.0 | 100.0 | 150.5 | 0.0 | NA"#);
+        insta::assert_snapshot!(rows(&memory(&step)), @r#"<b>&" | 256.0 | 100.0 | 150.5 | 0.0 | NA"#);
     }
 }

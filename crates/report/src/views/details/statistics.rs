@@ -8,8 +8,13 @@ use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate, seconds_text};
 use crate::words::{table, table_of};
 
-/// Table of each execution's seconds. Without rows where no time counts by itself.
-pub(super) fn executions(step: &StepFindings) -> Table {
+/// Figures over all executions, and the seconds of each.
+pub(in crate::views) fn executions(step: &StepFindings) -> Vec<Table> {
+    vec![composite(step), one_by_one(step)]
+}
+
+/// No rows where no time counts by itself.
+fn one_by_one(step: &StepFindings) -> Table {
     let several = runs(step).any(|(_, run)| run.executions.iter().any(|execution| execution.client > 1));
     let table = table("executions").without(if several { &[] } else { &["stream"] });
     of_runs(step, table, |run| {
@@ -26,8 +31,8 @@ pub(super) fn executions(step: &StepFindings) -> Table {
     })
 }
 
-/// Table of figures over all executions. Without rows for a step of one query.
-pub(super) fn composite(step: &StepFindings) -> Table {
+/// No rows for a step of one query.
+fn composite(step: &StepFindings) -> Table {
     of_runs(step, table("composite"), |run| {
         run.composite.map(|found| {
             vec![
@@ -40,8 +45,8 @@ pub(super) fn composite(step: &StepFindings) -> Table {
     })
 }
 
-/// Table of worst second, gaps, warm-up, period and two modes.
-pub(super) fn steadiness(step: &StepFindings) -> Table {
+/// Worst second, gaps, warm-up, repetition, two modes.
+pub(in crate::views) fn steadiness(step: &StepFindings) -> Table {
     of_runs(step, table_of(step, "steadiness"), |run| run.steadiness.as_ref().map(of_seconds))
 }
 
@@ -65,8 +70,8 @@ fn of_seconds(found: &Steadiness) -> Vec<String> {
     ]
 }
 
-/// Table of intervals by three methods, p-values and power.
-pub(super) fn verdicts(step: &StepFindings) -> Table {
+/// Intervals by three methods, p-values, power.
+pub(in crate::views) fn verdicts(step: &StepFindings) -> Table {
     let mut grid = table("verdict");
     for variant in &step.variants {
         let Some((ratio, inference)) = variant.to_base.ratio.as_ref().zip(variant.to_base.inference()) else {
@@ -113,28 +118,28 @@ fn of_inference(inference: &Inference) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn a_run_that_never_became_steady_and_two_levels_are_said_in_words() {
-        let grid = steadiness(&fixture::findings().workloads[0].steps[4]);
-        let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
-        rollback | 9,000 | 2,970 | 33 | 0 | 6.7 | 5 | 13 | no
-        <b>&" | 9,360 | 3,089 | 33 | 0 | 6.7 | never steady | none | 4,680 (20 %) and 9,360
+        let mut step = pair("qr100", 1.0, 1);
+        let found = step.variants[1].runs[0].steadiness.as_mut().expect("of a step with seconds");
+        (found.warm_up_seconds, found.never_steady, found.period_seconds) = (None, true, None);
+        (found.modes, found.low_mode_share) = (Some([500.0, 1_000.0]), Some(0.2));
+        insta::assert_snapshot!(rows(&steadiness(&step)), @r#"
+        rollback | 1,000 | 330 | 33 | 0 | 6.7 | 5 | 13 | no
+        <b>&" | 1,000 | 330 | 33 | 0 | 6.7 | never steady | none | 500 (20 %) and 1,000
         "#);
-    }
-
-    #[test]
-    fn one_piece_of_work_has_no_row() {
-        assert!(steadiness(&fixture::findings().workloads[0].steps[1]).rows.is_empty());
+        step.variants.iter_mut().for_each(|variant| variant.runs[0].steadiness = None);
+        assert!(steadiness(&step).rows.is_empty(), "one piece of work has none");
     }
 
     #[test]
     fn the_base_and_a_single_block_have_no_row() {
-        let several = verdicts(&fixture::with_blocks(3).workloads[0].steps[0]);
+        let several = verdicts(&pair("l.i0", 1.02, 3));
         assert_eq!(several.rows.len(), 1);
         assert_eq!(several.rows[0][..4].join(" "), "<b>&\" undecided 2.0 3");
-        assert!(verdicts(&fixture::findings().workloads[0].steps[0]).rows.is_empty());
+        assert!(verdicts(&pair("l.i0", 1.02, 1)).rows.is_empty());
     }
 }

@@ -3,13 +3,25 @@
 use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::{MetricGroup, StepFindings};
 
-use super::of_runs;
+use super::{of_runs, relative};
 use crate::document::{Column, Table};
 use crate::number::fixed;
 use crate::words::table_of;
 
-/// All metrics of a group; without rows where the group was not sampled.
-pub(super) fn tables(step: &StepFindings, group: &MetricGroup) -> Vec<Table> {
+/// CPU and IO per operation, each group followed by its ratios to the base.
+pub(in crate::views) fn per_operation(step: &StepFindings) -> Vec<Table> {
+    let of_group = |group| Some(tables(step, group).into_iter().chain([relative::grid(step, group)?]));
+    MetricGroup::ALL.iter().filter_map(of_group).flatten().collect()
+}
+
+/// The device of the data directory.
+pub(in crate::views) fn device(step: &StepFindings) -> Vec<Table> {
+    let groups = MetricGroup::ALL.iter().filter(|group| !group.is_compared);
+    groups.flat_map(|group| tables(step, group)).collect()
+}
+
+/// All metrics of a group. No rows where the group was not sampled.
+fn tables(step: &StepFindings, group: &MetricGroup) -> Vec<Table> {
     let table = table_of(step, group.name);
     match group.name {
         "cost" => vec![
@@ -38,7 +50,7 @@ fn grid(step: &StepFindings, group: &MetricGroup, mut table: Table, is_shown: fn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
 
     #[test]
     fn every_group_has_a_title_and_a_note() {
@@ -59,14 +71,13 @@ mod tests {
 
     #[test]
     fn a_row_has_rates_sizes_times_and_percent_and_a_device_out_of_sight_has_none() {
-        let mut findings = fixture::findings();
-        let step = &mut findings.workloads[0].steps[4];
-        let device = |step: &StepFindings| tables(step, &MetricGroup::ALL[3]).remove(0);
+        let mut step = pair("l.i0", 1.0, 1);
+        let device = |step: &StepFindings| device(step).remove(0);
         let expected = "rollback 12.4 256.0 20.6 0.21 3,210.6 185,385.0 57.7 1.50 NA NA 4.82 83.1";
-        assert_eq!(device(step).rows[0].join(" "), expected);
+        assert_eq!(device(&step).rows[0].join(" "), expected);
         for run in step.variants.iter_mut().flat_map(|variant| &mut variant.runs) {
             run.device = None;
         }
-        assert!(device(step).rows.is_empty());
+        assert!(device(&step).rows.is_empty());
     }
 }

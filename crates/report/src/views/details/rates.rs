@@ -1,8 +1,8 @@
 //! Tables of a step's headline rate: by variant over all blocks, and block by block.
 
-use dbdyno_analyse::{Ratio, StepFindings, Validity, VariantStep};
+use dbdyno_analyse::{StepFindings, Validity, VariantStep};
 
-use super::{has_blocks, runs, state};
+use super::{has_blocks, runs};
 use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, fixed, interval_text, rate, ratio};
 use crate::views::headline_text;
@@ -40,7 +40,7 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
     }
     row.push(ratio(variant.to_base.value(), 3));
     if blocks {
-        let interval = variant.to_base.ratio.as_ref().and_then(Ratio::interval);
+        let interval = variant.to_base.interval();
         row.push(interval.map_or_else(|| NOT_AVAILABLE.to_owned(), interval_text));
         row.push(variant.to_base.verdict.map_or("", |verdict| verdict.word()).to_owned());
     }
@@ -57,16 +57,16 @@ fn figure_text(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> Strin
     figure.map_or_else(|| NOT_AVAILABLE.to_owned(), |figure| headline_text(step, figure, cut_off))
 }
 
-/// The rate of every single run; `None` unless there is more than one block.
-pub(super) fn by_block(step: &StepFindings) -> Option<Table> {
+/// Every run by itself; only when there is more than one block.
+pub(in crate::views) fn by_block(step: &StepFindings) -> Vec<Table> {
     if !has_blocks(step) {
-        return None;
+        return Vec::new();
     }
     let table = table_of(step, "rate-by-block");
     let mut grid = table.without(if step.target.is_some() { &[] } else { &OF_TARGET });
     for (variant, run) in runs(step) {
         let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
-        let mut row = vec![variant.variant.clone(), run.block.to_string(), state(&run.validity).to_owned()];
+        let mut row = vec![variant.variant.clone(), run.block.to_string(), run.validity.state().to_owned()];
         row.push(figure_text(step, ran.then_some(run.rate), run.cut_off));
         row.push(ratio(block_ratio(variant, run.block), 3));
         row.push(fixed(ran.then_some(run.window_seconds), 2));
@@ -76,11 +76,11 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Table> {
         }
         grid.push(row);
     }
-    Some(grid)
+    vec![grid]
 }
 
 /// The variant's ratio to the base in one block, when both are valid there.
-pub(crate) fn block_ratio(variant: &VariantStep, block: u32) -> Option<f64> {
+fn block_ratio(variant: &VariantStep, block: u32) -> Option<f64> {
     variant
         .to_base
         .ratio
@@ -94,14 +94,13 @@ pub(crate) fn block_ratio(variant: &VariantStep, block: u32) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
 
     #[test]
     fn with_two_blocks_each_run_has_its_own_line() {
-        let findings = fixture::with_blocks(2);
-        let grid = by_block(&findings.workloads[0].steps[0]).expect("two blocks");
+        let grid = by_block(&pair("l.i0", 1.0, 2)).remove(0);
         assert_eq!(grid.rows.len(), 4);
         assert_eq!(grid.rows[3][..3].join(" "), "<b>&\" 2 valid");
-        assert!(by_block(&fixture::findings().workloads[0].steps[0]).is_none());
+        assert!(by_block(&pair("l.i0", 1.0, 1)).is_empty());
     }
 }

@@ -2,12 +2,17 @@
 
 use dbdyno_analyse::{Latency, StepFindings};
 
-use super::{of_runs, runs};
+use super::{kinds, of_runs, runs};
 use crate::document::{Column, Table};
 use crate::number::{NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate};
 use crate::words::{TIMES_TABLE, table};
 
-pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
+/// By kind of operation, each with the original's buckets.
+pub(in crate::views) fn times(step: &StepFindings) -> Vec<Table> {
+    kinds(step).into_iter().flat_map(|kind| [grid(step, kind), buckets(step, kind)]).collect()
+}
+
+fn grid(step: &StepFindings, kind: &str) -> Table {
     let table = Table { title: format!("{TIMES_TABLE}: {kind}"), ..table("times") };
     of_runs(step, table, |run| {
         let results = run.kinds.iter().filter(|found| found.kind == kind);
@@ -16,8 +21,8 @@ pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// Table of the original's response-time buckets.
-pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
+/// The original's response-time buckets.
+fn buckets(step: &StepFindings, kind: &str) -> Table {
     let bounds = runs(step)
         .filter_map(|(_, run)| run.kind(kind))
         .map(|result| result.buckets.iter().map(|bucket| bucket.label.as_str()).collect::<Vec<_>>())
@@ -39,9 +44,9 @@ pub(super) fn buckets(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// Table of how open loops kept their schedules: asked and reached rate, what waited, and how late
-/// the client itself was. Without rows for steps with closed loops.
-pub(super) fn schedule(step: &StepFindings) -> Table {
+/// How open loops kept their schedules: asked and reached rate, what waited, and how late the
+/// client itself was. No rows for steps of closed loops.
+pub(in crate::views) fn schedule(step: &StepFindings) -> Table {
     of_runs(step, table("schedule"), |run| {
         let with_schedule = run.kinds.iter().filter_map(|kind| Some((kind, kind.schedule.as_ref()?)));
         let row = with_schedule.map(|(kind, schedule)| {
@@ -78,10 +83,11 @@ fn figures_of(latency: &Latency) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::Schedule;
+    use dbdyno_analyse::{KindResult, Schedule};
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn an_empty_histogram_has_no_percentiles() {
@@ -109,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_schedule_shows_what_was_asked_what_waited_and_how_late_the_client_was() {
-        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(schedule(&step).rows.len(), 0, "closed loops have none");
         let lag = Latency { count: 900, p50_us: 41, p99_us: 1_230, ..Latency::default() };
         let kept = Schedule {
@@ -121,11 +127,12 @@ mod tests {
             lag,
         };
         let kinds = &mut step.variants[0].runs[0].kinds;
+        let second = KindResult { kind: "delete".to_owned(), operations_per_second: 8.0, ..kinds[0].clone() };
+        kinds.push(second);
         kinds[0].schedule = Some(kept.clone());
         kinds[1].schedule = Some(Schedule { lag: Latency::default(), ..kept });
-        let rows: Vec<String> = schedule(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @"
-        rollback | query | poisson | 500 | 9,000 | 17 | 1 | 41 µs | 1.23 ms
+        insta::assert_snapshot!(rows(&schedule(&step)), @"
+        rollback | insert | poisson | 500 | 20.0 | 17 | 1 | 41 µs | 1.23 ms
         rollback | delete | poisson | 500 | 8.00 | 17 | 1 | NA | NA
         ");
     }

@@ -1,5 +1,5 @@
 //! Tables that show whether a run's CPU figures can be trusted: how much of the host's time the
-//! parts explain, and how near the client was to what it can reach.
+//! parts explain, and how near the client was to what it can client headroom.
 
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{HostCheck, StepFindings};
@@ -9,7 +9,7 @@ use crate::document::{Column, Table};
 use crate::number::{count, fixed, rate};
 use crate::words::table;
 
-pub(super) fn host(step: &StepFindings) -> Table {
+pub(in crate::views) fn host(step: &StepFindings) -> Table {
     let mut table = table("host-check");
     table.columns.splice(0..0, HostCheck::METRICS.iter().map(Column::from));
     of_runs(step, table, |run| {
@@ -22,8 +22,8 @@ pub(super) fn host(step: &StepFindings) -> Table {
     })
 }
 
-/// The table for the client; without rows for runs whose client was not calibrated.
-pub(super) fn client(step: &StepFindings) -> Table {
+/// No rows for runs without a calibration of the client.
+pub(in crate::views) fn client(step: &StepFindings) -> Table {
     of_runs(step, table("client"), |run| {
         run.client_headroom.map(|client_headroom| {
             let least = if client_headroom.at_least { "≥ " } else { "" };
@@ -43,11 +43,12 @@ mod tests {
     use dbdyno_analyse::ClientHeadroom;
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::pair;
+    use crate::views::small::rows;
 
     #[test]
     fn what_the_client_could_reach_is_next_to_what_it_reached() {
-        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        let mut step = pair("qr100", 1.0, 1);
         assert_eq!(client(&step).rows.len(), 0, "no calibration, no table");
         let client_headroom = ClientHeadroom {
             statements_per_second: 50_000.0,
@@ -57,9 +58,9 @@ mod tests {
             at_least: false,
         };
         step.variants[0].runs[0].client_headroom = Some(client_headroom);
+        step.variants[1].runs[0].cost.busiest_load_thread_share = Some(0.412);
         step.variants[1].runs[0].client_headroom = Some(ClientHeadroom { at_least: true, ..client_headroom });
-        let rows: Vec<String> = client(&step).rows.iter().map(|row| row.join(" | ")).collect();
-        insta::assert_snapshot!(rows.join("\n"), @r#"
+        insta::assert_snapshot!(rows(&client(&step)), @r#"
         rollback | 50,000 | 200,000 | 16 | 25 | NA
         <b>&" | 50,000 | ≥ 200,000 | 16 | 25 | 0.412
         "#);

@@ -1,12 +1,16 @@
 //! Table of a fleet's machines, with what was measured of each.
 
-use dbdyno_analyse::RunSummary;
+use dbdyno_analyse::{Findings, RunSummary};
 
 use crate::document::Table;
 use crate::number::{fixed, rate};
 use crate::words::table;
 
-/// The table; `None` for a run without a fleet.
+pub(super) fn tables(findings: &Findings) -> Vec<Table> {
+    machines(&findings.run).into_iter().collect()
+}
+
+/// `None` for a run without a fleet.
 pub(crate) fn machines(run: &RunSummary) -> Option<Table> {
     if run.calibrations.is_empty() {
         return None;
@@ -35,11 +39,12 @@ mod tests {
     use dbdyno_record::HostCalibration;
 
     use super::*;
-    use crate::fixture;
+    use crate::fixture::of_steps;
+    use crate::views::small::rows;
 
     #[test]
     fn a_row_a_machine_with_what_is_known_of_it() {
-        let mut run = fixture::with_blocks(3).run;
+        let mut run = of_steps(Vec::new()).run;
         assert!(machines(&run).is_none());
         run.machines.insert("n1".to_owned(), BTreeSet::from([1, 3]));
         run.calibrations.insert(
@@ -50,8 +55,6 @@ mod tests {
                 client_statements_per_second: None,
             },
         );
-        let table = machines(&run).expect("one machine");
-        let texts: Vec<&str> = table.rows[0].iter().map(|cell| cell.text.as_str()).collect();
-        assert_eq!(texts, ["n1", "2", "2,512", "0.412"]);
+        assert_eq!(rows(&machines(&run).expect("one machine")), "n1 | 2 | 2,512 | 0.412");
     }
 }

@@ -1,22 +1,20 @@
 //! A run's summary: one sentence per variant, and one table with the deciding figures. It is the
 //! same in every format.
 
-use dbdyno_analyse::{
-    Code, CostBreakdown, CostPart, Latency, Notice, Ratio, StepFindings, VariantStep, Verdict, forecast,
-};
+use dbdyno_analyse::{Code, CostBreakdown, Latency, Notice, StepFindings, VariantStep, Verdict, forecast};
 
+use super::details::cause;
+use super::{Part, Scope, headline_text, part, placeholder, ratio_or_placeholder};
 use crate::document::{Block, Cell, Column, Table, Tone};
-use crate::evidence::cause;
 use crate::notices::texts;
 use crate::number::{fixed, interval_text, milliseconds, needed_blocks, shared_unit};
 use crate::sentences::{sentences, shown_verdict};
-use crate::views::{Scope, headline_text, placeholder, ratio_or_placeholder};
 use crate::words::{listed, undecided_text};
 
 /// What a reader should know first about one workload: sentences, then one row per step, then the
 /// meaning of signs and columns.
 pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
-    let (tables, note) = tables(scope);
+    let (tables, note) = (part(scope, Part::Answer), note(scope));
     let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));
     let caches = caches(scope).into_iter().map(|text| Block::Text(Tone::Doubt, text));
     let sentences = sentences.chain(caches);
@@ -24,7 +22,7 @@ pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
     let note = one_block(scope).into_iter().chain(note).chain(undecided(scope));
     let note = note.collect::<Vec<_>>().join(" ");
     let note = (!note.is_empty()).then_some(Block::Text(Tone::Muted, note));
-    sentences.chain(tables.into_iter().map(Block::Table)).chain(note).collect()
+    sentences.chain(tables).chain(note).collect()
 }
 
 /// The sentence for a workload in which no comparison has a second block; `None` otherwise.
@@ -61,17 +59,12 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
 /// What is shown where there is no value.
 pub(crate) const NONE: &str = "–";
 
-fn tables(scope: Scope<'_>) -> (Vec<Table>, String) {
+/// What decides: a variant next to the base, or a column for each of several.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     match scope.compared().as_slice() {
-        [] => (
-            vec![alone(scope, &steps)],
-            "Latency: response time, all clients and blocks together.".to_owned(),
-        ),
-        [name] => {
-            let pairs = Pairs::new(scope, name, &steps);
-            (vec![pairs.table()], pairs.note())
-        }
+        [] => vec![alone(scope, &steps)],
+        [name] => vec![Pairs::new(scope, name, &steps).table()],
         names => {
             let base = &scope.run.base;
             let rates = [unit(&steps), "ratio".to_owned()];
@@ -83,8 +76,20 @@ fn tables(scope: Scope<'_>) -> (Vec<Table>, String) {
             if has_p99(&steps) {
                 tables.push(each(base, names, &steps, (p99, &base_p99, &p99_cell)));
             }
-            let base = format!("Base: {base}.");
-            (tables, std::iter::once(base).chain(blocks_needed(&steps)).collect::<Vec<_>>().join(" "))
+            tables
+        }
+    }
+}
+
+/// What the tables' signs and columns are.
+fn note(scope: Scope<'_>) -> String {
+    let steps: Vec<&StepFindings> = scope.steps().collect();
+    match scope.compared().as_slice() {
+        [] => "Latency: response time, all clients and blocks together.".to_owned(),
+        [name] => Pairs::new(scope, name, &steps).note(),
+        _ => {
+            let base = format!("Base: {}.", scope.run.base);
+            std::iter::once(base).chain(blocks_needed(&steps)).collect::<Vec<_>>().join(" ")
         }
     }
 }
@@ -218,12 +223,12 @@ impl<'a> Pairs<'a> {
             let verdict = pair.verdict();
             let mut cells = vec![
                 pair.step.name.clone().into(),
-                pair.rates[0].clone().into(),
-                pair.rates[1].clone().into(),
-                Cell::toned(&pair.ratio, Tone::of(verdict)),
+                pair.rate(0, pair.base),
+                pair.rate(1, pair.new),
+                Cell { value: pair.new.and_then(ratio_value), ..Cell::toned(&pair.ratio, Tone::of(verdict)) },
             ];
             if has_verdicts {
-                let interval = pair.new.and_then(|new| new.to_base.ratio.as_ref()?.interval());
+                let interval = pair.new.and_then(|new| new.to_base.interval());
                 let text = interval.map_or(NONE.to_owned(), interval_text);
                 cells.push(Cell { drawn: interval, ..Cell::from(text) });
                 let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
@@ -248,6 +253,12 @@ impl<'a> Pairs<'a> {
 }
 
 impl Pair<'_> {
+    /// The number too, where the text is no bound and no placeholder.
+    fn rate(&self, side: usize, variant: Option<&VariantStep>) -> Cell {
+        let value = variant.filter(|variant| !variant.cut_off).and_then(|variant| variant.rate);
+        Cell { value, ..Cell::from(self.rates[side].as_str()) }
+    }
+
     fn verdict(&self) -> Option<Verdict> {
         self.new.and_then(shown_verdict)
     }
@@ -289,8 +300,7 @@ pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
 
 /// The largest cause, such as `user CPU ×0.81`.
 fn greatest(cost_breakdown: &CostBreakdown) -> Option<String> {
-    let weight = |part: &&CostPart| part.factor.ln().abs();
-    let part = cost_breakdown.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
+    let part = cost_breakdown.main_part()?;
     Some(format!("{} ×{}", cause(part.cause), fixed(Some(part.factor), 2)))
 }
 
@@ -317,11 +327,18 @@ fn each(
     table(columns, steps.iter().map(row))
 }
 
+/// `None` for one that is only a bound.
+fn ratio_value(found: &VariantStep) -> Option<f64> {
+    let ratio = found.to_base.ratio.as_ref()?;
+    ratio.bound.is_none().then_some(ratio.value)
+}
+
 fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
     let verdict = shown_verdict(found);
     let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
-    let drawn = found.to_base.ratio.as_ref().and_then(Ratio::interval);
-    Cell { drawn, ..Cell::toned(format!("{}{word}", ratio_or_placeholder(scope, found)), Tone::of(verdict)) }
+    let drawn = found.to_base.interval();
+    let text = format!("{}{word}", ratio_or_placeholder(scope, found));
+    Cell { value: ratio_value(found), drawn, ..Cell::toned(text, Tone::of(verdict)) }
 }
 
 fn p99_cell(found: &VariantStep) -> Cell {

@@ -1,0 +1,239 @@
+//! The two long tables of a run. *Observations* are the values of metrics, *comparisons* their
+//! ratios to a base; both have the same keys. JSON, CSV, Parquet and OpenMetrics are projections of
+//! them, and the views of metrics filter, group and pivot them.
+//!
+//! | workload | step | variant | block | metric | value |
+//! |---|---|---|---|---|---|
+//! | insert-benchmark | l.i0 | mariadb-11.4 | 1 | rate | 148213.5 |
+//! | insert-benchmark | l.i0 | mariadb-11.4 | | response_p99_us | 6712 |
+
+mod comparisons;
+mod observations;
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::workload_and_setup;
+use serde::Serialize;
+
+pub use comparisons::ComparisonRow;
+pub use observations::{Observation, columns};
+
+use crate::model::{Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
+
+/// What a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Key<'a> {
+    /// Without its set-up; empty for a published figure that was not measured here.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub workload: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<&'a str>,
+    /// In published figures also a group of steps with its statistic: `writes: average`.
+    pub step: &'a str,
+    /// Of all clients together; `None` where a published report does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    pub variant: &'a str,
+    /// `None` for all valid blocks together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<u32>,
+    /// The machine of a fleet that measured it; `None` in a run on one machine and for all machines
+    /// together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<&'a str>,
+    pub source: Source,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    Run,
+    /// The run, compared with the base of one of the plan's sections, which is not the run's.
+    Section,
+    /// The published report that the plan names, with its names of variants.
+    Published,
+    /// This run, in the way and under the names of the published report.
+    AsPublished,
+}
+
+impl Source {
+    /// Its word in tables for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Section => "section",
+            Self::Published => "published",
+            Self::AsPublished => "as_published",
+        }
+    }
+}
+
+/// Both tables.
+#[derive(Debug, Clone, Default)]
+pub struct Tables<'a> {
+    pub observations: Vec<Observation<'a>>,
+    pub comparisons: Vec<ComparisonRow<'a>>,
+}
+
+impl<'a> Tables<'a> {
+    /// The tables of a whole run. A comparison of a section is in them once, and not again where it
+    /// has the run's own base.
+    pub fn of(findings: &'a Findings) -> Self {
+        let mut all = Self::default();
+        for workload in &findings.workloads {
+            let own = Self::of_workload(&findings.run, &findings.run.base, workload);
+            all.observations.extend(own.observations);
+            all.comparisons.extend(own.comparisons);
+        }
+        comparisons::add_sections(&mut all.comparisons, findings);
+        all.comparisons.extend(comparisons::published(findings));
+        all
+    }
+
+    /// The tables of one workload, compared with this base.
+    pub fn of_workload(run: &'a RunSummary, base: &'a str, workload: &'a WorkloadFindings) -> Self {
+        let machines = machines(run);
+        let mut all = Self::default();
+        for (step, variant) in
+            workload.steps.iter().flat_map(|step| step.variants.iter().map(move |variant| (step, variant)))
+        {
+            let key = key(workload, step, variant);
+            observations::over_blocks(&mut all.observations, key, step, variant);
+            for run in &variant.runs {
+                let key = of_block(key, run.block, &machines);
+                observations::of_run(&mut all.observations, key, step, run);
+            }
+            let source = if base == run.base { Source::Run } else { Source::Section };
+            let (step, key) = (headline(step), Key { source, ..key });
+            comparisons::over_blocks(&mut all.comparisons, (key, base, step), variant);
+            comparisons::of_blocks_and_machines(&mut all.comparisons, (key, base, step), variant, &machines);
+        }
+        all
+    }
+
+    /// The figures of a published report, and those of the run that are held against them.
+    pub fn published(findings: &'a Findings) -> Self {
+        Self { comparisons: comparisons::published(findings).collect(), ..Self::default() }
+    }
+
+    /// Without single blocks and machines, and without steps that are not compared.
+    pub fn over_blocks(base: &'a str, workload: &'a WorkloadFindings) -> Self {
+        let mut all = Self::default();
+        for step in workload.judged_steps() {
+            for variant in &step.variants {
+                let key = key(workload, step, variant);
+                observations::over_blocks(&mut all.observations, key, step, variant);
+                comparisons::over_blocks(&mut all.comparisons, (key, base, headline(step)), variant);
+            }
+        }
+        all
+    }
+}
+
+/// The name of a step's headline: more of a rate is better, and less of a time.
+fn headline(step: &StepFindings) -> &'static str {
+    if step.less_is_better { "seconds" } else { "rate" }
+}
+
+/// By block the machine of a fleet that measured it.
+type Machines<'a> = BTreeMap<u32, &'a str>;
+
+fn machines(run: &RunSummary) -> Machines<'_> {
+    run.machines
+        .iter()
+        .flat_map(|(name, blocks)| blocks.iter().map(move |block| (*block, name.as_str())))
+        .collect()
+}
+
+fn key<'a>(workload: &'a WorkloadFindings, step: &'a StepFindings, variant: &'a VariantStep) -> Key<'a> {
+    let (name, setup) = workload_and_setup(&workload.name);
+    Key {
+        workload: name,
+        setup,
+        step: &step.name,
+        connections: Some(step.connections),
+        variant: &variant.variant,
+        block: None,
+        machine: None,
+        source: Source::Run,
+    }
+}
+
+fn of_block<'a>(key: Key<'a>, block: u32, machines: &Machines<'a>) -> Key<'a> {
+    Key { block: Some(block), machine: machines.get(&block).copied(), ..key }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, load_step, plan, run};
+    use crate::model::Validity;
+
+    fn found() -> Findings {
+        let cells = (1..=3).flat_map(|block| {
+            [("a", 1_000), ("b", 2_000)]
+                .map(|(name, rate)| cell(block, name, vec![load_step(rate * u64::from(block))]))
+        });
+        let mut run = run(&["a", "b"], 3, cells.collect());
+        let failed = &mut run.cells[5].steps[0];
+        failed.events.push(dbdyno_record::StepEvent::Invalid { reason: "x".to_owned() });
+        run.manifest.plan = plan(
+            "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[[section]]\ntitle = 'Back'\nbase = 'b'\n[[section]]\ntitle = 'Again'\nbase = 'b'",
+        );
+        analyse(&run)
+    }
+
+    #[test]
+    fn a_key_has_each_metric_once() {
+        let findings = found();
+        let tables = Tables::of(&findings);
+        let of_value = |one: &Observation<'_>| format!("{:?} {}", one.key, one.metric);
+        let of_ratio = |one: &ComparisonRow<'_>| format!("{:?} {} {}", one.key, one.metric, one.base);
+        let values: BTreeSet<String> = tables.observations.iter().map(of_value).collect();
+        let ratios: BTreeSet<String> = tables.comparisons.iter().map(of_ratio).collect();
+        assert_eq!((values.len(), ratios.len()), (tables.observations.len(), tables.comparisons.len()));
+    }
+
+    #[test]
+    fn a_run_that_must_not_be_used_has_its_values_and_says_so() {
+        let findings = found();
+        let tables = Tables::of(&findings);
+        let rate = |block| {
+            let is_asked = |one: &&Observation<'_>| {
+                one.key.variant == "b" && one.key.step == "l.i0" && one.key.block == block
+            };
+            tables
+                .observations
+                .iter()
+                .filter(is_asked)
+                .find(|one| one.metric == "rate")
+                .expect("each has one")
+        };
+        assert_eq!(rate(Some(1)).validity, Some(&Validity::Valid));
+        assert!(matches!(rate(Some(3)).validity, Some(Validity::Invalid { .. })));
+        assert_eq!((rate(Some(2)).value, rate(None).value, rate(None).validity), (4_000.0, 3_000.0, None));
+    }
+
+    #[test]
+    fn a_ratio_has_its_blocks_and_a_section_adds_its_own_base_once() {
+        let findings = found();
+        let tables = Tables::of(&findings);
+        let rates = tables.comparisons.iter().filter(|one| one.metric == "rate" && one.key.step == "l.i0");
+        let text = |one: &ComparisonRow<'_>| {
+            format!("{} {:?} to {}: {:.2}", one.key.variant, one.key.block, one.base, one.ratio.unwrap())
+        };
+        let rates: Vec<String> = rates.filter(|one| one.key.variant != one.base).map(text).collect();
+        insta::assert_snapshot!(rates.join("\n"), @"
+        b None to a: 2.00
+        b Some(1) to a: 2.00
+        b Some(2) to a: 2.00
+        a None to b: 0.50
+        a Some(1) to b: 0.50
+        a Some(2) to b: 0.50
+        ");
+    }
+}

@@ -1,0 +1,131 @@
+//! The views of one step: its details, run by run and variant by variant.
+
+pub(super) mod checks;
+pub(super) mod cost_breakdown;
+pub(super) mod io;
+pub(super) mod latency;
+pub(super) mod metrics;
+pub(super) mod rates;
+pub(super) mod relative;
+pub(super) mod sql;
+pub(super) mod statistics;
+
+use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
+
+use crate::document::Table;
+use crate::notices::reasons_text;
+use crate::words;
+
+pub(crate) use cost_breakdown::{cause, explanations, of_operation};
+
+/// What decides: the rate of each variant.
+pub(crate) fn rate(step: &StepFindings) -> Option<Table> {
+    Some(rates::by_variant(step)).filter(|table| !table.rows.is_empty())
+}
+
+/// Why runs of a step must not be used or are missing, one line a run.
+pub(crate) fn problems(step: &StepFindings) -> Vec<String> {
+    let mut lines = Vec::new();
+    for variant in &step.variants {
+        if variant.runs.is_empty() {
+            lines.push(format!("{}: this step did not run", variant.variant));
+        }
+        for run in &variant.runs {
+            let reason = reason(&run.validity);
+            if !reason.is_empty() {
+                let state = run.validity.state();
+                lines.push(format!("{}, block {}: {state}: {reason}", variant.variant, run.block));
+            }
+        }
+    }
+    lines
+}
+
+/// Why a run of a step is not valid; empty when it is.
+pub(crate) fn reason(validity: &Validity) -> String {
+    match validity {
+        Validity::Valid => String::new(),
+        Validity::Invalid { reasons } => reasons_text(reasons),
+        Validity::Failed { message } => failure_words(message),
+        Validity::Interrupted => "it was stopped before its end".to_owned(),
+    }
+}
+
+/// Kinds of operation of a step in the order in which the runs name them.
+pub(crate) fn kinds(step: &StepFindings) -> Vec<&str> {
+    unique(runs(step).flat_map(|(_, run)| &run.kinds).map(|kind| kind.kind.as_str()))
+}
+
+/// More than one block: rows must say which.
+pub(crate) fn has_blocks(step: &StepFindings) -> bool {
+    step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
+}
+
+/// A table of the rows that each run of a step has, with the heads of `table`. The first columns
+/// say which run a row is of; a run that must not be used says so in every table.
+fn of_runs<R: IntoIterator<Item = Vec<String>>>(
+    step: &StepFindings,
+    table: Table,
+    rows: impl Fn(&StepRun) -> R,
+) -> Table {
+    let has_blocks = has_blocks(step);
+    let of_run = words::table("runs").without(if has_blocks { &[] } else { &["block"] });
+    let labels = of_run.labels + table.labels;
+    let mut grid = Table { labels, columns: [of_run.columns, table.columns].concat(), ..table };
+    for (variant, run) in runs(step) {
+        let label = match run.validity {
+            Validity::Valid => variant.variant.clone(),
+            _ => format!("{} ({})", variant.variant, run.validity.state()),
+        };
+        for row in rows(run) {
+            let block = has_blocks.then(|| run.block.to_string());
+            grid.push(std::iter::once(label.clone()).chain(block).chain(row));
+        }
+    }
+    grid
+}
+
+/// Every run of a step with its variant, by variant and then by block.
+fn runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
+    step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)))
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::Notice;
+
+    use super::*;
+    use crate::fixture::{self, pair};
+    use crate::views::{Topic, of_step};
+
+    #[test]
+    fn problems_name_variant_block_state_and_reason() {
+        let mut step = pair("l.i0", 1.0, 2);
+        step.variants[0].runs.clear();
+        let [first, second] = &mut step.variants[1].runs[..] else { panic!("two blocks") };
+        first.validity = Validity::Invalid { reasons: vec![Notice::quoted("rows of table 1")] };
+        second.validity = Validity::Failed { message: "server went away".to_owned() };
+        insta::assert_snapshot!(problems(&step).join("\n"), @r#"
+        rollback: this step did not run
+        <b>&", block 1: invalid: rows of table 1
+        <b>&", block 2: failed: server went away
+        "#);
+    }
+
+    #[test]
+    fn the_block_column_appears_only_with_a_second_block() {
+        let columns = |blocks| of_runs(&pair("l.i0", 1.0, blocks), Table::default(), |_| None).labels;
+        assert_eq!([1, 2].map(columns), [1, 2]);
+    }
+
+    #[test]
+    fn every_row_of_every_table_has_a_cell_for_every_column() {
+        for step in &fixture::findings().workloads[0].steps {
+            for table in Topic::ALL.into_iter().flat_map(|topic| of_step(step, topic)).chain(rate(step)) {
+                for row in &table.rows {
+                    assert_eq!(row.len(), table.columns.len(), "{} of {}", table.title, step.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The figures of a published report next to the measured ones, and its findings, looked for in the
+//! run.
+
+use dbdyno_analyse::tables::{ComparisonRow, Key, Source, Tables};
+use dbdyno_analyse::{Agreement, CLOSE, FindingSeen, Findings, Seen};
+
+use crate::document::{Cell, Table, Tone};
+use crate::number::ratio_text;
+use crate::words::table;
+
+pub(super) fn tables(findings: &Findings) -> Vec<Table> {
+    published(findings).into_iter().flatten().collect()
+}
+
+/// The findings, and the figures that were measured; `None` without any.
+pub(crate) fn published(findings: &Findings) -> [Option<Table>; 2] {
+    let all = findings.published.iter().flat_map(|published| &published.findings);
+    let of_findings = of_findings(all);
+    let of_figures = of_figures(&Tables::published(findings));
+    [of_findings, of_figures].map(|table| Some(table).filter(|table| !table.rows.is_empty()))
+}
+
+fn of_findings<'a>(findings: impl Iterator<Item = &'a FindingSeen>) -> Table {
+    let mut table = table("published-findings");
+    for one in findings {
+        let tone = match one.seen {
+            Seen::NotSeen => Tone::Worse,
+            Seen::CannotBeTried | Seen::Invalid => Tone::Muted,
+            Seen::Seen | Seen::Undecided => Tone::Plain,
+        };
+        table.push([
+            Cell::from(one.says.as_str()),
+            Cell::toned(seen_word(one.seen), tone),
+            Cell::from(one.steps_seen.to_string()),
+            Cell::from(one.steps_not_seen.to_string()),
+            Cell::from(one.steps_undecided.to_string()),
+            Cell::from(one.steps_invalid.to_string()),
+        ]);
+    }
+    table
+}
+
+/// One row for each published ratio that was measured, with the ratio of this run under the same
+/// key.
+fn of_figures(tables: &Tables<'_>) -> Table {
+    let all = || tables.comparisons.iter();
+    let measured = |row: &ComparisonRow<'_>| {
+        let key = Key { source: Source::AsPublished, ..row.key };
+        all().find(|one| one.key == key && (one.base, one.metric) == (row.base, row.metric))
+    };
+    let mut table = table("published-figures");
+    for row in all().filter(|row| row.key.source == Source::Published) {
+        let Some((measured, agreement)) = measured(row).zip(row.agreement) else { continue };
+        let setup = row.key.setup.map_or_else(String::new, |setup| format!("{setup} "));
+        let tone = if agreement == Agreement::Contradicts { Tone::Worse } else { Tone::Plain };
+        let ratio = |row: &ComparisonRow<'_>| {
+            let text = row.ratio.map_or_else(|| "n/a".to_owned(), |ratio| ratio_text(ratio, 2));
+            Cell { value: row.ratio, interval: row.interval, ..Cell::from(text) }
+        };
+        table.push([
+            Cell::from(format!("{setup}{}", row.key.step)),
+            Cell::from(metric_word(row.metric)),
+            Cell::from(row.base),
+            Cell::from(row.key.variant),
+            ratio(row),
+            ratio(measured),
+            Cell::toned(agreement_word(agreement), tone),
+        ]);
+    }
+    table
+}
+
+/// How many of the published figures agree; `None` for a report without figures.
+pub(crate) fn published_counts(findings: &Findings) -> Option<String> {
+    let tables = Tables::published(findings);
+    let agreements: Vec<Agreement> = tables.comparisons.iter().filter_map(|row| row.agreement).collect();
+    let count = |wanted| agreements.iter().filter(|agreement| **agreement == wanted).count();
+    let missing = count(Agreement::NotMeasured);
+    let measured = agreements.len() - missing;
+    if measured == 0 {
+        return (missing > 0).then(|| format!("None of its {missing} figures was measured here."));
+    }
+    let all = [Agreement::Agrees, Agreement::Contradicts, Agreement::TooWide];
+    let counts = all.map(|wanted| (wanted, count(wanted))).into_iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<String> =
+        counts.map(|(agreement, count)| format!("{}: {count}", agreement_word(agreement))).collect();
+    let missing = if missing > 0 { format!(" {missing} more were not measured.") } else { String::new() };
+    Some(format!(
+        "{measured} published figures were measured here. {}.{missing} A figure agrees when the whole measured 95 % interval is \
+         within {:.0} % of it, and contradicts when none of the interval is; otherwise the interval is too wide to tell.",
+        counts.join(", "),
+        100.0 * CLOSE
+    ))
+}
+
+fn metric_word(metric: &str) -> &str {
+    match metric {
+        "cpu_o" => "CPU per operation",
+        "rkb_o" => "KB read per operation",
+        "response_p99_us" => "p99",
+        other => other,
+    }
+}
+
+const fn agreement_word(agreement: Agreement) -> &'static str {
+    match agreement {
+        Agreement::Agrees => "agrees",
+        Agreement::Contradicts => "contradicts",
+        Agreement::TooWide => "too wide to tell",
+        Agreement::NotMeasured => "not measured",
+    }
+}
+
+const fn seen_word(seen: Seen) -> &'static str {
+    match seen {
+        Seen::Seen => "seen",
+        Seen::NotSeen => "not seen",
+        Seen::Undecided => "undecided",
+        Seen::Invalid => "invalid here",
+        Seen::CannotBeTried => "cannot be tried here",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::small;
+
+    #[test]
+    fn a_published_ratio_is_next_to_the_measured_one_of_its_key_and_one_not_measured_is_left_out() {
+        let row = |step, source, ratio| {
+            let row = small::comparison((step, "new"), "rate", ratio);
+            ComparisonRow { key: Key { source, setup: Some("cached"), ..row.key }, ..row }
+        };
+        let published = |step, ratio, agreement| ComparisonRow {
+            agreement: Some(agreement),
+            ..row(step, Source::Published, ratio)
+        };
+        let comparisons = vec![
+            published("l.i0", 0.5, Agreement::Agrees),
+            published("qr100", 1.9, Agreement::Contradicts),
+            published("qr500", 1.9, Agreement::NotMeasured),
+            row("l.i0", Source::Run, 3.0),
+            row("l.i0", Source::AsPublished, 0.52),
+            row("qr100", Source::AsPublished, 1.0),
+        ];
+        let table = of_figures(&Tables { comparisons, ..Tables::default() });
+        insta::assert_snapshot!(small::rows(&table), @"
+        cached l.i0 | rate | old | new | 0.50 | 0.52 | agrees
+        cached qr100 | rate | old | new | 1.90 | 1.00 | contradicts
+        ");
+        assert_eq!(table.rows[1][6].tone, Tone::Worse);
+    }
+}
