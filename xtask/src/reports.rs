@@ -115,7 +115,7 @@ fn write_page(dbdyno: &Path, directory: &Path) -> Result<()> {
     run(Command::new(dbdyno)
         .arg("report")
         .arg(directory)
-        .args(["--style", "published", "--without-evidence", "--output"])
+        .args(["--style", "published", "--without-details", "--output"])
         .arg(page))?;
     let text = serde_json::to_string_pretty(&findings)? + "\n";
     Ok(std::fs::write(stem.with_extension("json"), text)?)

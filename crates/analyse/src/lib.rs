@@ -15,7 +15,7 @@
 //!   run with a budget; `targets`, `fixed_rate`, `zero_rate` and `undecided`, where ratios say
 //!   nothing; factors; `cost_breakdown` and `context`, for what
 //!   differences come from; two runs; what the next plan can detect.
-//! * `history`: many runs. `notices`: what to know before reading.
+//! * `history`: many runs. `warnings`: what to know before reading.
 //! * `assemble`: steps and workloads put together.
 //! * `tables`: all values and all ratios as two long tables.
 //!
@@ -31,7 +31,6 @@ mod join;
 mod measure;
 pub mod metrics;
 mod model;
-mod notices;
 pub mod parity;
 mod servers;
 pub mod statistics;
@@ -40,6 +39,7 @@ pub mod tables;
 mod tests;
 mod unique;
 mod validity;
+mod warnings;
 mod window;
 mod words;
 
@@ -59,7 +59,7 @@ pub use dbdyno_record::{CheckPart, OperationClass, workload_and_setup};
 pub use assemble::workloads::step_validity;
 pub use compare::comparability::host_class;
 pub use compare::comparison::{CompareChoices, compare};
-pub use compare::fixed_rate::Pace;
+pub use compare::fixed_rate::ReachedRate;
 pub use compare::forecast::{Forecast, fixed_blocks, forecast};
 pub use compare::groups::GroupRatios;
 pub use compare::inference::p_text;
@@ -84,20 +84,20 @@ pub use model::{
     ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown, CostPart, Decided, DeferredLevel,
     DeferredWork, DeviceSecond, Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan, Execution,
     Failure, FarthestMachine, FindingSeen, Findings, ForeignLoad, GroupMemory, Inference, KindResult, LEVEL,
-    Latency, Lookups, MachineRatio, MetricGroup, Notice, Operator, Paired, PercentileRatio, PlanDifference,
+    Latency, Lookups, MachineRatio, MetricGroup, Operator, Paired, PercentileRatio, PlanDifference,
     PublishedComparison, PublishedRow, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
     SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference,
     StallFigure, StatementPlans, StatementResult, Steadiness, StepComparison, StepFindings, StepRun,
-    TimeBreakdown, TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict,
+    TimeBreakdown, TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict, Warning,
     WorkloadFindings, ZeroRates,
 };
 pub use model::{
     BlockShare, Code, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange, VariantShare, WorkLeft,
 };
-pub use notices::settling::restless;
 pub use parity::SettingDifference;
 pub use unique::unique;
 pub use validity::failed_check;
+pub use warnings::settling::restless;
 pub use words::{grouped, numbered};
 
 /// What a caller may choose about a run's findings.
@@ -170,8 +170,8 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
 
 /// Name of the control, which is the base under a second name. `None` where the base is not the
 /// plan's: only the plan's base ran twice.
-pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
-    manifest.plan.again().filter(|_| manifest.base() == base)
+pub(crate) fn control_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
+    manifest.plan.control().filter(|_| manifest.base() == base)
 }
 
 fn findings_against(run: &Run, base: &str, margins: Margins<'_>) -> Findings {
@@ -207,7 +207,7 @@ fn findings_of(
     }
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
-    let twin = manifest.plan.again();
+    let twin = manifest.plan.control();
     let twin = if twin == Some(base) { Some(manifest.base()) } else { twin };
     let design = compare::factorial::Design::of(&manifest.variants, base, twin);
     if let Ok(Some(design)) = &design {
@@ -225,7 +225,7 @@ fn findings_of(
     Findings {
         run: RunSummary { colours: report.colours, ..assemble::overview::run_summary(run, base) },
         variants: manifest.variants.iter().map(summary).collect(),
-        warnings: notices::notices(&notices::Facts {
+        warnings: warnings::warnings(&warnings::Facts {
             run,
             workloads: &workloads,
             base,

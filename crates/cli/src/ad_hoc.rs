@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dbdyno_db::{Endpoint, Target};
+use dbdyno_db::{DatabaseAddress, DatabaseServer};
 use dbdyno_loadgen::{Observer, Step, StepEnd, Threads};
 use dbdyno_model::Load;
 use dbdyno_record::StepWriter;
@@ -36,21 +36,21 @@ pub(crate) struct Opening {
 
 impl Opening {
     /// Returns how to reach the server, with the command line's login timeout for its sessions.
-    pub(crate) fn endpoint(&self, mut target: Target, engine: &str) -> Endpoint {
+    pub(crate) fn database_server(&self, mut target: DatabaseAddress, engine: &str) -> DatabaseServer {
         if let Some(login) = target.login_mut() {
             let limits = &mut login.connection_settings.limits;
             (limits.login, limits.login_key) = (self.load.login_timeout.0, self.login_key);
         }
-        target.endpoint(engine, false)
+        target.database_server(engine, false)
     }
 }
 
 /// Makes the context in which a script runs. Its sessions commit after each statement, whatever the
 /// server's setting.
-pub(crate) fn context(mut endpoint: Endpoint, seed: u64) -> Result<Context, ExitError> {
+pub(crate) fn context(mut database_server: DatabaseServer, seed: u64) -> Result<Context, ExitError> {
     // The script's own connections report a server that does not answer, if it opens any.
-    let _ = wait(endpoint.commit_each_statement())?;
-    Ok(Context { endpoint, owned: false, seed, draws: seed, device: None })
+    let _ = wait(database_server.commit_each_statement())?;
+    Ok(Context { database_server, owned: false, seed, draws: seed, device: None })
 }
 
 /// Runs step 0 of `workload` as a plan's step with the table `[load]` of `opening`. The step is cut

@@ -260,7 +260,7 @@ pub(crate) struct PlanArgs {
     pub(crate) resolved: bool,
 }
 
-/// Report on a run: the answer, and the evidence on request.
+/// Report on a run: the answer, and the details on request.
 ///
 /// Without further flags it prints what was compared, what makes figures invalid, and one table:
 /// the rate of each step, its ratio to the base with interval and verdict, p99 response times, and
@@ -286,7 +286,7 @@ pub(crate) struct ReportArgs {
     /// `all`.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub(crate) section: Option<ReportPart>,
-    /// Only this step; its whole evidence, unless --section says less. May be given more than once.
+    /// Only this step; its whole details, unless --section says less. May be given more than once.
     #[arg(long = "step", value_name = "NAME")]
     pub(crate) steps: Vec<String>,
     /// All warnings in full; short for --section warnings.
@@ -306,7 +306,7 @@ pub(crate) struct ReportArgs {
     pub(crate) style: Style,
     /// With --style published: no second page. Warnings are then on the first.
     #[arg(long, requires = "style")]
-    pub(crate) without_evidence: bool,
+    pub(crate) without_details: bool,
     /// File to write, instead of standard output.
     #[arg(short, long, alias = "out", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -314,7 +314,7 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Style {
-    /// The answer first, then its evidence.
+    /// The answer first, then its details.
     Answer,
     /// As published reports.
     Published,

@@ -50,9 +50,9 @@ pub(crate) fn serve(
 
 fn answer(mut stream: &TcpStream, patience: Duration, reply: &dyn Fn(&str) -> Answer) -> io::Result<()> {
     let refusal = |status, body: &str| Answer { status, kind: "text/plain", body: body.to_owned() };
-    let question = read(stream, Instant::now() + patience)?;
-    let Answer { status, kind, body } = match question.path {
-        _ if !question.host.is_none_or(|host| is_of_this_machine(&host)) => {
+    let request = read(stream, Instant::now() + patience)?;
+    let Answer { status, kind, body } = match request.path {
+        _ if !request.host.is_none_or(|host| is_of_this_machine(&host)) => {
             refusal("403 Forbidden", "Ask by the name or the address of this machine.\n")
         }
         Some(path) => reply(&path),
@@ -67,7 +67,7 @@ fn answer(mut stream: &TcpStream, patience: Duration, reply: &dyn Fn(&str) -> An
     )
 }
 
-struct Question {
+struct Request {
     /// Path of a GET, without what follows a question mark.
     path: Option<String>,
     host: Option<String>,
@@ -75,7 +75,7 @@ struct Question {
 
 /// Reads the whole head of one request, because an answer to a request that was not read to its end
 /// may get lost.
-fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Question> {
+fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Request> {
     let (mut read, mut piece) = (Vec::new(), [0; 1024]);
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -91,7 +91,7 @@ fn read(mut stream: &TcpStream, until: Instant) -> io::Result<Question> {
             let target = request.path.filter(|_| request.method == Some("GET"));
             let path = target.and_then(|target| target.split('?').next()).map(str::to_owned);
             let host = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("host"));
-            return Ok(Question {
+            return Ok(Request {
                 path,
                 host: host.map(|host| String::from_utf8_lossy(host.value).into_owned()),
             });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dbdyno_db::server::intents::Rendered;
 use dbdyno_db::server::{Base, Certificates, credentials, login_at, tls_settings};
-use dbdyno_db::{ConnectionSettings, Endpoint, Family, Options, Secret, Session, TimeLimits, Tls};
+use dbdyno_db::{ConnectionSettings, DatabaseServer, Family, Options, Secret, Session, TimeLimits, Tls};
 use dbdyno_model::{TlsMode, TlsSettings, Variant, foreign_title};
 use dbdyno_plan::Plan;
 use dbdyno_products::{ServerAddress, engine_of};
@@ -20,22 +20,23 @@ const NO_STREAMS: &str = "the server's local_infile is off, so it takes no strea
 
 /// Logs in to an address and makes sure that dbdyno owns its database, unless nothing will be
 /// filled.
-pub(crate) fn reach(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Endpoint, ExitError> {
+pub(crate) fn reach(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<DatabaseServer, ExitError> {
     let (family, options, database) = login(plan, variant)?;
-    let mut endpoint = family.target(options.clone()).endpoint(&family.facts().engine_of(variant), false);
+    let mut database_server =
+        family.target(options.clone()).database_server(&family.facts().engine_of(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, and their database stays with its owner.
         let is_ours = !plan.workload.use_existing_tables();
         if is_ours {
-            family.claim(&options, &database).await.map_err(ExitError::server)?;
+            family.take_ownership(&options, &database).await.map_err(ExitError::server)?;
         }
-        endpoint.identify(engine_of(variant).is_some(), is_ours).await.map_err(ExitError::server)?;
-        check_room(plan, &endpoint).await
+        database_server.identify(engine_of(variant).is_some(), is_ours).await.map_err(ExitError::server)?;
+        check_room(plan, &database_server).await
     })?;
-    if let Some(warning) = foreign_warning(&variant.name, &endpoint) {
+    if let Some(warning) = foreign_warning(&variant.name, &database_server) {
         terminal::warning(&warning);
     }
-    Ok(endpoint)
+    Ok(database_server)
 }
 
 /// Refuses an address whose login is wrong or lacks files, without connecting to it.
@@ -52,14 +53,14 @@ pub(crate) fn endpoint_for(
     variant: &Variant,
     user: &str,
     password: Secret,
-) -> Result<Endpoint, ExitError> {
+) -> Result<DatabaseServer, ExitError> {
     let address = address_of(variant)?;
     let (family, options) = login_at(&address);
     let options = Options { user: user.to_owned(), password, ..options };
     let connection_settings = connection_settings_at_address(plan, variant, &address)?;
     Ok(family
         .target(options.with_connection_settings(connection_settings))
-        .endpoint(&family.facts().engine_of(variant), false))
+        .database_server(&family.facts().engine_of(variant), false))
 }
 
 /// Returns the login at an address with its database, from the plan, its files and its variables.
@@ -147,8 +148,8 @@ pub(crate) fn tls_of_started(
 }
 
 /// Warns of a server that is none of the products: it says which one it is, and what it cannot do.
-fn foreign_warning(variant: &str, endpoint: &Endpoint) -> Option<String> {
-    let foreign = endpoint.capabilities.foreign.as_ref().filter(|foreign| !foreign.is_programmed)?;
+fn foreign_warning(variant: &str, database_server: &DatabaseServer) -> Option<String> {
+    let foreign = database_server.capabilities.foreign.as_ref().filter(|foreign| !foreign.is_programmed)?;
     let mut text = format!(
         "variant {variant}: {}; its settings are recorded, and no rule says what they mean",
         foreign_title(&foreign.name, &foreign.speaks)
@@ -162,8 +163,8 @@ fn foreign_warning(variant: &str, endpoint: &Endpoint) -> Option<String> {
 
 /// Refuses a server that takes fewer connections than the plan opens, or no rows in the form in
 /// which the plan sends them.
-async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), ExitError> {
-    if !endpoint.capabilities.prepares()
+async fn check_room(plan: &Plan, database_server: &DatabaseServer) -> Result<(), ExitError> {
+    if !database_server.capabilities.prepares()
         && let Some((workload, _)) = plan.workload.iter().find(|(_, options)| options.needs().prepares)
     {
         return Err(ExitError::usage(format!(
@@ -171,9 +172,9 @@ async fn check_room(plan: &Plan, endpoint: &Endpoint) -> Result<(), ExitError> {
              there (pgbench: protocol = \"simple\", sysbench: db_ps_mode = \"disable\")"
         )));
     }
-    let mut session = endpoint.connect().await.map_err(ExitError::server)?;
+    let mut session = database_server.connect().await.map_err(ExitError::server)?;
     let room = limits::check_server(&mut session, plan).await;
-    let takes = takes_streams(plan, endpoint.capabilities.row_stream, &mut session).await;
+    let takes = takes_streams(plan, database_server.capabilities.row_stream, &mut session).await;
     session.close().await;
     room.map_err(ExitError::server)?;
     match takes {

@@ -137,9 +137,9 @@ impl NoiseEstimate {
     /// there is a control (A/A), only its ratios count.
     fn of(&self, workload: &str, step: &str) -> Option<f64> {
         let of_step = || self.steps.iter().filter(|noise| noise.workload == workload && noise.step == step);
-        let again: Vec<_> = of_step().filter(|noise| noise.again).map(part).collect();
+        let control: Vec<_> = of_step().filter(|noise| noise.control).map(part).collect();
         let any: Vec<_> = of_step().map(part).collect();
-        pooled(if again.is_empty() { &any } else { &again }).map(|(deviation, _)| deviation)
+        pooled(if control.is_empty() { &any } else { &control }).map(|(deviation, _)| deviation)
     }
 }
 
@@ -179,12 +179,12 @@ fn of_run(dir: &Path, manifest: &Manifest) -> Result<NoiseEstimate, ExitError> {
 }
 
 fn kind(steps: &[StepNoise]) -> &'static str {
-    let of_control = |noise: &StepNoise| noise.again;
+    let of_control = |noise: &StepNoise| noise.control;
     // Where a step's noise is known from both, only the control's counts.
     let has_control = |noise: &StepNoise| {
         steps
             .iter()
-            .any(|other| other.again && (&other.workload, &other.step) == (&noise.workload, &noise.step))
+            .any(|other| other.control && (&other.workload, &other.step) == (&noise.workload, &noise.step))
     };
     match (steps.iter().any(of_control), steps.iter().all(has_control)) {
         (_, true) => "A/A of",
@@ -415,12 +415,12 @@ mod tests {
 
     #[test]
     fn the_noise_of_an_a_a_goes_before_that_of_ratios() {
-        let noise = |deviation, again| StepNoise {
+        let noise = |deviation, control| StepNoise {
             workload: "oltp".to_owned(),
             step: "load".to_owned(),
             deviation,
             degrees: 4,
-            again,
+            control,
         };
         let known = |steps: Vec<StepNoise>| NoiseEstimate { steps, from: String::new() }.of("oltp", "load");
         assert_eq!(known(vec![noise(0.01, true), noise(0.05, false)]), Some(0.01));
@@ -434,7 +434,7 @@ mod tests {
             step: "load".to_owned(),
             deviation: 0.01,
             degrees,
-            again: false,
+            control: false,
         };
         StoredNoise {
             run_id: run_id.to_owned(),

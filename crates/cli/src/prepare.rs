@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_db::server::intents::{ConfigServer, Intents, Rendered, option_at, render};
 use dbdyno_db::server::{Base, Certificates, servers_dir};
-use dbdyno_db::{ConnectionSettings, Endpoint, Family};
+use dbdyno_db::{ConnectionSettings, DatabaseServer, Family};
 use dbdyno_fetch::{answer_of, find_named};
 use dbdyno_model::{Config, ConfigPart, Variant};
 use dbdyno_plan::{Plan, options_problem};
@@ -45,7 +45,7 @@ pub(crate) enum Source {
         certificates: Option<Certificates>,
     },
     /// Others run the server, at this address.
-    Address(Box<Endpoint>),
+    Address(Box<DatabaseServer>),
 }
 
 impl Prepared {
@@ -171,11 +171,11 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
 
 /// Prepares a variant whose server others run at the address `text`.
 fn reached(plan: &Plan, variant: &Variant, text: String, runtime: &Runtime) -> Result<Prepared, ExitError> {
-    let endpoint = login::reach(plan, variant, runtime)?;
-    let driver = endpoint.target.name();
+    let database_server = login::reach(plan, variant, runtime)?;
+    let driver = database_server.address.name();
     let connection_settings =
-        endpoint.target.login().map(|login| login.connection_settings.clone()).unwrap_or_default();
-    let mut prepared = Prepared::new(variant, driver, text, Source::Address(Box::new(endpoint)));
+        database_server.address.login().map(|login| login.connection_settings.clone()).unwrap_or_default();
+    let mut prepared = Prepared::new(variant, driver, text, Source::Address(Box::new(database_server)));
     prepared.info.external = true;
     Ok(Prepared { connection_settings, ..prepared })
 }

@@ -358,7 +358,7 @@ mod tests {
                 kind: "k".to_owned(),
                 class,
                 connections_per_client: 1,
-                pace: "closed".to_owned(),
+                arrivals: "closed".to_owned(),
                 protocol: "text".to_owned(),
                 rows_per_operation: 1,
                 statements_per_operation: 1,

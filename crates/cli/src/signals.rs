@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use dbdyno_db::Endpoint;
+use dbdyno_db::DatabaseServer;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{ExitError, INTERRUPTED};
@@ -21,7 +21,7 @@ const SAME_WISH: Duration = Duration::from_millis(250);
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 
 /// Where statements are cancelled when the process ends at once.
-static GOES_ON: Mutex<Vec<Endpoint>> = Mutex::new(Vec::new());
+static GOES_ON: Mutex<Vec<DatabaseServer>> = Mutex::new(Vec::new());
 
 /// Whether the first signal ends the process at once, because nothing runs yet that would have to
 /// be ended.
@@ -34,8 +34,8 @@ pub(crate) fn idle(is_idle: bool) {
 }
 
 /// Sets the servers that others run. The second signal cancels what they still do for this process.
-pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
-    *GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) = endpoints;
+pub(crate) fn cancel_at(database_servers: Vec<DatabaseServer>) {
+    *GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) = database_servers;
 }
 
 /// Returns a flag that the first signal sets, which also prints `text`. The second signal ends the
@@ -119,9 +119,9 @@ fn is_another_wish(since_first: Duration) -> bool {
 }
 
 async fn cancelled() {
-    let endpoints = GOES_ON.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    for endpoint in endpoints {
-        if let Err(warning) = endpoint.cancel_all(CANCEL_LIMIT).await {
+    let database_servers = GOES_ON.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for database_server in database_servers {
+        if let Err(warning) = database_server.cancel_all(CANCEL_LIMIT).await {
             terminal::warning(&warning);
         }
     }

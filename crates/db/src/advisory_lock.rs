@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use crate::product::{Answering, Locks, Product, answering, cell};
-use crate::products::{each_session, each_target};
-use crate::{AnySession, Class, Endpoint, Result, Session, first_i64};
+use crate::products::{each_address, each_session};
+use crate::{AnySession, Class, DatabaseServer, Result, Session, first_i64};
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -56,11 +56,11 @@ impl std::fmt::Display for LockOwner {
     }
 }
 
-impl Endpoint {
+impl DatabaseServer {
     /// Takes the lock on the endpoint's database, with a connection that the server does not close
     /// for being idle. It waits for the lock up to `patience`.
     pub async fn take_advisory_lock(&self, patience: Duration) -> Result<LockAttempt> {
-        let locks = each_target!(&self.target, options, P => {
+        let locks = each_address!(&self.address, options, P => {
             P::login(options).and_then(|login| P::locks(login.database.as_deref().unwrap_or_default()))
         });
         let Some(locks) = locks else { return Ok(LockAttempt::Impossible(None)) };

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::open_connections::Ticket;
 use crate::product::{Limited, Product};
-use crate::products::{each_session, each_target};
-use crate::{AnySession, Endpoint, Result, Session};
+use crate::products::{each_address, each_session};
+use crate::{AnySession, DatabaseServer, Result, Session};
 
 /// Interval between two checks whether the statements have ended.
 const POLL: Duration = Duration::from_millis(50);
 
-impl Endpoint {
+impl DatabaseServer {
     /// Cancels, over a new connection, what the server still does for this variant's connections
     /// that were dropped before their answers came. Returns when nothing is running any more.
     /// Without such connections it does nothing.
@@ -24,7 +24,7 @@ impl Endpoint {
     }
 
     async fn cancel(&self, all: bool, limit: Duration) -> Result<(), String> {
-        let Some(options) = self.target.login() else { return Ok(()) };
+        let Some(options) = self.address.login() else { return Ok(()) };
         let tickets = options.connection_settings.open_connections.take(all);
         if tickets.is_empty() {
             return Ok(());
@@ -65,7 +65,7 @@ impl Endpoint {
 
     async fn request(&self, tickets: &[Ticket]) -> Result<()> {
         for ticket in tickets {
-            each_target!(&self.target, options, P => P::request_cancel(options, *ticket).await)?;
+            each_address!(&self.address, options, P => P::request_cancel(options, *ticket).await)?;
         }
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Endpoint {
     /// as well as the number, because behind a proxy the number may belong to someone else's
     /// connection.
     async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>> {
-        let Some(login) = self.target.login() else { return Ok(Vec::new()) };
+        let Some(login) = self.address.login() else { return Ok(Vec::new()) };
         let ids = each_session!(session, session, P => P::at_work(&mut Limited(session), login).await)?;
         let busy: Vec<u32> = ids.iter().filter_map(|id| id.parse().ok()).collect();
         Ok(tickets.iter().copied().filter(|ticket| busy.contains(&ticket.id)).collect())

@@ -132,7 +132,7 @@ pub struct Capabilities {
     /// cannot be checked.
     pub stores_data: bool,
     /// The server, where it is not the product whose protocol it speaks. See
-    /// [`crate::Endpoint::identify`].
+    /// [`crate::DatabaseServer::identify`].
     pub foreign: Option<Foreign>,
 }
 

@@ -1,6 +1,6 @@
 //! The database client: sessions, SQL dialects, error classes, and a server's own counters.
 //!
-//! A workload sees an [`Endpoint`] (where to connect and what the server can do) and [`Session`]s
+//! A workload sees an [`DatabaseServer`] (where to connect and what the server can do) and [`Session`]s
 //! (one connection each). It never asks which product it talks to, only for [`Capabilities`].
 //! Another product needs one new folder and one line in the list in `products.rs`. Its facts are in
 //! the crate `products`.
@@ -10,8 +10,8 @@ mod any_session;
 mod cancel;
 mod capabilities;
 mod connections;
+mod database_server;
 mod der;
-mod endpoint;
 mod error;
 mod excerpt;
 mod exchange;
@@ -46,8 +46,8 @@ pub mod sqlite;
 pub use advisory_lock::{AdvisoryLock, LockAttempt, LockOwner};
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 pub use connections::{ConnectionClass, ConnectionLog, Encryption};
+pub use database_server::DatabaseServer;
 pub use dbdyno_products::Address;
-pub use endpoint::Endpoint;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
 pub use open_connections::OpenConnections;
@@ -55,7 +55,7 @@ pub use options::{ConnectionSettings, Options, ServerKey, TimeLimits};
 pub use product::{
     Bounds, DeferredWork, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };
-pub use products::{AnySession, Family, Target};
+pub use products::{AnySession, DatabaseAddress, Family};
 pub use questions::{
     Room, connection_room, deferred_work, describe, drop_binlog, explain, explain_executed, is_engine,
     prepared_room, settle, status, table_engines, tables, unreported,

@@ -9,15 +9,15 @@ use std::time::Duration;
 use crate::exchange::Exchange;
 use crate::open_connections::Ticket;
 use crate::product::{Connection, Limited, Product};
-use crate::products::{each_session, each_target};
-use crate::{AnySession, Cells, Class, Endpoint, Result, Session};
+use crate::products::{each_address, each_session};
+use crate::{AnySession, Cells, Class, DatabaseServer, Result, Session};
 
 /// Time between the first request to end a statement and the second. It is short, because a request
 /// that comes before the statement has begun is lost. Each further pause is twice as long.
 const AGAIN: Duration = Duration::from_millis(10);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
-impl Endpoint {
+impl DatabaseServer {
     /// Rows of `sql` on `session`, which belongs to this endpoint. The result is `None` when the
     /// statement was ended after `limit`, with `KILL QUERY` in MariaDB and MySQL, PostgreSQL's
     /// cancel request, or SQLite's interrupt. The session stays usable.
@@ -61,7 +61,7 @@ impl Endpoint {
     }
 
     async fn end_statement(&self, ticket: Ticket) -> Result<()> {
-        each_target!(&self.target, options, P => P::request_cancel(options, ticket).await)?;
+        each_address!(&self.address, options, P => P::request_cancel(options, ticket).await)?;
         let mut session = self.connect_as("conductor").await?;
         each_session!(&mut session, session, P => P::kill(&mut Limited(session), ticket).await);
         session.close().await;

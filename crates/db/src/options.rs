@@ -64,7 +64,7 @@ pub struct ConnectionSettings {
     pub client_charset: Option<String>,
     /// MySQL and MariaDB: whether sessions begin with `SET autocommit = 1`, because the server's
     /// own setting would not commit after each statement. See
-    /// [`crate::Endpoint::commit_each_statement`].
+    /// [`crate::DatabaseServer::commit_each_statement`].
     pub sets_autocommit: bool,
     pub limits: TimeLimits,
     pub open_connections: OpenConnections,

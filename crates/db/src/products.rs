@@ -1,4 +1,4 @@
-//! The list of products. Each line adds a value to [`Target`], [`AnySession`] and [`Family`], and
+//! The list of products. Each line adds a value to [`DatabaseAddress`], [`AnySession`] and [`Family`], and
 //! an arm to each macro that calls a product.
 
 use crate::product::Product;
@@ -6,7 +6,7 @@ use crate::product::Product;
 macro_rules! products {
     ($d:tt $($product:ident = $folder:ident::$session:ident,)*) => {
         #[derive(Debug, Clone)]
-        pub enum Target {
+        pub enum DatabaseAddress {
             $($product(crate::$folder::Options),)*
         }
 
@@ -45,7 +45,7 @@ macro_rules! products {
             ($d any:expr, $d session:ident, $d p:ident => $d done:expr) => {
                 match $d any {
                     $($crate::AnySession::$product($d session) => {
-                        #[allow(dead_code, reason = "not each question is the product's")]
+                        #[allow(dead_code, reason = "not each probe is the product's")]
                         type $d p = $crate::$folder::$product;
                         $d done
                     })*
@@ -54,10 +54,10 @@ macro_rules! products {
         }
 
         /// Evaluates an expression with the target's options, with `P` as its product.
-        macro_rules! each_target {
+        macro_rules! each_address {
             ($d any:expr, $d options:ident, $d p:ident => $d done:expr) => {
                 match $d any {
-                    $($crate::Target::$product($d options) => {
+                    $($crate::DatabaseAddress::$product($d options) => {
                         type $d p = $crate::$folder::$product;
                         $d done
                     })*
@@ -65,9 +65,9 @@ macro_rules! products {
             };
         }
 
-        pub(crate) use {each_family, each_session, each_target};
+        pub(crate) use {each_family, each_session, each_address};
 
-        impl Target {
+        impl DatabaseAddress {
             pub(crate) async fn connect(&self) -> Result<AnySession, crate::DbError> {
                 Ok(match self {
                     $(Self::$product(options) => AnySession::$product(crate::$folder::$product::connect(options).await?),)*

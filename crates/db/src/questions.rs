@@ -139,19 +139,19 @@ pub struct Room {
 /// Connections that the server accepts; `None` where there is no server, or it does not report the
 /// number.
 pub async fn connection_room(session: &mut AnySession) -> Option<Room> {
-    let question = each_session!(session, _session, P => P::ROOM);
-    room(session, question).await
+    let probe = each_session!(session, _session, P => P::ROOM);
+    room(session, probe).await
 }
 
 /// Prepared statements that the server holds for all connections together; `None` where it has no
 /// such limit.
 pub async fn prepared_room(session: &mut AnySession) -> Option<Room> {
-    let question = each_session!(session, _session, P => P::PREPARED_ROOM);
-    room(session, question).await
+    let probe = each_session!(session, _session, P => P::PREPARED_ROOM);
+    room(session, probe).await
 }
 
-async fn room(session: &mut AnySession, question: Option<(&str, &'static str)>) -> Option<Room> {
-    let (sql, setting) = question?;
+async fn room(session: &mut AnySession, probe: Option<(&str, &'static str)>) -> Option<Room> {
+    let (sql, setting) = probe?;
     let most = first_i64(&session.rows(sql).await.ok()?)?;
     Some(Room { most: u64::try_from(most).ok()?, setting })
 }
@@ -161,11 +161,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Endpoint, Target, null, sqlite};
+    use crate::{DatabaseAddress, DatabaseServer, null, sqlite};
 
-    async fn answer(target: Target, sql: &str) -> Option<(&'static str, Result<Cells>)> {
-        let endpoint = Endpoint { target, capabilities: sqlite::capabilities() };
-        let mut session = endpoint.connect().await.unwrap();
+    async fn answer(target: DatabaseAddress, sql: &str) -> Option<(&'static str, Result<Cells>)> {
+        let database_server = DatabaseServer { address: target, capabilities: sqlite::capabilities() };
+        let mut session = database_server.connect().await.unwrap();
         explain(&mut session, sql).await
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
         let options = sqlite::Options { path, pragmas: Vec::new(), busy_timeout: Duration::from_secs(1) };
-        let target = || Target::Sqlite(options.clone());
+        let target = || DatabaseAddress::Sqlite(options.clone());
         let (form, rows) = answer(target(), "SELECT name FROM sqlite_master").await.unwrap();
         assert_eq!(form, "sqlite");
         assert!(rows.unwrap()[0].last().unwrap().as_deref().unwrap().contains("sqlite_master"));
@@ -184,6 +184,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_database_that_stores_nothing_has_no_plans() {
-        assert!(answer(Target::Null(null::Options::default()), "SELECT 1").await.is_none());
+        assert!(answer(DatabaseAddress::Null(null::Options::default()), "SELECT 1").await.is_none());
     }
 }

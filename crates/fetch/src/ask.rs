@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_db::server::{Abilities, Base, Error, Question, RuntimeDir};
+use dbdyno_db::server::{Abilities, Base, Error, RuntimeDir, ServerProbe};
 use dbdyno_db::{DbError, Description, Family, Session, describe};
 
 use crate::server_entry::fingerprint;
@@ -35,8 +35,8 @@ pub fn ask_embedded() -> Result<(String, String, BTreeMap<String, String>), Erro
     // The folder is removed even if this process is killed.
     let runtime_dir = RuntimeDir::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot())?;
-    let endpoint = Family::EMBEDDED.open_file(runtime_dir.path(), &[], true).map_err(failed)?;
-    let described = runtime.block_on(async { describe(&mut endpoint.connect().await?).await });
+    let database_server = Family::EMBEDDED.open_file(runtime_dir.path(), &[], true).map_err(failed)?;
+    let described = runtime.block_on(async { describe(&mut database_server.connect().await?).await });
     let description = described.map_err(failed)?;
     let settings = settings(&description);
     Ok((description.product, description.version_text, settings))
@@ -63,11 +63,11 @@ fn start(base: &Base) -> Result<ScratchServer, Error> {
 
 async fn talk(scratch: &ScratchServer, base: &Base) -> Result<(Description, Abilities), Error> {
     let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title), source };
-    let mut session = scratch.endpoint().connect().await.map_err(failed)?;
+    let mut session = scratch.database_server().connect().await.map_err(failed)?;
     let description = describe(&mut session).await.map_err(failed)?;
     let log = scratch.log_text()?;
-    let question = Question { session: &mut session, base, description: &description, log: &log };
-    let abilities = base.family.abilities(question).await.map_err(failed)?;
+    let probe = ServerProbe { session: &mut session, base, description: &description, log: &log };
+    let abilities = base.family.abilities(probe).await.map_err(failed)?;
     session.close().await;
     Ok((description, abilities))
 }

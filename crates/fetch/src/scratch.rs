@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dbdyno_db::server::{Base, Error, Server, ServerSpec, Stopped, remove_data};
-use dbdyno_db::{ConnectionSettings, Endpoint};
+use dbdyno_db::{ConnectionSettings, DatabaseServer};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
@@ -67,9 +67,9 @@ impl ScratchServer {
     }
 
     /// How to log in as the superuser, who has no password.
-    pub fn endpoint(&self) -> Endpoint {
+    pub fn database_server(&self) -> DatabaseServer {
         let engine = self.server.base.family.facts().default_engine.unwrap_or_default();
-        self.server.target(None, &ConnectionSettings::default()).endpoint(engine, true)
+        self.server.target(None, &ConnectionSettings::default()).database_server(engine, true)
     }
 
     pub fn socket(&self) -> &Path {

@@ -7,7 +7,7 @@ use dbdyno_record::Interval;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::arrivals::to_us;
+use crate::arrival_process::to_us;
 use crate::histogram::{counts, histogram, record, some_counts};
 use crate::statements::Statements;
 

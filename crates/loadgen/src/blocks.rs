@@ -1,7 +1,7 @@
 //! Draws very fast Poisson arrivals in blocks, so that the arrivals that no client keeps up with are
 //! skipped by the block and not one by one.
 
-use crate::arrivals::Draws;
+use crate::arrival_process::Draws;
 
 /// Number of gaps in one block.
 pub(crate) const BLOCK: u64 = 1024;
@@ -98,11 +98,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::Arrivals;
-    use crate::arrivals::Cursor;
+    use crate::ArrivalProcess;
+    use crate::arrival_process::Cursor;
 
-    fn fast(operations: u64, seed: u64) -> Arrivals {
-        Arrivals::poisson(operations, Duration::from_secs(1), Draws::new(seed, 9, 1))
+    fn fast(operations: u64, seed: u64) -> ArrivalProcess {
+        ArrivalProcess::poisson(operations, Duration::from_secs(1), Draws::new(seed, 9, 1))
     }
 
     #[test]
@@ -127,8 +127,9 @@ mod tests {
         // due times in whole nanoseconds.
         const COUNT: u64 = 20 * BLOCK;
         const MEAN_NS: f64 = 900.0;
-        let arrivals = Arrivals::poisson(1_000, Duration::from_nanos(900_000), Draws::new(42, 9, 1));
-        let mut cursor = Cursor::new(arrivals);
+        let arrival_process =
+            ArrivalProcess::poisson(1_000, Duration::from_nanos(900_000), Draws::new(42, 9, 1));
+        let mut cursor = Cursor::new(arrival_process);
         let (mut before, mut gaps) = (0, Vec::new());
         for number in 0..COUNT {
             let due = cursor.due_ns(number);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dbdyno_record::{Clock, ErrorClass, Interval, MOST_OUTAGE_EVENTS, StepEvent, StepWriter};
 use hdrhistogram::Histogram;
 
-use crate::arrivals::to_us;
+use crate::arrival_process::to_us;
 use crate::batch::{Batch, merge};
 use crate::control::{Control, StopReason};
 use crate::histogram::histogram;

@@ -208,10 +208,10 @@ impl Control {
         if self.end_ns().is_some() {
             return;
         }
-        let mut held = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_first = held.is_none();
-        held.get_or_insert_with(|| reason.clone());
-        drop(held);
+        let mut known = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = known.is_none();
+        known.get_or_insert_with(|| reason.clone());
+        drop(known);
         self.stopping.store(true, Ordering::Release);
         self.stopped.notify_waiters();
         self.client_changed.notify_waiters();

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::arrivals::Cursor;
+use crate::arrival_process::Cursor;
 use crate::task::Bounds;
-use crate::{Pace, Schedule};
+use crate::{Arrivals, Schedule};
 
 /// Due times of one task, or of all tasks of one schedule on this thread. Each operation's due time is
 /// asked for when the operation is taken, so that the numbers asked for only increase.
@@ -36,12 +36,12 @@ pub(crate) struct ThreadDueTimes {
 }
 
 impl ThreadDueTimes {
-    /// Returns the due times of a task of `pace`, or `None` when it has no schedule.
-    pub(crate) fn of(&mut self, pace: &Pace) -> Option<DueTimes> {
-        let cursor = Cursor::new(pace.process()?);
+    /// Returns the due times of a task of `arrivals`, or `None` when it has no schedule.
+    pub(crate) fn of(&mut self, arrivals: &Arrivals) -> Option<DueTimes> {
+        let cursor = Cursor::new(arrivals.process()?);
         let due_times =
             DueTimes { next: Rc::new(RefCell::new(cursor.clone())), arrived: Rc::new(RefCell::new(cursor)) };
-        let Pace::Shared(schedule) = pace else { return Some(due_times) };
+        let Arrivals::Shared(schedule) = arrivals else { return Some(due_times) };
         if let Some((_, known)) = self.shared.iter().find(|(known, _)| Arc::ptr_eq(known, schedule)) {
             return Some(known.clone());
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_record::{Outcome, StepEvent, StepSpec, StepWriter};
 
-use crate::arrivals::to_us;
+use crate::arrival_process::to_us;
 use crate::collector::{Collector, Longest, Observer};
 use crate::control::{Control, StopReason};
 use crate::message::{Inbox, Message};
@@ -20,7 +20,7 @@ use crate::schedule_accounting;
 use crate::threads::assign;
 use crate::waiting::ranges;
 use crate::worker::{self, Job};
-use crate::{ConnectionTask, Connections, Error, HostShare, Pace, TaskEnd, TaskSpec, Threads};
+use crate::{Arrivals, ConnectionTask, Connections, Error, HostShare, TaskEnd, TaskSpec, Threads};
 
 /// The clock starts this long after the last connection is open, so that samplers have time to take
 /// their first sample.
@@ -67,7 +67,7 @@ where
 {
     let specs: Vec<TaskSpec> = tasks.iter().map(|(spec, _)| spec.clone()).collect();
     let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
-    let schedules = schedule_accounting::books(specs.iter())?;
+    let schedules = schedule_accounting::counter_sets(specs.iter())?;
     let (sender, mut messages) = mpsc::channel();
     let threads = start(&step, tasks, HostShare::WHOLE, &control, &sender)?;
     let watching = Watching::start(Arc::clone(&control)).map_err(Error::Thread)?;
@@ -222,11 +222,11 @@ fn scheduled(tasks: &[TaskSpec], kinds: &[String]) -> Vec<StepEvent> {
     let mut asked: BTreeMap<(usize, &str), (f64, u32)> = BTreeMap::new();
     let mut seen = HashSet::new();
     for task in tasks {
-        let Some(arrivals) = task.pace.process() else { continue };
-        let (per_second, connections) = asked.entry((task.kind, arrivals.name())).or_default();
+        let Some(arrival_process) = task.arrivals.process() else { continue };
+        let (per_second, connections) = asked.entry((task.kind, arrival_process.name())).or_default();
         // All tasks of a client and kind share one schedule, or each has its own.
-        if !matches!(task.pace, Pace::Shared(_)) || seen.insert((task.client, task.kind)) {
-            *per_second += arrivals.rate_per_second();
+        if !matches!(task.arrivals, Arrivals::Shared(_)) || seen.insert((task.client, task.kind)) {
+            *per_second += arrival_process.rate_per_second();
         }
         *connections += 1;
     }

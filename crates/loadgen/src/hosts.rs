@@ -21,8 +21,8 @@ use crate::engine::{conduct, ended, join, kinds, start};
 use crate::message::{Inbox, Message};
 use crate::pauses::Watching;
 use crate::{
-    ConnectionTask, Error, HostShare, Limit, Observer, Pace, Schedule, Step, StepEnd, StopReason, TaskSpec,
-    schedule_accounting,
+    Arrivals, ConnectionTask, Error, HostShare, Limit, Observer, Schedule, Step, StepEnd, StopReason,
+    TaskSpec, schedule_accounting,
 };
 
 /// The clock starts this long after the last connection is open, so that the command can reach all
@@ -77,7 +77,7 @@ pub fn run_on_hosts(
     observer: &mut dyn Observer,
 ) -> Result<(StepEnd, Vec<HostPart>), Error> {
     let control = Control::new(step.spec.clients, specs, step.spec.window).followed_by(follower);
-    let schedules = schedule_accounting::books(specs.iter())?;
+    let schedules = schedule_accounting::counter_sets(specs.iter())?;
     let mut merged = Merged {
         from_hosts,
         parts: vec![HostPart::default(); hosts],
@@ -241,7 +241,7 @@ fn tasks_of<F>(part: HostShare, tasks: Vec<(TaskSpec, F)>) -> Vec<(TaskSpec, F)>
         own
     };
     let task = |(mut spec, factory): (TaskSpec, F)| {
-        if let Pace::Shared(schedule) = &mut spec.pace {
+        if let Arrivals::Shared(schedule) = &mut spec.arrivals {
             *schedule = of_part(schedule);
         }
         (spec, factory)

@@ -9,6 +9,7 @@
 //! by the time at which its answer was complete.
 
 mod abandon;
+mod arrival_process;
 mod arrivals;
 mod batch;
 mod blocks;
@@ -25,7 +26,6 @@ mod hosts;
 mod message;
 mod notified;
 mod opening;
-mod pace;
 mod pauses;
 mod random;
 mod reconnect;
@@ -45,7 +45,8 @@ mod waiting;
 mod watched;
 mod worker;
 
-pub use arrivals::{Arrivals, Draws};
+pub use arrival_process::{ArrivalProcess, Draws};
+pub use arrivals::{Arrivals, ThinkTime};
 pub use collector::Observer;
 pub use connect::{Connections, LostConnections, Reconnect};
 pub use control::{Follower, StepCommand, StopReason};
@@ -54,7 +55,6 @@ pub use engine::{Step, StepEnd, run};
 pub use error::Error;
 pub use host_share::HostShare;
 pub use hosts::{FromHost, HostMessage, HostPart, can_be_shared, run_on_hosts, run_part};
-pub use pace::{Pace, ThinkTime};
 pub use random::{Philox, draw_below, draw_below_u64};
 pub use running_task::MOST_RETRIES;
 pub use schedule::Schedule;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{ErrorClass, ErrorCounts, Interval, WindowCut};
 
-use crate::arrivals::{Cursor, to_us};
+use crate::arrival_process::{Cursor, to_us};
 use crate::batch::{Batch, Times};
 use crate::statements::Statements;
 use crate::task::Bounds;
@@ -15,7 +15,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// The counters of all tasks of one client and kind on this thread.
 #[derive(Debug, Default)]
-struct Book {
+struct CounterSet {
     client: u32,
     kind: usize,
     /// Operations sent or dropped since the barrier.
@@ -28,10 +28,10 @@ struct Book {
     current: Counts,
 }
 
-/// What each task has in addition to the counters in its [`Book`].
+/// What each task has in addition to the counters in its [`CounterSet`].
 #[derive(Debug)]
 struct LaneState {
-    book: usize,
+    counter_set: usize,
     /// Operations sent since the barrier.
     started: u64,
     /// Whether one of them was answered, well or not.
@@ -72,7 +72,7 @@ pub(crate) struct Ending {
 }
 
 pub(crate) struct Recorder {
-    books: Vec<Book>,
+    counter_sets: Vec<CounterSet>,
     tasks: Vec<LaneState>,
     /// Times by kind index.
     times: Vec<Times>,
@@ -93,19 +93,19 @@ impl Recorder {
         window_from_ns: u64,
         hand_over: Box<dyn FnMut(Batch)>,
     ) -> Self {
-        let mut books = Vec::new();
-        let mut book_of = BTreeMap::new();
+        let mut counter_sets = Vec::new();
+        let mut counter_set_of = BTreeMap::new();
         let states = tasks.iter().map(|spec| {
-            let book = *book_of.entry((spec.client, spec.kind)).or_insert_with(|| {
-                books.push(Book::new(spec));
-                books.len() - 1
+            let counter_set = *counter_set_of.entry((spec.client, spec.kind)).or_insert_with(|| {
+                counter_sets.push(CounterSet::new(spec));
+                counter_sets.len() - 1
             });
-            LaneState::new(book, spec)
+            LaneState::new(counter_set, spec)
         });
         let tasks = states.collect();
         let times = kinds.iter().map(|_| Times::new()).collect();
         let (statements, window_ns) = (Statements::default(), (window_from_ns, u64::MAX));
-        Self { books, tasks, times, statements, kinds, cut_ns: 0, window_ns, hand_over }
+        Self { counter_sets, tasks, times, statements, kinds, cut_ns: 0, window_ns, hand_over }
     }
 
     /// Makes every cut that lies at or before `now_ns`. It must be called before anything that happened
@@ -138,20 +138,20 @@ impl Recorder {
     pub(crate) fn started(&mut self, task: usize) {
         let state = &mut self.tasks[task];
         state.started += 1;
-        let book = &mut self.books[state.book];
-        book.taken += 1;
-        book.in_flight += 1;
+        let counter_set = &mut self.counter_sets[state.counter_set];
+        counter_set.taken += 1;
+        counter_set.in_flight += 1;
     }
 
     pub(crate) fn done(&mut self, task: usize, ending: Ending) {
         let cut = self.cut_of(ending.began_ns, ending.ended_ns);
         let state = &mut self.tasks[task];
         state.is_answered = true;
-        let book = &mut self.books[state.book];
-        book.in_flight -= 1;
+        let counter_set = &mut self.counter_sets[state.counter_set];
+        counter_set.in_flight -= 1;
         let service_ns = ending.ended_ns.saturating_sub(ending.sent_ns);
         let response_ns = ending.ended_ns.saturating_sub(ending.due_ns);
-        let counts = &mut book.current;
+        let counts = &mut counter_set.current;
         counts.done += 1;
         counts.rows += ending.rows;
         counts.received_bytes += ending.received_bytes;
@@ -164,7 +164,7 @@ impl Recorder {
             let rows = share * ending.rows as f64;
             counts.cut += WindowCut { operations: share, rows, cycle_us: cycle_ns / 1e3 };
         }
-        self.times[book.kind].record(to_us(service_ns), to_us(response_ns));
+        self.times[counter_set.kind].record(to_us(service_ns), to_us(response_ns));
     }
 
     /// Returns what an edge of the window changes in the counts of the interval in which an operation
@@ -186,37 +186,37 @@ impl Recorder {
 
     /// Counts the statements of an operation that was just done.
     pub(crate) fn statements(&mut self, task: usize, statements: &[StatementDone]) {
-        let kind = self.books[self.tasks[task].book].kind;
+        let kind = self.counter_sets[self.tasks[task].counter_set].kind;
         self.statements.count(kind, statements);
     }
 
     /// Counts an operation whose cycle began at `began_ns` and that failed at `ended_ns`.
     pub(crate) fn failed(&mut self, task: usize, began_ns: u64, ended_ns: u64) {
         let cut = self.cut_of(began_ns, ended_ns);
-        let book = &mut self.books[self.tasks[task].book];
-        book.in_flight -= 1;
-        book.current.failed += 1;
-        book.current.cycle_sum_ns += ended_ns.saturating_sub(began_ns);
-        book.current.cut.cycle_us += cut.map_or(0.0, |(_, cycle_ns)| cycle_ns / 1e3);
+        let counter_set = &mut self.counter_sets[self.tasks[task].counter_set];
+        counter_set.in_flight -= 1;
+        counter_set.current.failed += 1;
+        counter_set.current.cycle_sum_ns += ended_ns.saturating_sub(began_ns);
+        counter_set.current.cut.cycle_us += cut.map_or(0.0, |(_, cycle_ns)| cycle_ns / 1e3);
     }
 
     /// Counts operations of a shared schedule that became due and will never be sent.
     pub(crate) fn dropped(&mut self, task: usize, operations: u64) {
-        let book = &mut self.books[self.tasks[task].book];
-        book.taken += operations;
-        book.current.dropped += operations;
+        let counter_set = &mut self.counter_sets[self.tasks[task].counter_set];
+        counter_set.taken += operations;
+        counter_set.current.dropped += operations;
     }
 
     /// Records that an operation for which the task was waiting was sent `lag_ns` after it was due.
     pub(crate) fn lag(&mut self, task: usize, lag_ns: u64) {
-        let kind = self.books[self.tasks[task].book].kind;
+        let kind = self.counter_sets[self.tasks[task].counter_set].kind;
         self.times[kind].record_lag(to_us(lag_ns));
     }
 
     pub(crate) fn error(&mut self, task: usize, class: ErrorClass) {
         let state = &mut self.tasks[task];
         state.is_answered = true;
-        let errors = &mut self.books[state.book].current.errors;
+        let errors = &mut self.counter_sets[state.counter_set].current.errors;
         match class {
             ErrorClass::Retry => errors.retry += 1,
             ErrorClass::Refused => errors.refused += 1,
@@ -228,16 +228,16 @@ impl Recorder {
     pub(crate) fn down(&mut self, task: usize, now_ns: u64) {
         let state = &mut self.tasks[task];
         state.down_since_ns = Some(now_ns);
-        self.books[state.book].down += 1;
+        self.counter_sets[state.counter_set].down += 1;
     }
 
     /// The task's connection is open again, or the task has given up.
     pub(crate) fn up(&mut self, task: usize, now_ns: u64) {
         let state = &mut self.tasks[task];
         if let Some(since_ns) = state.down_since_ns.take() {
-            let book = &mut self.books[state.book];
-            book.down -= 1;
-            book.current.down_ns += now_ns.saturating_sub(since_ns);
+            let counter_set = &mut self.counter_sets[state.counter_set];
+            counter_set.down -= 1;
+            counter_set.current.down_ns += now_ns.saturating_sub(since_ns);
         }
     }
 
@@ -252,22 +252,22 @@ impl Recorder {
     fn cut(&mut self, to_ns: u64) {
         let from_ns = self.cut_ns;
         self.cut_ns = to_ns;
-        let mut waiting = vec![0; self.books.len()];
+        let mut waiting = vec![0; self.counter_sets.len()];
         let mut unanswered = 0;
         for state in &mut self.tasks {
-            waiting[state.book] += state.waiting(to_ns);
+            waiting[state.counter_set] += state.waiting(to_ns);
             unanswered += usize::from(state.started > 0 && !state.is_answered && !state.ended);
             if let Some(since_ns) = &mut state.down_since_ns {
-                self.books[state.book].current.down_ns += to_ns.saturating_sub(*since_ns);
+                self.counter_sets[state.counter_set].current.down_ns += to_ns.saturating_sub(*since_ns);
                 *since_ns = to_ns;
             }
         }
         let kinds = &self.kinds;
-        let interval = |(book, waiting): (&mut Book, u64)| {
-            let interval = book.interval(&kinds[book.kind], from_ns, to_ns, waiting);
-            (book.kind, interval)
+        let interval = |(counter_set, waiting): (&mut CounterSet, u64)| {
+            let interval = counter_set.interval(&kinds[counter_set.kind], from_ns, to_ns, waiting);
+            (counter_set.kind, interval)
         };
-        let intervals = self.books.iter_mut().zip(waiting).map(interval).collect();
+        let intervals = self.counter_sets.iter_mut().zip(waiting).map(interval).collect();
         let mut times = BTreeMap::new();
         for (kind, current) in self.times.iter_mut().enumerate() {
             if !current.is_empty() {
@@ -280,9 +280,12 @@ impl Recorder {
 }
 
 impl LaneState {
-    fn new(book: usize, spec: &TaskSpec) -> Self {
-        let due = spec.pace.arrivals().map(|arrivals| (Cursor::new(arrivals), spec.bounds()));
-        Self { book, started: 0, is_answered: false, due, ended: false, down_since_ns: None }
+    fn new(counter_set: usize, spec: &TaskSpec) -> Self {
+        let due = spec
+            .arrivals
+            .arrival_process()
+            .map(|arrival_process| (Cursor::new(arrival_process), spec.bounds()));
+        Self { counter_set, started: 0, is_answered: false, due, ended: false, down_since_ns: None }
     }
 
     /// Returns how many operations of the task's own open loop are due before `at_ns` and were not
@@ -296,7 +299,7 @@ impl LaneState {
     }
 }
 
-impl Book {
+impl CounterSet {
     fn new(spec: &TaskSpec) -> Self {
         Self { client: spec.client, kind: spec.kind, ..Self::default() }
     }

@@ -10,18 +10,22 @@ use dbdyno_record::ErrorClass;
 
 use crate::batch::{Batch, Times};
 use crate::recorder::{Ending, Recorder};
-use crate::{Arrivals, Limit, Pace, Role, TaskSpec};
+use crate::{ArrivalProcess, Arrivals, Limit, Role, TaskSpec};
 
 /// Returns arrivals of ten operations per second.
-fn tenths() -> Pace {
-    Pace::Open(Arrivals::Constant { operations: 10, per: Duration::from_secs(1), phase: Duration::ZERO })
+fn tenths() -> Arrivals {
+    Arrivals::Open(ArrivalProcess::Constant {
+        operations: 10,
+        per: Duration::from_secs(1),
+        phase: Duration::ZERO,
+    })
 }
 
-fn task(pace: Pace, operations: u64) -> TaskSpec {
+fn task(arrivals: Arrivals, operations: u64) -> TaskSpec {
     TaskSpec {
         client: 1,
         kind: 0,
-        pace,
+        arrivals,
         limit: Limit::Operations(operations),
         role: Role::Decides,
         coupling: None,
@@ -70,7 +74,7 @@ fn assert_accounts_balance(batches: &[Batch]) {
 
 #[test]
 fn an_answer_belongs_to_the_second_in_which_it_was_complete() {
-    let (mut recorder, batches) = recorder(task(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder(task(Arrivals::Closed, 10));
     recorder.advance(900_000_000, None);
     recorder.started(0);
     recorder.advance(3_200_000_000, None);
@@ -87,8 +91,8 @@ fn an_answer_belongs_to_the_second_in_which_it_was_complete() {
 
 #[test]
 fn a_late_schedule_shows_its_backlog_and_counts_response_from_the_due_time() {
-    let pace = tenths();
-    let (mut recorder, batches) = recorder(task(pace, 30));
+    let arrivals = tenths();
+    let (mut recorder, batches) = recorder(task(arrivals, 30));
     recorder.advance(0, None);
     recorder.started(0);
     recorder.advance(2_050_000_000, None);
@@ -109,7 +113,7 @@ fn a_late_schedule_shows_its_backlog_and_counts_response_from_the_due_time() {
 
 #[test]
 fn an_operation_of_more_than_an_hour_keeps_its_time() {
-    let (mut recorder, batches) = recorder(task(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder(task(Arrivals::Closed, 10));
     let three_hours_ms = 3 * 3_600_000;
     recorder.started(0);
     recorder.done(0, ending(0, 0, three_hours_ms));
@@ -125,8 +129,8 @@ fn an_operation_of_more_than_an_hour_keeps_its_time() {
 
 #[test]
 fn what_a_stopped_connection_never_sent_is_dropped() {
-    let pace = tenths();
-    let (mut recorder, batches) = recorder(task(pace, 30));
+    let arrivals = tenths();
+    let (mut recorder, batches) = recorder(task(arrivals, 30));
     recorder.started(0);
     recorder.done(0, ending(0, 0, 1));
     recorder.advance(1_450_000_000, None);
@@ -140,7 +144,7 @@ fn what_a_stopped_connection_never_sent_is_dropped() {
 
 #[test]
 fn a_failed_operation_is_counted_once_and_leaves_no_time() {
-    let (mut recorder, batches) = recorder(task(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder(task(Arrivals::Closed, 10));
     recorder.started(0);
     recorder.error(0, ErrorClass::Retry);
     recorder.error(0, ErrorClass::Refused);
@@ -157,7 +161,7 @@ fn a_failed_operation_is_counted_once_and_leaves_no_time() {
 #[test]
 fn an_operation_counts_by_the_share_of_its_cycle_that_lies_in_the_window() {
     // The window is from 1 s to 3.5 s. The connection's cycles take 1.6 s each, back to back.
-    let (mut recorder, batches) = recorder_from(1_000, task(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder_from(1_000, task(Arrivals::Closed, 10));
     let window_end = Some(3_500_000_000);
     for end_ms in [1_600, 3_200, 4_800] {
         let began_ms = end_ms - 1_600;
@@ -184,7 +188,7 @@ fn an_operation_counts_by_the_share_of_its_cycle_that_lies_in_the_window() {
 
 #[test]
 fn a_failed_operation_has_a_cycle_and_is_no_operation() {
-    let (mut recorder, batches) = recorder_from(1_000, task(Pace::Closed, 10));
+    let (mut recorder, batches) = recorder_from(1_000, task(Arrivals::Closed, 10));
     recorder.started(0);
     recorder.advance(1_200_000_000, None);
     recorder.failed(0, 700_000_000, 1_200_000_000);

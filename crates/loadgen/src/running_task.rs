@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use dbdyno_record::ErrorClass;
 use tokio::task::JoinHandle;
 
-use crate::arrivals::to_ns;
+use crate::arrival_process::to_ns;
 use crate::control::Control;
 use crate::due_times::DueTimes;
 use crate::message::Message;
@@ -19,7 +19,7 @@ use crate::recorder::Ending;
 use crate::shared::Shared;
 use crate::task::Bounds;
 use crate::{
-    ConnectionTask, Failure, Limit, LostConnections, Notes, OperationTimes, Pace, TaskEnd, TaskSpec,
+    Arrivals, ConnectionTask, Failure, Limit, LostConnections, Notes, OperationTimes, TaskEnd, TaskSpec,
 };
 use wait::Waited;
 
@@ -46,7 +46,7 @@ pub(crate) struct RunningTask {
     notes: Notes,
     end: TaskEnd,
     refusals: u32,
-    /// Since when the current burst has been running. It is used only by [`Pace::Burst`].
+    /// Since when the current burst has been running. It is used only by [`Arrivals::Burst`].
     pub(crate) burst_ns: u64,
     /// Numbers that were given up when the schedule was last asked for an operation.
     skipped: Range<u64>,
@@ -150,7 +150,7 @@ impl RunningTask {
     /// its thread reports that. Any other task ends now.
     fn ended_at(&self, now_ns: u64) -> u64 {
         let by_count = matches!(self.spec.limit, Limit::Operations(_) | Limit::Either(..));
-        if by_count && self.spec.pace.is_closed() && self.end.complete && self.last_ns > 0 {
+        if by_count && self.spec.arrivals.is_closed() && self.end.complete && self.last_ns > 0 {
             self.last_ns
         } else {
             now_ns
@@ -200,8 +200,8 @@ impl RunningTask {
     /// Returns the operation that follows `count` others of this task, or `None` at the task's limit.
     #[inline]
     fn next_operation(&mut self, count: u64) -> Option<Operation> {
-        let number = match (&self.spec.pace, &self.due) {
-            (Pace::Shared(schedule), Some(due_times)) => {
+        let number = match (&self.spec.arrivals, &self.due) {
+            (Arrivals::Shared(schedule), Some(due_times)) => {
                 let due_before = |earlier_ns: u64| {
                     due_times.due_before(self.bounds, self.shared.control.now_ns().saturating_sub(earlier_ns))
                 };
@@ -220,16 +220,16 @@ impl RunningTask {
         if !self.bounds.hold(number, self.last_ns) {
             return None;
         }
-        let due = match (&self.due, &self.spec.pace) {
+        let due = match (&self.due, &self.spec.arrivals) {
             (Some(due_times), _) => Due::At(due_times.due_ns(number)),
             // A cycle that began in time is finished, like an operation that was sent in time.
-            (None, Pace::Thinking(think)) => {
+            (None, Arrivals::Thinking(think)) => {
                 return Some(Operation {
                     number,
                     due: Due::At(self.last_ns.saturating_add(to_ns(think.before(number)))),
                 });
             }
-            (None, Pace::Burst { per_second }) => Due::WithBurst(*per_second),
+            (None, Arrivals::Burst { per_second }) => Due::WithBurst(*per_second),
             (None, _) => Due::Now,
         };
         let is_in_time = !matches!(due, Due::At(due_ns) if !self.bounds.hold(number, due_ns));
@@ -277,7 +277,7 @@ impl RunningTask {
         was_early: bool,
     ) -> Next {
         let sent_ns = self.shared.tick();
-        self.began_ns = if self.spec.pace.is_closed() { self.last_ns } else { sent_ns };
+        self.began_ns = if self.spec.arrivals.is_closed() { self.last_ns } else { sent_ns };
         self.write_sent(sent_ns, due_ns.filter(|_| was_early));
         let due_ns = due_ns.map_or(sent_ns, |due_ns| due_ns.min(sent_ns));
         let mut tries = 0;

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::{Arrivals, HostShare};
+use crate::{ArrivalProcess, HostShare};
 
 /// The open-loop arrivals of one client, from which its connections take operations in the order of
 /// their numbers.
@@ -15,7 +15,7 @@ use crate::{Arrivals, HostShare};
 /// each task.
 #[derive(Debug)]
 pub struct Schedule {
-    arrivals: Arrivals,
+    arrival_process: ArrivalProcess,
     /// The number that is taken next.
     next: AtomicU64,
     max_backlog: Option<u64>,
@@ -35,9 +35,9 @@ pub(crate) struct Taken {
 
 impl Schedule {
     /// Returns a schedule in which every arrival waits until a connection is free.
-    pub fn new(arrivals: Arrivals) -> Self {
+    pub fn new(arrival_process: ArrivalProcess) -> Self {
         Self {
-            arrivals,
+            arrival_process,
             next: AtomicU64::new(0),
             max_backlog: None,
             max_wait_ns: None,
@@ -47,26 +47,26 @@ impl Schedule {
 
     /// Returns a schedule in which at most `most` arrivals wait. A connection that becomes free gives
     /// up the oldest ones beyond that, and they count as dropped.
-    pub fn with_max_backlog(arrivals: Arrivals, most: u64) -> Self {
-        Self { max_backlog: Some(most), ..Self::new(arrivals) }
+    pub fn with_max_backlog(arrival_process: ArrivalProcess, most: u64) -> Self {
+        Self { max_backlog: Some(most), ..Self::new(arrival_process) }
     }
 
     /// Returns the same schedule, but a connection that becomes free gives up arrivals that have waited
     /// for longer than `limit`.
     #[must_use]
     pub fn with_max_wait(self, limit: Duration) -> Self {
-        Self { max_wait_ns: Some(crate::arrivals::to_ns(limit)), ..self }
+        Self { max_wait_ns: Some(crate::arrival_process::to_ns(limit)), ..self }
     }
 
     /// Returns one host's part of a schedule from which nothing was taken: its share of the numbers and
     /// of the backlog.
     pub(crate) fn of_part(&self, part: HostShare) -> Self {
         let max_backlog = self.max_backlog.map(|most| part.among(most));
-        Self { max_backlog, max_wait_ns: self.max_wait_ns, part, ..Self::new(self.arrivals) }
+        Self { max_backlog, max_wait_ns: self.max_wait_ns, part, ..Self::new(self.arrival_process) }
     }
 
-    pub fn arrivals(&self) -> Arrivals {
-        self.arrivals
+    pub fn arrival_process(&self) -> ArrivalProcess {
+        self.arrival_process
     }
 
     /// Takes the next operation. `due` counts the operations that were due a given number of
@@ -98,8 +98,8 @@ mod tests {
 
     use super::*;
 
-    fn arrivals() -> Arrivals {
-        Arrivals::Constant { operations: 1000, per: Duration::from_secs(1), phase: Duration::ZERO }
+    fn arrival_process() -> ArrivalProcess {
+        ArrivalProcess::Constant { operations: 1000, per: Duration::from_secs(1), phase: Duration::ZERO }
     }
 
     /// Returns the numbers that 8 threads take, and how many were dropped.
@@ -118,14 +118,14 @@ mod tests {
 
     #[test]
     fn no_number_is_skipped_or_given_out_twice() {
-        let (mut numbers, dropped) = taken_by_threads(Schedule::new(arrivals()), |_| u64::MAX);
+        let (mut numbers, dropped) = taken_by_threads(Schedule::new(arrival_process()), |_| u64::MAX);
         numbers.sort_unstable();
         assert_eq!((numbers, dropped), ((0..40_000).collect(), 0));
     }
 
     #[test]
     fn what_is_dropped_and_what_is_taken_are_all_there_is() {
-        let schedule = Schedule::with_max_backlog(arrivals(), 5);
+        let schedule = Schedule::with_max_backlog(arrival_process(), 5);
         let (numbers, dropped) = taken_by_threads(schedule, |n| n * 20);
         let different: HashSet<_> = numbers.iter().collect();
         assert_eq!(different.len(), numbers.len());
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_oldest_beyond_the_greatest_backlog_are_given_up() {
-        let schedule = Schedule::with_max_backlog(arrivals(), 5);
+        let schedule = Schedule::with_max_backlog(arrival_process(), 5);
         assert_eq!(schedule.take(|_| 6), Taken { number: 0, dropped: 0 });
         assert_eq!(schedule.take(|_| 100), Taken { number: 94, dropped: 93 });
         assert_eq!(schedule.take(|_| 100), Taken { number: 95, dropped: 0 });
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_has_waited_too_long_is_given_up() {
-        let schedule = Schedule::new(arrivals()).with_max_wait(Duration::from_millis(10));
+        let schedule = Schedule::new(arrival_process()).with_max_wait(Duration::from_millis(10));
         let due_at = |now_ms: u64| move |earlier_ns: u64| now_ms.saturating_sub(earlier_ns / 1_000_000);
         assert_eq!(schedule.take(due_at(5)), Taken { number: 0, dropped: 0 });
         assert_eq!(schedule.take(due_at(50)), Taken { number: 40, dropped: 39 });

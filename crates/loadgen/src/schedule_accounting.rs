@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use dbdyno_record::Interval;
 
-use crate::arrivals::Cursor;
+use crate::arrival_process::Cursor;
 use crate::task::Bounds;
-use crate::{Error, Pace, Schedule, TaskSpec};
+use crate::{Arrivals, Error, Schedule, TaskSpec};
 
 /// Client and kind.
 type Key = (u32, usize);
@@ -23,16 +23,17 @@ pub(crate) struct ScheduleAccounting {
     taken: u64,
 }
 
-pub(crate) fn books<'a>(
+pub(crate) fn counter_sets<'a>(
     tasks: impl Iterator<Item = &'a TaskSpec>,
 ) -> Result<BTreeMap<Key, ScheduleAccounting>, Error> {
-    let mut pace_of: BTreeMap<Key, (Option<&Arc<Schedule>>, Bounds)> = BTreeMap::new();
+    let mut schedule_of: BTreeMap<Key, (Option<&Arc<Schedule>>, Bounds)> = BTreeMap::new();
     for task in tasks {
-        let schedule = match &task.pace {
-            Pace::Shared(schedule) => Some(schedule),
+        let schedule = match &task.arrivals {
+            Arrivals::Shared(schedule) => Some(schedule),
             _ => None,
         };
-        let (known, bounds) = *pace_of.entry((task.client, task.kind)).or_insert((schedule, task.bounds()));
+        let (known, bounds) =
+            *schedule_of.entry((task.client, task.kind)).or_insert((schedule, task.bounds()));
         let is_same = match (known, schedule) {
             (Some(known), Some(schedule)) => Arc::ptr_eq(known, schedule) && bounds == task.bounds(),
             (None, None) => true,
@@ -42,20 +43,22 @@ pub(crate) fn books<'a>(
             return Err(Error::MixedSchedules { client: task.client });
         }
     }
-    let shared: Vec<_> =
-        pace_of.into_iter().filter_map(|(key, (schedule, bounds))| Some((key, schedule?, bounds))).collect();
+    let shared: Vec<_> = schedule_of
+        .into_iter()
+        .filter_map(|(key, (schedule, bounds))| Some((key, schedule?, bounds)))
+        .collect();
     for (index, (key, schedule, _)) in shared.iter().enumerate() {
         if shared[..index].iter().any(|(_, other, _)| Arc::ptr_eq(schedule, other)) {
             return Err(Error::MixedSchedules { client: key.0 });
         }
     }
-    let book = |schedule: &Schedule, bounds| ScheduleAccounting {
-        due: Cursor::new(schedule.arrivals()),
+    let counter_set = |schedule: &Schedule, bounds| ScheduleAccounting {
+        due: Cursor::new(schedule.arrival_process()),
         bounds,
         due_reported: 0,
         taken: 0,
     };
-    Ok(shared.into_iter().map(|(key, schedule, bounds)| (key, book(schedule, bounds))).collect())
+    Ok(shared.into_iter().map(|(key, schedule, bounds)| (key, counter_set(schedule, bounds))).collect())
 }
 
 impl ScheduleAccounting {
@@ -83,25 +86,25 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Arrivals, Limit, Role};
+    use crate::{ArrivalProcess, Limit, Role};
 
     fn schedule() -> Arc<Schedule> {
         let per = Duration::from_secs(1);
-        Arc::new(Schedule::new(Arrivals::Constant { operations: 10, per, phase: Duration::ZERO }))
+        Arc::new(Schedule::new(ArrivalProcess::Constant { operations: 10, per, phase: Duration::ZERO }))
     }
 
-    fn task(client: u32, kind: usize, pace: Pace) -> TaskSpec {
-        TaskSpec { client, kind, pace, limit: Limit::Operations(25), role: Role::Decides, coupling: None }
+    fn task(client: u32, kind: usize, arrivals: Arrivals) -> TaskSpec {
+        TaskSpec { client, kind, arrivals, limit: Limit::Operations(25), role: Role::Decides, coupling: None }
     }
 
     #[test]
     fn what_waits_is_backlog_and_at_the_end_dropped() {
-        let task = task(1, 0, Pace::Shared(schedule()));
-        let mut books = books([&task].into_iter()).expect("one task mixes nothing");
-        let book = books.get_mut(&(1, 0)).expect("a book");
+        let task = task(1, 0, Arrivals::Shared(schedule()));
+        let mut counter_sets = counter_sets([&task].into_iter()).expect("one task mixes nothing");
+        let counter_set = counter_sets.get_mut(&(1, 0)).expect("a counter_set");
         let mut account = |second: u64, taken, last| {
             let mut interval = Interval { due: taken, done: taken, ..Interval::default() };
-            book.complete(&mut interval, second * 1_000_000_000, last);
+            counter_set.complete(&mut interval, second * 1_000_000_000, last);
             (interval.due, interval.backlog, interval.dropped)
         };
         assert_eq!(account(1, 4, false), (10, 6, 0));
@@ -113,12 +116,12 @@ mod tests {
 
     #[test]
     fn connections_that_mix_schedules_are_refused() {
-        let (one, two) = (Pace::Shared(schedule()), Pace::Shared(schedule()));
-        let mixes = |tasks: [TaskSpec; 2]| books(tasks.iter()).is_err();
+        let (one, two) = (Arrivals::Shared(schedule()), Arrivals::Shared(schedule()));
+        let mixes = |tasks: [TaskSpec; 2]| counter_sets(tasks.iter()).is_err();
         assert!(!mixes([task(1, 0, one.clone()), task(1, 0, one.clone())]));
         assert!(!mixes([task(1, 0, one.clone()), task(2, 0, two.clone())]));
         assert!(mixes([task(1, 0, one.clone()), task(1, 0, two)]));
-        assert!(mixes([task(1, 0, one.clone()), task(1, 0, Pace::Closed)]));
+        assert!(mixes([task(1, 0, one.clone()), task(1, 0, Arrivals::Closed)]));
         assert!(mixes([task(1, 0, one.clone()), task(2, 0, one.clone())]));
         assert!(mixes([task(1, 0, one.clone()), task(1, 1, one.clone())]));
         let longer = TaskSpec { limit: Limit::Operations(26), ..task(1, 0, one.clone()) };

@@ -9,8 +9,8 @@ use std::time::Duration;
 use dbdyno_record::ErrorClass;
 use serde::{Deserialize, Serialize};
 
-use crate::arrivals::Cursor;
-use crate::{Coupling, Pace, Side, StatementDone};
+use crate::arrival_process::Cursor;
+use crate::{Arrivals, Coupling, Side, StatementDone};
 
 /// What a workload does on one connection. A task need not be `Send`, because it is built on the load
 /// thread that runs it.
@@ -112,7 +112,7 @@ pub struct TaskSpec {
     pub client: u32,
     /// Index into the step's kinds.
     pub kind: usize,
-    pub pace: Pace,
+    pub arrivals: Arrivals,
     pub limit: Limit,
     pub role: Role,
     /// Keeps this task within a bounded distance of another one.
@@ -146,22 +146,24 @@ pub(crate) struct Bounds {
 impl TaskSpec {
     /// Returns a task of the first kind of its step. It decides how long the step lasts, and no other
     /// task holds it back.
-    pub fn new(client: u32, pace: Pace, limit: Limit) -> Self {
-        Self { client, kind: 0, pace, limit, role: Role::Decides, coupling: None }
+    pub fn new(client: u32, arrivals: Arrivals, limit: Limit) -> Self {
+        Self { client, kind: 0, arrivals, limit, role: Role::Decides, coupling: None }
     }
 
     /// Returns a connection that is a client of its own and sends this many operations, one after the
     /// other.
     pub fn in_turn(client: u32, operations: u64) -> Self {
-        Self::new(client, Pace::Closed, Limit::Operations(operations))
+        Self::new(client, Arrivals::Closed, Limit::Operations(operations))
     }
 
     pub(crate) fn bounds(&self) -> Bounds {
         let unbounded = Bounds { operations: u64::MAX, until_ns: u64::MAX };
         match self.limit {
             Limit::Operations(operations) => Bounds { operations, ..unbounded },
-            Limit::Time(time) => Bounds { until_ns: crate::arrivals::to_ns(time), ..unbounded },
-            Limit::Either(operations, time) => Bounds { operations, until_ns: crate::arrivals::to_ns(time) },
+            Limit::Time(time) => Bounds { until_ns: crate::arrival_process::to_ns(time), ..unbounded },
+            Limit::Either(operations, time) => {
+                Bounds { operations, until_ns: crate::arrival_process::to_ns(time) }
+            }
             Limit::UntilClientEnds => unbounded,
         }
     }

@@ -81,12 +81,12 @@ pub(crate) fn assign<F>(tasks: Vec<(TaskSpec, F)>, part: HostShare, threads: &Th
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Coupling, Limit, Pace, Role, Side};
+    use crate::{Arrivals, Coupling, Limit, Role, Side};
 
     fn task(client: u32, coupled: bool) -> (TaskSpec, ()) {
         let coupling = coupled.then(|| (Arc::new(Coupling::new(9)), Side::Left));
         let limit = Limit::Operations(1);
-        (TaskSpec { client, kind: 0, pace: Pace::Closed, limit, role: Role::Decides, coupling }, ())
+        (TaskSpec { client, kind: 0, arrivals: Arrivals::Closed, limit, role: Role::Decides, coupling }, ())
     }
 
     fn clients_by_thread(tasks: Vec<(TaskSpec, ())>, count: u32) -> Vec<Vec<u32>> {

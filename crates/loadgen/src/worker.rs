@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use tokio::runtime::{LocalOptions, LocalRuntime};
 
 use crate::abandon::Abandon;
-use crate::arrivals::to_ns;
+use crate::arrival_process::to_ns;
 use crate::control::{Control, StopReason};
 use crate::due_times::ThreadDueTimes;
 use crate::message::Message;
@@ -138,7 +138,7 @@ async fn work<L: ConnectionTask + 'static, F: FnOnce() -> L>(job: Job<F>, timer:
     let mut handles = Vec::new();
     for (index, ((task, spec), number)) in tasks.into_iter().zip(specs).zip(numbers).enumerate() {
         let Some(task) = task else { continue };
-        let due = due_times.of(&spec.pace);
+        let due = due_times.of(&spec.arrivals);
         let running = RunningTask::new(Rc::clone(&shared), index, number, spec, due);
         handles.push(tokio::task::spawn_local(running.run(Box::new(task))));
     }

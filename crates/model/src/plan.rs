@@ -41,7 +41,7 @@ pub struct Plan<W = RecordedWorkloads> {
     /// Name of the variant that the others are compared with; the first one when left out.
     #[serde(default)]
     pub base: Option<String>,
-    /// A/A: runs the base under a second name too, `BASE~again`, once in every block. It shows what
+    /// A/A: runs the base under a second name too, `BASE~control`, once in every block. It shows what
     /// this machine calls a difference where there is none, and how much it scatters.
     #[serde(default)]
     pub aa: bool,
@@ -372,20 +372,20 @@ impl<W> Plan<W> {
     }
 
     /// Name of the variant that is the base under a second name; `None` for a plan without A/A.
-    pub fn again_name(&self) -> Option<String> {
-        self.aa.then(|| format!("{}{AGAIN}", self.base_name()))
+    pub fn control_name(&self) -> Option<String> {
+        self.aa.then(|| format!("{}{CONTROL}", self.base_name()))
     }
 
     /// The same of a plan that is resolved, which has the variant.
-    pub fn again(&self) -> Option<&str> {
-        let name = self.again_name()?;
+    pub fn control(&self) -> Option<&str> {
+        let name = self.control_name()?;
         self.variants.iter().map(|variant| variant.name.as_str()).find(|variant| *variant == name)
     }
 }
 
 /// Ends the name of the variant that is the base under a second name. Names of other variants
 /// cannot hold a `~`.
-const AGAIN: &str = "~again";
+const CONTROL: &str = "~control";
 
 /// Names of plans and variants in the schema, as they are checked.
 const NAME_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$";

@@ -198,7 +198,7 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
         return at("name", format!("variant {} has no name: add name = \"...\"", index + 1));
     }
     let name = &variant.name;
-    if !is_name(name) && plan.again_name().as_ref() != Some(name) {
+    if !is_name(name) && plan.control_name().as_ref() != Some(name) {
         return at("name", format!("the variant name `{name}` does not fit: {NAME_HELP}"));
     }
     if plan.variants[..index].iter().any(|earlier| earlier.name == *name) {

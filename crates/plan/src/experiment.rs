@@ -15,7 +15,7 @@ const LEAST_BLOCKS_OF_BUDGET: u32 = 3;
 /// Adds the control after the base. A plan that has it already stays as it is, so that a resolved
 /// plan can be read again.
 pub(crate) fn add_again(plan: &mut Plan) {
-    let Some(name) = plan.again_name() else { return };
+    let Some(name) = plan.control_name() else { return };
     if plan.variants.iter().any(|variant| variant.name == name) {
         return;
     }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_base_gets_a_second_name_on_request_and_only_once() {
-        assert_eq!((names(""), names("aa = true")), ("a b".to_owned(), "a b b~again".to_owned()));
+        assert_eq!((names(""), names("aa = true")), ("a b".to_owned(), "a b b~control".to_owned()));
         let overrides = [("aa".to_owned(), "true".to_owned())];
         let plan = parse_with(PLAN, "p.toml", &overrides).expect("a plan");
         assert_eq!((plan.base_name(), VariantKind::of(&plan.variants[2])), ("b", VariantKind::Embedded));
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn no_other_variant_can_have_the_second_name() {
-        let text = PLAN.replace("name = \"a\"", "name = \"b~again\"");
+        let text = PLAN.replace("name = \"a\"", "name = \"b~control\"");
         let error = parse(&text, "p.toml").expect_err("a mistake").to_string();
-        assert!(error.contains("the variant name `b~again` does not fit"), "{error}");
+        assert!(error.contains("the variant name `b~control` does not fit"), "{error}");
     }
 
     #[test]

@@ -385,7 +385,7 @@ pub struct KindSpec {
     pub class: OperationClass,
     pub connections_per_client: u32,
     /// How operations arrive, such as `closed`, `constant 2/s` or `burst 2/s`.
-    pub pace: String,
+    pub arrivals: String,
     /// The protocol, `text` or `prepared`.
     pub protocol: String,
     /// Rows that a statement inserts, deletes or asks for.
@@ -403,7 +403,7 @@ impl KindSpec {
     /// Returns whether a connection's next operation waits for the answer to the one before, so that no
     /// schedule decides when it comes.
     pub fn is_closed_loop(&self) -> bool {
-        self.pace.starts_with("closed")
+        self.arrivals.starts_with("closed")
     }
 
     /// Returns whether the operations write, so that each of them commits.

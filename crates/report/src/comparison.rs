@@ -8,9 +8,9 @@ use dbdyno_analyse::{ComparedStep, Comparison, Verdict, grouped, numbered};
 use crate::document::html::escaped;
 use crate::document::text::{cut, one_line};
 use crate::document::{self, Block, Tone};
-use crate::notices::{add_words, texts};
 use crate::number::{fixed, margins_text, ratio};
 use crate::views::compared::{row, step_name, table};
+use crate::warnings::{add_words, texts};
 use crate::words::undecided_text;
 use crate::{TerminalOptions, json};
 
@@ -91,7 +91,7 @@ fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool)
 
 fn notes(comparison: &Comparison, most: usize) -> Option<Block> {
     let notes: Vec<String> = texts(comparison.notes.iter().take(most));
-    (!notes.is_empty()).then_some(Block::Notices("Read this first", notes))
+    (!notes.is_empty()).then_some(Block::Warnings("Read this first", notes))
 }
 
 /// Steps that more blocks would not decide, each with why.

@@ -10,10 +10,10 @@ use crate::document::text::one_line;
 use crate::document::{self, Block, Chart, Tone};
 use crate::html::charts::history_chart;
 use crate::html::page;
-use crate::notices::{add_words, texts};
 use crate::number::{margins_text, ratio};
 use crate::views::history::{level, unit};
 use crate::views::of_history;
+use crate::warnings::{add_words, texts};
 use crate::{TerminalOptions, json};
 
 /// The history for a terminal: the answer comes last.
@@ -47,7 +47,7 @@ pub fn history_html(history: &History) -> String {
 }
 
 /// The history as one JSON object, with `schema` first. `notes` are the sentences for its
-/// `notices`, which have them among their figures too.
+/// `warnings`, which have them among their figures too.
 pub fn history_json(history: &History) -> String {
     #[derive(Serialize)]
     struct WithNotes<'a> {
@@ -61,7 +61,7 @@ pub fn history_json(history: &History) -> String {
 }
 
 fn head(history: &History) -> Vec<Block> {
-    let notes = Block::Notices("Read this first", texts(&history.notes));
+    let notes = Block::Warnings("Read this first", texts(&history.notes));
     let notes = (!history.notes.is_empty()).then_some(notes);
     std::iter::once(Block::heading(1, title(history))).chain(notes).collect()
 }

@@ -1,6 +1,6 @@
 //! Tests of a history of two series in every format.
 
-use dbdyno_analyse::{Aspect, Code, Difference, HistoryRun, Notice};
+use dbdyno_analyse::{Aspect, Code, Difference, HistoryRun, Warning};
 
 use super::*;
 use crate::views::history::{CHANGE, row};
@@ -42,7 +42,7 @@ pub(crate) fn history() -> History {
         measure: Measure::Rate,
         margin: 0.02,
         runs: (1..=6).map(run).collect(),
-        notes: vec![Notice::new(Code::UnlikeFirst).with("run", "5").with("difference", vec![unlike])],
+        notes: vec![Warning::new(Code::UnlikeFirst).with("run", "5").with("difference", vec![unlike])],
         detectable: Detectable {
             series: 2,
             runs: 6,
@@ -102,7 +102,7 @@ fn a_program_gets_every_value() {
     assert_eq!((&value["schema"], &value["series"][0]["changes"][0]["ratio"]), (&1.into(), &0.91.into()));
     assert_eq!(value["series"][1]["values"][1], serde_json::Value::Null);
     assert_eq!(value["notes"][0], "Run 5 is not comparable to the first: seed 7 and 8.");
-    let figures = &value["notices"][0]["figures"];
+    let figures = &value["warnings"][0]["figures"];
     assert_eq!((&figures["run"], &figures["difference"]), (&"5".into(), &"seed 7 and 8".into()));
 }
 

@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::document::{Cell, Column, Table};
-use crate::notices::add_words;
 use crate::parity;
 use crate::views::{OF_RUN, OF_WORKLOAD, Scope, run_of_section, side_by_side};
+use crate::warnings::add_words;
 
 /// Version of the JSON report's shape. It rises when a key is removed or changes its meaning; new
 /// keys do not raise it.

@@ -19,7 +19,6 @@ mod index;
 mod json;
 mod levels;
 mod medians;
-mod notices;
 mod number;
 mod openmetrics;
 mod parity;
@@ -33,6 +32,7 @@ mod summary;
 mod tests;
 mod value;
 mod views;
+mod warnings;
 mod words;
 
 use dbdyno_analyse::Findings;
@@ -48,13 +48,13 @@ pub use formats::{ReportPart, TerminalOptions, parity_terminal, published_html, 
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use index::{HistoryEntry, RunEntry, index_html};
 pub use json::SCHEMA;
-pub use notices::{brief as reason_brief, reasons_text, text as notice_text, texts as notice_texts};
 pub use number::{milliseconds, rate, seconds_text};
 pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parity::refusal as parity_refusal;
 #[cfg(feature = "parquet")]
 pub use parquet::{RunRows, parquet};
 pub use views::Topic;
+pub use warnings::{brief as reason_brief, reasons_text, text as warning_text, texts as warning_texts};
 
 /// One format in which findings are written. Rendering is pure: the same findings give the same
 /// text.

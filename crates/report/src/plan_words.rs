@@ -19,7 +19,7 @@ pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     match &prose.summary {
         Some(text) => blocks.push(Block::Prose(text.clone())),
         None => {
-            blocks.extend(drafted(&findings.run.base, findings.run.again.as_deref(), &findings.workloads))
+            blocks.extend(drafted(&findings.run.base, findings.run.control.as_deref(), &findings.workloads))
         }
     }
     blocks.extend(prose.machine.iter().map(|text| Block::Prose(format!("**Machine.** {text}"))));
@@ -73,7 +73,7 @@ pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<
     let of = |(number, section): (usize, &SectionFindings)| {
         let mut blocks = vec![Block::section(&section.title, format!("section{number}"))];
         match section.text.as_str() {
-            "" => blocks.extend(drafted(&section.base, findings.run.again.as_deref(), &section.workloads)),
+            "" => blocks.extend(drafted(&section.base, findings.run.control.as_deref(), &section.workloads)),
             text => blocks.push(Block::Prose(text.to_owned())),
         }
         blocks.extend(note(findings, &section.title));

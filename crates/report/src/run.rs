@@ -11,13 +11,13 @@ use crate::facts::{
     variant_line,
 };
 use crate::html::charts::Charts;
-use crate::notices::texts;
 use crate::sentences::reasons;
 use crate::views::Topic;
 use crate::views::answer::{answer, one_block};
 use crate::views::details::{problems, rate};
 use crate::views::machines;
 use crate::views::{self, Part, Scope};
+use crate::warnings::texts;
 use crate::{parity, plan_words};
 
 /// The text below the summary of a page.
@@ -37,7 +37,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(doubts(findings));
     blocks.extend(charts.map(|charts| key(findings, charts)));
-    blocks.extend(notices(findings, Severity::Invalid));
+    blocks.extend(warnings_of(findings, Severity::Invalid));
     if findings.workloads.len() > 1 {
         blocks.push(Block::Link("Contents".to_owned(), "#contents".to_owned()));
     }
@@ -85,20 +85,20 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
 }
 
 /// What published reports show, in their order: rates, ratios, targets and groups as tables, ratios
-/// and sweeps as charts, hardware efficiency, the machine. `evidence` is the page with the rest,
+/// and sweeps as charts, hardware efficiency, the machine. `details` is the page with the rest,
 /// including warnings. Without it the warnings are here.
-pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Option<&str>) -> Vec<Block> {
+pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Option<&str>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, own_title(findings))];
     blocks.extend(doubts(findings));
     blocks.push(key(findings, charts));
     let doubts =
         of_severity(findings, Severity::Invalid).len() + of_severity(findings, Severity::Caution).len();
     let warnings = if doubts > 0 { format!(", {}", numbered(doubts, "warning")) } else { String::new() };
-    match evidence {
+    match details {
         Some(page) => {
-            blocks.push(Block::Link(format!("The answer with its evidence{warnings}"), page.to_owned()));
+            blocks.push(Block::Link(format!("The answer with its details{warnings}"), page.to_owned()));
         }
-        None => blocks.extend(notices(findings, Severity::Invalid)),
+        None => blocks.extend(warnings_of(findings, Severity::Invalid)),
     }
     blocks.extend(plan_words::prose(findings));
     for (number, workload) in findings.workloads.iter().enumerate() {
@@ -119,7 +119,7 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, evidence: Opti
     blocks.extend(plan_words::set_ups(&findings.run, &findings.workloads, "setups"));
     blocks.extend(plan_words::sections(findings, Some(charts)));
     blocks.extend(plan_words::published(findings));
-    let is_here = |block: &Block| evidence.is_none() || !matches!(block, Block::Notices(..));
+    let is_here = |block: &Block| details.is_none() || !matches!(block, Block::Warnings(..));
     blocks.extend(compared(findings).into_iter().filter(is_here));
     blocks
 }
@@ -167,7 +167,7 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, line)];
     blocks.extend(mostly_invalid(findings).map(|text| Block::Text(Tone::Doubt, text)));
     blocks.push(variants(findings, version));
-    blocks.extend(notices(findings, Severity::Invalid));
+    blocks.extend(warnings_of(findings, Severity::Invalid));
     let warnings = match of_severity(findings, Severity::Caution).len() {
         0 => String::new(),
         count => numbered(count, "warning"),
@@ -210,7 +210,7 @@ pub(crate) fn rate_tables(findings: &Findings) -> Vec<Block> {
 }
 
 /// The details of the steps for which `is_asked` holds, on one topic or on all.
-pub(crate) fn evidence(
+pub(crate) fn details(
     findings: &Findings,
     topic: Option<Topic>,
     is_asked: impl Fn(&StepFindings) -> bool,
@@ -265,13 +265,13 @@ fn linked(mut blocks: Vec<Block>, workload: &WorkloadFindings, number: usize) ->
 }
 
 fn of_severity(findings: &Findings, severity: Severity) -> Vec<String> {
-    texts(findings.warnings.iter().filter(|notice| notice.severity == severity))
+    texts(findings.warnings.iter().filter(|warning| warning.severity == severity))
 }
 
-fn notices(findings: &Findings, severity: Severity) -> Option<Block> {
+fn warnings_of(findings: &Findings, severity: Severity) -> Option<Block> {
     let texts = of_severity(findings, severity);
     let title = if severity == Severity::Invalid { "Invalid or missing" } else { "" };
-    (!texts.is_empty()).then_some(Block::Notices(title, texts))
+    (!texts.is_empty()).then_some(Block::Warnings(title, texts))
 }
 
 fn variants(findings: &Findings, line: impl Fn(&VariantSummary) -> String) -> Block {
@@ -297,7 +297,7 @@ fn compared(findings: &Findings) -> Vec<Block> {
     blocks.extend(machines(&findings.run).map(Block::Table));
     blocks.push(Block::Text(Tone::Muted, run_line(&findings.run)));
     blocks.extend(time_line(&findings.run).map(|line| Block::Text(Tone::Muted, line)));
-    blocks.extend(notices(findings, Severity::Caution));
+    blocks.extend(warnings_of(findings, Severity::Caution));
     blocks
 }
 

@@ -8,7 +8,7 @@ use crate::medians::opposite;
 use crate::number::{duration_whole_us, fixed};
 use crate::views::details::explanations;
 use crate::views::{Scope, bounded_text, ratio_tone};
-use crate::words::{blocks_text, pace_text, zero_rate_text};
+use crate::words::{blocks_text, reached_rate_text, zero_rate_text};
 
 /// Sentences for the variants other than the base. Variants with the same result share a sentence.
 pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
@@ -173,7 +173,9 @@ impl<'a> Against<'a> {
         let missed: Vec<String> = self
             .with(Verdict::Missed)
             .filter(|(step, _)| step.misses_schedule_of(base, self.name))
-            .filter_map(|(step, variant)| Some(format!("{}: {}", step.name, pace_text(step.pace(variant)?))))
+            .filter_map(|(step, variant)| {
+                Some(format!("{}: {}", step.name, reached_rate_text(step.reached_rate(variant)?)))
+            })
             .collect();
         let missed_text = (!missed.is_empty()).then(|| {
             let steps = numbered(missed.len(), "step");

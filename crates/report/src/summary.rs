@@ -29,13 +29,13 @@ const LARGE: f64 = 0.05;
 const MOST_OF_IT: f64 = 0.5;
 
 /// One item per variant that was compared; `None` where none was.
-pub(crate) fn drafted(base: &str, again: Option<&str>, workloads: &[WorkloadFindings]) -> Option<Block> {
+pub(crate) fn drafted(base: &str, control: Option<&str>, workloads: &[WorkloadFindings]) -> Option<Block> {
     let mut items: Vec<String> = Vec::new();
     for workload in workloads {
         let of = if workloads.len() > 1 { format!("{}: ", workload.name) } else { String::new() };
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
         let names = names.map(|variant| variant.variant.as_str());
-        for name in names.filter(|name| *name != base && Some(*name) != again) {
+        for name in names.filter(|name| *name != base && Some(*name) != control) {
             items.extend(sentence(base, name, workload).map(|text| format!("* {of}{name} {text}")));
         }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use dbdyno_analyse::{
-    LEAST_SECONDS, Pace, StepFindings, TooFewOperations, Undecided, VariantStep, ZeroRates, keeps_target,
-    least_accepted,
+    LEAST_SECONDS, ReachedRate, StepFindings, TooFewOperations, Undecided, VariantStep, ZeroRates,
+    keeps_target, least_accepted,
 };
 
 use crate::document::Table;
@@ -55,13 +55,17 @@ fn whole(rate: f64) -> String {
 }
 
 /// Words such as `476/s of 3,000/s were reached, 84.1 % of the operations dropped`.
-pub(crate) fn pace_text(pace: Pace) -> String {
-    let mut text = format!("{}/s of {}/s were reached", whole(pace.reached), whole(pace.asked));
-    if pace.dropped_share > 0.0 {
-        text.push_str(&format!(", {:.1} % of the operations dropped", 100.0 * pace.dropped_share));
+pub(crate) fn reached_rate_text(reached_rate: ReachedRate) -> String {
+    let mut text =
+        format!("{}/s of {}/s were reached", whole(reached_rate.reached), whole(reached_rate.asked));
+    if reached_rate.dropped_share > 0.0 {
+        text.push_str(&format!(", {:.1} % of the operations dropped", 100.0 * reached_rate.dropped_share));
     }
-    if pace.queue_share > 0.0 {
-        text.push_str(&format!(", the queue grew by {:.1} % of the operations", 100.0 * pace.queue_share));
+    if reached_rate.queue_share > 0.0 {
+        text.push_str(&format!(
+            ", the queue grew by {:.1} % of the operations",
+            100.0 * reached_rate.queue_share
+        ));
     }
     text
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use dbdyno_db::Endpoint;
+use dbdyno_db::DatabaseServer;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
@@ -25,7 +25,7 @@ pub struct Config {
     /// Files of the benchmark's own database: `<data_dir>/ib`, or the folder of an SQLite file.
     pub database_dir: Option<PathBuf>,
     /// Where to query the server's own counters.
-    pub status: Option<Endpoint>,
+    pub status: Option<DatabaseServer>,
     /// Time between two samples, which must not be zero.
     pub interval: Duration,
     /// Time from the barrier to the beginning of the common window, where every source is read.

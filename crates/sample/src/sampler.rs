@@ -110,9 +110,9 @@ impl Sampler {
     /// should stay open, because a server with a process or a thread for each of them counts less of
     /// those that have ended.
     pub fn mark(&self) -> Mark {
-        let held = Arc::new(());
-        self.tell_all(|| Command::Mark(Arc::clone(&held)));
-        Mark(Arc::downgrade(&held))
+        let alive = Arc::new(());
+        self.tell_all(|| Command::Mark(Arc::clone(&alive)));
+        Mark(Arc::downgrade(&alive))
     }
 
     /// Takes a last sample, makes the files durable and ends the threads. A server that hangs delays
@@ -230,8 +230,8 @@ fn readers_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     if !by_connection.is_empty() {
         readers.push(("sampler-server", by_connection));
     }
-    if let Some(endpoint) = config.status.clone() {
-        readers.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
+    if let Some(database_server) = config.status.clone() {
+        readers.push(("sampler-status", vec![source("status", move || Status::new(database_server))]));
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
         let size = Size { data_dir: config.data_dir.clone(), database_dir: config.database_dir.clone() };

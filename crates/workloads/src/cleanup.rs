@@ -20,7 +20,7 @@ pub(crate) async fn cleanup(
     let began = Instant::now();
     let rest = rest(plan, original, context);
     let wait = matches!(plan.by, SettleBy::Wait).then(|| plan.wait_of(original));
-    let report = settle(session, &context.endpoint.capabilities, tables, rest, context.owned)
+    let report = settle(session, &context.database_server.capabilities, tables, rest, context.owned)
         .await
         .map_err(Error::during(format!("cleanup after {step}")))?;
     let mut details = Map::new();

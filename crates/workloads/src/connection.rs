@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use dbdyno_db::{
-    Answer, AnySession, Cells, Class, DbError, Endpoint, Param, Rows, Sent, Session, Statement, first_i64,
+    Answer, AnySession, Cells, Class, DatabaseServer, DbError, Param, Rows, Sent, Session, Statement,
+    first_i64,
 };
 use dbdyno_loadgen::{Done, Failure, Notes};
 use dbdyno_record::ErrorClass;
@@ -13,36 +14,36 @@ const LOOKUP_RETRIES: u32 = 100;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    endpoint: Endpoint,
+    database_server: DatabaseServer,
     /// Kind of the task, under which the connection is recorded.
     kind: &'static str,
     session: Option<AnySession>,
 }
 
 impl Connection {
-    pub(crate) fn new(endpoint: &Endpoint, kind: &'static str) -> Self {
-        Self { endpoint: endpoint.clone(), kind, session: None }
+    pub(crate) fn new(database_server: &DatabaseServer, kind: &'static str) -> Self {
+        Self { database_server: database_server.clone(), kind, session: None }
     }
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.take(self.endpoint.connect_as(self.kind).await)
+        self.take(self.database_server.connect_as(self.kind).await)
     }
 
     /// Opens like [`Connection::open`], for inserting rows whose keys the server gives and which go up
     /// by 1.
     pub(crate) async fn open_to_insert(&mut self) -> Result<(), Failure> {
-        self.take(self.endpoint.connect_to_insert(self.kind).await)
+        self.take(self.database_server.connect_to_insert(self.kind).await)
     }
 
     /// Opens like [`Connection::open_to_insert`], for loading `table` and similar ones by INSERTs whose
     /// texts are ASCII, so that the server converts none of them.
     pub(crate) async fn open_to_load(&mut self, table: &str) -> Result<(), Failure> {
-        self.take(self.endpoint.connect_to_load(self.kind, table).await)
+        self.take(self.database_server.connect_to_load(self.kind, table).await)
     }
 
     /// Opens like [`Connection::open_to_insert`], for sending rows with [`Connection::load_rows`].
     pub(crate) async fn open_to_stream(&mut self) -> Result<(), Failure> {
-        self.take(self.endpoint.connect_to_stream(self.kind).await)
+        self.take(self.database_server.connect_to_stream(self.kind).await)
     }
 
     /// Keeps the opened session, without a limit on its statements. How long a statement of a step
@@ -88,8 +89,8 @@ impl Connection {
         sql: &str,
         limit: Option<Duration>,
     ) -> Result<Option<Cells>, Failure> {
-        let endpoint = self.endpoint.clone();
-        endpoint.rows_within(self.session()?, sql, limit).await.map_err(failure)
+        let database_server = self.database_server.clone();
+        database_server.rows_within(self.session()?, sql, limit).await.map_err(failure)
     }
 
     /// Runs a bulk statement that reads `rows`.

@@ -30,7 +30,7 @@ pub(crate) async fn create_tables(
         names.push(table);
     }
     let mut work = Work::new("create tables", began.elapsed(), [("tables", json!(names.len()))]);
-    read_back(session, &context.endpoint.capabilities, &names, Origin::Made, &mut work).await?;
+    read_back(session, &context.database_server.capabilities, &names, Origin::Made, &mut work).await?;
     Ok(work)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_loadgen::Pace;
+use dbdyno_loadgen::Arrivals;
 use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,7 @@ pub(crate) fn kind_spec(kind: &str, class: OperationClass, statement: String) ->
         kind: kind.to_owned(),
         class,
         connections_per_client: 1,
-        pace: Pace::Closed.to_string(),
+        arrivals: Arrivals::Closed.to_string(),
         protocol: "text".to_owned(),
         rows_per_operation: 0,
         statements_per_operation: 0,

@@ -1,6 +1,6 @@
 //! A connection that sends statements one after the other: indexes, keys, statistics.
 
-use dbdyno_db::Endpoint;
+use dbdyno_db::DatabaseServer;
 use dbdyno_loadgen::{ConnectionTask, Done, Failure};
 
 use crate::connection::{Connection, indispensable};
@@ -15,8 +15,13 @@ pub struct StatementsTask {
 
 impl StatementsTask {
     /// `kind` is the task's kind, under which its connection is recorded.
-    pub(crate) fn new(endpoint: &Endpoint, kind: &'static str, statements: Vec<String>, rows: u64) -> Self {
-        Self { connection: Connection::new(endpoint, kind), statements, rows }
+    pub(crate) fn new(
+        database_server: &DatabaseServer,
+        kind: &'static str,
+        statements: Vec<String>,
+        rows: u64,
+    ) -> Self {
+        Self { connection: Connection::new(database_server, kind), statements, rows }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_db::{Endpoint, Target, null};
+use dbdyno_db::{DatabaseAddress, DatabaseServer, null};
 use dbdyno_record::StepSpec;
 use serde::{Deserialize, Serialize};
 
@@ -78,9 +78,11 @@ pub(crate) fn step_description(text: &str, step: &str) -> StepDescription {
 
 /// Returns a database that stores nothing.
 pub(crate) fn context() -> Context {
-    let endpoint =
-        Endpoint { target: Target::Null(null::Options::default()), capabilities: null::capabilities() };
-    Context { endpoint, owned: true, seed: 1, draws: 1, device: None }
+    let database_server = DatabaseServer {
+        address: DatabaseAddress::Null(null::Options::default()),
+        capabilities: null::capabilities(),
+    };
+    Context { database_server, owned: true, seed: 1, draws: 1, device: None }
 }
 
 /// Returns the steps of a workload, to make summaries from.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use dbdyno_db::{AnySession, DeviceGauge, Endpoint, drop_binlog};
+use dbdyno_db::{AnySession, DatabaseServer, DeviceGauge, drop_binlog};
 use dbdyno_loadgen::{ConnectionTask, StepEnd, TaskSpec};
 use dbdyno_plan::Table;
 use dbdyno_record::{Check, Deviation, Execution, StepSpec};
@@ -18,7 +18,7 @@ use crate::{Error, Original, Result};
 /// Where a workload runs, which is one cell's database.
 #[derive(Debug, Clone)]
 pub struct Context {
-    pub endpoint: Endpoint,
+    pub database_server: DatabaseServer,
     /// Whether the database is dbdyno's own, so that global settings may be changed and binary logs
     /// dropped.
     pub owned: bool,
@@ -36,7 +36,7 @@ pub struct Context {
 impl Context {
     /// Returns whether rows stay where they are put.
     pub(crate) const fn stores_data(&self) -> bool {
-        self.endpoint.capabilities.stores_data
+        self.database_server.capabilities.stores_data
     }
 
     /// Drops the binary logs of a server that dbdyno owns.
@@ -44,7 +44,7 @@ impl Context {
         if !self.owned {
             return Ok(());
         }
-        let dropped = drop_binlog(session, &self.endpoint.capabilities).await;
+        let dropped = drop_binlog(session, &self.database_server.capabilities).await;
         dropped.map(|_| ()).map_err(Error::during("dropping binary logs"))
     }
 }

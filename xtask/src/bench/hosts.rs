@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use dbdyno_db::server::{Running, Server, ServerSpec, find_named, list, servers_dir};
-use dbdyno_db::{ConnectionSettings, Session, Target};
+use dbdyno_db::{ConnectionSettings, DatabaseAddress, Session};
 use tokio::runtime::{Builder, Runtime};
 
 use super::Setting;
@@ -47,7 +47,7 @@ pub(super) struct Host {
     pub(super) socket: String,
     pub(super) is_mysql: bool,
     /// How to reach sysbench's database.
-    target: Target,
+    target: DatabaseAddress,
     /// The server, which stops when this value is dropped.
     server: Running,
     /// Runtime of the thread that started the server. The kernel stops a server when that thread
@@ -148,8 +148,8 @@ impl Host {
     }
 }
 
-async fn send(target: &Target, statements: &[&str]) -> Result<()> {
-    let mut session = target.clone().endpoint("innodb", false).connect().await?;
+async fn send(target: &DatabaseAddress, statements: &[&str]) -> Result<()> {
+    let mut session = target.clone().database_server("innodb", false).connect().await?;
     for statement in statements {
         session.query(statement.as_bytes()).await.with_context(|| (*statement).to_owned())?;
     }

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use dbdyno_model::Design;
 use dbdyno_record::{HostCalibration, Outcome, Run, RunEvent, ServerInfo, VariantInfo};
 
-use crate::again_of;
 use crate::assemble::time_breakdown::time_breakdown;
 use crate::compare::by_machine::machines;
 use crate::compare::comparability::unchecked_steps;
+use crate::control_of;
 use crate::model::{Budget, RunSummary, VariantSummary};
-use crate::notices::encryption::encryption;
 use crate::servers::{servers, tables_engine};
 use crate::statistics::describe::median;
+use crate::warnings::encryption::encryption;
 
 pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
     let manifest = &run.manifest;
@@ -27,7 +27,7 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         base: base.to_owned(),
         margin: manifest.plan.margin,
         margins: manifest.plan.margins.clone(),
-        again: again_of(manifest, base).map(str::to_owned),
+        control: control_of(manifest, base).map(str::to_owned),
         budget: manifest.plan.budget.map(|time| budget(run, time.0.as_secs_f64())),
         blocks_planned: manifest.plan.blocks,
         design: (manifest.plan.design != Design::Blocks).then(|| manifest.plan.design.name().to_owned()),

@@ -22,7 +22,7 @@ use crate::metrics::fsyncs::Binlog;
 use crate::metrics::host_check::host_check;
 use crate::metrics::original::metric_row;
 use crate::model::runs::JUDGED_FROM_SECONDS;
-use crate::model::{ClientHeadroom, KindResult, Notice, StepRun, Validity};
+use crate::model::{ClientHeadroom, KindResult, StepRun, Validity, Warning};
 use crate::validity::record_integrity::times_fault;
 use crate::validity::{client_hosts, headroom, littles_law, refused, throttled, validity, warmup_backlog};
 use crate::window::load_threads::busiest;
@@ -118,7 +118,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
 
 /// Why the figures say nothing about the load that was asked for: too many operations failed, or
 /// the warm-up left too many waiting.
-fn operation_faults(summary: &WindowSummary<'_>, kinds: &[KindResult]) -> Vec<Notice> {
+fn operation_faults(summary: &WindowSummary<'_>, kinds: &[KindResult]) -> Vec<Warning> {
     let headline_kinds = kinds.iter().filter(|kind| kind.kind == summary.spec.headline.kind);
     let refused = headline_kinds.filter_map(|kind| refused::fault(kind, summary.events));
     let waited = kinds.iter().filter_map(|kind| warmup_backlog::fault(summary, kind));
@@ -134,7 +134,7 @@ fn client_faults(
     waited: Option<f64>,
     reached: Option<ClientHeadroom>,
     kinds: &[KindResult],
-) -> Vec<Notice> {
+) -> Vec<Warning> {
     let busy = busiest(summary).and_then(|busiest| headroom::fault(busiest, summary.window.seconds()));
     let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
     // Threads that a quota keeps off their CPUs do not wait for another program.
@@ -146,7 +146,7 @@ fn client_faults(
 
 /// Adds a reason. A valid step becomes invalid, and an invalid one has one more reason. Any other
 /// state stays, because it says enough.
-pub(crate) fn add_reason(validity: Validity, reason: Notice) -> Validity {
+pub(crate) fn add_reason(validity: Validity, reason: Warning) -> Validity {
     match validity {
         Validity::Valid => Validity::Invalid { reasons: vec![reason] },
         Validity::Invalid { mut reasons } => {
@@ -161,7 +161,7 @@ pub(crate) fn add_reason(validity: Validity, reason: Notice) -> Validity {
 struct Kind {
     result: KindResult,
     response: Option<Histogram<u64>>,
-    faults: Vec<Notice>,
+    faults: Vec<Warning>,
 }
 
 /// The figures of one kind. If the rest of the records `is_sound`, it also checks that the
@@ -176,7 +176,7 @@ fn kind_result(
     let mut faults = Vec::new();
     let mut histogram = |clock| {
         merge(&step.histograms, &spec.kind, clock, window).unwrap_or_else(|error| {
-            faults.push(Notice::quoted(&error.to_string()));
+            faults.push(Warning::quoted(&error.to_string()));
             None
         })
     };
@@ -201,7 +201,7 @@ fn kind_result(
     let result = KindResult {
         kind: spec.kind.clone(),
         connections: kind.connections,
-        pace: spec.pace.clone(),
+        arrivals: spec.arrivals.clone(),
         operations: kind.answered.operations.round() as u64,
         rows: kind.answered.rows.round() as u64,
         failed: wrong.failed,
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_fault_makes_a_valid_step_invalid_and_leaves_a_failed_one_failed() {
-        let [a, b] = ["a", "b"].map(Notice::quoted);
+        let [a, b] = ["a", "b"].map(Warning::quoted);
         let twice = add_reason(add_reason(Validity::Valid, a.clone()), b.clone());
         assert_eq!(twice, Validity::Invalid { reasons: vec![a.clone(), b] });
         assert_eq!(add_reason(Validity::Interrupted, a), Validity::Interrupted);

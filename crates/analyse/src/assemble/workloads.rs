@@ -14,7 +14,7 @@ use crate::measure::hosts::client_has_own_cpus;
 use crate::measure::latency::pooled;
 use crate::metrics::fsyncs::syncs_of;
 use crate::model::runs::valid;
-use crate::model::{Latency, Notice, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings};
+use crate::model::{Latency, StepFindings, StepRun, Validity, VariantStep, Warning, WorkloadFindings};
 use crate::statistics::describe::median;
 use crate::statistics::kendall::trend;
 use crate::unique::unique;
@@ -128,7 +128,7 @@ fn runs_of<'a>(run: &Run, cells: &[&'a CellRecord], variant: &'a VariantInfo, na
         let around = step_context(&run.manifest, variant, step);
         let around = StepContext { block: cell.id.block, syncs: syncs_of(cell), ..around };
         let (run, times) = timed_run(step, around);
-        let of_cell = cell.invalid_reasons().map(Notice::quoted);
+        let of_cell = cell.invalid_reasons().map(Warning::quoted);
         (StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }, times)
     };
     let mut executions: Vec<(&CellRecord, &StepRecord)> = cells
@@ -235,7 +235,7 @@ mod tests {
         spoilt.events.insert(1, CellEvent::Invalid { at: String::new(), reason: why.to_owned() });
         let found = findings(&run(&["a"], 2, vec![spoilt, cell(2, "a", vec![load_step(900)])]));
         let step = &found.steps[0].variants[0];
-        assert_eq!(step.runs[0].validity, Validity::Invalid { reasons: vec![Notice::quoted(why)] });
+        assert_eq!(step.runs[0].validity, Validity::Invalid { reasons: vec![Warning::quoted(why)] });
         assert_eq!((&step.runs[1].validity, step.rate), (&Validity::Valid, Some(900.0)));
     }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dbdyno_record::{Run, RunEvent};
 
 use crate::model::{
-    ByMachine, Code, FarthestMachine, LEVEL, MachineRatio, Notice, StepFindings, VariantStep,
+    ByMachine, Code, FarthestMachine, LEVEL, MachineRatio, StepFindings, VariantStep, Warning,
     WorkloadFindings,
 };
 use crate::statistics::analysis_of_variance::p_of_one_mean;
@@ -90,7 +90,7 @@ fn adjust_family(family: &mut [&mut f64]) {
 
 /// One warning where ratios depend on the machine, which names the most certain case, and one for
 /// each machine that is odd in any ratio.
-pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
     let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> =
         workloads.iter().flat_map(WorkloadFindings::judged_steps).flat_map(of_step).collect();
@@ -109,14 +109,14 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     }
     let more = |all: usize| (all > 1).then_some(all - 1);
     let depends = differ.first().map(|(q, place)| {
-        let notice = Notice::new(Code::MachinesDiffer).at(place).with("p", *q);
-        notice.with_some("more", more(differ.len()))
+        let warning = Warning::new(Code::MachinesDiffer).at(place).with("p", *q);
+        warning.with_some("more", more(differ.len()))
     });
     let is_odd = |(machine, found): (&str, Vec<(&FarthestMachine, String)>)| {
         let (farthest, place) = found.iter().min_by(|one, other| one.0.q.total_cmp(&other.0.q))?;
-        let notice = Notice::new(Code::OddMachine).at(place).with("machine", machine).with("p", farthest.q);
-        let notice = notice.with("ratio", farthest.ratio).with("others", farthest.others);
-        Some(notice.with_some("more", more(found.len())))
+        let warning = Warning::new(Code::OddMachine).at(place).with("machine", machine).with("p", farthest.q);
+        let warning = warning.with("ratio", farthest.ratio).with("others", farthest.others);
+        Some(warning.with_some("more", more(found.len())))
     };
     depends.into_iter().chain(odd.into_iter().filter_map(is_odd)).collect()
 }

@@ -7,7 +7,7 @@ use dbdyno_record::{HostInfo, Manifest, Run, ServerInfo, WorkloadInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Aspect, Code, Difference, Notice};
+use crate::model::{Aspect, Code, Difference, Warning};
 use crate::parity::size_text;
 use crate::servers::servers;
 
@@ -39,15 +39,15 @@ pub(crate) fn differences_of(
 }
 
 /// Differences in how two variants of one run were started: their memory.
-pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> Vec<Notice> {
+pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> Vec<Warning> {
     let of = |name| servers(run, name).next().map(Started::of);
     let (Some(base), Some(new)) = (of(base_name), of(new_name)) else { return Vec::new() };
-    let notice = |Difference { aspect, base, new, .. }| {
-        let notice = Notice::new(Code::StartedOtherwise).at_all([base_name, new_name]);
-        let notice = notice.with("base", (aspect.clone(), base)).with("new", (aspect.clone(), new));
-        notice.with("what", aspect)
+    let warning = |Difference { aspect, base, new, .. }| {
+        let warning = Warning::new(Code::StartedOtherwise).at_all([base_name, new_name]);
+        let warning = warning.with("base", (aspect.clone(), base)).with("new", (aspect.clone(), new));
+        warning.with("what", aspect)
     };
-    base.differences(&new, true).map(notice).collect()
+    base.differences(&new, true).map(warning).collect()
 }
 
 /// Small differences, which may change rates a little and do not keep runs from being compared.
@@ -193,9 +193,9 @@ pub(crate) fn unchecked_steps(run: &Run) -> Option<usize> {
 }
 
 /// The same as a warning, for a comparison of runs.
-pub(crate) fn unchecked_note(run: &Run) -> Option<Notice> {
-    let notice = Notice::new(Code::WithoutChecksums).with("steps", unchecked_steps(run)?);
-    Some(notice.with("run", run.manifest.run_id.as_str()))
+pub(crate) fn unchecked_note(run: &Run) -> Option<Warning> {
+    let warning = Warning::new(Code::WithoutChecksums).with("steps", unchecked_steps(run)?);
+    Some(warning.with("run", run.manifest.run_id.as_str()))
 }
 
 #[cfg(test)]

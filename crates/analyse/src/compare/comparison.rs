@@ -14,12 +14,12 @@ use crate::error::Error;
 use crate::findings_against;
 use crate::model::runs::valid;
 use crate::model::{
-    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Notice, Ratio,
-    Side, StepComparison, StepFindings, VariantStep, Verdict, ZeroRates,
+    Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Ratio, Side,
+    StepComparison, StepFindings, VariantStep, Verdict, Warning, ZeroRates,
 };
-use crate::notices::caches;
 use crate::parity::{ClassDifference, between};
 use crate::statistics::describe::{geometric_mean, group};
+use crate::warnings::caches;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
@@ -61,15 +61,15 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     }
     let runs = if one_run { &[base.run][..] } else { &[base.run, new.run] };
     if runs.iter().any(|run| run.manifest.tool.build != "release") {
-        notes.push(Notice::new(Code::DebugBuildCompared));
+        notes.push(Warning::new(Code::DebugBuildCompared));
     }
     notes.extend(runs.iter().filter_map(|run| changed::measured_by_several(run)));
     notes.extend(runs.iter().filter_map(|run| unchecked_note(run)));
     let changed = [base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant));
-    let changed: Vec<Notice> = changed.collect();
+    let changed: Vec<Warning> = changed.collect();
     let differences = between((base.run, base.variant), (new.run, new.variant));
     let differ =
-        |difference: ClassDifference| Notice::new(Code::SettingsDiffer).with("difference", difference);
+        |difference: ClassDifference| Warning::new(Code::SettingsDiffer).with("difference", difference);
     notes.extend(differences.into_iter().map(differ));
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
@@ -77,14 +77,14 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     notes.extend(zero_rate::notes(&steps));
     for (side, findings) in [(base, &base_findings), (new, new_findings)].into_iter().take(runs.len()) {
         let is_asked = |name: &str| name == side.variant || one_run && name == new.variant;
-        notes.extend(caches::notices(side.run, &findings.workloads, is_asked));
+        notes.extend(caches::warnings(side.run, &findings.workloads, is_asked));
     }
     notes.extend(missed_note(&steps));
     notes.extend(foreign_load::note(&steps));
     notes.extend(fixed_rate::notes(&steps));
     let one_block = |step: &ComparedStep| step.to_base.ratio.is_some() && step.to_base.verdict.is_none();
     if steps.iter().all(|step| step.to_base.inference().is_none()) && steps.iter().any(one_block) {
-        notes.push(Notice::new(Code::OneBlockCompared));
+        notes.push(Warning::new(Code::OneBlockCompared));
     }
     notes.extend(changed);
     Ok(Comparison {
@@ -106,17 +106,17 @@ fn counted_ratio(step: &ComparedStep) -> Option<f64> {
 }
 
 /// The notes that a comparison of two runs needs.
-fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Notice>, Error> {
+fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<Warning>, Error> {
     let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
     if !differences.is_empty() && !anyway {
         return Err(Error::NotComparable { differences });
     }
-    let differ = |difference| Notice::new(Code::NotComparable).with("difference", vec![difference]);
-    let mut notes: Vec<Notice> = differences.into_iter().map(differ).collect();
-    notes.push(Notice::new(Code::TwoRuns));
+    let differ = |difference| Warning::new(Code::NotComparable).with("difference", vec![difference]);
+    let mut notes: Vec<Warning> = differences.into_iter().map(differ).collect();
+    notes.push(Warning::new(Code::TwoRuns));
     let small = small_differences(&base.run.manifest, &new.run.manifest);
     if !small.is_empty() {
-        notes.push(Notice::new(Code::ChangedBetweenRuns).with("changes", small));
+        notes.push(Warning::new(Code::ChangedBetweenRuns).with("changes", small));
     }
     Ok(notes)
 }
@@ -246,7 +246,7 @@ fn both(
         new_p99_us: new.latency.as_ref().and_then(Latency::known_p99_us),
         target_missed: base.background_rate.is_some() && !step.misses(base) && new_step.misses(new),
         is_fixed_rate,
-        schedule_missed: is_fixed_rate && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
+        schedule_missed: is_fixed_rate && fixed_rate::word(new_step.reached_rate(new)) == Verdict::Missed,
         ..ComparedStep::default()
     }
 }
@@ -287,10 +287,10 @@ fn with_word(mut found: ComparedStep, step: &StepFindings, [new, base]: [&Varian
 }
 
 /// A note on steps in which new had fewer concurrent writes than base.
-fn missed_note(steps: &[ComparedStep]) -> Option<Notice> {
+fn missed_note(steps: &[ComparedStep]) -> Option<Warning> {
     let missed = steps.iter().filter(|step| step.target_missed);
     let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();
-    (!names.is_empty()).then(|| Notice::new(Code::NewMissedTarget).at_all(names))
+    (!names.is_empty()).then(|| Warning::new(Code::NewMissedTarget).at_all(names))
 }
 
 #[cfg(test)]

@@ -288,7 +288,7 @@ impl Entry<'_> {
         let Pair { base, variant, family } = self.pair;
         let step = self.step;
         let of_variant = step.variant(variant);
-        let is_paced = step.is_fixed_rate(base);
+        let has_fixed_rates = step.is_fixed_rate(base);
         let (word, undecided) = verdict(&Known {
             subject: Subject {
                 step,
@@ -302,7 +302,9 @@ impl Entry<'_> {
             // The control, which is the base under its second name, tests the comparison and is not
             // its subject.
             misses_target: family != Family::Control && step.misses_target_of(base, variant),
-            paced: of_variant.filter(|_| is_paced).map(|variant| fixed_rate::word(step.pace(variant))),
+            paced: of_variant
+                .filter(|_| has_fixed_rates)
+                .map(|variant| fixed_rate::word(step.reached_rate(variant))),
         });
         if word == Some(Verdict::Stalled) || undecided.is_some() {
             self.against.decided = None;

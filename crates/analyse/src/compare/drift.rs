@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::model::runs::valid;
-use crate::model::{Code, LEVEL, Notice, WorkloadFindings};
+use crate::model::{Code, LEVEL, Warning, WorkloadFindings};
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::{Trend, trend};
 
 /// Warnings about such rates, with p-values adjusted over all steps and variants of the run.
-pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let steps = workloads.iter().flat_map(|workload| &workload.steps);
     let all: Vec<_> = steps
         .flat_map(|step| {
@@ -18,13 +18,13 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
     let adjusted = benjamini_hochberg(&all.iter().map(|(_, _, trend)| trend.p).collect::<Vec<_>>());
     let common = common_trend(workloads).filter(|trend| trend.p <= LEVEL).map(|trend| {
         let code = if trend.tau > 0.0 { Code::RatesRise } else { Code::RatesFall };
-        Notice::new(code).with("tau", trend.tau).with("p", trend.p)
+        Warning::new(code).with("tau", trend.tau).with("p", trend.p)
     });
     let reported = all.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= LEVEL);
     let of_steps = reported.map(|((step, variant, trend), adjusted)| {
         let code = if trend.tau > 0.0 { Code::RateRises } else { Code::RateFalls };
-        let notice = Notice::new(code).at(format!("{} {}", variant.variant, step.name));
-        notice.with("tau", trend.tau).with("adjusted_p", adjusted)
+        let warning = Warning::new(code).at(format!("{} {}", variant.variant, step.name));
+        warning.with("tau", trend.tau).with("adjusted_p", adjusted)
     });
     common.into_iter().chain(of_steps).collect()
 }

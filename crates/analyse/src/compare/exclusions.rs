@@ -4,7 +4,7 @@ use dbdyno_record::{CellRecord, Outcome};
 
 use crate::model::failure::{end_message, words};
 use crate::model::{
-    ComparedStep, Comparison, Exclusion, ExclusionKind, Notice, Side, StepFindings, StepRun, Validity,
+    ComparedStep, Comparison, Exclusion, ExclusionKind, Side, StepFindings, StepRun, Validity, Warning,
 };
 
 impl ComparedStep {
@@ -63,24 +63,24 @@ pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> V
     blocks.into_iter().filter_map(of_block).collect()
 }
 
-fn of_run(run: &StepRun) -> Option<(ExclusionKind, Vec<Notice>)> {
+fn of_run(run: &StepRun) -> Option<(ExclusionKind, Vec<Warning>)> {
     match &run.validity {
         Validity::Valid if run.rate > 0.0 => None,
         Validity::Valid => Some((ExclusionKind::ZeroRate, Vec::new())),
         Validity::Invalid { reasons } => Some((ExclusionKind::Invalid, reasons.clone())),
-        Validity::Failed { message } => Some((ExclusionKind::Failed, vec![Notice::quoted(&words(message))])),
+        Validity::Failed { message } => Some((ExclusionKind::Failed, vec![Warning::quoted(&words(message))])),
         Validity::Interrupted => Some((ExclusionKind::Interrupted, Vec::new())),
     }
 }
 
 /// Why a cell has no such step; `None` for a cell that completed and had none to run, because loads
 /// whose data are restored run once.
-fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, Vec<Notice>)> {
+fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, Vec<Warning>)> {
     let Some(cell) = cell else { return Some((ExclusionKind::DidNotRun, Vec::new())) };
     match cell.outcome() {
         Some(Outcome::Completed) => None,
         Some(Outcome::Failed) => {
-            Some((ExclusionKind::CellFailed, vec![Notice::quoted(&words(&end_message(cell)))]))
+            Some((ExclusionKind::CellFailed, vec![Warning::quoted(&words(&end_message(cell)))]))
         }
         Some(Outcome::Interrupted) | None => Some((ExclusionKind::Interrupted, Vec::new())),
     }

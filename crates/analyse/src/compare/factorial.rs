@@ -29,15 +29,15 @@ pub(crate) struct Design {
 type Contrast = Vec<(String, f64)>;
 
 impl Design {
-    /// Finds the design; `Ok(None)` when no variant has factors. `again` is the name of the
+    /// Finds the design; `Ok(None)` when no variant has factors. `control` is the name of the
     /// control, which is another variant under a second name and not a combination of its own.
     pub(crate) fn of(
         variants: &[VariantInfo],
         base: &str,
-        again: Option<&str>,
+        control: Option<&str>,
     ) -> Result<Option<Self>, DesignFault> {
         let has_part =
-            |variant: &&VariantInfo| !variant.factors.is_empty() && again != Some(variant.name.as_str());
+            |variant: &&VariantInfo| !variant.factors.is_empty() && control != Some(variant.name.as_str());
         let with: Vec<&VariantInfo> = variants.iter().filter(has_part).collect();
         if with.is_empty() {
             return Ok(None);
@@ -306,9 +306,9 @@ mod tests {
             factors: factors(&[("flush", level)]),
             ..crate::fixtures::variant(name)
         };
-        let all = [variant("x", "1"), variant("x~again", "1"), variant("y", "0")];
+        let all = [variant("x", "1"), variant("x~control", "1"), variant("y", "0")];
         let without = [all[0].clone(), all[2].clone()];
-        assert_eq!(Design::of(&all, "x", Some("x~again")), Design::of(&without, "x", None));
+        assert_eq!(Design::of(&all, "x", Some("x~control")), Design::of(&without, "x", None));
         assert!(Design::of(&all, "x", None).is_err());
     }
 

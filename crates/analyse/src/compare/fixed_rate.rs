@@ -3,7 +3,7 @@
 
 use crate::model::runs::valid;
 use crate::model::{
-    Code, ComparedStep, KindResult, Notice, Schedule, StepFindings, StepRun, VariantStep, Verdict,
+    Code, ComparedStep, KindResult, Schedule, StepFindings, StepRun, VariantStep, Verdict, Warning,
 };
 use crate::statistics::describe::median;
 
@@ -18,7 +18,7 @@ const LEAST_ON_ITS_WAY: f64 = 3.0;
 
 /// How well a schedule was kept. The figures are medians over the valid blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
+pub struct ReachedRate {
     /// Operations per second that the plan asked for; the next field has those that were answered.
     pub asked: f64,
     pub reached: f64,
@@ -32,7 +32,7 @@ pub struct Pace {
     pub queue_share: f64,
 }
 
-impl Pace {
+impl ReachedRate {
     /// Whether hardly any operations were left.
     pub fn is_kept(self) -> bool {
         self.left_share <= MOST_LEFT
@@ -71,11 +71,11 @@ impl StepFindings {
 
     /// How a variant kept the schedule of the step's headline; `None` for a closed loop, and
     /// without a valid block.
-    pub fn pace(&self, variant: &VariantStep) -> Option<Pace> {
+    pub fn reached_rate(&self, variant: &VariantStep) -> Option<ReachedRate> {
         let runs: Vec<[f64; 5]> =
             valid(&variant.runs).filter_map(|run| of_run(self.headline(run)?)).collect();
         let of = |figure: usize| median(&runs.iter().map(|run| run[figure]).collect::<Vec<_>>());
-        Some(Pace {
+        Some(ReachedRate {
             asked: of(0)?,
             reached: of(1)?,
             left_share: of(2)?,
@@ -84,19 +84,20 @@ impl StepFindings {
         })
     }
 
-    fn pace_of(&self, name: &str) -> Option<Pace> {
-        self.pace(self.variant(name)?)
+    fn reached_rate_of(&self, name: &str) -> Option<ReachedRate> {
+        self.reached_rate(self.variant(name)?)
     }
 
     /// Whether `base` kept the step's schedule. Its rate is then the plan's, and does not measure
     /// what the base can do.
     pub fn is_fixed_rate(&self, base: &str) -> bool {
-        self.pace_of(base).is_some_and(Pace::is_kept)
+        self.reached_rate_of(base).is_some_and(ReachedRate::is_kept)
     }
 
     /// Whether the variant of this name did not keep a schedule that `base` kept.
     pub fn misses_schedule_of(&self, base: &str, variant: &str) -> bool {
-        self.is_fixed_rate(base) && self.pace_of(variant).is_some_and(|pace| !pace.is_kept())
+        self.is_fixed_rate(base)
+            && self.reached_rate_of(variant).is_some_and(|reached_rate| !reached_rate.is_kept())
     }
 
     /// 99th percentile of the headline's response times in one run, in microseconds; `None` where
@@ -114,33 +115,35 @@ impl StepFindings {
 }
 
 /// The verdict for a step whose base kept its schedule.
-pub(crate) fn word(new: Option<Pace>) -> Verdict {
-    if new.is_some_and(|pace| !pace.is_kept()) { Verdict::Missed } else { Verdict::Paced }
+pub(crate) fn word(new: Option<ReachedRate>) -> Verdict {
+    if new.is_some_and(|reached_rate| !reached_rate.is_kept()) { Verdict::Missed } else { Verdict::Paced }
 }
 
 /// One warning per variant and step that did not keep its schedule.
-pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
+pub(crate) fn warnings(step: &StepFindings) -> Vec<Warning> {
     let missed = |variant: &VariantStep| {
-        let pace = step.pace(variant).filter(|pace| !pace.is_kept())?;
+        let reached_rate = step.reached_rate(variant).filter(|reached_rate| !reached_rate.is_kept())?;
         let some = |share: f64| (share > 0.0).then_some(share);
-        let notice = Notice::new(Code::ScheduleMissed).at(format!("{} {}", variant.variant, step.name));
-        let notice = notice.with("reached", pace.reached).with("asked", pace.asked);
+        let warning = Warning::new(Code::ScheduleMissed).at(format!("{} {}", variant.variant, step.name));
+        let warning = warning.with("reached", reached_rate.reached).with("asked", reached_rate.asked);
         Some(
-            notice.with_some("dropped", some(pace.dropped_share)).with_some("queued", some(pace.queue_share)),
+            warning
+                .with_some("dropped", some(reached_rate.dropped_share))
+                .with_some("queued", some(reached_rate.queue_share)),
         )
     };
     step.variants.iter().filter_map(missed).collect()
 }
 
 /// The notes that a comparison has above its table.
-pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
+pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Warning> {
     let of = |wanted: Verdict| -> Vec<&str> {
         let steps = steps.iter().filter(|step| step.is_fixed_rate && step.to_base.verdict == Some(wanted));
         steps.map(|step| step.step.as_str()).collect()
     };
     let note = |code, verdict| {
         let steps = of(verdict);
-        (!steps.is_empty()).then(|| Notice::new(code).at_all(steps))
+        (!steps.is_empty()).then(|| Warning::new(code).at_all(steps))
     };
     let paced = note(Code::BothPaced, Verdict::Paced);
     paced.into_iter().chain(note(Code::NewMissedSchedule, Verdict::Missed)).collect()

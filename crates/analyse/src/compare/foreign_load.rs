@@ -8,7 +8,7 @@
 //! for each other lose more than their part.
 
 use crate::model::runs::valid;
-use crate::model::{Code, ComparedStep, ForeignLoad, Notice, Ratio, StepFindings, StepRun, Verdict};
+use crate::model::{Code, ComparedStep, ForeignLoad, Ratio, StepFindings, StepRun, Verdict, Warning};
 
 /// From this part on, nothing is decided.
 const MOST: f64 = 0.5;
@@ -77,7 +77,7 @@ pub(crate) fn is_explained(
 
 /// One warning for all steps of a run in which foreign load may explain a difference, the worst
 /// step first.
-pub(crate) fn notice<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Option<Notice> {
+pub(crate) fn warning<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Option<Warning> {
     let of_step = |step: &'a StepFindings| {
         let found = step.variants.iter().filter_map(|variant| Some((variant, variant.to_base.foreign_load?)));
         found.map(move |(variant, found)| (format!("{} {}", variant.variant, step.name), found))
@@ -86,17 +86,17 @@ pub(crate) fn notice<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Optio
 }
 
 /// The note that a comparison has above its table.
-pub(crate) fn note(steps: &[ComparedStep]) -> Option<Notice> {
+pub(crate) fn note(steps: &[ComparedStep]) -> Option<Warning> {
     notice_of(steps.iter().filter_map(|step| Some((step.step.clone(), step.to_base.foreign_load?))).collect())
 }
 
-fn notice_of(mut found: Vec<(String, ForeignLoad)>) -> Option<Notice> {
+fn notice_of(mut found: Vec<(String, ForeignLoad)>) -> Option<Warning> {
     let most = |load: &ForeignLoad| load.base_share.max(load.new_share);
     found.sort_by(|(_, one), (_, other)| most(other).total_cmp(&most(one)));
     let (_, worst) = *found.first().as_ref()?;
     let (base, new) = (worst.base_share, worst.new_share);
-    let notice = Notice::new(Code::ForeignLoad).at_all(found.into_iter().map(|(place, _)| place));
-    Some(notice.with("base_share", base).with("new_share", new))
+    let warning = Warning::new(Code::ForeignLoad).at_all(found.into_iter().map(|(place, _)| place));
+    Some(warning.with("base_share", base).with("new_share", new))
 }
 
 #[cfg(test)]

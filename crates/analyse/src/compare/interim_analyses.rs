@@ -10,7 +10,7 @@
 use dbdyno_record::{Run, RunEvent};
 
 use crate::compare::inference::{adjust, is_within, verdict};
-use crate::model::{CONFIDENCE, Code, Decided, Inference, Notice, Ratio, Verdict};
+use crate::model::{CONFIDENCE, Code, Decided, Inference, Ratio, Verdict, Warning};
 use crate::statistics::equivalence::bounds;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::repeated_t::{self, At};
@@ -62,17 +62,17 @@ pub(crate) fn looks(run: &Run) -> Vec<Look> {
 }
 
 /// The note on looks that a comparison within one run has.
-pub(crate) fn looks_note(looks: &[Look]) -> Option<Notice> {
-    (!looks.is_empty()).then(|| Notice::new(Code::InterimAnalyses).with("looks", looks.len()))
+pub(crate) fn looks_note(looks: &[Look]) -> Option<Warning> {
+    (!looks.is_empty()).then(|| Warning::new(Code::InterimAnalyses).with("looks", looks.len()))
 }
 
 /// The notes on looks at either run that a comparison of two runs has. Its test is for numbers of
 /// blocks that were fixed beforehand.
-pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Notice> {
+pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<Warning> {
     let of_run = |run: &Run| {
         let count = looks(run).len();
-        let notice = Notice::new(Code::AnalysedWhileGoingOn).with("run", run.manifest.run_id.as_str());
-        (count > 0).then(|| notice.with("looks", count))
+        let warning = Warning::new(Code::AnalysedWhileGoingOn).with("run", run.manifest.run_id.as_str());
+        (count > 0).then(|| warning.with("looks", count))
     };
     runs.into_iter().filter_map(of_run).collect()
 }

@@ -14,16 +14,16 @@ pub struct StepNoise {
     /// Degrees of freedom of the estimate: blocks − 1, added up over the variants.
     pub degrees: u32,
     /// The noise is from the control (the base against itself), not from variants against the base.
-    pub again: bool,
+    pub control: bool,
 }
 
 /// The noise of every step with two blocks or more. It is from the control where there is one, and
 /// otherwise from all variants pooled. A difference between variants is not noise: each variant's
 /// ratios scatter around their own mean.
 pub fn noise(findings: &Findings) -> Vec<StepNoise> {
-    let again = findings.run.again.as_deref();
+    let control = findings.run.control.as_deref();
     let of_step = |workload: &str, step: &StepFindings| {
-        let control = again.and_then(|again| step.variant(again));
+        let control = control.and_then(|control| step.variant(control));
         let (parts, is_control): (Vec<_>, bool) = match control.and_then(part) {
             Some(found) => (vec![found], true),
             None => (step.variants.iter().filter_map(part).collect(), false),
@@ -34,7 +34,7 @@ pub fn noise(findings: &Findings) -> Vec<StepNoise> {
             step: step.name.clone(),
             deviation,
             degrees,
-            again: is_control,
+            control: is_control,
         })
     };
     let workloads = findings.workloads.iter();
@@ -74,16 +74,16 @@ mod tests {
     #[test]
     fn the_noise_is_that_of_the_base_against_itself_where_there_is_one() {
         let rates = [(1_000, 1_010, 2_000), (1_000, 990, 2_100), (1_000, 1_000, 1_900)];
-        let cells = rates.iter().zip(1..).flat_map(|((a, again, b), block)| {
-            [("a", a), ("a~again", again), ("b", b)]
+        let cells = rates.iter().zip(1..).flat_map(|((a, control, b), block)| {
+            [("a", a), ("a~control", control), ("b", b)]
                 .map(|(name, rate)| cell(block, name, vec![load_step(rate * 100)]))
         });
-        let mut run = run(&["a", "a~again", "b"], 3, cells.collect());
+        let mut run = run(&["a", "a~control", "b"], 3, cells.collect());
         let all = noise(&analyse(&run));
-        assert_eq!((all.len(), all[0].degrees, all[0].again), (1, 4, false));
+        assert_eq!((all.len(), all[0].degrees, all[0].control), (1, 4, false));
         set_again(&mut run);
         let control = noise(&analyse(&run));
-        assert_eq!((control[0].degrees, control[0].again), (2, true));
+        assert_eq!((control[0].degrees, control[0].control), (2, true));
         close(control[0].deviation, 0.01, 1e-4);
         assert!(all[0].deviation > 2.0 * control[0].deviation, "{all:?}");
     }

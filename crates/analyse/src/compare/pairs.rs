@@ -88,8 +88,8 @@ impl<'a> Asked<'a> {
         all.extend(asked.filter(|pair| pair.0 != pair.1 && !planned.contains(pair)));
         let family = |(base, variant): (&str, &str)| {
             let is = |one: &str, other: &str| [(base, variant), (variant, base)].contains(&(one, other));
-            let again = self.manifest.plan.again();
-            if again.is_some_and(|again| is(self.manifest.base(), again)) {
+            let control = self.manifest.plan.control();
+            if control.is_some_and(|control| is(self.manifest.base(), control)) {
                 return Family::Control;
             }
             let is_planned = planned.iter().any(|(one, other)| is(one, other));

@@ -2,7 +2,7 @@
 //! answer the step's question.
 
 use crate::model::runs::valid;
-use crate::model::{Code, Notice, StepFindings, VariantStep, Verdict};
+use crate::model::{Code, StepFindings, VariantStep, Verdict, Warning};
 
 /// The smallest whole number of rows per second that counts as having kept the target:
 /// `round(share * target)`.
@@ -43,27 +43,27 @@ pub(crate) fn with_fewer_writes(verdict: Verdict) -> Verdict {
 }
 
 /// One warning per variant and step that missed its target, in all blocks or in some.
-pub(crate) fn notices(step: &StepFindings) -> Vec<Notice> {
+pub(crate) fn warnings(step: &StepFindings) -> Vec<Warning> {
     let missed = |variant: &VariantStep| {
         let place = format!("{} {}", variant.variant, step.name);
         let (some, all) = (variant.target_missed_blocks.len(), valid(&variant.runs).count());
         let blocks = (0 < some && some < all).then_some((some, all));
-        let in_blocks = |notice: Notice| {
-            let notice = notice.with_some("missed", blocks.map(|(missed, _)| missed));
-            notice.with_some("blocks", blocks.map(|(_, all)| all))
+        let in_blocks = |warning: Warning| {
+            let warning = warning.with_some("missed", blocks.map(|(missed, _)| missed));
+            warning.with_some("blocks", blocks.map(|(_, all)| all))
         };
         if !step.misses(variant) {
-            return blocks.map(|_| in_blocks(Notice::new(Code::TargetMissedInBlocks).at(place)));
+            return blocks.map(|_| in_blocks(Warning::new(Code::TargetMissedInBlocks).at(place)));
         }
         let (target, share) = step.target?;
         let (judged, rate) = (variant.judged_background_rate?, variant.background_rate?);
-        let notice = match keeps_target(rate, target, share) {
-            true => Notice::new(Code::TargetMissedByClient)
+        let warning = match keeps_target(rate, target, share) {
+            true => Warning::new(Code::TargetMissedByClient)
                 .with("part", (100.0 * judged / target).floor() / 100.0)
                 .with("share", share),
-            false => Notice::new(Code::TargetMissed).with("least", least_accepted(target, share)),
+            false => Warning::new(Code::TargetMissed).with("least", least_accepted(target, share)),
         };
-        Some(in_blocks(notice.at(place).with("rate", rate).with("target", target)))
+        Some(in_blocks(warning.at(place).with("rate", rate).with("target", target)))
     };
     step.variants.iter().filter_map(missed).collect()
 }
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(verdict(150, 600, 200), Some(Verdict::Faster));
         let step = &findings(150, 600, 150).workloads[0].steps[1];
         assert!(!step.misses_target_of("base", "new") && !step.misses_target_of("base", "no such"));
-        assert_eq!(notices(step).len(), 2);
+        assert_eq!(warnings(step).len(), 2);
     }
 
     /// `qr100` with two clients in blocks of 2 s. The numbers are the second client's rows per
@@ -126,12 +126,12 @@ mod tests {
         let variant = &step.variants[0];
         assert_eq!((variant.background_rate, variant.judged_background_rate), (Some(192.0), Some(184.0)));
         assert!(keeps_target(192.0, 200.0, 0.95) && step.misses(variant));
-        insta::assert_snapshot!(shown_all(&notices(step)), @"target-missed-by-client [a qr100] part: 0.92, rate: 192.0, share: 0.95, target: 200.0");
+        insta::assert_snapshot!(shown_all(&warnings(step)), @"target-missed-by-client [a qr100] part: 0.92, rate: 192.0, share: 0.95, target: 200.0");
     }
 
     #[test]
     fn blocks_that_missed_the_target_are_counted_whatever_the_median_says() {
-        let reported = |rows: &[u64]| shown_all(&notices(&of_two_clients(rows).workloads[0].steps[1]));
+        let reported = |rows: &[u64]| shown_all(&warnings(&of_two_clients(rows).workloads[0].steps[1]));
         insta::assert_snapshot!(reported(&[100, 50, 100]), @"target-missed-in-blocks [a qr100] blocks: 3, missed: 1");
         insta::assert_snapshot!(reported(&[50, 100, 50]), @"target-missed [a qr100] blocks: 3, least: 190.0, missed: 2, rate: 150.0, target: 200.0");
         assert_eq!(reported(&[100, 96, 100]), "");

@@ -3,7 +3,7 @@
 //! say.
 
 use crate::model::runs::{pairs, valid};
-use crate::model::{Code, ComparedStep, Notice, StepFindings, StepRun, VariantStep, ZeroRates};
+use crate::model::{Code, ComparedStep, StepFindings, StepRun, VariantStep, Warning, ZeroRates};
 
 impl ZeroRates {
     /// Counts for two lists of runs that are paired by block, over the blocks in which both are
@@ -43,7 +43,7 @@ fn zero_blocks(runs: &[StepRun]) -> Vec<u32> {
 }
 
 /// One warning per variant and step that has a valid block in which nothing was answered.
-pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
+pub(crate) fn warnings(step: &StepFindings, base: &str) -> Vec<Warning> {
     let of_variant = |variant: &VariantStep| {
         let zero = zero_blocks(&variant.runs);
         let code = match variant.to_base.zero_rates.stalled.is_empty() {
@@ -52,8 +52,8 @@ pub(crate) fn notices(step: &StepFindings, base: &str) -> Vec<Notice> {
             true => Code::ZeroRate,
             false => Code::Stalled,
         };
-        let notice = Notice::new(code).at(format!("{} {}", variant.variant, step.name));
-        Some(notice.with("blocks", zero.as_slice()).with("of", valid(&variant.runs).count()))
+        let warning = Warning::new(code).at(format!("{} {}", variant.variant, step.name));
+        Some(warning.with("blocks", zero.as_slice()).with("of", valid(&variant.runs).count()))
     };
     step.variants.iter().filter_map(of_variant).collect()
 }
@@ -63,17 +63,17 @@ fn some(blocks: &[u32]) -> Option<&[u32]> {
 }
 
 /// The notes that a comparison has above its table.
-pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Notice> {
+pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<Warning> {
     let of_step = |step: &ComparedStep| {
         let found = Some(&step.to_base.zero_rates).filter(|found| !found.is_empty())?;
-        let notice = match some(&found.stalled) {
+        let warning = match some(&found.stalled) {
             Some(blocks) => {
-                Notice::new(Code::NewAnsweredNothing).with("blocks", blocks).with("of", found.blocks)
+                Warning::new(Code::NewAnsweredNothing).with("blocks", blocks).with("of", found.blocks)
             }
-            None => Notice::new(Code::BaseAnsweredNothing),
+            None => Warning::new(Code::BaseAnsweredNothing),
         };
-        let notice = notice.at(&step.step).with_some("base_blocks", some(&found.base_stalled));
-        Some(notice.with_some("ratio", step.to_base.value()))
+        let warning = warning.at(&step.step).with_some("base_blocks", some(&found.base_stalled));
+        Some(warning.with_some("ratio", step.to_base.value()))
     };
     steps.iter().filter_map(of_step).collect()
 }

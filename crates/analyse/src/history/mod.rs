@@ -14,8 +14,8 @@ use serde::Serialize;
 use crate::compare::comparability::{differences_of, small_differences};
 use crate::compare::margins::Margins;
 use crate::error::Error;
-use crate::history::values::{Lapse, RunValues, paced_note};
-use crate::model::{Aspect, Code, Difference, LEVEL, Notice, Verdict};
+use crate::history::values::{Lapse, RunValues, fixed_rate_warning};
+use crate::model::{Aspect, Code, Difference, LEVEL, Verdict, Warning};
 use crate::statistics::change_point::{least_newer, least_values};
 use crate::statistics::changes::{Changes, ReportedChange, changes_of_all};
 use crate::statistics::describe::{geometric_mean, median};
@@ -39,12 +39,12 @@ pub struct Detectable {
 }
 
 impl Detectable {
-    fn too_few(&self) -> Option<Notice> {
+    fn too_few(&self) -> Option<Warning> {
         let Self { series, runs, least_runs, least_runs_of_all, .. } = *self;
-        let notice = Notice::new(Code::TooFewRuns).with("runs", runs).with("series", series);
-        let notice = notice.with("least_runs", least_runs);
+        let warning = Warning::new(Code::TooFewRuns).with("runs", runs).with("series", series);
+        let warning = warning.with("least_runs", least_runs);
         let of_all = (least_runs_of_all < least_runs).then_some(least_runs_of_all);
-        (runs < least_runs).then(|| notice.with_some("least_runs_of_all", of_all))
+        (runs < least_runs).then(|| warning.with_some("least_runs_of_all", of_all))
     }
 }
 
@@ -95,8 +95,8 @@ pub struct History {
     /// The runs in the order of the series' values.
     pub runs: Vec<HistoryRun>,
     /// Notes that a reader must know before any number.
-    #[serde(rename = "notices")]
-    pub notes: Vec<Notice>,
+    #[serde(rename = "warnings")]
+    pub notes: Vec<Warning>,
     pub detectable: Detectable,
     pub series: Vec<Series>,
 }
@@ -185,8 +185,8 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
     };
     // Steps that a run has yet to measure would otherwise pass for steps that it lacks.
     let left_out =
-        |run: &&RunValues| Notice::new(Code::LeftOutGoingOn).with("run", run.manifest.run_id.as_str());
-    let mut notes: Vec<Notice> = going_on.iter().map(left_out).collect();
+        |run: &&RunValues| Warning::new(Code::LeftOutGoingOn).with("run", run.manifest.run_id.as_str());
+    let mut notes: Vec<Warning> = going_on.iter().map(left_out).collect();
     let names: Vec<&str> = first.manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
     let followed = names.into_iter().filter(|name| choices.variant.is_none_or(|asked| asked == *name));
     let pairs: Vec<(&str, &str)> = followed.map(|name| (name, name)).collect();
@@ -203,8 +203,8 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
             return Err(Error::NotComparable { differences });
         }
         let unlike = |difference| {
-            let notice = Notice::new(Code::UnlikeFirst).with("difference", vec![difference]);
-            notice.with("run", run.manifest.run_id.as_str())
+            let warning = Warning::new(Code::UnlikeFirst).with("difference", vec![difference]);
+            warning.with("run", run.manifest.run_id.as_str())
         };
         notes.extend(differences.into_iter().map(unlike));
     }
@@ -212,11 +212,11 @@ pub fn history(runs: &[&RunValues], choices: HistoryChoices<'_>) -> Result<Histo
     refuse_no_ratios(last, choices)?;
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&runs, choices, margins);
-    notes.extend(paced_note(&series));
+    notes.extend(fixed_rate_warning(&series));
     for own in series.iter_mut().filter(|own| !own.is_secondary) {
         own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
     }
-    notes.extend(runs.iter().filter_map(|run| run.zero_rate_note(choices)));
+    notes.extend(runs.iter().filter_map(|run| run.zero_rate_warning(choices)));
     if let (Some(asked), true) = (choices.variant, series.is_empty()) {
         let known = last.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
         let run = last.manifest.run_id.clone();
@@ -268,11 +268,11 @@ fn detectable(series: &[Series]) -> Detectable {
 
 /// Small differences between two runs that may explain a change of level without a change in the
 /// servers.
-fn changed_in_small(neighbours: &[&RunValues]) -> Option<Notice> {
+fn changed_in_small(neighbours: &[&RunValues]) -> Option<Warning> {
     let [before, after] = neighbours else { return None };
     let small = small_differences(&before.manifest, &after.manifest);
-    let notice = Notice::new(Code::ChangedWithRun).with("run", after.manifest.run_id.as_str());
-    (!small.is_empty()).then(|| notice.with("changes", small))
+    let warning = Warning::new(Code::ChangedWithRun).with("run", after.manifest.run_id.as_str());
+    (!small.is_empty()).then(|| warning.with("changes", small))
 }
 
 /// Response times of a step, and whether its schedule was kept in any run.

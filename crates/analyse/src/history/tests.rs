@@ -134,7 +134,7 @@ fn a_newest_run_that_stands_still_is_reported_and_is_worse() {
     for measure in [Measure::Rate, Measure::Ratio] {
         let found = found(&runs, HistoryChoices { measure, variant: Some("b"), ..HistoryChoices::default() });
         let share = BlockShare { place: "b l.i0".to_owned(), blocks: 2, of: 3 };
-        let note = Notice::new(Code::DroppedToZero).with("run", "night-9").with("steps", vec![share]);
+        let note = Warning::new(Code::DroppedToZero).with("run", "night-9").with("steps", vec![share]);
         assert_eq!(found.notes, [note]);
         let series = &found.series[0];
         assert_eq!((series.values[9], series.newest), (Some(0.0), Some(Lapse::ZeroRate)));

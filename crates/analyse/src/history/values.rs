@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::analyse;
 use crate::compare::comparability::{Starts, starts};
-use crate::compare::fixed_rate::Pace;
+use crate::compare::fixed_rate::ReachedRate;
 use crate::history::{Followed, HistoryChoices, HistoryRun, Measure, Series};
 use crate::model::runs::{pairs, valid};
-use crate::model::{BlockShare, Code, Findings, Notice, StepFindings, StepRun, VariantStep};
+use crate::model::{BlockShare, Code, Findings, StepFindings, StepRun, VariantStep, Warning};
 use crate::statistics::describe::geometric_mean;
 
 /// Largest number of steps that one note names.
@@ -98,7 +98,7 @@ impl RunValues {
                     variant: variant.variant.clone(),
                     less_is_better: step.less_is_better,
                     rate_label: step.rate_label.clone(),
-                    is_fixed_rate: step.pace(variant).is_some_and(Pace::is_kept),
+                    is_fixed_rate: step.reached_rate(variant).is_some_and(ReachedRate::is_kept),
                     zero_rate: zero_rate(step, variant),
                     rates: values(Measure::Rate),
                     ratios: values(Measure::Ratio),
@@ -123,13 +123,13 @@ impl RunValues {
 
     /// A note on steps with a rate of zero, for the variants that are followed. With ratios it
     /// includes their base.
-    pub(crate) fn zero_rate_note(&self, choices: HistoryChoices<'_>) -> Option<Notice> {
+    pub(crate) fn zero_rate_warning(&self, choices: HistoryChoices<'_>) -> Option<Warning> {
         let is_followed = |name: &str| {
             choices.variant.is_none_or(|asked| asked == name)
                 || (choices.measure == Measure::Ratio && name == self.manifest.base())
         };
         let followed = self.steps.iter().filter(|step| is_followed(&step.variant));
-        zero_rate_note(&self.manifest.run_id, followed.filter_map(|step| step.zero_rate.clone()).collect())
+        zero_rate_warning(&self.manifest.run_id, followed.filter_map(|step| step.zero_rate.clone()).collect())
     }
 }
 
@@ -163,13 +163,13 @@ fn response_p99(step: &StepFindings, variant: &VariantStep, base: &str, measure:
 }
 
 /// A note that names the series which follow response times.
-pub(crate) fn paced_note(series: &[Series]) -> Option<Notice> {
+pub(crate) fn fixed_rate_warning(series: &[Series]) -> Option<Warning> {
     let paced =
         series.iter().filter(|series| series.follows == Followed::ResponseP99 && !series.is_secondary);
     let mut names: Vec<String> = paced.map(|series| format!("{} {}", series.variant, series.step)).collect();
     let more = more(names.len());
     names.truncate(NAMED);
-    (!names.is_empty()).then(|| Notice::new(Code::TimesFollowed).at_all(names).with_some("more", more))
+    (!names.is_empty()).then(|| Warning::new(Code::TimesFollowed).at_all(names).with_some("more", more))
 }
 
 /// How many names are left out where there are `all` of them.
@@ -185,11 +185,11 @@ fn zero_rate(step: &StepFindings, variant: &VariantStep) -> Option<BlockShare> {
     (stood > 0).then_some(BlockShare { place, blocks: stood, of: all })
 }
 
-fn zero_rate_note(run_id: &str, mut zero_rates: Vec<BlockShare>) -> Option<Notice> {
-    let notice = Notice::new(Code::DroppedToZero).with("run", run_id);
-    let notice = notice.with_some("more", more(zero_rates.len()));
+fn zero_rate_warning(run_id: &str, mut zero_rates: Vec<BlockShare>) -> Option<Warning> {
+    let warning = Warning::new(Code::DroppedToZero).with("run", run_id);
+    let warning = warning.with_some("more", more(zero_rates.len()));
     zero_rates.truncate(NAMED);
-    (!zero_rates.is_empty()).then(|| notice.with("steps", zero_rates))
+    (!zero_rates.is_empty()).then(|| warning.with("steps", zero_rates))
 }
 
 #[cfg(test)]
@@ -212,9 +212,9 @@ mod tests {
     fn a_note_does_not_name_hundreds_of_steps() {
         let zero_rates = (0..12).map(|step| BlockShare { place: format!("b s{step}"), blocks: 1, of: 1 });
         let zero_rates: Vec<BlockShare> = zero_rates.collect();
-        let note = Notice::new(Code::DroppedToZero).with("run", "night-3").with("more", 2_u32);
+        let note = Warning::new(Code::DroppedToZero).with("run", "night-3").with("more", 2_u32);
         let note = note.with("steps", zero_rates[..NAMED].to_vec());
-        assert_eq!(zero_rate_note("night-3", zero_rates), Some(note));
-        assert_eq!(zero_rate_note("night-3", Vec::new()), None);
+        assert_eq!(zero_rate_warning("night-3", zero_rates), Some(note));
+        assert_eq!(zero_rate_warning("night-3", Vec::new()), None);
     }
 }

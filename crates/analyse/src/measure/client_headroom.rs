@@ -4,7 +4,7 @@
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 
 use crate::model::runs::valid_runs;
-use crate::model::{ClientHeadroom, Code, KindResult, Notice, WorkloadFindings};
+use crate::model::{ClientHeadroom, Code, KindResult, Warning, WorkloadFindings};
 
 /// Share of the client's calibrated rate from which on a step is said to be limited by the client.
 const LIMIT: f64 = 0.90;
@@ -45,14 +45,14 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
 
 /// Why the step says more about the client than about the server. `None` when it does not, where
 /// the client could do more than what was calibrated, and where it did.
-pub(crate) fn fault(client_headroom: &ClientHeadroom) -> Option<Notice> {
+pub(crate) fn fault(client_headroom: &ClientHeadroom) -> Option<Warning> {
     let share = client_headroom.share();
-    let fault = || with_rates(Notice::reason(Code::ClientAtItsRate), client_headroom).with("limit", LIMIT);
+    let fault = || with_rates(Warning::reason(Code::ClientAtItsRate), client_headroom).with("limit", LIMIT);
     (!client_headroom.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(fault)
 }
 
-fn with_rates(notice: Notice, client_headroom: &ClientHeadroom) -> Notice {
-    notice
+fn with_rates(warning: Warning, client_headroom: &ClientHeadroom) -> Warning {
+    warning
         .with("rate", client_headroom.statements_per_second)
         .with("connections", client_headroom.connections)
         .with("share", client_headroom.share())
@@ -62,7 +62,7 @@ fn with_rates(notice: Notice, client_headroom: &ClientHeadroom) -> Notice {
 
 /// A warning that the calibration is below what steps have reached. Where the client was not the
 /// limit of the calibration, a step with more connections that reaches more proves nothing.
-pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
+pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<Warning> {
     let is_wrong = |client_headroom: &ClientHeadroom| {
         let is_bound =
             !client_headroom.at_least || client_headroom.connections <= client_headroom.could_connections;
@@ -73,8 +73,8 @@ pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
         runs.filter_map(|found| Some((found.run.client_headroom.filter(is_wrong)?, found))).collect();
     let (client_headroom, worst) =
         wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
-    let notice = Notice::new(Code::CalibrationWrong).at(worst.place()).with("runs", wrong.len());
-    Some(with_rates(notice, client_headroom))
+    let warning = Warning::new(Code::CalibrationWrong).at(worst.place()).with("runs", wrong.len());
+    Some(with_rates(warning, client_headroom))
 }
 
 #[cfg(test)]

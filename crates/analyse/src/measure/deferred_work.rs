@@ -2,7 +2,7 @@
 //! it.
 
 use crate::model::{
-    Code, DeferredLevel, DeferredWork, Notice, StepFindings, StepRun, WorkLeft, WorkloadFindings,
+    Code, DeferredLevel, DeferredWork, StepFindings, StepRun, Warning, WorkLeft, WorkloadFindings,
 };
 use crate::window::counters::Counters;
 
@@ -85,15 +85,15 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
 
 /// One warning per variant: the steps that left more deferred work to the ones after them than they
 /// had found, those with the most first.
-pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
         names.map(move |variant| (workload, variant.variant.as_str()))
     });
-    variants.filter_map(|(workload, variant)| notice(&workload.steps, variant)).collect()
+    variants.filter_map(|(workload, variant)| warning(&workload.steps, variant)).collect()
 }
 
-fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
+fn warning(steps: &[StepFindings], variant: &str) -> Option<Warning> {
     let of_step = |(number, step): (usize, &StepFindings)| {
         let left = step.runs_of(variant).iter().filter_map(|run| {
             // A cell's last step has no later step to leave it to.
@@ -115,8 +115,8 @@ fn notice(steps: &[StepFindings], variant: &str) -> Option<Notice> {
     }
     let more = all.len().saturating_sub(STEPS_NAMED);
     let named: Vec<WorkLeft> = all.into_iter().take(STEPS_NAMED).map(|(_, left)| left).collect();
-    let notice = Notice::new(Code::DeferredWork).at(variant).with("levels", named);
-    Some(notice.with_some("more", Some(more).filter(|more| *more > 0)))
+    let warning = Warning::new(Code::DeferredWork).at(variant).with("levels", named);
+    Some(warning.with_some("more", Some(more).filter(|more| *more > 0)))
 }
 
 fn left(deferred_work: &DeferredWork, level: &DeferredLevel, (from, to): (&str, &str)) -> WorkLeft {

@@ -3,10 +3,10 @@
 use dbdyno_record::{HostInfo, Run, VariantInfo};
 
 use crate::cpus::cpu_list;
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::window::Hosting;
 
-pub(crate) fn notices(run: &Run) -> Vec<Notice> {
+pub(crate) fn warnings(run: &Run) -> Vec<Warning> {
     let variants = &run.manifest.variants;
     let named = |hosting: Hosting| -> Vec<&str> {
         let of_hosting = |variant: &&VariantInfo| hosting_of(run, variant) == hosting;
@@ -23,8 +23,8 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
         (Code::NoDatabase, named(Hosting::Nothing)),
         (Code::ExternalServerSeen, seen),
     ];
-    let notice = |(code, names): (Code, Vec<&str>)| Notice::new(code).at_all(names);
-    let mut all: Vec<Notice> = of.into_iter().filter(|(_, names)| !names.is_empty()).map(notice).collect();
+    let warning = |(code, names): (Code, Vec<&str>)| Warning::new(code).at_all(names);
+    let mut all: Vec<Warning> = of.into_iter().filter(|(_, names)| !names.is_empty()).map(warning).collect();
     if !named(Hosting::Process).is_empty() {
         all.extend(shared_cpus(&run.manifest.host));
     }
@@ -51,13 +51,13 @@ pub(crate) fn client_has_own_cpus(host: &HostInfo, is_external: bool) -> bool {
 }
 
 /// A warning where client and server may take CPU time from each other.
-fn shared_cpus(host: &HostInfo) -> Option<Notice> {
+fn shared_cpus(host: &HostInfo) -> Option<Warning> {
     let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) else {
-        return Some(Notice::new(Code::UnpinnedCpus));
+        return Some(Warning::new(Code::UnpinnedCpus));
     };
     let shared: Vec<String> =
         cpu_list(server)?.intersection(&cpu_list(client)?).map(u32::to_string).collect();
-    (!shared.is_empty()).then(|| Notice::new(Code::SharedCpus).with("cpus", shared.join(", ")))
+    (!shared.is_empty()).then(|| Warning::new(Code::SharedCpus).with("cpus", shared.join(", ")))
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
         run.manifest.variants[0].external = true;
         run.manifest.variants[1].embedded = true;
         run.manifest.variants[2].driver = "null".to_owned();
-        assert_snapshot!(shown_all(&notices(&run)), @r"
+        assert_snapshot!(shown_all(&warnings(&run)), @r"
         external-server [far]
         embedded [lite]
         no-database [none]
@@ -87,7 +87,7 @@ mod tests {
         let mut run = run(&["near"], 1, vec![cell(1, "near", vec![step])]);
         run.manifest.variants[0].external = true;
         run.manifest.host.server_cpus = None;
-        assert_snapshot!(shown_all(&notices(&run)), @r"
+        assert_snapshot!(shown_all(&warnings(&run)), @r"
         external-server-seen [near]
         unpinned-cpus
         ");
@@ -96,12 +96,12 @@ mod tests {
     #[test]
     fn shared_and_unpinned_cpus_are_reported_where_a_server_process_runs() {
         let mut run = run(&["a"], 1, Vec::new());
-        assert!(notices(&run).is_empty());
+        assert!(warnings(&run).is_empty());
         run.manifest.host.client_cpus = Some("1, 3".to_owned());
-        assert_snapshot!(shown_all(&notices(&run)), @"shared-cpus cpus: 1");
+        assert_snapshot!(shown_all(&warnings(&run)), @"shared-cpus cpus: 1");
         run.manifest.host.client_cpus = None;
-        assert_snapshot!(shown_all(&notices(&run)), @"unpinned-cpus");
+        assert_snapshot!(shown_all(&warnings(&run)), @"unpinned-cpus");
         run.manifest.variants[0].embedded = true;
-        assert_eq!(notices(&run).len(), 1);
+        assert_eq!(warnings(&run).len(), 1);
     }
 }

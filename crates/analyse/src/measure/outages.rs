@@ -2,7 +2,7 @@
 
 use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::window::{Span, covered_us};
 
 /// Losses of connections in one step. Times are in seconds.
@@ -53,19 +53,19 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
 }
 
 /// The warning that an outage needs before the step's figures; `None` without an outage.
-pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
+pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
     let outage = outage(step)?;
     // The warning depends on which figures contain an outage. An operation that failed has no time,
     // and a lost connection sends nothing. In a closed loop nothing is due in that time.
     let has_schedule = step.spec.kinds.iter().any(|kind| !kind.is_closed_loop());
     let code = if has_schedule { Code::OutageOfSchedule } else { Code::OutageOfClosedLoop };
-    let notice = Notice::new(code)
+    let warning = Warning::new(code)
         .at(format!("block {} {} {}", cell.id.block, cell.id.variant, step.name))
         .with("seconds", outage.seconds)
         .with("connection_seconds", outage.connection_seconds)
         .with("reconnects", outage.reconnects)
         .with_some("not_back", Some(outage.down).filter(|down| *down > 0));
-    Some(notice.with_some("at_least", outage.is_cut.then_some("at least ")))
+    Some(warning.with_some("at_least", outage.is_cut.then_some("at least ")))
 }
 
 /// The longest time within `window` in which every connection of the headline's kind was lost, so
@@ -115,7 +115,7 @@ mod tests {
         let last = step.intervals.last_mut().unwrap();
         (last.down_us, last.down) = (down_us, down);
         step.events.extend(events);
-        notice(&cell(1, "a", Vec::new()), &step).as_ref().map(shown)
+        warning(&cell(1, "a", Vec::new()), &step).as_ref().map(shown)
     }
 
     #[test]
@@ -139,9 +139,9 @@ mod tests {
     fn what_holds_an_outage_is_said_by_the_pace_of_the_operations() {
         let mut step = load_step(1_000);
         step.events.extend([lost(1_000_000), back(1_500_000, 500_000)]);
-        let of = |step: &StepRecord| notice(&cell(1, "a", Vec::new()), step).unwrap().code;
+        let of = |step: &StepRecord| warning(&cell(1, "a", Vec::new()), step).unwrap().code;
         assert_eq!(of(&step), Code::OutageOfClosedLoop);
-        step.spec.kinds[0].pace = "poisson 2/s".to_owned();
+        step.spec.kinds[0].arrivals = "poisson 2/s".to_owned();
         assert_eq!(of(&step), Code::OutageOfSchedule);
     }
 

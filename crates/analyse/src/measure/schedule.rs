@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{Interval, StepEvent};
 
-use crate::model::{Code, KindResult, Latency, Notice, Schedule};
+use crate::model::{Code, KindResult, Latency, Schedule, Warning};
 use crate::window::{KindSummary, Span, WindowSummary};
 
 /// Lag in microseconds that is accepted, whatever the response time.
@@ -59,11 +59,11 @@ fn backlog_max(kind: &KindSummary<'_>, window: Span) -> u64 {
 }
 
 /// Why the response times of a kind are the client's own; `None` when the client sent in time.
-pub(crate) fn fault(kind: &KindResult) -> Option<Notice> {
+pub(crate) fn fault(kind: &KindResult) -> Option<Warning> {
     let lag = &kind.schedule.as_ref()?.lag;
     let allowed_us = LAG_ALLOWED_US.max(LAG_ALLOWED_SHARE * kind.response.p99_us as f64);
     (lag.count >= LEAST_OPERATIONS && lag.p99_us as f64 > allowed_us).then(|| {
-        Notice::reason(Code::ClientLate)
+        Warning::reason(Code::ClientLate)
             .with("kind", kind.kind.as_str())
             .with("lag_ms", lag.p99_us as f64 / 1e3)
             .with("allowed_ms", allowed_us / 1e3)
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(reversed.queue_growth, 8, "whatever the order of lines");
     }
 
-    fn late(count: u64, lag_p99_us: u64, response_p99_us: u64) -> Option<Notice> {
+    fn late(count: u64, lag_p99_us: u64, response_p99_us: u64) -> Option<Warning> {
         let lag = Latency { count, p99_us: lag_p99_us, ..Latency::default() };
         let (process, kind) = ("poisson".to_owned(), "query".to_owned());
         let schedule = Some(Schedule {

@@ -3,7 +3,7 @@
 use dbdyno_record::{Clock, StepEvent, StepRecord, statement_kind};
 
 use crate::measure::latency::{latency, merge};
-use crate::model::{Code, Latency, Notice, StatementResult};
+use crate::model::{Code, Latency, StatementResult, Warning};
 use crate::window::Span;
 
 /// The statements that were counted within operations of `kind`. Where an operation is one
@@ -12,7 +12,7 @@ pub(crate) fn statements(
     step: &StepRecord,
     kind: &str,
     operation: &Latency,
-    faults: &mut Vec<Notice>,
+    faults: &mut Vec<Warning>,
 ) -> Vec<StatementResult> {
     let mut results = Vec::new();
     for event in &step.events {
@@ -25,11 +25,11 @@ pub(crate) fn statements(
         let window = Span::new(*from_us, *to_us);
         let tag = statement_kind(kind, statement);
         let own = merge(&step.histograms, &tag, Clock::Service, window).unwrap_or_else(|error| {
-            faults.push(Notice::quoted(&error.to_string()));
+            faults.push(Warning::quoted(&error.to_string()));
             None
         });
         if let Some(own) = own.as_ref().filter(|own| own.len() != *done) {
-            let fault = Notice::reason(Code::StatementTimesUnlike).at(Clock::Service.tag(&tag));
+            let fault = Warning::reason(Code::StatementTimesUnlike).at(Clock::Service.tag(&tag));
             faults.push(fault.with("timed", own.len()).with("done", *done));
         }
         results.push(StatementResult {

@@ -3,8 +3,8 @@
 use dbdyno_record::Run;
 use serde::Serialize;
 
-use crate::model::notice::Notice;
 use crate::model::steps::StepComparison;
+use crate::model::warning::Warning;
 use crate::statistics::describe::Group;
 
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Comparison {
     /// Margin of the steps that have none of their own.
     pub margin: f64,
     /// Notes that a reader must know before any number.
-    pub notes: Vec<Notice>,
+    pub notes: Vec<Warning>,
     pub steps: Vec<ComparedStep>,
     /// The ratios of all steps that have a ratio of speed, as one group.
     pub ratios: Option<Group>,
@@ -81,7 +81,7 @@ pub struct Exclusion {
     pub block: u32,
     pub kind: ExclusionKind,
     /// The reasons. For a failure it is the first line, without its log.
-    pub reasons: Vec<Notice>,
+    pub reasons: Vec<Warning>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

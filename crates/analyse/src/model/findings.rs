@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::failure::Failure;
-use crate::model::notice::Notice;
 use crate::model::published::PublishedComparison;
 use crate::model::steps::{StepFindings, VariantStep};
+use crate::model::warning::Warning;
 use crate::parity::Parity;
 
 #[derive(Debug, Clone, Serialize)]
@@ -33,7 +33,7 @@ pub struct Findings {
     pub parity: Option<Parity>,
     /// Warnings that a reader must know before any number, worst first: failed cells, invalid
     /// steps, debug build, damaged files.
-    pub warnings: Vec<Notice>,
+    pub warnings: Vec<Warning>,
     /// Cells that failed, each with the end of its server's log.
     pub failures: Vec<Failure>,
 }
@@ -73,7 +73,7 @@ pub struct RunSummary {
     pub margins: BTreeMap<String, f64>,
     /// Name of the control, which is the base under a second name (A/A).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub again: Option<String>,
+    pub control: Option<String>,
     /// The budget, where the plan has one: the time that the run could take, and its interim
     /// analyses.
     #[serde(skip_serializing_if = "Option::is_none")]

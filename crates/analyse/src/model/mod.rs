@@ -9,7 +9,6 @@ mod execution;
 pub(crate) mod failure;
 mod findings;
 mod groups;
-mod notice;
 mod published;
 pub(crate) mod runs;
 mod state;
@@ -17,6 +16,7 @@ mod step_run;
 mod steps;
 mod undecided;
 mod verdict;
+mod warning;
 
 pub use comparison::{ComparedSide, ComparedStep, Comparison, Exclusion, ExclusionKind, Side};
 pub use context::{
@@ -30,10 +30,6 @@ pub use findings::{
     Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
 pub use groups::{MetricGroup, RelativeMetrics};
-pub use notice::{
-    BlockShare, Code, DesignFault, Figure, Notice, RestlessLevel, SessionPart, SettingChange, Severity,
-    VariantShare, WorkLeft,
-};
 pub use published::{Agreement, CLOSE, FindingSeen, PublishedComparison, PublishedRow, Seen};
 pub use state::{DeferredLevel, DeferredWork, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
@@ -47,4 +43,8 @@ pub use steps::{
 pub use undecided::Undecided;
 pub use verdict::{
     Bound, CONFIDENCE, Decided, Effect, ForeignLoad, Inference, LEVEL, Paired, Ratio, Verdict,
+};
+pub use warning::{
+    BlockShare, Code, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange, Severity, VariantShare,
+    Warning, WorkLeft,
 };

@@ -1,9 +1,9 @@
 //! Lists of steps' runs, each with its workload, step, variant and block, as warnings name them.
 
 use crate::model::findings::WorkloadFindings;
-use crate::model::notice::{Code, Notice};
 use crate::model::step_run::{StepRun, Validity};
 use crate::model::steps::{StepFindings, VariantStep};
+use crate::model::warning::{Code, Warning};
 use crate::statistics::describe::median;
 
 /// Shortest window for which a share of time is judged. In a shorter one, a tick of the kernel's
@@ -68,9 +68,9 @@ pub(crate) fn worst(
 
 impl Worst {
     /// Makes a warning of it. `reported_share` is the share from which a run is counted.
-    pub(crate) fn notice(self, code: Code, reported_share: f64) -> Notice {
-        let notice = Notice::new(code).at(self.place).with("share", self.share);
-        notice.with("limit", reported_share).with("runs", self.reported).with("all", self.all)
+    pub(crate) fn warning(self, code: Code, reported_share: f64) -> Warning {
+        let warning = Warning::new(code).at(self.place).with("share", self.share);
+        warning.with("limit", reported_share).with("runs", self.reported).with("all", self.all)
     }
 }
 

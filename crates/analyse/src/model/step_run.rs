@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
 use crate::model::execution::{Composite, Execution};
-use crate::model::notice::Notice;
 use crate::model::state::{DeferredWork, GroupMemory, Lookups, Steadiness};
+use crate::model::warning::Warning;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct StepRun {
@@ -144,7 +144,7 @@ pub struct KindResult {
     pub kind: String,
     #[serde(skip)]
     pub connections: u32,
-    pub pace: String,
+    pub arrivals: String,
     #[serde(skip)]
     pub operations: u64,
     #[serde(skip)]
@@ -311,7 +311,7 @@ pub enum Validity {
     Valid,
     /// The step ran to its end, but its figures must not be used.
     Invalid {
-        reasons: Vec<Notice>,
+        reasons: Vec<Warning>,
     },
     Failed {
         message: String,

@@ -76,8 +76,8 @@ impl StepFindings {
     /// mean better than the variant. Nor is a ratio of rates that the plan sets, because it says
     /// nothing.
     pub(crate) fn is_counted(&self, variant: &str, against: &StepComparison) -> bool {
-        let has_pace = self.variant(variant).is_some_and(|found| self.pace(found).is_some());
-        let is_fixed_rate = has_pace && matches!(against.verdict, Some(Verdict::Paced | Verdict::Missed));
+        let has_schedule = self.variant(variant).is_some_and(|found| self.reached_rate(found).is_some());
+        let is_fixed_rate = has_schedule && matches!(against.verdict, Some(Verdict::Paced | Verdict::Missed));
         against.zero_rates.is_empty() && !is_fixed_rate
     }
 

@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use serde_json::Map;
 
 use crate::metrics::{Cost, Efficiency, MetricRow};
-use crate::model::{Code, Difference, Figure, Findings, Notice, StepRun, Validity};
+use crate::model::{Code, Difference, Figure, Findings, StepRun, Validity, Warning};
 use crate::window::counters::Counters;
 use crate::window::{Hosting, WindowSummary};
 
@@ -38,12 +38,12 @@ pub(crate) fn interval(from_us: u64, to_us: u64, client: u32, kind: &str, done: 
     Interval { from_us, to_us, client, kind, due: done, done, rows, cycle_sum_us, ..Interval::default() }
 }
 
-fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
+fn kind(kind: &str, arrivals: &str, rows_per_operation: u32) -> KindSpec {
     KindSpec {
         kind: kind.to_owned(),
         class: serde_json::from_value(kind.into()).unwrap_or_default(),
         connections_per_client: 1,
-        pace: pace.to_owned(),
+        arrivals: arrivals.to_owned(),
         protocol: "text".to_owned(),
         rows_per_operation,
         statements_per_operation: 1,
@@ -495,8 +495,8 @@ pub(crate) fn texts(findings: &Findings) -> Vec<String> {
     findings.warnings.iter().map(shown).collect()
 }
 
-pub(crate) fn shown_all(notices: &[Notice]) -> String {
-    notices.iter().map(shown).collect::<Vec<_>>().join("\n")
+pub(crate) fn shown_all(warnings: &[Warning]) -> String {
+    warnings.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
 /// The codes of the reasons why a run of a step is invalid.
@@ -518,11 +518,11 @@ pub(crate) fn shown_differences(differences: &[Difference]) -> String {
 }
 
 /// The warning as text, such as `target-missed [a qr100] rate: 150, target: 200`.
-pub(crate) fn shown(notice: &Notice) -> String {
+pub(crate) fn shown(warning: &Warning) -> String {
     let plain = |value: serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let mut text = plain(serde_json::json!(notice.code));
-    if !notice.places.is_empty() {
-        text.push_str(&format!(" [{}]", notice.places.join(", ")));
+    let mut text = plain(serde_json::json!(warning.code));
+    if !warning.places.is_empty() {
+        text.push_str(&format!(" [{}]", warning.places.join(", ")));
     }
     let figure = |(name, figure): (&&str, &Figure)| match figure {
         Figure::Reasons(reasons) => format!("{name}: ({})", shown_all(reasons).replace('\n', "; ")),
@@ -531,7 +531,7 @@ pub(crate) fn shown(notice: &Notice) -> String {
         Figure::Value(_, value) => format!("{name}: {}", value.as_deref().unwrap_or("none")),
         other => format!("{name}: {}", plain(serde_json::json!(other))),
     };
-    let figures: Vec<String> = notice.figures.iter().map(figure).collect();
+    let figures: Vec<String> = warning.figures.iter().map(figure).collect();
     if figures.is_empty() { text } else { format!("{text} {}", figures.join(", ")) }
 }
 
@@ -542,8 +542,8 @@ pub(crate) fn plan(text: &str) -> Plan {
     toml::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Adds the control `a~again`, which is the base under its second name.
+/// Adds the control `a~control`, which is the base under its second name.
 pub(crate) fn set_again(run: &mut Run) {
     run.manifest.plan.aa = true;
-    run.manifest.plan.variants.push(Variant { name: "a~again".to_owned(), ..Variant::default() });
+    run.manifest.plan.variants.push(Variant { name: "a~control".to_owned(), ..Variant::default() });
 }

@@ -1,14 +1,14 @@
 //! Check that queries get the same answers as for the base. If they do not, it is not known which
 //! is wrong, and the two times must not be compared as if they were for the same query.
 
-use crate::model::{Code, Execution, Notice, StepRun};
+use crate::model::{Code, Execution, StepRun, Warning};
 
 /// What is wrong with a run's answers, compared with those of the base's runs; one reason per
 /// query.
 ///
 /// Streams that run at the same time as refresh functions see rows come and go, so that they have
 /// no common answer.
-pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<Notice> {
+pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<Warning> {
     let has_streams = run.executions.iter().any(|execution| execution.client > 1);
     let known = |name: &str| {
         let all = base.iter().flat_map(|run| &run.executions);
@@ -17,7 +17,7 @@ pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<No
     let fault = |execution: &Execution| {
         let (answer, known) = (execution.answer.as_ref()?, known(&execution.name)?);
         (!answer.agrees(known)).then(|| {
-            Notice::reason(Code::AnswerDiffers)
+            Warning::reason(Code::AnswerDiffers)
                 .with("query", execution.name.as_str())
                 .with("begins", answer.sample.first().cloned().unwrap_or_default())
                 .with("base", base_name)
@@ -27,7 +27,7 @@ pub(crate) fn faults(run: &StepRun, base: &[StepRun], base_name: &str) -> Vec<No
     if has_streams {
         return Vec::new();
     }
-    let mut faults: Vec<Notice> = run.executions.iter().filter_map(fault).collect();
+    let mut faults: Vec<Warning> = run.executions.iter().filter_map(fault).collect();
     faults.dedup();
     faults
 }

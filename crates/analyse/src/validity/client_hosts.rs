@@ -2,7 +2,7 @@
 
 use dbdyno_record::{ClientHost, StepEvent};
 
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::validity::headroom::{BUSY_FROM_SECONDS, LIMIT};
 use crate::validity::throttled;
 use crate::window::client_hosts::all;
@@ -12,10 +12,10 @@ use crate::window::client_hosts::all;
 const LATE_US: u64 = 1_000;
 
 /// Hosts that began too late, by what they report or by the possible error of their clocks.
-pub(crate) fn late(events: &[StepEvent]) -> Vec<Notice> {
+pub(crate) fn late(events: &[StepEvent]) -> Vec<Warning> {
     let is_late = |host: &&ClientHost| host.late_us + host.clock_error_us > LATE_US;
     let fault = |host: &ClientHost| {
-        Notice::reason(Code::ClientHostLate)
+        Warning::reason(Code::ClientHostLate)
             .at(&host.host)
             .with("late_us", host.late_us)
             .with("clock_error_us", host.clock_error_us)
@@ -25,7 +25,7 @@ pub(crate) fn late(events: &[StepEvent]) -> Vec<Notice> {
 }
 
 /// Hosts whose load threads had no time left, unless a CPU quota took it.
-pub(crate) fn limiting(events: &[StepEvent]) -> Vec<Notice> {
+pub(crate) fn limiting(events: &[StepEvent]) -> Vec<Warning> {
     let share = |host: &ClientHost| {
         let busy_us = host.busiest_cpu_us + host.busiest_run_delay_us;
         let is_judged = host.measured_us as f64 / 1e6 >= BUSY_FROM_SECONDS;
@@ -33,7 +33,7 @@ pub(crate) fn limiting(events: &[StepEvent]) -> Vec<Notice> {
     };
     let fault = |host: &ClientHost| {
         let share = share(host).filter(|share| *share >= LIMIT)?;
-        Some(Notice::reason(Code::ClientHostBusy).at(&host.host).with("share", share).with("limit", LIMIT))
+        Some(Warning::reason(Code::ClientHostBusy).at(&host.host).with("share", share).with("limit", LIMIT))
     };
     all(events).filter(|host| !throttled::is_host(host)).filter_map(fault).collect()
 }

@@ -6,7 +6,7 @@
 
 use dbdyno_record::{CellRecord, StepEvent, StepRecord};
 
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::window::Span;
 
 /// Share of the common window from which a step is invalid. It is the same as for a CPU quota.
@@ -30,17 +30,17 @@ fn stood_still(step: &StepRecord) -> Option<(f64, f64)> {
 }
 
 /// Why the step must not be used; `None` when the client was at work.
-pub(crate) fn fault(step: &StepRecord) -> Option<Notice> {
+pub(crate) fn fault(step: &StepRecord) -> Option<Warning> {
     let (seconds, share) = stood_still(step).filter(|(_, share)| *share > LIMIT)?;
-    Some(Notice::reason(Code::Paused).with("seconds", seconds).with("share", share).with("limit", LIMIT))
+    Some(Warning::reason(Code::Paused).with("seconds", seconds).with("share", share).with("limit", LIMIT))
 }
 
 /// A warning for a shorter pause that is still long enough to be reported.
-pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
+pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
     let (seconds, share) = stood_still(step)?;
     let place = format!("block {} {} {}", cell.id.block, cell.id.variant, step.name);
     (share > REPORTED && share <= LIMIT)
-        .then(|| Notice::new(Code::ClientPause).at(place).with("seconds", seconds).with("share", share))
+        .then(|| Warning::new(Code::ClientPause).at(place).with("seconds", seconds).with("share", share))
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     }
 
     fn reported(step: &StepRecord) -> Option<String> {
-        notice(&cell(1, "a", Vec::new()), step).as_ref().map(shown)
+        warning(&cell(1, "a", Vec::new()), step).as_ref().map(shown)
     }
 
     #[test]

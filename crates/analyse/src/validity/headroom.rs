@@ -3,7 +3,7 @@
 //! Where a load thread ran or waited for a CPU nearly all the time, the figures are the client's
 //! and not the server's.
 
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::window::load_threads::Busiest;
 
 /// Shortest window that is judged, in seconds. The samples lie some milliseconds before and after a
@@ -17,9 +17,9 @@ const WAITING_LIMIT: f64 = 0.10;
 
 /// Why a step of `window_seconds` says more about the client than about the server; `None` when it
 /// does not.
-pub(crate) fn fault(busiest: Busiest, window_seconds: f64) -> Option<Notice> {
+pub(crate) fn fault(busiest: Busiest, window_seconds: f64) -> Option<Warning> {
     (window_seconds >= BUSY_FROM_SECONDS && busiest.wanted() >= LIMIT).then(|| {
-        Notice::reason(Code::ClientBusy)
+        Warning::reason(Code::ClientBusy)
             .with("share", busiest.wanted())
             .with("on_cpu", busiest.on_cpu)
             .with("waiting", busiest.waiting)
@@ -29,9 +29,9 @@ pub(crate) fn fault(busiest: Busiest, window_seconds: f64) -> Option<Notice> {
 
 /// Why a step was held up by other programs on the client's own CPUs, judged by the longest wait of
 /// a load thread; `None` when it was not.
-pub(crate) fn wait_fault(longest_wait: f64) -> Option<Notice> {
+pub(crate) fn wait_fault(longest_wait: f64) -> Option<Warning> {
     let fault =
-        || Notice::reason(Code::ClientWaited).with("share", longest_wait).with("limit", WAITING_LIMIT);
+        || Warning::reason(Code::ClientWaited).with("share", longest_wait).with("limit", WAITING_LIMIT);
     (longest_wait >= WAITING_LIMIT).then(fault)
 }
 

@@ -6,7 +6,7 @@
 
 use dbdyno_record::StepEvent;
 
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::window::{KindSummary, Span, WindowSummary};
 
 /// Largest accepted difference between the connections that follow from rate and mean time and
@@ -18,7 +18,7 @@ const END_SECONDS: f64 = 0.01;
 
 /// Why the rate of this kind cannot be right. `None` where it agrees with its times, where nothing
 /// was answered, and for operations that come by a schedule.
-pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> Option<Notice> {
+pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> Option<Warning> {
     let (done, window) = (kind.done, step.window);
     if !kind.spec.is_closed_loop() || window.seconds() <= 0.0 || done.operations <= 0.0 {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindSummary<'_>) -> Option<
     let found = rate * cycle_us / 1e6;
     let allowed = MOST * expected + END_SECONDS / window.seconds() * expected;
     ((found - expected).abs() > allowed).then(|| {
-        Notice::reason(Code::LittlesLaw)
+        Warning::reason(Code::LittlesLaw)
             .with("kind", kind.spec.kind.as_str())
             .with("rate", rate)
             .with("cycle_ms", cycle_us / 1e3)
@@ -61,7 +61,7 @@ mod tests {
 
     fn found(step: &StepRecord) -> Option<String> {
         let summary = summary(step);
-        fault(&summary, &summary.kinds[0]).map(|notice| shown(&notice))
+        fault(&summary, &summary.kinds[0]).map(|warning| shown(&warning))
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{Check, Interval, Outcome, StepEvent, StepRecord};
 
-use crate::model::{Code, Notice, Validity};
+use crate::model::{Code, Validity, Warning};
 use crate::validity::record_integrity::of_client;
 
 /// Judges one step from its records alone.
@@ -39,7 +39,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
     let mut reasons = recorded(&step.events);
     let has_window = step.window().is_some_and(|(from_us, to_us)| from_us < to_us);
     if !has_window && step.damaged.is_none() {
-        reasons.push(Notice::reason(Code::NoWindow));
+        reasons.push(Warning::reason(Code::NoWindow));
     }
     match &step.damaged {
         Some(damage) => reasons.push(damaged(damage)),
@@ -52,8 +52,8 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
     if reasons.is_empty() { Validity::Valid } else { Validity::Invalid { reasons } }
 }
 
-fn damaged(damage: &str) -> Notice {
-    Notice::reason(Code::DamagedStep).with("text", damage)
+fn damaged(damage: &str) -> Warning {
+    Warning::reason(Code::DamagedStep).with("text", damage)
 }
 
 fn end_message(step: &StepRecord) -> Option<&str> {
@@ -64,19 +64,19 @@ fn end_message(step: &StepRecord) -> Option<&str> {
 }
 
 /// What is wrong with the operations. Where files are incomplete, only that is reported.
-fn account_faults(step: &StepRecord) -> Vec<Notice> {
+fn account_faults(step: &StepRecord) -> Vec<Warning> {
     let missing = record_integrity::faults(step);
     if missing.is_empty() { accounting_faults(&step.intervals) } else { missing }
 }
 
 /// The reasons that the record calls invalid, and content checks that failed. Directly before such
 /// a check the record has a text that says the same.
-fn recorded(events: &[StepEvent]) -> Vec<Notice> {
+fn recorded(events: &[StepEvent]) -> Vec<Warning> {
     let mut reasons = Vec::new();
     for (at, event) in events.iter().enumerate() {
         match (event, events.get(at + 1)) {
             (StepEvent::Invalid { .. }, Some(StepEvent::Check(check))) if !check.is_ok() => {}
-            (StepEvent::Invalid { reason }, _) => reasons.push(Notice::quoted(reason)),
+            (StepEvent::Invalid { reason }, _) => reasons.push(Warning::quoted(reason)),
             (StepEvent::Check(check), _) if !check.is_ok() => reasons.push(failed_check(check)),
             _ => {}
         }
@@ -85,9 +85,9 @@ fn recorded(events: &[StepEvent]) -> Vec<Notice> {
 }
 
 /// The reason for a content check that failed.
-pub fn failed_check(check: &Check) -> Notice {
+pub fn failed_check(check: &Check) -> Warning {
     let wrong = check.parts.iter().filter(|part| part.expected != part.actual);
-    Notice::reason(Code::ContentDiffers).at(&check.table).with("parts", wrong.cloned().collect::<Vec<_>>())
+    Warning::reason(Code::ContentDiffers).at(&check.table).with("parts", wrong.cloned().collect::<Vec<_>>())
 }
 
 /// Running sums for one client and kind.
@@ -104,7 +104,7 @@ struct RunningSums {
 ///
 /// An operation lost here has a time that is in no figure. In this way a load generator would
 /// flatter a server.
-pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<Notice> {
+pub(crate) fn accounting_faults(intervals: &[Interval]) -> Vec<Warning> {
     let mut sorted: Vec<&Interval> = intervals.iter().collect();
     sorted.sort_by_key(|interval| interval.to_us);
     let mut accounts: BTreeMap<(u32, &str), RunningSums> = BTreeMap::new();

@@ -10,28 +10,28 @@ use std::collections::BTreeMap;
 use dbdyno_record::{Clock, Interval, StepEvent, StepRecord};
 
 use crate::measure::latency::counts_in;
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::window::{KindSummary, WindowSummary};
 
 /// Client and kind.
 type Key<'a> = (u32, &'a str);
 
-pub(crate) fn of_client(code: Code, (client, kind): Key<'_>) -> Notice {
-    Notice::reason(code).at(format!("client {client} {kind}"))
+pub(crate) fn of_client(code: Code, (client, kind): Key<'_>) -> Warning {
+    Warning::reason(code).at(format!("client {client} {kind}"))
 }
 
 /// What is missing, doubled or inconsistent, each with its file.
-pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
+pub(crate) fn faults(step: &StepRecord) -> Vec<Warning> {
     let mut by_key: BTreeMap<Key<'_>, Vec<&Interval>> = BTreeMap::new();
     for interval in &step.intervals {
         by_key.entry((interval.client, interval.kind.as_str())).or_default().push(interval);
     }
     let sent = sent(step);
     if by_key.is_empty() && !sent.is_empty() {
-        return vec![Notice::reason(Code::IntervalsEmpty)];
+        return vec![Warning::reason(Code::IntervalsEmpty)];
     }
     let end_us = step.window().map_or(0, |(_, to_us)| to_us);
-    let mut faults: Vec<Notice> = connections_fault(step).into_iter().collect();
+    let mut faults: Vec<Warning> = connections_fault(step).into_iter().collect();
     for (key, intervals) in &mut by_key {
         if let Some((code, span)) = tiling_fault(intervals, end_us) {
             let [from_seconds, to_seconds] = span.map(|us| us as f64 / 1e6);
@@ -62,7 +62,7 @@ fn sent(step: &StepRecord) -> BTreeMap<Key<'_>, u64> {
 }
 
 /// Checks that each connection that was open at the barrier reports its end once.
-fn connections_fault(step: &StepRecord) -> Option<Notice> {
+fn connections_fault(step: &StepRecord) -> Option<Warning> {
     let ends = step.events.iter().filter(|event| matches!(event, StepEvent::ConnectionEnded { .. })).count();
     let open = step.events.iter().find_map(|event| match event {
         StepEvent::Barrier { connections, .. } => Some(*connections as usize),
@@ -70,9 +70,9 @@ fn connections_fault(step: &StepRecord) -> Option<Notice> {
     });
     match open {
         Some(open) if open == ends => None,
-        Some(open) => Some(Notice::reason(Code::ConnectionsUnlike).with("ended", ends).with("of", open)),
+        Some(open) => Some(Warning::reason(Code::ConnectionsUnlike).with("ended", ends).with("of", open)),
         None if ends == 0 => None,
-        None => Some(Notice::reason(Code::NoBarrier)),
+        None => Some(Warning::reason(Code::NoBarrier)),
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn times_fault(
     step: &WindowSummary<'_>,
     kind: &KindSummary<'_>,
     timed: [(Clock, u64); 2],
-) -> Option<Notice> {
+) -> Option<Warning> {
     if !step.events.iter().any(|event| matches!(event, StepEvent::ConnectionEnded { .. })) {
         return None;
     }
@@ -113,7 +113,7 @@ pub(crate) fn times_fault(
     let inside = intervals.filter(|interval| counts_in(step.window, interval.from_us, interval.to_us));
     let done: u64 = inside.map(|interval| interval.done).sum();
     let (clock, timed) = timed.into_iter().find(|(_, timed)| *timed != done)?;
-    let fault = Notice::reason(Code::TimesUnlike).at(clock.tag(&kind.spec.kind));
+    let fault = Warning::reason(Code::TimesUnlike).at(clock.tag(&kind.spec.kind));
     Some(fault.with("timed", timed).with("done", done))
 }
 

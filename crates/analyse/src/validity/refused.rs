@@ -3,7 +3,7 @@
 
 use dbdyno_record::{ErrorClass, StepEvent};
 
-use crate::model::{Code, KindResult, Notice};
+use crate::model::{Code, KindResult, Warning};
 
 /// Share of a step's operations that may fail. Its p99 is then still that of nearly all of them.
 const MOST_FAILED_SHARE: f64 = 0.01;
@@ -11,12 +11,12 @@ const MOST_FAILED_SHARE: f64 = 0.01;
 /// Why the step's figures must not be used, if the server refused too many operations of `kind`.
 /// Operations that were lost with their connection do not count: a plan that opens connections
 /// again asks for the outage, and its length is reported.
-pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<Notice> {
+pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<Warning> {
     let failed = kind.failed.saturating_sub(kind.errors.lost);
     let ended = kind.operations + failed;
     let share = failed as f64 / ended as f64;
     (failed > 0 && share > MOST_FAILED_SHARE).then(|| {
-        Notice::reason(Code::OperationsFailed)
+        Warning::reason(Code::OperationsFailed)
             .with("kind", kind.kind.as_str())
             .with("share", share)
             .with("most", MOST_FAILED_SHARE)

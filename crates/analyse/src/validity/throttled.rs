@@ -8,7 +8,7 @@
 use dbdyno_record::{CellRecord, ClientHost, StepRecord, Throttled};
 use serde_json::Value;
 
-use crate::model::{Code, Notice, Severity};
+use crate::model::{Code, Severity, Warning};
 use crate::window::Span;
 use crate::window::client_hosts::all;
 use crate::window::counters::change;
@@ -31,15 +31,15 @@ impl Group<'_> {
         self.about[side].as_bool().unwrap_or(false)
     }
 
-    fn notice(&self, code: Code) -> Notice {
+    fn warning(&self, code: Code) -> Warning {
         let who = match (self.is_of("client"), self.is_of("server")) {
             (true, true) => "client and server",
             (true, false) => "the client",
             _ => "the server",
         };
         let group = self.about["name"].as_str().unwrap_or("/");
-        let notice = Notice::new(code).with("who", who).with("group", group).with("share", self.share);
-        notice.with("limit", LIMIT).with_some("quota_cpus", self.about["quota_cpus"].as_f64())
+        let warning = Warning::new(code).with("who", who).with("group", group).with("share", self.share);
+        warning.with("limit", LIMIT).with_some("quota_cpus", self.about["quota_cpus"].as_f64())
     }
 }
 
@@ -66,23 +66,23 @@ fn share(of_time: f64, [throttled, periods]: [f64; 2]) -> f64 {
 }
 
 /// Why the step must not be used: its group that was throttled most, and each client host.
-pub(crate) fn faults(step: &StepRecord) -> Vec<Notice> {
+pub(crate) fn faults(step: &StepRecord) -> Vec<Warning> {
     let worst = groups(step).into_iter().next().filter(|worst| worst.share > LIMIT);
-    let reason = |notice: Notice| Notice { severity: Severity::Invalid, ..notice };
-    let own = worst.map(|worst| reason(worst.notice(Code::Throttled)));
+    let reason = |warning: Warning| Warning { severity: Severity::Invalid, ..warning };
+    let own = worst.map(|worst| reason(worst.warning(Code::Throttled)));
     let of_host = |host: &ClientHost| {
-        let notice = Notice::reason(Code::ClientHostThrottled).at(&host.host);
-        notice.with("share", host_share(host)).with("limit", LIMIT)
+        let warning = Warning::reason(Code::ClientHostThrottled).at(&host.host);
+        warning.with("share", host_share(host)).with("limit", LIMIT)
     };
     let hosts = all(&step.events).filter(|host| is_host(host));
     own.into_iter().chain(hosts.map(of_host)).collect()
 }
 
 /// A warning for less throttling that is still enough to be reported.
-pub(crate) fn notice(cell: &CellRecord, step: &StepRecord) -> Option<Notice> {
+pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
     let worst = groups(step).into_iter().next()?;
     let place = format!("block {} {} {}", cell.id.block, cell.id.variant, step.name);
-    (worst.share > REPORTED && worst.share <= LIMIT).then(|| worst.notice(Code::ThrottledLittle).at(place))
+    (worst.share > REPORTED && worst.share <= LIMIT).then(|| worst.warning(Code::ThrottledLittle).at(place))
 }
 
 /// Whether the client was throttled so much that the step is invalid. If so, it did not wait for
@@ -144,7 +144,7 @@ mod tests {
     fn from_half_a_percent_on_it_is_reported_and_from_two_on_a_fault() {
         let of = |us| step([0, 20, 0], [us, 20, 20]);
         let found = |step: &StepRecord| {
-            (notice(&cell(1, "a", Vec::new()), step).map(|notice| shown(&notice)), faults(step).len())
+            (warning(&cell(1, "a", Vec::new()), step).map(|warning| shown(&warning)), faults(step).len())
         };
         assert_eq!(found(&of(9_000)), (None, 0));
         let (reported, faults) = found(&of(30_000));

@@ -1,7 +1,7 @@
 //! Check for open loops that begin their window with operations left waiting by the warm-up. Their
 //! response times are then those of that queue, and not of the load that was asked for.
 
-use crate::model::{Code, KindResult, Notice};
+use crate::model::{Code, KindResult, Warning};
 use crate::window::{Span, WindowSummary};
 
 /// Largest part of the schedule that may wait when the window begins, in seconds.
@@ -15,7 +15,7 @@ const MOST_GROWTH: f64 = 0.01;
 
 /// Why the response times of `kind` say nothing about its schedule; `None` where no more waited
 /// than may.
-pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindResult) -> Option<Notice> {
+pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindResult) -> Option<Warning> {
     let schedule = kind.schedule.as_ref().filter(|schedule| schedule.asked_per_second > 0.0)?;
     let intervals = step.kind(&kind.kind)?.intervals.0.iter();
     let at_beginning = intervals.filter(|interval| Span::new(0, interval.to_us).to_us == step.window.from_us);
@@ -24,7 +24,7 @@ pub(crate) fn fault(step: &WindowSummary<'_>, kind: &KindResult) -> Option<Notic
     let most = (schedule.asked_per_second * most_seconds).max(1.0);
     let grows = schedule.queue_growth as f64 > MOST_GROWTH * schedule.due as f64;
     (waiting as f64 > most && !grows).then(|| {
-        Notice::reason(Code::WarmupBacklog)
+        Warning::reason(Code::WarmupBacklog)
             .with("kind", kind.kind.as_str())
             .with("waiting", waiting)
             .with("waiting_ms", waiting as f64 / schedule.asked_per_second * 1e3)

@@ -63,11 +63,11 @@ fn manifest() -> Manifest {
 }
 
 fn spec() -> StepSpec {
-    let kind = |kind: &str, pace: &str| KindSpec {
+    let kind = |kind: &str, arrivals: &str| KindSpec {
         kind: kind.to_owned(),
         class: serde_json::from_value(kind.into()).unwrap(),
         connections_per_client: 1,
-        pace: pace.to_owned(),
+        arrivals: arrivals.to_owned(),
         protocol: "prepared".to_owned(),
         rows_per_operation: 10,
         statements_per_operation: 1,

@@ -65,7 +65,7 @@ fn spec() -> StepSpec {
             kind: "insert".to_owned(),
             class: OperationClass::Insert,
             connections_per_client: 1,
-            pace: "closed".to_owned(),
+            arrivals: "closed".to_owned(),
             protocol: "prepared".to_owned(),
             rows_per_operation: 100,
             statements_per_operation: 1,

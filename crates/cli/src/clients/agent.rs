@@ -203,12 +203,12 @@ fn run(
     let variant = plan.variants.iter().find(|variant| variant.name == task.variant);
     let variant = variant.ok_or("the plan has no such variant")?;
     let password = Secret::new(task.password.as_str());
-    let mut endpoint = login::endpoint_for(&plan, variant, &task.user, password).map_err(sentence)?;
-    if let Some(login) = endpoint.target.login_mut() {
+    let mut database_server = login::endpoint_for(&plan, variant, &task.user, password).map_err(sentence)?;
+    if let Some(login) = database_server.address.login_mut() {
         login.connection_settings.sets_autocommit = task.sets_autocommit;
     }
-    task.missing.iter().for_each(|missing| endpoint.capabilities.do_without(missing));
-    let context = Context { endpoint, owned: false, seed: plan.seed, draws: task.draws, device: None };
+    task.missing.iter().for_each(|missing| database_server.capabilities.do_without(missing));
+    let context = Context { database_server, owned: false, seed: plan.seed, draws: task.draws, device: None };
     let workload = load::workload(&plan, &task.workload, context);
     let mut workload = workload.ok_or("the plan has no such workload")?;
     workload.take_tasks_state(&task.state);

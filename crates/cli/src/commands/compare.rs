@@ -144,7 +144,7 @@ fn is_bad(verdict: Option<Verdict>, fail_on: FailOn) -> bool {
 #[cfg(test)]
 mod tests {
     use dbdyno_analyse::{
-        ComparedSide, Exclusion, ExclusionKind, Notice, PercentileRatio, Ratio, StepComparison,
+        ComparedSide, Exclusion, ExclusionKind, PercentileRatio, Ratio, StepComparison, Warning,
     };
 
     use super::*;
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_step_in_which_only_new_broke_fails_and_is_named_with_its_reason() {
-        let reasons = vec![Notice::quoted("table pi1: rows is 2, expected 3")];
+        let reasons = vec![Warning::quoted("table pi1: rows is 2, expected 3")];
         let left_out = Exclusion { block: 2, kind: ExclusionKind::Invalid, reasons };
         let broken =
             ComparedStep { new_left_out: vec![left_out.clone()], ..step(Some(Verdict::Same), false) };

@@ -100,14 +100,14 @@ fn as_published(dirs: &[PathBuf], args: &ReportArgs) -> Result<(), ExitError> {
         return Err(ExitError::usage("--style published writes two pages; name one with --output FILE.html"));
     };
     let (_, findings) = analysed(dirs, args)?;
-    if args.without_evidence {
+    if args.without_details {
         return terminal::deliver("report", &published_html(&findings, None), Some(path));
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = format!("{stem}-evidence.html");
-    let evidence = path.with_file_name(&name);
+    let name = format!("{stem}-details.html");
+    let details = path.with_file_name(&name);
     terminal::deliver("report", &published_html(&findings, Some(&name)), Some(path))?;
-    terminal::deliver("report", &run_html(&findings, None), Some(&evidence))
+    terminal::deliver("report", &run_html(&findings, None), Some(&details))
 }
 
 /// Returns the run directory itself, or the newest one of `runs` for the word `latest`.

@@ -36,7 +36,7 @@ pub(crate) use task::task;
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
 /// Name of the page with the details, next to a page in the form of published reports.
-const EVIDENCE: &str = "report-evidence.html";
+const DETAILS: &str = "report-details.html";
 const METRICS: &str = "metrics.prom";
 
 /// A run that is about to begin or to go on.
@@ -232,8 +232,8 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     }
     // A plan that follows a published report gets a page in that form.
     let page = if findings.published.is_some() {
-        write(&dir.join(EVIDENCE), &run_html(&findings, None))?;
-        published_html(&findings, Some(EVIDENCE))
+        write(&dir.join(DETAILS), &run_html(&findings, None))?;
+        published_html(&findings, Some(DETAILS))
     } else {
         run_html(&findings, None)
     };
@@ -271,7 +271,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     stale_files::name(&args.out, plan.host.data_dir.as_deref());
     let variants = prepare(&plan, runtime)?;
     terminal::note(&format!("the plan takes {}", sizes::in_all(&forecast::of(&plan))));
-    let advisory_locks = held(args, &plan, &variants, runtime)?;
+    let advisory_locks = locked(args, &plan, &variants, runtime)?;
     parity::before_a_run(&plan, &variants)?;
     let manifest = manifest(&plan, &variants, &args.out)?;
     warn_of_margins(&manifest);
@@ -281,7 +281,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
 
 /// Takes the locks of a run. The nodes of a cluster are not this host, so their tasks look for
 /// other runs there.
-fn held(
+fn locked(
     args: &RunArgs,
     plan: &Plan,
     variants: &[Prepared],

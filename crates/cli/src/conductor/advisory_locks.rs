@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use dbdyno_db::{AdvisoryLock, DbError, Endpoint, LockAttempt};
+use dbdyno_db::{AdvisoryLock, DatabaseServer, DbError, LockAttempt};
 use dbdyno_plan::Plan;
 use tokio::runtime::Runtime;
 
@@ -27,7 +27,7 @@ pub(crate) struct AdvisoryLocks {
 /// One locked database of one or several variants.
 #[derive(Debug)]
 struct LockedDatabase {
-    endpoint: Endpoint,
+    database_server: DatabaseServer,
     variants: Vec<String>,
     advisory_lock: AdvisoryLock,
 }
@@ -44,35 +44,36 @@ impl AdvisoryLocks {
         let (others, doubt) = OtherRuns::enter(&plan.name, alone)?;
         let mut advisory_locks = Self { kept: Vec::new(), others, doubts: Vec::from_iter(doubt) };
         for variant in variants {
-            let Some(endpoint) = endpoint(variant) else { continue };
+            let Some(database_server) = database_server(variant) else { continue };
             let name = &variant.info.name;
             let refuse = |why: String| ExitError::server(format!("variant {name}: {why}"));
             let attempt = runtime
-                .block_on(advisory_locks.asked(&endpoint))
+                .block_on(advisory_locks.asked(&database_server))
                 .map_err(|error| refuse(error.to_string()))?;
             match attempt {
                 LockAttempt::Taken(advisory_lock) => {
                     advisory_locks.kept.push(LockedDatabase {
-                        endpoint,
+                        database_server,
                         variants: vec![name.clone()],
                         advisory_lock: *advisory_lock,
                     });
                 }
-                LockAttempt::By(owner) => match advisory_locks
-                    .kept
-                    .iter_mut()
-                    .find(|kept| kept.advisory_lock.owner().is(&owner))
-                {
-                    Some(kept) => kept.variants.push(name.clone()),
-                    None => {
-                        let advice = "wait until that has ended, or name another database; if there is none any more, end that connection";
-                        return Err(refuse(format!("{}; {advice}", in_use(&endpoint, &owner.to_string()))));
+                LockAttempt::By(owner) => {
+                    match advisory_locks.kept.iter_mut().find(|kept| kept.advisory_lock.owner().is(&owner)) {
+                        Some(kept) => kept.variants.push(name.clone()),
+                        None => {
+                            let advice = "wait until that has ended, or name another database; if there is none any more, end that connection";
+                            return Err(refuse(format!(
+                                "{}; {advice}",
+                                in_use(&database_server, &owner.to_string())
+                            )));
+                        }
                     }
-                },
+                }
                 LockAttempt::Impossible(Some(why)) => advisory_locks.doubts.push(format!(
                     "variant {name}: {} could not be locked, so another run of dbdyno may use it \
                      at the same time: {why}",
-                    of(&endpoint)
+                    of(&database_server)
                 )),
                 LockAttempt::Impossible(None) => {}
             }
@@ -82,10 +83,10 @@ impl AdvisoryLocks {
 
     /// Requests the lock on the database. It waits for it unless another variant of this run has
     /// it.
-    async fn asked(&self, endpoint: &Endpoint) -> Result<LockAttempt, DbError> {
-        match endpoint.take_advisory_lock(Duration::ZERO).await? {
+    async fn asked(&self, database_server: &DatabaseServer) -> Result<LockAttempt, DbError> {
+        match database_server.take_advisory_lock(Duration::ZERO).await? {
             LockAttempt::By(owner) if !self.kept.iter().any(|kept| kept.advisory_lock.owner().is(&owner)) => {
-                endpoint.take_advisory_lock(PATIENCE).await
+                database_server.take_advisory_lock(PATIENCE).await
             }
             attempt => Ok(attempt),
         }
@@ -98,13 +99,13 @@ impl AdvisoryLocks {
         if kept.advisory_lock.is_kept().await {
             return Ok(None);
         }
-        match kept.endpoint.take_advisory_lock(PATIENCE).await {
+        match kept.database_server.take_advisory_lock(PATIENCE).await {
             Ok(LockAttempt::Taken(advisory_lock)) => {
                 kept.advisory_lock = *advisory_lock;
                 Ok(Some(format!(
                     "the connection that held the lock on {} was lost, and the lock was taken again: another run of dbdyno could have \
                      used the database meanwhile",
-                    of(&kept.endpoint)
+                    of(&kept.database_server)
                 )))
             }
             // The server has not yet noticed that our own connection is gone, so no other run can
@@ -112,7 +113,7 @@ impl AdvisoryLocks {
             Ok(LockAttempt::By(owner)) if owner.is(kept.advisory_lock.owner()) => Ok(None),
             Ok(LockAttempt::By(owner)) => Err(format!(
                 "{}; the connection that held the lock on it was lost",
-                in_use(&kept.endpoint, &owner.to_string())
+                in_use(&kept.database_server, &owner.to_string())
             )),
             // The next connection finds out whether the server is gone.
             Ok(LockAttempt::Impossible(_)) | Err(_) => Ok(None),
@@ -128,7 +129,7 @@ impl AdvisoryLocks {
             format!(
                 "other statements were running in {} when the cell began, and its figures include \
                  their cost: {}",
-                of(&kept.endpoint),
+                of(&kept.database_server),
                 others.join("; ")
             )
         })
@@ -147,23 +148,23 @@ impl AdvisoryLocks {
 }
 
 /// Returns where to reach the servers that others run.
-pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<Endpoint> {
-    variants.iter().filter_map(endpoint).collect()
+pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<DatabaseServer> {
+    variants.iter().filter_map(database_server).collect()
 }
 
-fn endpoint(variant: &Prepared) -> Option<Endpoint> {
+fn database_server(variant: &Prepared) -> Option<DatabaseServer> {
     match &variant.source {
-        Source::Address(endpoint) => Some((**endpoint).clone()),
+        Source::Address(database_server) => Some((**database_server).clone()),
         Source::Embedded(_) | Source::Null | Source::Started { .. } => None,
     }
 }
 
 /// Writes `database bench at 127.0.0.1:3306`.
-fn of(endpoint: &Endpoint) -> String {
-    let Some(login) = endpoint.target.login() else { return String::new() };
+fn of(database_server: &DatabaseServer) -> String {
+    let Some(login) = database_server.address.login() else { return String::new() };
     format!("database {} at {}", login.database.as_deref().unwrap_or_default(), login.address)
 }
 
-fn in_use(endpoint: &Endpoint, owner: &str) -> String {
-    format!("{} is in use by another run of dbdyno ({owner})", of(endpoint))
+fn in_use(database_server: &DatabaseServer, owner: &str) -> String {
+    format!("{} is in use by another run of dbdyno ({owner})", of(database_server))
 }

@@ -107,11 +107,11 @@ fn is_over(events: &[RunEvent]) -> bool {
 
 /// Writes one line on what the look showed and what follows.
 fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) -> String {
-    let again = findings.run.again.as_deref();
+    let control = findings.run.control.as_deref();
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let verdicts: Vec<Verdict> = steps
         .flat_map(|step| &step.variants)
-        .filter(|variant| again != Some(variant.variant.as_str()))
+        .filter(|variant| control != Some(variant.variant.as_str()))
         .filter_map(|variant| variant.to_base.verdict)
         .collect();
     let open = verdicts.iter().filter(|verdict| **verdict == Verdict::Undecided).count();

@@ -3,7 +3,7 @@
 use dbdyno_db::{AnySession, ConnectionLog, Description, Tls, describe};
 use dbdyno_plan::WorkloadOptions;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
-use dbdyno_report::notice_text;
+use dbdyno_report::warning_text;
 use dbdyno_workloads::{AnyWorkload, Context, Work};
 
 use crate::ad_hoc::time_seed;
@@ -62,8 +62,8 @@ impl Conductor<'_> {
 
     /// Makes sure that the cell's database is locked, and reports other work on it.
     fn hold(&mut self, cell: &mut OpenCell<'_>) -> Result<(), Stop> {
-        let held = self.runtime.block_on(self.advisory_locks.renew(&cell.id.variant));
-        self.warn(&mut cell.writer, held.map_err(Stop::failed)?)?;
+        let locked = self.runtime.block_on(self.advisory_locks.renew(&cell.id.variant));
+        self.warn(&mut cell.writer, locked.map_err(Stop::failed)?)?;
         let company = self.runtime.block_on(self.advisory_locks.company(&cell.id.variant));
         self.warn(&mut cell.writer, company)?;
         let others = self.advisory_locks.others.new_ones();
@@ -75,8 +75,8 @@ impl Conductor<'_> {
         if self.cancelled() {
             return Ok(ended);
         }
-        let held = self.runtime.block_on(self.advisory_locks.renew(&cell.id.variant));
-        let taken = match held {
+        let locked = self.runtime.block_on(self.advisory_locks.renew(&cell.id.variant));
+        let taken = match locked {
             Ok(lost) => {
                 self.warn(&mut cell.writer, lost)?;
                 return Ok(ended);
@@ -163,7 +163,7 @@ impl Conductor<'_> {
         writer.event(&CellEvent::Server { at: time::now(), server: server.clone() })?;
         room.map_err(Stop::failed)?;
         let context = Context {
-            endpoint: database.endpoint.clone(),
+            database_server: database.database_server.clone(),
             owned: database.owned,
             seed: self.plan.seed,
             draws: self.draws(id),
@@ -192,7 +192,7 @@ impl Conductor<'_> {
     ) -> Result<(), Stop> {
         for Work { name, duration, details, warning } in works.map_err(Stop::failed)? {
             if let Some(why) = dbdyno_analyse::restless(&details) {
-                self.progress.line(&format!("warning: {}", notice_text(&why)));
+                self.progress.line(&format!("warning: {}", warning_text(&why)));
             }
             self.warn(writer, warning)?;
             let duration_us = time::to_us(duration);
@@ -204,7 +204,7 @@ impl Conductor<'_> {
 
 pub(crate) fn server_info(description: Description, database: &Database) -> ServerInfo {
     let [major, minor, patch] = description.version;
-    let capabilities = &database.endpoint.capabilities;
+    let capabilities = &database.database_server.capabilities;
     let missing = capabilities.foreign.iter().flat_map(|foreign| foreign.missing.clone());
     ServerInfo {
         product: description.product,

@@ -19,11 +19,14 @@ impl StepTask<'_, '_> {
         writer: &mut StepWriter,
         watcher: &mut Watcher<'_>,
     ) -> Result<StepEnd, Error> {
-        let endpoint = &self.database.endpoint;
+        let database_server = &self.database.database_server;
         let manifest = self.conductor.manifest.as_ref();
-        let (Some(hosts), Some(state), Some(login), Some(manifest)) =
-            (&self.conductor.clients, workload.tasks_state(self.index), endpoint.target.login(), manifest)
-        else {
+        let (Some(hosts), Some(state), Some(login), Some(manifest)) = (
+            &self.conductor.clients,
+            workload.tasks_state(self.index),
+            database_server.address.login(),
+            manifest,
+        ) else {
             return workload.run(self.index, step, writer, watcher);
         };
         let task = Task {
@@ -36,7 +39,7 @@ impl StepTask<'_, '_> {
             user: login.user.clone(),
             password: login.password.reveal().to_owned(),
             sets_autocommit: login.connection_settings.sets_autocommit,
-            missing: endpoint.capabilities.lacks().map(str::to_owned).collect(),
+            missing: database_server.capabilities.lacks().map(str::to_owned).collect(),
             draws: step.spec.options.get("seed").and_then(Value::as_u64).unwrap_or(manifest.plan.seed),
             part: HostShare::WHOLE,
         };

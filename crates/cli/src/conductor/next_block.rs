@@ -33,10 +33,10 @@ pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
     for workload in &findings.workloads {
         for step in &workload.steps {
             for variant in &step.variants {
-                let is_again = findings.run.again.as_ref() == Some(&variant.variant);
+                let is_control = findings.run.control.as_ref() == Some(&variant.variant);
                 let is_open = variant.to_base.verdict == Some(Verdict::Undecided)
                     && variant.to_base.zero_rates.base_stalled.is_empty();
-                if is_open && !is_again {
+                if is_open && !is_control {
                     open.insert((variant.variant.clone(), workload.name.clone(), step.name.clone()));
                 }
             }
@@ -65,7 +65,7 @@ fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
 /// Returns the undecided cells, with the base and, with A/A, the control. All cells of a workload
 /// run the same steps, so that the same steps have run before a step on both sides.
 pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
-    let (base, again) = (plan.base_name(), plan.again_name());
+    let (base, again) = (plan.base_name(), plan.control_name());
     let cells = further_cells(plan, block, |cell| {
         let is_base = cell.variant == base || again.as_deref() == Some(cell.variant.as_str());
         open.iter()

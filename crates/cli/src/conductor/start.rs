@@ -12,7 +12,8 @@ use dbdyno_db::server::{
     Cgroup, Data, Error, Running, RuntimeDir, Server, ServerSpec, Snapshot, prepare_data, remove_data,
 };
 use dbdyno_db::{
-    AnySession, ConnectionSettings, DbError, DeviceGauge, Endpoint, Family, Session, Target, null,
+    AnySession, ConnectionSettings, DatabaseAddress, DatabaseServer, DbError, DeviceGauge, Family, Session,
+    null,
 };
 use dbdyno_model::NoLimit;
 use dbdyno_plan::Plan;
@@ -39,7 +40,7 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// A database that runs, and how to connect to it.
 pub(crate) struct Database {
-    pub(crate) endpoint: Endpoint,
+    pub(crate) database_server: DatabaseServer,
     /// Whether dbdyno may change global settings and drop binary logs.
     pub(crate) owned: bool,
     pub(crate) server: Option<Running>,
@@ -128,19 +129,25 @@ impl Conductor<'_> {
         data: Data,
     ) -> Result<Database, Fault> {
         let mut database = match &variant.source {
-            Source::Null => Database::new(Target::Null(null::Options::default()).endpoint("", true), true),
+            Source::Null => {
+                Database::new(DatabaseAddress::Null(null::Options::default()).database_server("", true), true)
+            }
             Source::Embedded(settings) => {
                 let is_fresh = data == Data::Fresh;
                 if is_fresh {
                     prepare_data(&data_dir, &self.cancel)?;
                 }
-                let endpoint = Family::EMBEDDED.open_file(&data_dir, settings, is_fresh)?;
+                let database_server = Family::EMBEDDED.open_file(&data_dir, settings, is_fresh)?;
                 let folder = Some(data_dir);
-                Database { data_dir: folder.clone(), database_dir: folder, ..Database::new(endpoint, true) }
+                Database {
+                    data_dir: folder.clone(),
+                    database_dir: folder,
+                    ..Database::new(database_server, true)
+                }
             }
-            Source::Address(endpoint) => {
-                let found_pid = process_of(endpoint).await?;
-                Database { found_pid, ..Database::new((**endpoint).clone(), false) }
+            Source::Address(database_server) => {
+                let found_pid = process_of(database_server).await?;
+                Database { found_pid, ..Database::new((**database_server).clone(), false) }
             }
             Source::Started { base, config, certificates } => {
                 let spec = ServerSpec {
@@ -163,7 +170,7 @@ impl Conductor<'_> {
             }
         };
         database.config_notes.clone_from(&variant.notes);
-        database.endpoint.commit_each_statement().await?;
+        database.database_server.commit_each_statement().await?;
         Ok(database)
     }
 
@@ -212,9 +219,9 @@ impl Conductor<'_> {
 }
 
 impl Database {
-    fn new(endpoint: Endpoint, owned: bool) -> Self {
+    fn new(database_server: DatabaseServer, owned: bool) -> Self {
         Self {
-            endpoint,
+            database_server,
             owned,
             server: None,
             found_pid: None,
@@ -232,19 +239,23 @@ impl Database {
         connection_settings: &ConnectionSettings,
         data: Data,
     ) -> Result<Self, DbError> {
-        let mut session =
-            server.target(None, connection_settings).endpoint(engine, true).connect_as(CONDUCTOR).await?;
+        let mut session = server
+            .target(None, connection_settings)
+            .database_server(engine, true)
+            .connect_as(CONDUCTOR)
+            .await?;
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
         let folder = server.base.family.folder_of(&mut session, DATABASE, engine).await?;
         session.close().await;
-        let endpoint = server.target(Some(DATABASE), connection_settings).endpoint(engine, true);
+        let database_server =
+            server.target(Some(DATABASE), connection_settings).database_server(engine, true);
         Ok(Self {
             data_dir: Some(server.data_dir.clone()),
             database_dir: folder.map(|folder| server.data_dir.join(folder)),
             server: Some(server.into_running()),
-            ..Self::new(endpoint, true)
+            ..Self::new(database_server, true)
         })
     }
 
@@ -258,7 +269,7 @@ impl Database {
     /// Opens the same session, but with the settings that the server gives to all sessions, to read
     /// them. It is idle while a step runs, so it also lifts the server's idle timeout.
     pub(crate) async fn connect_to_ask(&self) -> Result<AnySession, DbError> {
-        let mut session = self.endpoint.connect_as(CONDUCTOR).await?;
+        let mut session = self.database_server.connect_as(CONDUCTOR).await?;
         session.stay_while_idle().await?;
         Ok(session)
     }
@@ -276,8 +287,8 @@ impl Database {
 
     /// Returns where to query the server's own counters while the load runs. It is `None` for
     /// SQLite, because a query would take a lock on the very file that is being measured.
-    pub(crate) fn status_endpoint(&self) -> Option<Endpoint> {
-        self.endpoint.target.login().map(|_| self.endpoint.clone())
+    pub(crate) fn status_endpoint(&self) -> Option<DatabaseServer> {
+        self.database_server.address.login().map(|_| self.database_server.clone())
     }
 
     /// Returns what the record should know about the server's start.
@@ -323,11 +334,11 @@ impl Database {
 }
 
 /// Returns the process of a server that others run, if that process is the one that has the data.
-async fn process_of(endpoint: &Endpoint) -> Result<Option<u32>, DbError> {
-    if endpoint.target.login().is_none() || !endpoint.capabilities.is_at_its_socket() {
+async fn process_of(database_server: &DatabaseServer) -> Result<Option<u32>, DbError> {
+    if database_server.address.login().is_none() || !database_server.capabilities.is_at_its_socket() {
         return Ok(None);
     }
-    let session = endpoint.connect_as(CONDUCTOR).await?;
+    let session = database_server.connect_as(CONDUCTOR).await?;
     let pid = session.server_pid();
     session.close().await;
     Ok(pid)

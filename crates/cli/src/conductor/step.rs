@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use dbdyno_analyse::{Notice, Validity, failed_check, headline_rate, step_validity};
+use dbdyno_analyse::{Validity, Warning, failed_check, headline_rate, step_validity};
 use dbdyno_db::{AnySession, Class, DbError, explain, explain_executed};
 use dbdyno_loadgen::{StepEnd, Threads};
 use dbdyno_model::{ClientWait, CpuList};
 use dbdyno_record::{CellId, CellWriter, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
-use dbdyno_report::{notice_text, reason_brief};
+use dbdyno_report::{reason_brief, warning_text};
 use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
 
@@ -169,7 +169,7 @@ impl StepTask<'_, '_> {
         if !self.conductor.plan.host.sampling {
             return Ok(None);
         }
-        let capabilities = &self.database.endpoint.capabilities;
+        let capabilities = &self.database.database_server.capabilities;
         match self.conductor.unless_cancelled(deferred_work::read(session, capabilities)) {
             None => Ok(None),
             Some(Ok(reading)) => Ok(reading),
@@ -219,7 +219,7 @@ impl StepTask<'_, '_> {
                         continue;
                     }
                     if !check.is_ok() {
-                        let reason = notice_text(&failed_check(&check));
+                        let reason = warning_text(&failed_check(&check));
                         mismatches.push(reason.clone());
                         writer.event(&StepEvent::Invalid { reason })?;
                     }
@@ -298,7 +298,7 @@ impl StepTask<'_, '_> {
         Config {
             warmup,
             server_pid: self.database.pid(),
-            server_tree: self.database.endpoint.target.is_process_tree(),
+            server_tree: self.database.database_server.address.is_process_tree(),
             server_cgroup: self.database.cgroup().map(|group| group.folder.clone()),
             data_dir: self.database.data_dir.clone(),
             database_dir: self.database.database_dir.clone(),
@@ -311,14 +311,14 @@ impl StepTask<'_, '_> {
     }
 
     fn threads(&self, polled_ns: Option<Arc<[AtomicU64]>>) -> Threads {
-        let blocking = self.database.endpoint.capabilities.blocking;
+        let blocking = self.database.database_server.capabilities.blocking;
         Threads { cpus: self.client_cpus(), blocking, polled_ns, ..load::threads(self.conductor.plan) }
     }
 
     /// Makes a counter for each load thread of a spinning client, but no more than the client has
     /// CPUs. It is `None` where threads sleep, and where the database works in the load threads.
     fn polled_ns(&self) -> Option<Arc<[AtomicU64]>> {
-        let capabilities = &self.database.endpoint.capabilities;
+        let capabilities = &self.database.database_server.capabilities;
         let answers_here = capabilities.blocking || !capabilities.stores_data;
         if answers_here || client_wait(self.conductor.plan).wait == ClientWait::Sleep {
             return None;
@@ -367,7 +367,7 @@ fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> Stri
     let reason = match manifest.map(|manifest| step_validity(manifest, variant, &step)) {
         Some(Validity::Invalid { reasons }) => reasons.into_iter().next(),
         Some(_) => None,
-        None => step.invalid_reasons().first().map(|reason| Notice::quoted(reason)),
+        None => step.invalid_reasons().first().map(|reason| Warning::quoted(reason)),
     };
     let note = reason.map_or(String::new(), |reason| format!("  INVALID: {}", reason_brief(&reason)));
     format!("{figure:>12} {:<15} in {seconds:>7.1} s{note}", step.spec.headline.label)

@@ -22,12 +22,12 @@ impl Conductor<'_> {
 
     /// Waits for server queries in the same way. A server may work long or may have stopped
     /// responding, so the progress line counts the time, and a message reports it now and then.
-    pub(crate) fn answered<T>(&self, what: &str, questions: impl Future<Output = T>) -> Option<T> {
+    pub(crate) fn answered<T>(&self, what: &str, queries: impl Future<Output = T>) -> Option<T> {
         self.progress.busy(what);
         self.unless_cancelled(async {
             tokio::select! {
                 biased;
-                done = questions => done,
+                done = queries => done,
                 never = tell_of_waiting(&self.progress, what) => match never {},
             }
         })
@@ -38,7 +38,7 @@ impl Conductor<'_> {
     /// the run to end.
     pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
         let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
-        self.runtime.block_on(database.endpoint.cancel_abandoned(limit))
+        self.runtime.block_on(database.database_server.cancel_abandoned(limit))
     }
 
     /// Gives later statements of `session` the plan's time limit for statements whose time depends

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use dbdyno_db::mysql::Options as Login;
-use dbdyno_db::{Endpoint, Target, postgres};
+use dbdyno_db::{DatabaseAddress, DatabaseServer, postgres};
 use dbdyno_loadgen::MOST_RETRIES;
 use dbdyno_model::{Load, PlanDuration};
-use dbdyno_workloads::oltp::options::OltpPace;
+use dbdyno_workloads::oltp::options::OltpArrivals;
 use dbdyno_workloads::pgbench::builtin;
 use dbdyno_workloads::pgbench::options::{PartitionMethod, Pgbench as Options, QueryMode, Vacuum};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::ad_hoc::Opening;
 #[derive(Debug)]
 pub(super) struct Invocation {
     pub(super) options: Options,
-    pub(super) endpoint: Endpoint,
+    pub(super) database_server: DatabaseServer,
     pub(super) opening: Opening,
     pub(super) initializes: bool,
     pub(super) clients: u32,
@@ -74,7 +74,7 @@ impl Invocation {
             if !(1.0..=1e8).contains(&rate) {
                 return Err(format!("--rate is {rate}, but must be 1 to 100000000"));
             }
-            (options.pace, options.rates) = (OltpPace::Poisson, vec![rate.round() as u32]);
+            (options.arrivals, options.rates) = (OltpArrivals::Poisson, vec![rate.round() as u32]);
             options.latency_limit = latency_limit.map(PlanDuration);
         }
         let tries = tries(line)?;
@@ -85,7 +85,7 @@ impl Invocation {
         }
         let opening = opening()?;
         Ok(Self {
-            endpoint: opening.endpoint(Target::Postgres(login(line)?), ""),
+            database_server: opening.database_server(DatabaseAddress::Postgres(login(line)?), ""),
             opening,
             initializes,
             clients,

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
     let invocation = Invocation::of(&line).map_err(wrong)?;
-    let context = ad_hoc::context(invocation.endpoint.clone(), invocation.seed).map_err(as_static)?;
+    let context = ad_hoc::context(invocation.database_server.clone(), invocation.seed).map_err(as_static)?;
     let watch = Arc::new(Watch::new(&invocation).map_err(wrong)?);
     let alone =
         Alone { listener: Arc::clone(&watch) as Arc<dyn Listener>, latency_limit: invocation.latency_limit };
@@ -149,7 +149,7 @@ fn measure(invocation: &Invocation, mut workload: Pgbench, watch: &Watch) -> Res
 type Partitions = Option<(&'static str, i64)>;
 
 async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<Partitions, ExitError> {
-    let mut session = invocation.endpoint.connect().await.map_err(wrong)?;
+    let mut session = invocation.database_server.connect().await.map_err(wrong)?;
     let done = prepared(invocation, workload, &mut session).await.map_err(wrong);
     session.close().await;
     done

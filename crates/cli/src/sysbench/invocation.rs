@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_db::mysql::Options as Login;
-use dbdyno_db::{Endpoint, Target, null};
+use dbdyno_db::{DatabaseAddress, DatabaseServer, null};
 use dbdyno_model::{Load, PlanDuration};
-use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpPace};
+use dbdyno_workloads::oltp::options::{Distribution, ErrorCode, OltpArrivals};
 use dbdyno_workloads::sysbench::options::{PsMode, Sysbench as Options};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ const ENDLESS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 #[derive(Debug)]
 pub(super) struct Invocation {
     pub(super) options: Options,
-    pub(super) endpoint: Endpoint,
+    pub(super) database_server: DatabaseServer,
     pub(super) threads: u32,
     pub(super) report_interval: u64,
     pub(super) percentile: u64,
@@ -64,14 +64,14 @@ impl Invocation {
             ..Options::default()
         };
         if rate > 0 {
-            (options.pace, options.rates) = (OltpPace::Poisson, vec![rate]);
+            (options.arrivals, options.rates) = (OltpArrivals::Poisson, vec![rate]);
         }
         draws(line, &mut options)?;
         let shutdown = line.text("forced_shutdown").filter(|text| *text != "off");
         let opening = opening(line)?;
         let engine = line.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
         Ok(Self {
-            endpoint: opening.endpoint(target(line)?, engine),
+            database_server: opening.database_server(target(line)?, engine),
             opening,
             options,
             threads,
@@ -133,9 +133,9 @@ fn ignored_errors(line: &CommandLine) -> Option<Vec<ErrorCode>> {
     Some(codes.split(',').map(|code| ErrorCode(code.trim().to_owned())).collect())
 }
 
-fn target(line: &CommandLine) -> Result<Target, String> {
+fn target(line: &CommandLine) -> Result<DatabaseAddress, String> {
     if line.flag("mysql_dry_run")? {
-        return Ok(Target::Null(null::Options::default()));
+        return Ok(DatabaseAddress::Null(null::Options::default()));
     }
     let in_clear = |option: &str| {
         format!("--{option}: connections of this command are in clear; a plan's tls encrypts them")
@@ -146,7 +146,7 @@ fn target(line: &CommandLine) -> Result<Target, String> {
             if line.text("mysql_ssl").is_some_and(|mode| !matches!(mode, "off" | "disabled")) {
                 return Err(in_clear("mysql-ssl"));
             }
-            Ok(Target::Mysql(login))
+            Ok(DatabaseAddress::Mysql(login))
         }
         "pgsql" => {
             let socket = |host: &str| host.starts_with('/').then(|| format!("{host}/.s.PGSQL."));
@@ -155,7 +155,7 @@ fn target(line: &CommandLine) -> Result<Target, String> {
             if line.text("pgsql_sslmode").is_some_and(encrypts) {
                 return Err(in_clear("pgsql-sslmode"));
             }
-            Ok(Target::Postgres(login))
+            Ok(DatabaseAddress::Postgres(login))
         }
         other => Err(format!("--db-driver is {other}, but must be mysql or pgsql")),
     }

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
     let invocation = Invocation::of(&line, &script, &command).map_err(ExitError::usage)?;
-    let context = ad_hoc::context(invocation.endpoint.clone(), invocation.seed)?;
+    let context = ad_hoc::context(invocation.database_server.clone(), invocation.seed)?;
     let workload = Sysbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
@@ -122,7 +122,8 @@ fn ended(end: &StepEnd) -> Result<(), ExitError> {
 }
 
 fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, ExitError> {
-    let threads = Threads { blocking: invocation.endpoint.capabilities.blocking, ..Threads::default() };
+    let threads =
+        Threads { blocking: invocation.database_server.capabilities.blocking, ..Threads::default() };
     let is_run = invocation.options.commands == ["run"];
     let shortened =
         invocation.forced_shutdown.filter(|_| is_run).map(|more| invocation.options.time.0 + more);

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::{
-    AnySession, Capabilities, Class, DbError, DeleteForm, Description, Endpoint, IndexDdl, IndexHint,
+    AnySession, Capabilities, Class, DatabaseServer, DbError, DeleteForm, Description, IndexDdl, IndexHint,
     KeySource, Param, Result, RowStream, Session, describe,
 };
 
@@ -210,7 +210,7 @@ impl Capabilities {
     }
 }
 
-impl Endpoint {
+impl DatabaseServer {
     /// Asks the server which product it is. If it is none of the known products,
     /// [`Capabilities::foreign`] names it. The other capabilities are then what the server can do,
     /// according to probes in this database.
@@ -256,7 +256,7 @@ impl Endpoint {
             // The probe may have left a transaction or a statement open.
             if error.class == Class::Lost {
                 session = self.asker().await.map_err(|mut after| {
-                    let broken = format!("; the last question was for {}: {error}", ability.name);
+                    let broken = format!("; the last probe was for {}: {error}", ability.name);
                     after.message.push_str(&broken);
                     after
                 })?;
@@ -301,7 +301,12 @@ impl Endpoint {
 }
 
 impl Ability {
-    async fn shown(&self, endpoint: &Endpoint, session: &mut AnySession, can: &Capabilities) -> Result<()> {
+    async fn shown(
+        &self,
+        database_server: &DatabaseServer,
+        session: &mut AnySession,
+        can: &Capabilities,
+    ) -> Result<()> {
         match self.way {
             Way::Statements(statements) => {
                 for sql in statements(can) {
@@ -311,7 +316,7 @@ impl Ability {
             }
             Way::Prepared => {
                 let sql = format!("SELECT a FROM {TABLE} WHERE a = ?");
-                let mut other = endpoint.asker().await?;
+                let mut other = database_server.asker().await?;
                 let statement = session.prepare(&sql).await?;
                 let of_other = other.prepare(&sql).await?;
                 session.execute(statement, &[Param::Int(1)]).await?;

@@ -36,11 +36,11 @@ struct Known {
 }
 
 /// Text that replaces the server's message for a feature that was not probed.
-const BREAKS: &str = "not asked for, because the question breaks this server";
+const BREAKS: &str = "not asked for, because the probe breaks this server";
 
 /// What a server says about itself, from which dbdyno decides which one it is.
 #[derive(Debug)]
-pub(crate) struct Evidence<'a> {
+pub(crate) struct Identification<'a> {
     /// The driver that asked the server.
     pub(crate) driver: &'static str,
     /// The product whose protocol the server speaks, for people.
@@ -49,7 +49,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) said: &'a [&'a str],
     /// Values by the names of settings, and of functions without arguments.
     pub(crate) has: &'a Texts,
-    /// The product's name and its version, as text and numbers. It is set where all the evidence
+    /// The product's name and its version, as text and numbers. It is set where all the identification
     /// points to that product.
     pub(crate) own: Option<(&'static str, &'a str, [u32; 3])>,
     /// Whether the connection's number differs from the one at login. Then a proxy or pooler passes
@@ -93,10 +93,10 @@ pub(crate) fn telling_names(driver: &str) -> impl Iterator<Item = &'static str> 
 
 /// Identifies the server. A name that the server gives itself outweighs everything that looks like
 /// the product, because servers with the same protocol copy its versions and settings.
-pub(crate) fn identify(evidence: &Evidence<'_>) -> Identity {
+pub(crate) fn identify(identification: &Identification<'_>) -> Identity {
     let foreign = |name: &str, is_proxy| Foreign {
         name: name.to_owned(),
-        speaks: evidence.protocol.to_owned(),
+        speaks: identification.protocol.to_owned(),
         is_proxy,
         is_programmed: false,
         missing: Vec::new(),
@@ -107,41 +107,43 @@ pub(crate) fn identify(evidence: &Evidence<'_>) -> Identity {
         version,
         foreign: Some(foreign),
     };
-    if let Some((known, text, version)) = known(evidence) {
+    if let Some((known, text, version)) = known(identification) {
         // A name without a version is shown after the version that the server reports to the
         // protocol's clients.
-        let banner = format!("{} {text}", evidence.said.first().unwrap_or(&""));
+        let banner = format!("{} {text}", identification.said.first().unwrap_or(&""));
         let text = if text.contains(|sign: char| sign.is_ascii_digit()) { text } else { &banner };
         let missing = known.breaks.iter().map(|name| (name.clone(), BREAKS.to_owned())).collect();
         let is_programmed = known.programmed;
         let found = Foreign { is_programmed, missing, ..foreign(&known.name, known.proxy) };
         return of(found, text, version);
     }
-    match evidence.own {
-        Some((product, text, version)) if evidence.through_another => {
+    match identification.own {
+        Some((product, text, version)) if identification.through_another => {
             of(foreign(&format!("proxy or pooler in front of {product}"), true), text, version)
         }
         Some((product, text, version)) => {
             Identity { product: product.to_owned(), version_text: text.to_owned(), version, foreign: None }
         }
         None => {
-            let name = format!("unknown server that speaks {}'s protocol", evidence.protocol);
-            let said = evidence.said.iter().find(|text| !text.is_empty()).copied().unwrap_or_default();
+            let name = format!("unknown server that speaks {}'s protocol", identification.protocol);
+            let said = identification.said.iter().find(|text| !text.is_empty()).copied().unwrap_or_default();
             of(foreign(&name, false), said, first_numbers(said))
         }
     }
 }
 
 /// The matching row, the text that matches it, and the version in that text.
-fn known<'a>(evidence: &Evidence<'a>) -> Option<(&'static Known, &'a str, [u32; 3])> {
-    let speaks = |known: &&Known| known.speaks.iter().any(|driver| *driver == evidence.driver);
+fn known<'a>(identification: &Identification<'a>) -> Option<(&'static Known, &'a str, [u32; 3])> {
+    let speaks = |known: &&Known| known.speaks.iter().any(|driver| *driver == identification.driver);
     KNOWN.iter().filter(speaks).find_map(|known| {
-        if let Some(value) = known.has.as_ref().and_then(|name| evidence.has.get(name)) {
+        if let Some(value) = known.has.as_ref().and_then(|name| identification.has.get(name)) {
             return Some((known, value.as_str(), first_numbers(value)));
         }
         known.words.iter().find_map(|word| {
-            let (text, rest) =
-                evidence.said.iter().find_map(|text| Some((*text, text.split_once(word.as_str())?.1)))?;
+            let (text, rest) = identification
+                .said
+                .iter()
+                .find_map(|text| Some((*text, text.split_once(word.as_str())?.1)))?;
             // The version follows the name, as in `-TiDB-v7.5.0` and `PGlite 0.5.8`. Otherwise the
             // first number is the best guess.
             let after = rest.trim_start_matches([' ', '-', '/', 'v']);
@@ -178,8 +180,9 @@ mod tests {
             _ => ("PostgreSQL", "PostgreSQL"),
         };
         let own = looks_own.then_some((product, said[0], version_numbers(said[0])));
-        let evidence = Evidence { driver, protocol, said, has: &has, own, through_another: false };
-        let Identity { product, version, version_text, foreign } = identify(&evidence);
+        let identification =
+            Identification { driver, protocol, said, has: &has, own, through_another: false };
+        let Identity { product, version, version_text, foreign } = identify(&identification);
         let [major, minor, patch] = version;
         let kind = if foreign.is_some() { "foreign" } else { "own" };
         format!("{product} {major}.{minor}.{patch} ({kind}): {version_text}")
@@ -263,7 +266,8 @@ mod tests {
         let said: &[&str] = &["PostgreSQL 15.19 on x86_64-pc-linux-gnu, compiled by gcc, 64-bit"];
         let own = Some(("PostgreSQL", "15.19", [15, 19, 0]));
         let (driver, protocol) = ("postgres", "PostgreSQL");
-        let found = identify(&Evidence { driver, protocol, said, has: &has, own, through_another: true });
+        let found =
+            identify(&Identification { driver, protocol, said, has: &has, own, through_another: true });
         assert_eq!(found.product, "proxy or pooler in front of PostgreSQL");
         assert_eq!((found.version_text.as_str(), found.foreign.unwrap().is_proxy), ("15.19", true));
     }

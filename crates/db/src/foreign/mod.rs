@@ -10,4 +10,4 @@ mod known;
 #[cfg(test)]
 use ask::is_ability;
 pub use known::Foreign;
-pub(crate) use known::{Evidence, Identity, identify, telling_names};
+pub(crate) use known::{Identification, Identity, identify, telling_names};

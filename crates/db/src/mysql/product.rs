@@ -17,11 +17,12 @@ use crate::product::{
     Connection, DeferredWork, Description, LimitedSession, Locks, Product, Texts, Work, name_value_pairs,
 };
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, OwnConfig, Question, RuntimeDir, Server, ServerSpec,
+    Abilities, Base, Data, Error, FileLogin, OwnConfig, Ownership, RuntimeDir, Server, ServerProbe,
+    ServerSpec,
 };
 use crate::{
-    Answer, AnySession, Bounds, Capabilities, ConnectionSettings, Encryption, Result, ServerKey, Session,
-    Target,
+    Answer, AnySession, Bounds, Capabilities, ConnectionSettings, DatabaseAddress, Encryption, Result,
+    ServerKey, Session,
 };
 
 impl Connection for MysqlSession {
@@ -196,12 +197,12 @@ impl Product for Mysql {
         server::tls_of_file(path)
     }
 
-    fn target(login: Options) -> Target {
-        Target::Mysql(login)
+    fn target(login: Options) -> DatabaseAddress {
+        DatabaseAddress::Mysql(login)
     }
 
-    async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
-        server::claim(options, database).await
+    async fn take_ownership(options: &Options, database: &str) -> Result<Ownership, Error> {
+        server::take_ownership(options, database).await
     }
 
     fn looked_for() -> String {
@@ -246,8 +247,8 @@ impl Product for Mysql {
         Ok(Some(PathBuf::from(folder.trim_start_matches("./"))))
     }
 
-    async fn abilities(question: Question<'_>) -> Result<Abilities> {
-        server::abilities(question).await
+    async fn abilities(probe: ServerProbe<'_>) -> Result<Abilities> {
+        server::abilities(probe).await
     }
 
     fn clients(base: &Base) -> (PathBuf, &'static [&'static str]) {

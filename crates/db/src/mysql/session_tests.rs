@@ -221,7 +221,7 @@ async fn bytes_after_an_answer_are_noticed() {
     let (mut session, _server) =
         answered(true, &[packets(&[ok(0)]), packets(&[ok(0)])].concat(), false).await;
     session.query(b"DO 1").await.expect("the first answer");
-    let reported = session.query(b"DO 1").await.expect_err("an answer from before the question");
+    let reported = session.query(b"DO 1").await.expect_err("an answer from before the probe");
     assert_eq!((reported.class, reported.code.as_str()), (Class::Lost, "protocol"));
 }
 

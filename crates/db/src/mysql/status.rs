@@ -2,7 +2,7 @@
 //! that the load's connections get.
 
 use super::Mysql;
-use crate::foreign::{Evidence, Identity, identify};
+use crate::foreign::{Identification, Identity, identify};
 use crate::product::{
     self, Answering, Description, LimitedSession, Product, Texts, answering, cell, name_value_pairs,
     permitted,
@@ -110,7 +110,7 @@ async fn identity(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> 
         && permitted(session.rows(OWN_ENGINE).await)?.as_ref().and_then(first_i64) == Some(1);
     let own = (product(&said, setting("version_comment")), said.as_str(), version_numbers(&said));
     let number = session.connection_id();
-    let evidence = Evidence {
+    let identification = Identification {
         driver: Mysql::NAME,
         protocol: Mysql::PROTOCOL,
         said: &[&said, &at_login, &comment, setting("version_comment")],
@@ -118,7 +118,7 @@ async fn identity(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> 
         own: is_own.then_some(own),
         through_another: answering(session, "CONNECTION_ID()", number).await == Answering::Another,
     };
-    Ok(identify(&evidence))
+    Ok(identify(&identification))
 }
 
 async fn default_engine(session: &mut LimitedSession<'_, Mysql>, settings: &Texts) -> Result<String> {

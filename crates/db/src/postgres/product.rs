@@ -13,9 +13,10 @@ use crate::product::{
     DeferredWork, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column,
 };
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, OwnConfig, Question, RuntimeDir, Server, ServerSpec,
+    Abilities, Base, Data, Error, FileLogin, OwnConfig, Ownership, RuntimeDir, Server, ServerProbe,
+    ServerSpec,
 };
-use crate::{AnySession, Bounds, Capabilities, Result, Session, Target, first_i64};
+use crate::{AnySession, Bounds, Capabilities, DatabaseAddress, Result, Session, first_i64};
 
 const AT_WORK: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
                        AND datname = current_database()";
@@ -131,12 +132,12 @@ impl Product for Postgres {
         server::login_of_file(path, options)
     }
 
-    fn target(login: Options) -> Target {
-        Target::Postgres(login)
+    fn target(login: Options) -> DatabaseAddress {
+        DatabaseAddress::Postgres(login)
     }
 
-    async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
-        server::claim(options, database).await
+    async fn take_ownership(options: &Options, database: &str) -> Result<Ownership, Error> {
+        server::take_ownership(options, database).await
     }
 
     fn looked_for() -> String {
@@ -165,8 +166,8 @@ impl Product for Postgres {
         Ok(oid.map(|oid| PathBuf::from(format!("base/{oid}"))))
     }
 
-    async fn abilities(question: Question<'_>) -> Result<Abilities> {
-        server::abilities(question).await
+    async fn abilities(probe: ServerProbe<'_>) -> Result<Abilities> {
+        server::abilities(probe).await
     }
 
     fn clients(base: &Base) -> (PathBuf, &'static [&'static str]) {

@@ -310,7 +310,7 @@ async fn what_a_server_says_unasked_is_distinguished_from_a_stray_answer() {
     }
     let (mut session, _server) = answered(&[one_row(), one_row()].concat(), false).await;
     session.query(b"SELECT 1").await.expect("the first answer");
-    let reported = session.query(b"SELECT 1").await.expect_err("an answer from before the question");
+    let reported = session.query(b"SELECT 1").await.expect_err("an answer from before the probe");
     assert_eq!((reported.class, reported.code.as_str()), (Class::Lost, "protocol"));
 }
 

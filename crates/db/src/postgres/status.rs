@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Postgres, PostgresSession};
 use crate::Result;
-use crate::foreign::{Evidence, Identity, identify, telling_names};
+use crate::foreign::{Identification, Identity, identify, telling_names};
 use crate::product::{
     Answering, Description, LimitedSession, Product, Texts, Unreported, answering, cell, column,
     name_value_pairs, permitted, version_numbers,
@@ -155,7 +155,7 @@ async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) 
     let version = settings.get("server_version").map_or(at_login.as_str(), String::as_str);
     let is_own = names_itself(&said) && OWN_SETTINGS.iter().all(|name| settings.contains_key(*name));
     let number = session.connection_id();
-    let evidence = Evidence {
+    let identification = Identification {
         driver: Postgres::NAME,
         protocol: Postgres::PROTOCOL,
         said: &[&said, &at_login],
@@ -163,7 +163,7 @@ async fn identity(session: &mut LimitedSession<'_, Postgres>, settings: &Texts) 
         own: is_own.then(|| ("PostgreSQL", version, version_numbers(version))),
         through_another: answering(session, "pg_backend_pid()", number).await == Answering::Another,
     };
-    Ok(identify(&evidence))
+    Ok(identify(&identification))
 }
 
 /// Whether a version text has the product's own form: `PostgreSQL 15.19 on x86_64-pc-linux-gnu,

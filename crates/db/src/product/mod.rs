@@ -37,11 +37,12 @@ use crate::exchange::Exchange;
 use crate::open_connections::Ticket;
 use crate::options::Options as Login;
 use crate::server::{
-    Abilities, Base, Claim, Data, Error, FileLogin, OwnConfig, Question, RuntimeDir, Server, ServerSpec,
+    Abilities, Base, Data, Error, FileLogin, OwnConfig, Ownership, RuntimeDir, Server, ServerProbe,
+    ServerSpec,
 };
 use crate::{
-    Answer, AnySession, Capabilities, Class, ConnectionSettings, DbError, Encryption, Endpoint, Result, Rows,
-    Sent, Session, Target,
+    Answer, AnySession, Capabilities, Class, ConnectionSettings, DatabaseAddress, DatabaseServer, DbError,
+    Encryption, Result, Rows, Sent, Session,
 };
 
 /// A session's functions that no step uses.
@@ -158,12 +159,12 @@ pub(crate) trait Product: Debug + Sized + 'static {
         None
     }
 
-    /// Prepares a session for [`crate::Endpoint::connect_to_insert`].
+    /// Prepares a session for [`crate::DatabaseServer::connect_to_insert`].
     async fn begin_to_insert(_session: &mut Self::Session) -> Result<()> {
         Ok(())
     }
 
-    /// Prepares a session for [`crate::Endpoint::connect_to_load`].
+    /// Prepares a session for [`crate::DatabaseServer::connect_to_load`].
     async fn begin_to_load(_session: &mut Self::Session, _table: &str) -> Result<()> {
         Ok(())
     }
@@ -253,12 +254,12 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(None)
     }
 
-    fn target(_login: Login) -> Target {
+    fn target(_login: Login) -> DatabaseAddress {
         without_servers()
     }
 
-    /// Implements [`Family::claim`].
-    async fn claim(_options: &Login, _database: &str) -> Result<Claim, Error> {
+    /// Implements [`Family::take_ownership`].
+    async fn take_ownership(_options: &Login, _database: &str) -> Result<Ownership, Error> {
         without_servers()
     }
 
@@ -299,7 +300,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Implements [`Family::open_file`].
-    fn open_file(_folder: &Path, _settings: &[(String, String)], _is_fresh: bool) -> Result<Endpoint> {
+    fn open_file(_folder: &Path, _settings: &[(String, String)], _is_fresh: bool) -> Result<DatabaseServer> {
         unreachable!("a product with servers is opened in no folder")
     }
 
@@ -309,7 +310,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Finds out what a server can do.
-    async fn abilities(_question: Question<'_>) -> Result<Abilities> {
+    async fn abilities(_question: ServerProbe<'_>) -> Result<Abilities> {
         without_servers()
     }
 

@@ -98,7 +98,7 @@ impl<P: Product> Work<'_, P> {
 mod tests {
     use super::*;
     use crate::sqlite::testing;
-    use crate::{AnySession, Endpoint, Session, Target, drop_binlog, null, settle, sqlite};
+    use crate::{AnySession, DatabaseAddress, DatabaseServer, Session, drop_binlog, null, settle, sqlite};
 
     fn part_names(report: &UpkeepReport) -> Vec<&str> {
         report.parts.iter().map(|(name, _)| name.as_str()).collect()
@@ -106,8 +106,11 @@ mod tests {
 
     async fn sqlite_session(folder: &tempfile::TempDir, mode: &str) -> AnySession {
         let options = testing::options(folder.path(), &[("journal_mode", mode)]);
-        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
-        let mut session = endpoint.connect().await.unwrap();
+        let database_server = DatabaseServer {
+            address: DatabaseAddress::Sqlite(options),
+            capabilities: sqlite::capabilities(),
+        };
+        let mut session = database_server.connect().await.unwrap();
         for sql in
             ["CREATE TABLE pi1 (a)", "CREATE INDEX pi1_a ON pi1 (a)", "INSERT INTO pi1 VALUES (1), (2)"]
         {
@@ -175,8 +178,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_null_database_only_waits() {
-        let target = Target::Null(null::Options::default());
-        let mut session = Endpoint { target, capabilities: null::capabilities() }.connect().await.unwrap();
+        let target = DatabaseAddress::Null(null::Options::default());
+        let mut session =
+            DatabaseServer { address: target, capabilities: null::capabilities() }.connect().await.unwrap();
         let report = settled(&mut session, &null::capabilities()).await;
         assert_eq!(part_names(&report), ["wait"]);
         assert!(!drop_binlog(&mut session, &null::capabilities()).await.unwrap());

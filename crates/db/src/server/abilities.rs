@@ -6,7 +6,7 @@ use crate::server::Base;
 use crate::{AnySession, Description};
 
 /// A running server, which a product asks for its abilities.
-pub struct Question<'a> {
+pub struct ServerProbe<'a> {
     pub session: &'a mut AnySession,
     pub base: &'a Base,
     pub description: &'a Description,

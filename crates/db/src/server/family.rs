@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use crate::product::Product;
 use crate::products::each_family;
-use crate::server::abilities::{Abilities, Question};
-use crate::server::claim::Claim;
+use crate::server::abilities::{Abilities, ServerProbe};
+use crate::server::ownership::Ownership;
 use crate::server::running::Data;
 use crate::server::{Base, Error, OwnConfig, RuntimeDir, Server, ServerSpec};
-use crate::{AnySession, ConnectionSettings, DbError, Endpoint, Family, Options, Target};
+use crate::{AnySession, ConnectionSettings, DatabaseAddress, DatabaseServer, DbError, Family, Options};
 
 /// A login from one of the user's option files.
 #[derive(Default)]
@@ -68,15 +68,15 @@ impl Family {
         each_family!(self, P => P::tls_of_file(path))
     }
 
-    pub fn target(self, login: Options) -> Target {
+    pub fn target(self, login: Options) -> DatabaseAddress {
         each_family!(self, P => P::target(login))
     }
 
     /// Makes sure that dbdyno may make and drop tables in `database`, on the server that `options`
     /// names. The database in `options` does not matter. This never drops the database, and the
     /// caller should not either: the caller drops only the tables that its workload names.
-    pub async fn claim(self, options: &Options, database: &str) -> Result<Claim, Error> {
-        each_family!(self, P => P::claim(options, database).await)
+    pub async fn take_ownership(self, options: &Options, database: &str) -> Result<Ownership, Error> {
+        each_family!(self, P => P::take_ownership(options, database).await)
     }
 
     pub(crate) fn looked_for(self) -> String {
@@ -125,7 +125,7 @@ impl Family {
         folder: &Path,
         settings: &[(String, String)],
         is_fresh: bool,
-    ) -> Result<Endpoint, DbError> {
+    ) -> Result<DatabaseServer, DbError> {
         each_family!(self, P => P::open_file(folder, settings, is_fresh))
     }
 
@@ -140,8 +140,8 @@ impl Family {
         each_family!(self, P => P::folder_of(session, database, engine).await)
     }
 
-    pub async fn abilities(self, question: Question<'_>) -> Result<Abilities, DbError> {
-        each_family!(self, P => P::abilities(question).await)
+    pub async fn abilities(self, probe: ServerProbe<'_>) -> Result<Abilities, DbError> {
+        each_family!(self, P => P::abilities(probe).await)
     }
 
     /// Names of client programs, and the folder where a build has its own.

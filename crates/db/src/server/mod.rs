@@ -2,7 +2,7 @@
 //! servers that others run.
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and
-//! runs it on a private unix socket. [`login_at`] and [`Family::claim`](crate::Family::claim) are
+//! runs it on a private unix socket. [`login_at`] and [`Family::take_ownership`](crate::Family::claim) are
 //! for servers that dbdyno neither starts nor stops. [`intents`] turns what a plan says about
 //! configurations into each version's options.
 
@@ -12,7 +12,6 @@ mod asked;
 pub(crate) mod base;
 pub(crate) mod certificates;
 mod cgroup;
-pub(crate) mod claim;
 mod copy;
 pub(crate) mod datadir;
 mod error;
@@ -21,6 +20,7 @@ mod folder;
 pub(crate) mod installer;
 pub(crate) mod launch;
 mod log;
+pub(crate) mod ownership;
 mod port;
 mod process;
 mod process_group;
@@ -38,13 +38,12 @@ pub(crate) mod tmp_dir;
 
 pub mod intents;
 
-pub use abilities::{Abilities, Question, ThreadPool, TlsAbility};
+pub use abilities::{Abilities, ServerProbe, ThreadPool, TlsAbility};
 pub use address::{credentials, login_at, tls_settings};
 pub use asked::{Bounds, Unanswered, ask, output};
 pub use base::Base;
 pub use certificates::Certificates;
 pub use cgroup::Cgroup;
-pub use claim::{Claim, MARK_TABLE};
 pub use copy::Copied;
 pub use datadir::{prepare as prepare_data, remove_data};
 pub use error::Error;
@@ -52,6 +51,7 @@ pub use family::FileLogin;
 pub use folder::{find_named, list, servers_dir};
 pub(crate) use intents::OwnConfig;
 pub use launch::{calling, find_in_path, start_detached};
+pub use ownership::{MARKER_TABLE, Ownership};
 pub use process::Stopped;
 pub use running::{Data, Running};
 pub use runtime_dir::RuntimeDir;

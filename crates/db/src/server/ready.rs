@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::{Class, Endpoint, Session};
+use crate::{Class, DatabaseServer, Session};
 use tokio::time::sleep;
 
 /// Interval between two checks of a server that does not answer yet.
@@ -18,7 +18,7 @@ const STARTING: &str = "57P03";
 /// How dbdyno checks whether a started server answers.
 pub(crate) struct Probe<'a> {
     /// The login. Its time limit is no shorter than the one for the start.
-    pub(crate) endpoint: Endpoint,
+    pub(crate) database_server: DatabaseServer,
     /// Whether a login is worth trying. Earlier the server would refuse it and log the refusal. The
     /// argument is the server's process number.
     pub(crate) is_worth_it: &'a (dyn Fn(u32) -> bool + Sync),
@@ -37,7 +37,7 @@ impl Probe<'_> {
                 sleep(LOOK).await;
                 continue;
             }
-            match self.endpoint.connect().await {
+            match self.database_server.connect().await {
                 Ok(session) => return session.close().await,
                 Err(error) if error.code == STARTING => {
                     self.refused.fetch_add(1, Ordering::Relaxed);

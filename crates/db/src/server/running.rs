@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::Target;
+use crate::DatabaseAddress;
 
 use crate::server::launch::Line;
 use crate::server::log::Part;
@@ -48,7 +48,7 @@ pub(crate) struct Start<'a> {
     pub(crate) tmp_dir: Option<TmpDir>,
     pub(crate) log: PathBuf,
     /// The superuser's login.
-    pub(crate) login: Target,
+    pub(crate) login: DatabaseAddress,
     /// See [`Probe::is_worth_it`].
     pub(crate) is_worth_asking: &'a (dyn Fn(u32) -> bool + Sync),
     /// Time limit from spawning to the first answer.
@@ -120,7 +120,7 @@ impl Running {
     /// Runs its own event loop in its own thread, because the caller may already be in one.
     fn wait_for_answer(
         &self,
-        mut login: Target,
+        mut login: DatabaseAddress,
         is_worth_it: &(dyn Fn(u32) -> bool + Sync),
         limit: Duration,
     ) -> Result<(), Error> {
@@ -128,8 +128,8 @@ impl Running {
             options.connection_settings.limits.login = limit;
         }
         // The engine does not matter to a session that runs no statements.
-        let endpoint = login.endpoint("", true);
-        let probe = Probe { endpoint, is_worth_it, refused: &self.refused_probes };
+        let database_server = login.database_server("", true);
+        let probe = Probe { database_server, is_worth_it, refused: &self.refused_probes };
         let cannot = || Error::io("cannot watch the server on", &self.data_dir);
         let waits = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::{ConnectionSettings, Options, Target};
+use crate::{ConnectionSettings, DatabaseAddress, Options};
 
 use crate::server::intents::{ConfigServer, Rendered};
 use crate::server::process::Stopped;
@@ -109,7 +109,11 @@ impl Server {
     }
 
     /// The same login as a connection target, with the caller's connection settings.
-    pub fn target(&self, database: Option<&str>, connection_settings: &ConnectionSettings) -> Target {
+    pub fn target(
+        &self,
+        database: Option<&str>,
+        connection_settings: &ConnectionSettings,
+    ) -> DatabaseAddress {
         self.base.family.target(self.options(database).with_connection_settings(connection_settings.clone()))
     }
 
@@ -124,7 +128,7 @@ impl Server {
 }
 
 /// How the superuser of a started server logs in over its socket. That user has no password.
-pub(crate) fn superuser_at(base: &Base, socket: &Path) -> Target {
+pub(crate) fn superuser_at(base: &Base, socket: &Path) -> DatabaseAddress {
     let facts = base.family.facts();
     let database = facts.first_database.map(str::to_owned);
     base.family.target(Options { database, ..Options::socket(socket, facts.superuser) })

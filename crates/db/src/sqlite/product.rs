@@ -12,7 +12,7 @@ use crate::product::{
     Connection, DeferredWork, Description, LimitedSession, Product, Texts, Work, cell, permitted,
     version_numbers,
 };
-use crate::{Bounds, Capabilities, Endpoint, Result, Session};
+use crate::{Bounds, Capabilities, DatabaseServer, Result, Session};
 
 /// SQLite's counters that need no scan: pages in the file and unused ones, page size in bytes, and
 /// a number that changes when another connection commits.
@@ -70,7 +70,7 @@ impl Product for Sqlite {
         SqliteOptions::read(options).pragmas.into_iter().collect()
     }
 
-    fn open_file(folder: &Path, settings: &[(String, String)], is_fresh: bool) -> Result<Endpoint> {
+    fn open_file(folder: &Path, settings: &[(String, String)], is_fresh: bool) -> Result<DatabaseServer> {
         server::open_file(folder, settings, is_fresh)
     }
 
@@ -164,14 +164,17 @@ fn number(text: Option<String>) -> Option<i64> {
 mod tests {
     use super::*;
     use crate::sqlite::{self, testing};
-    use crate::{Endpoint, Target, deferred_work, describe, status};
+    use crate::{DatabaseAddress, DatabaseServer, deferred_work, describe, status};
 
     #[tokio::test]
     async fn sqlite_reports_its_pages_and_settings() {
         let folder = testing::folder();
         let options = testing::options(folder.path(), &[("journal_mode", "wal"), ("page_size", "8192")]);
-        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
-        let mut session = endpoint.connect().await.unwrap();
+        let database_server = DatabaseServer {
+            address: DatabaseAddress::Sqlite(options),
+            capabilities: sqlite::capabilities(),
+        };
+        let mut session = database_server.connect().await.unwrap();
         session.query(b"CREATE TABLE t (a)").await.unwrap();
         let counters = status(&mut session).await.unwrap();
         assert_eq!((counters["page_count"], counters["page_size"]), (2, 8192));
@@ -193,8 +196,9 @@ mod tests {
         let folder = testing::folder();
         let options = testing::options(folder.path(), &[("journal_mode", "wal")]);
         let capabilities = sqlite::capabilities();
-        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: capabilities.clone() };
-        let mut session = endpoint.connect().await.unwrap();
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Sqlite(options), capabilities: capabilities.clone() };
+        let mut session = database_server.connect().await.unwrap();
         for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"] {
             session.query(sql.as_bytes()).await.unwrap();
         }
@@ -216,8 +220,9 @@ mod tests {
         let folder = testing::folder();
         let options = testing::options(folder.path(), &[("journal_mode", "delete")]);
         let capabilities = sqlite::capabilities();
-        let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: capabilities.clone() };
-        let mut session = endpoint.connect().await.unwrap();
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Sqlite(options), capabilities: capabilities.clone() };
+        let mut session = database_server.connect().await.unwrap();
         session.query(b"CREATE TABLE t (a)").await.unwrap();
         assert!(deferred_work(&mut session, &capabilities).await.unwrap().levels.is_empty());
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Options, capabilities, create_marked};
-use crate::{Endpoint, Family, Result, Target};
+use crate::{DatabaseAddress, DatabaseServer, Family, Result};
 
 impl Family {
     /// The family that works inside dbdyno.
@@ -14,11 +14,15 @@ impl Family {
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Implements [`Family::open_file`].
-pub(super) fn open_file(folder: &Path, pragmas: &[(String, String)], is_fresh: bool) -> Result<Endpoint> {
+pub(super) fn open_file(
+    folder: &Path,
+    pragmas: &[(String, String)],
+    is_fresh: bool,
+) -> Result<DatabaseServer> {
     let path = folder.join("ib.db");
     let options = Options { path, pragmas: pragmas.to_vec(), busy_timeout: BUSY_TIMEOUT };
     if is_fresh {
         create_marked(&options)?;
     }
-    Ok(Endpoint { target: Target::Sqlite(options), capabilities: capabilities() })
+    Ok(DatabaseServer { address: DatabaseAddress::Sqlite(options), capabilities: capabilities() })
 }

@@ -222,8 +222,8 @@ fn a_lock_that_is_held_for_too_long_is_retry() {
         let mut options = options(folder.path(), &[("journal_mode", mode)]);
         options.busy_timeout = Duration::from_millis(60);
         block_on(async {
-            let mut holder = SqliteSession::open(&options).unwrap();
-            run_all(&mut holder, &["CREATE TABLE t (a)", "BEGIN IMMEDIATE"]).await;
+            let mut owner = SqliteSession::open(&options).unwrap();
+            run_all(&mut owner, &["CREATE TABLE t (a)", "BEGIN IMMEDIATE"]).await;
             let mut waiter = SqliteSession::open(&options).unwrap();
             let insert = waiter.prepare("INSERT INTO t VALUES (?)").await.unwrap();
             let start = Instant::now();
@@ -233,7 +233,7 @@ fn a_lock_that_is_held_for_too_long_is_retry() {
             assert!(waited >= Duration::from_millis(57), "{mode}: gave up after {waited:?}");
             // A caller that sets no limit gets 5 s.
             assert!(waited < Duration::from_secs(5), "{mode}: gave up only after {waited:?}");
-            run(&mut holder, "COMMIT").await.unwrap();
+            run(&mut owner, "COMMIT").await.unwrap();
             assert_eq!(waiter.execute(insert, &[Param::Int(1)]).await.unwrap().affected, 1, "{mode}");
         });
     }

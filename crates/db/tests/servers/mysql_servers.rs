@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_db::Session;
 use dbdyno_db::mysql::MysqlSession;
-use dbdyno_db::server::{Base, Claim, Error, Server, ServerSpec, find_named, list, servers_dir};
+use dbdyno_db::server::{Base, Error, Ownership, Server, ServerSpec, find_named, list, servers_dir};
 use dbdyno_products::mysql;
 use tempfile::TempDir;
 
@@ -260,13 +260,13 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         std::fs::write(folder.join("pid.new"), server.pid().to_string()).unwrap();
         std::fs::rename(folder.join("pid.new"), folder.join("pid")).unwrap();
         sleep(Duration::from_secs(600));
-        panic!("no one killed the holder");
+        panic!("no one killed the owner");
     }
     let folder = new_folder();
     // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets
     // need short paths.
     let temporary = tempfile::tempdir().unwrap();
-    let mut holder = Command::new(std::env::current_exe().unwrap())
+    let mut owner = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "mysql_servers::a_dbdyno_killed_by_9_leaves_no_server"])
         .env(HOLD, folder.path())
         .env("TMPDIR", temporary.path())
@@ -279,14 +279,14 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
             break text.parse().unwrap();
         }
         assert!(
-            holder.try_wait().unwrap().is_none() && Instant::now() < deadline,
-            "the holder started no server"
+            owner.try_wait().unwrap().is_none() && Instant::now() < deadline,
+            "the owner started no server"
         );
         sleep(Duration::from_millis(20));
     };
     assert!(process_is_there(pid));
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
     wait_until_gone(pid);
     let spec = spec(&base(MARIADB), folder.path());
     let temporary = spec.data_dir.with_extension("tmp");
@@ -321,32 +321,32 @@ fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
 
 #[test]
 fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
-    [MARIADB, MYSQL].into_iter().for_each(claims);
+    [MARIADB, MYSQL].into_iter().for_each(ownerships);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn databases_of_other_versions_are_claimed_as_well() {
-    OTHERS.into_iter().for_each(claims);
+    OTHERS.into_iter().for_each(ownerships);
 }
 
-fn claims(wanted: Wanted) {
+fn ownerships(wanted: Wanted) {
     let folder = new_folder();
     let server = Server::start(&spec(&base(wanted), folder.path())).unwrap();
     block_on(async {
         let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
         let options = server.options(None);
-        let claim = async |name: &str| server.base.family.claim(&options, name).await;
+        let take_ownership = async |name: &str| server.base.family.take_ownership(&options, name).await;
         let name = "load`'test";
-        assert_eq!(claim(name).await.unwrap(), Claim::Created);
-        assert_eq!(claim(name).await.unwrap(), Claim::Ours);
+        assert_eq!(take_ownership(name).await.unwrap(), Ownership::Created);
+        assert_eq!(take_ownership(name).await.unwrap(), Ownership::Ours);
         session.query(b"CREATE DATABASE production").await.unwrap();
-        let refused = claim("production").await.unwrap_err();
+        let refused = take_ownership("production").await.unwrap_err();
         assert!(matches!(refused, Error::DatabaseNotOurs { .. }), "{refused}");
         // The error says how to hand a database over; that must work as it is there.
         let message = refused.to_string();
         let statement = &message[message.find("CREATE TABLE").unwrap()..];
         session.query(statement.as_bytes()).await.unwrap();
-        assert_eq!(claim("production").await.unwrap(), Claim::Ours);
+        assert_eq!(take_ownership("production").await.unwrap(), Ownership::Ours);
     });
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use dbdyno_db::postgres::{Options, PostgresSession};
 use dbdyno_db::server::{
-    Base, Certificates, Claim, Data, Error, RuntimeDir, Server, ServerSpec, find_named, list, remove_data,
-    servers_dir,
+    Base, Certificates, Data, Error, Ownership, RuntimeDir, Server, ServerSpec, find_named, list,
+    remove_data, servers_dir,
 };
 use dbdyno_db::{Session, Tls};
 use dbdyno_model::{TlsMode, TlsSettings};
@@ -204,13 +204,13 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         std::fs::write(folder.join("pid.new"), server.pid().to_string()).unwrap();
         std::fs::rename(folder.join("pid.new"), folder.join("pid")).unwrap();
         sleep(Duration::from_secs(600));
-        panic!("no one killed the holder");
+        panic!("no one killed the owner");
     }
     let folder = new_folder();
     // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets
     // need short paths.
     let temporary = tempfile::tempdir().unwrap();
-    let mut holder = Command::new(std::env::current_exe().unwrap())
+    let mut owner = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "postgres_servers::a_dbdyno_killed_by_9_leaves_no_server"])
         .env(HOLD, folder.path())
         .env("TMPDIR", temporary.path())
@@ -223,14 +223,14 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
             break text.parse().unwrap();
         }
         assert!(
-            holder.try_wait().unwrap().is_none() && Instant::now() < deadline,
-            "the holder started no server"
+            owner.try_wait().unwrap().is_none() && Instant::now() < deadline,
+            "the owner started no server"
         );
         sleep(Duration::from_millis(20));
     };
     assert!(process_is_there(pid));
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
     wait_until_gone(pid);
     // And its data directory may be used again.
     started(&spec(&base(POSTGRES), folder.path()));
@@ -238,28 +238,28 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
 
 #[test]
 fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
-    claims(POSTGRES);
+    ownerships(POSTGRES);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn databases_of_other_versions_are_claimed_as_well() {
-    OTHERS.into_iter().for_each(claims);
+    OTHERS.into_iter().for_each(ownerships);
 }
 
-fn claims(wanted: Wanted) {
+fn ownerships(wanted: Wanted) {
     let folder = new_folder();
     let server = started(&spec(&base(wanted), folder.path()));
     let options = server.options(Some("postgres"));
     block_on(async {
-        let claim = async |name: &str| server.base.family.claim(&options, name).await;
+        let take_ownership = async |name: &str| server.base.family.take_ownership(&options, name).await;
         let name = "load\"'test";
-        assert_eq!(claim(name).await.unwrap(), Claim::Created);
-        assert_eq!(claim(name).await.unwrap(), Claim::Ours);
+        assert_eq!(take_ownership(name).await.unwrap(), Ownership::Created);
+        assert_eq!(take_ownership(name).await.unwrap(), Ownership::Ours);
         let mut session = PostgresSession::connect(&options).await.unwrap();
         session.query(b"CREATE DATABASE production").await.unwrap();
         session.close().await;
-        let refused = claim("production").await.unwrap_err();
+        let refused = take_ownership("production").await.unwrap_err();
         assert!(matches!(refused, Error::DatabaseNotOurs { .. }), "{refused}");
         // The error says how to hand a database over; that must work as it is there.
         let message = refused.to_string();
@@ -268,7 +268,7 @@ fn claims(wanted: Wanted) {
         let mut session = PostgresSession::connect(&inside).await.unwrap();
         session.query(statement.as_bytes()).await.unwrap();
         session.close().await;
-        assert_eq!(claim("production").await.unwrap(), Claim::Ours);
+        assert_eq!(take_ownership("production").await.unwrap(), Ownership::Ours);
     });
 }
 

@@ -2,7 +2,7 @@
 //! becomes of its statements and locks.
 
 use dbdyno_db::mysql::{MysqlSession, Options, capabilities};
-use dbdyno_db::{Endpoint, Session, Target, first_i64};
+use dbdyno_db::{DatabaseAddress, DatabaseServer, Session, first_i64};
 
 use crate::mysql_server::Server;
 use crate::mysql_server::bases::required;
@@ -30,12 +30,17 @@ async fn number(session: &mut MysqlSession, sql: &str) -> Option<i64> {
     first_i64(&session.rows(sql).await.unwrap_or_else(|error| panic!("{error}")))
 }
 
-fn endpoint(server: &Server) -> Endpoint {
-    Endpoint { target: Target::Mysql(server.root()), capabilities: capabilities("innodb", false) }
+fn database_server(server: &Server) -> DatabaseServer {
+    DatabaseServer {
+        address: DatabaseAddress::Mysql(server.root()),
+        capabilities: capabilities("innodb", false),
+    }
 }
 
-fn options(endpoint: &Endpoint) -> &Options {
-    let Target::Mysql(options) = &endpoint.target else { panic!("{endpoint:?} is no MySQL") };
+fn options(database_server: &DatabaseServer) -> &Options {
+    let DatabaseAddress::Mysql(options) = &database_server.address else {
+        panic!("{database_server:?} is no MySQL")
+    };
     options
 }
 
@@ -47,16 +52,16 @@ async fn questions(session: &mut MysqlSession) -> i64 {
 
 /// A session of `server` as it was found, or as the endpoint has learnt to set it.
 async fn check_autocommit(server: &Server) {
-    let mut endpoint = endpoint(server);
+    let mut database_server = database_server(server);
     let mut root = connected(&server.root()).await;
     let usual = questions(&mut root).await;
-    endpoint.commit_each_statement().await.expect("a server that answers");
-    let mut session = connected(options(&endpoint)).await;
+    database_server.commit_each_statement().await.expect("a server that answers");
+    let mut session = connected(options(&database_server)).await;
     assert_eq!(questions(&mut session).await, usual, "{}: nothing is sent in the usual case", server.name);
 
     run(&mut root, "SET GLOBAL autocommit = 0").await;
-    endpoint.commit_each_statement().await.expect("a server that answers");
-    let mut session = connected(options(&endpoint)).await;
+    database_server.commit_each_statement().await.expect("a server that answers");
+    let mut session = connected(options(&database_server)).await;
     assert_eq!(number(&mut session, "SELECT @@autocommit").await, Some(1), "{}", server.name);
     run(&mut root, "SET GLOBAL autocommit = 1").await;
 }
@@ -90,8 +95,8 @@ async fn sessions_of_every_line_set_what_they_need_themselves() {
 
 async fn check(server: &Server) {
     check_autocommit(server).await;
-    check_cancelled(&server.name, || endpoint(server), &STATEMENTS).await;
-    check_lock(&server.name, &endpoint(server), &STATEMENTS).await;
-    check_forgotten(&server.name, &endpoint(server), &STATEMENTS).await;
-    check_in_transaction(&server.name, &endpoint(server)).await;
+    check_cancelled(&server.name, || database_server(server), &STATEMENTS).await;
+    check_lock(&server.name, &database_server(server), &STATEMENTS).await;
+    check_forgotten(&server.name, &database_server(server), &STATEMENTS).await;
+    check_in_transaction(&server.name, &database_server(server)).await;
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use dbdyno_db::mysql::capabilities;
 use dbdyno_db::{
-    AnySession, Bounds, Class, DbError, Endpoint, Quiet, Rest, Session, Settling, Target, deferred_work,
-    settle,
+    AnySession, Bounds, Class, DatabaseAddress, DatabaseServer, DbError, Quiet, Rest, Session, Settling,
+    deferred_work, settle,
 };
 
 use crate::mysql_server::Server;
@@ -128,8 +128,9 @@ async fn check(server: &Server) {
 async fn loaded(server: &Server) -> AnySession {
     let capabilities = capabilities("InnoDB", true);
     let connect = |options| {
-        let endpoint = Endpoint { target: Target::Mysql(options), capabilities: capabilities.clone() };
-        async move { endpoint.connect().await.unwrap() }
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Mysql(options), capabilities: capabilities.clone() };
+        async move { database_server.connect().await.unwrap() }
     };
     let mut root = connect(server.root()).await;
     run(&mut root, "CREATE DATABASE settled").await;

@@ -4,7 +4,7 @@
 mod sha2;
 
 use dbdyno_db::mysql::{ConnectionSettings, MysqlSession, Options, Secret, capabilities};
-use dbdyno_db::{Class, Endpoint, Param, Session, Target, first_i64};
+use dbdyno_db::{Class, DatabaseAddress, DatabaseServer, Param, Session, first_i64};
 use dbdyno_model::ColumnDefinitions;
 
 use crate::mysql_server::Server;
@@ -359,9 +359,9 @@ async fn check_charset_of_loads(server: &Server, root: &mut MysqlSession) {
     for charset in ["latin1", "utf8mb4"] {
         run(root, "DROP TABLE IF EXISTS loaded").await;
         run(root, &format!("CREATE TABLE loaded (id INT, c CHAR(9)) DEFAULT CHARSET = {charset}")).await;
-        let target = Target::Mysql(server.root().with_database("bench"));
-        let endpoint = Endpoint { target, capabilities: capabilities("innodb", true) };
-        let mut loader = endpoint.connect_to_load("insert", "loaded").await.expect("connected");
+        let target = DatabaseAddress::Mysql(server.root().with_database("bench"));
+        let database_server = DatabaseServer { address: target, capabilities: capabilities("innodb", true) };
+        let mut loader = database_server.connect_to_load("insert", "loaded").await.expect("connected");
         let asked = "SELECT @@character_set_client, @@character_set_connection";
         let reported = loader.rows(asked).await.expect("two names");
         assert_eq!(reported[0], vec![Some(charset.to_owned()); 2]);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use dbdyno_db::mysql::{Options, capabilities};
 use dbdyno_db::{
-    AnySession, Capabilities, Endpoint, Session, Target, UpkeepReport, describe, drop_binlog, first_i64,
-    settle, status,
+    AnySession, Capabilities, DatabaseAddress, DatabaseServer, Session, UpkeepReport, describe, drop_binlog,
+    first_i64, settle, status,
 };
 
 use crate::mysql_server::Server;
@@ -267,8 +267,8 @@ async fn settled(
 }
 
 async fn connected(options: Options) -> AnySession {
-    let endpoint = Endpoint { target: Target::Mysql(options), capabilities: owned() };
-    endpoint.connect().await.unwrap_or_else(|error| panic!("{error}"))
+    let database_server = DatabaseServer { address: DatabaseAddress::Mysql(options), capabilities: owned() };
+    database_server.connect().await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 async fn run(session: &mut AnySession, sql: &str) {

@@ -2,7 +2,7 @@
 //! connections.
 
 use dbdyno_db::postgres::capabilities;
-use dbdyno_db::{Endpoint, Target};
+use dbdyno_db::{DatabaseAddress, DatabaseServer};
 
 use crate::mysql_server::bases::required;
 use crate::postgres_server::Server;
@@ -18,8 +18,8 @@ const STATEMENTS: ProductStatements = ProductStatements {
     prepared: "SELECT COUNT(*) FROM pg_prepared_statements",
 };
 
-fn endpoint(server: &Server) -> Endpoint {
-    Endpoint { target: Target::Postgres(server.root()), capabilities: capabilities() }
+fn database_server(server: &Server) -> DatabaseServer {
+    DatabaseServer { address: DatabaseAddress::Postgres(server.root()), capabilities: capabilities() }
 }
 
 #[tokio::test]
@@ -37,8 +37,8 @@ async fn statements_are_cancelled_and_locks_are_kept_by_old_and_new() {
 }
 
 async fn check(server: &Server) {
-    check_cancelled(&server.name, || endpoint(server), &STATEMENTS).await;
-    check_lock(&server.name, &endpoint(server), &STATEMENTS).await;
-    check_forgotten(&server.name, &endpoint(server), &STATEMENTS).await;
-    check_in_transaction(&server.name, &endpoint(server)).await;
+    check_cancelled(&server.name, || database_server(server), &STATEMENTS).await;
+    check_lock(&server.name, &database_server(server), &STATEMENTS).await;
+    check_forgotten(&server.name, &database_server(server), &STATEMENTS).await;
+    check_in_transaction(&server.name, &database_server(server)).await;
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use dbdyno_db::postgres::{Options, capabilities};
 use dbdyno_db::{
-    AnySession, Bounds, Endpoint, Quiet, Rest, Session, Settling, Target, UpkeepReport, deferred_work,
-    describe, drop_binlog, first_i64, settle, status, unreported,
+    AnySession, Bounds, DatabaseAddress, DatabaseServer, Quiet, Rest, Session, Settling, UpkeepReport,
+    deferred_work, describe, drop_binlog, first_i64, settle, status, unreported,
 };
 
 use crate::mysql_server::bases::{found, required};
@@ -87,8 +87,9 @@ async fn check(server: &Server) {
 }
 
 async fn connected(options: Options) -> AnySession {
-    let endpoint = Endpoint { target: Target::Postgres(options), capabilities: capabilities() };
-    endpoint.connect().await.unwrap_or_else(|error| panic!("{error}"))
+    let database_server =
+        DatabaseServer { address: DatabaseAddress::Postgres(options), capabilities: capabilities() };
+    database_server.connect().await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Two tables, half of whose rows are dead.
@@ -119,9 +120,9 @@ async fn dead_rows(session: &mut AnySession) -> i64 {
 /// Dead rows and log are owed until the cleanup, and one that an open transaction advisory locks back is
 /// missed at the cap.
 async fn check_quiet(server: &Server, session: &mut AnySession) {
-    let mut holder = connected(server.root().with_database(DATABASE)).await;
-    holder.query(b"BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
-    holder.query(b"SELECT count(*) FROM pi1").await.unwrap();
+    let mut owner = connected(server.root().with_database(DATABASE)).await;
+    owner.query(b"BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+    owner.query(b"SELECT count(*) FROM pi1").await.unwrap();
     session.query(b"UPDATE pi1 SET data = data || 'z'").await.unwrap();
     let begun = Instant::now();
     while dead_rows(session).await < 10_000 && begun.elapsed() < PATIENCE {
@@ -135,7 +136,7 @@ async fn check_quiet(server: &Server, session: &mut AnySession) {
 
     let held = settling(session, 3, true).await;
     assert!(!held.is_quiet && held.missed == ["dead_rows"], "{}: {held:?}", server.name);
-    holder.query(b"COMMIT").await.unwrap();
+    owner.query(b"COMMIT").await.unwrap();
     let foreign = settling(session, 1, false).await;
     assert!(!foreign.bounds.contains_key("wal_since_checkpoint_bytes"), "{}: {foreign:?}", server.name);
     let calm = settling(session, 60, true).await;

@@ -6,7 +6,9 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use dbdyno_db::{Class, DbError, Endpoint, Param, Session, Statement, Target, mysql, postgres};
+use dbdyno_db::{
+    Class, DatabaseAddress, DatabaseServer, DbError, Param, Session, Statement, mysql, postgres,
+};
 
 /// Long compared with any limit of these tests.
 const FOREVER: Duration = Duration::from_secs(600);
@@ -44,7 +46,7 @@ fn silent(script: [&'static [u8]; 2]) -> u16 {
     port
 }
 
-fn endpoints() -> [Endpoint; 2] {
+fn database_servers() -> [DatabaseServer; 2] {
     let mut mysql_greeting = MYSQL;
     let mut whole = mysql_greeting[0].to_vec();
     // The length of the packet, of which the text above is the rest.
@@ -53,8 +55,14 @@ fn endpoints() -> [Endpoint; 2] {
     let mysql_options = mysql::Options::tcp("127.0.0.1", silent(mysql_greeting), "u");
     let postgres_options = postgres::Options::tcp("127.0.0.1", silent(POSTGRES), "u").with_database("d");
     [
-        Endpoint { target: Target::Mysql(mysql_options), capabilities: mysql::capabilities("InnoDB", false) },
-        Endpoint { target: Target::Postgres(postgres_options), capabilities: postgres::capabilities() },
+        DatabaseServer {
+            address: DatabaseAddress::Mysql(mysql_options),
+            capabilities: mysql::capabilities("InnoDB", false),
+        },
+        DatabaseServer {
+            address: DatabaseAddress::Postgres(postgres_options),
+            capabilities: postgres::capabilities(),
+        },
     ]
 }
 
@@ -64,9 +72,9 @@ fn is_silence(error: &DbError) -> bool {
 
 #[tokio::test]
 async fn a_statement_outside_of_a_step_has_an_end_on_a_server_that_answers_nothing() {
-    for endpoint in endpoints() {
+    for database_server in database_servers() {
         let connect = async || {
-            let mut session = endpoint.connect().await.unwrap();
+            let mut session = database_server.connect().await.unwrap();
             session.limit_statements(Some(LIMIT));
             session
         };

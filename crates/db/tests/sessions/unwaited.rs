@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dbdyno_db::{AdvisoryLock, AnySession, Endpoint, LockAttempt, Session, first_i64};
+use dbdyno_db::{AdvisoryLock, AnySession, DatabaseServer, LockAttempt, Session, first_i64};
 
 /// A product's statements.
 pub(crate) struct ProductStatements {
@@ -17,8 +17,8 @@ pub(crate) struct ProductStatements {
     pub(crate) prepared: &'static str,
 }
 
-async fn connected(endpoint: &Endpoint) -> AnySession {
-    endpoint.connect().await.unwrap_or_else(|error| panic!("{error}"))
+async fn connected(database_server: &DatabaseServer) -> AnySession {
+    database_server.connect().await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 async fn number(session: &mut AnySession, sql: &str) -> Option<i64> {
@@ -26,55 +26,56 @@ async fn number(session: &mut AnySession, sql: &str) -> Option<i64> {
 }
 
 /// What was dropped before its answer came is ended; what goes on is left alone until all is to
-/// end. `endpoint` makes one that knows of no connection yet, to the server `name`.
+/// end. `database_server` makes one that knows of no connection yet, to the server `name`.
 pub(crate) async fn check_cancelled(
     name: &str,
-    endpoint: impl Fn() -> Endpoint,
+    database_server: impl Fn() -> DatabaseServer,
     statements: &ProductStatements,
 ) {
-    let mut root = connected(&endpoint()).await;
-    let endpoint = endpoint();
+    let mut root = connected(&database_server()).await;
+    let database_server = database_server();
     let soon = Duration::from_millis(200);
     let sleeps = statements.sleeps.as_bytes();
-    let mut kept = connected(&endpoint).await;
-    let mut dropped = connected(&endpoint).await;
+    let mut kept = connected(&database_server).await;
+    let mut dropped = connected(&database_server).await;
     assert!(tokio::time::timeout(soon, kept.query(sleeps)).await.is_err(), "{name}");
     assert!(tokio::time::timeout(soon, dropped.query(sleeps)).await.is_err(), "{name}");
     drop(dropped);
     assert_eq!(number(&mut root, statements.at_work).await, Some(2), "{name}");
-    endpoint.cancel_abandoned(Duration::from_secs(20)).await.expect("cancelled");
+    database_server.cancel_abandoned(Duration::from_secs(20)).await.expect("cancelled");
     assert_eq!(number(&mut root, statements.at_work).await, Some(1), "{name}");
-    endpoint.cancel_all(Duration::from_secs(20)).await.expect("cancelled");
+    database_server.cancel_all(Duration::from_secs(20)).await.expect("cancelled");
     assert_eq!(number(&mut root, statements.at_work).await, Some(0), "{name}");
 }
 
 /// A lock is one connection's until that gives it back or ends.
-pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, statements: &ProductStatements) {
+pub(crate) async fn check_lock(name: &str, database_server: &DatabaseServer, statements: &ProductStatements) {
     let taken = |held| -> Box<AdvisoryLock> {
         match held {
             LockAttempt::Taken(hold) => hold,
             held => panic!("{name}: {held:?}"),
         }
     };
-    let mut first = taken(endpoint.take_advisory_lock(Duration::ZERO).await.expect("a login"));
-    let LockAttempt::By(owner) = endpoint.take_advisory_lock(Duration::ZERO).await.expect("a login") else {
+    let mut first = taken(database_server.take_advisory_lock(Duration::ZERO).await.expect("a login"));
+    let LockAttempt::By(owner) = database_server.take_advisory_lock(Duration::ZERO).await.expect("a login")
+    else {
         panic!("{name}: twice")
     };
     assert!(owner.is(first.owner()) && owner.to_string().ends_with("@localhost"), "{owner}");
     assert!(first.is_kept().await, "{name}");
     assert_eq!(first.others_at_work().await, Vec::<String>::new(), "{name}");
     first.release().await;
-    let mut second = taken(endpoint.take_advisory_lock(Duration::ZERO).await.expect("a login"));
+    let mut second = taken(database_server.take_advisory_lock(Duration::ZERO).await.expect("a login"));
     let number = second.owner().to_string().replace("connection ", "");
-    let mut root = connected(endpoint).await;
+    let mut root = connected(database_server).await;
     root.query((statements.kill)(&number).as_bytes()).await.expect("ended");
     assert!(!second.is_kept().await, "{name}");
-    drop(taken(endpoint.take_advisory_lock(Duration::from_secs(2)).await.expect("a login")));
+    drop(taken(database_server.take_advisory_lock(Duration::from_secs(2)).await.expect("a login")));
 }
 
 /// A session knows from the last answer, of whatever form, whether a transaction is open.
-pub(crate) async fn check_in_transaction(name: &str, endpoint: &Endpoint) {
-    let mut session = connected(endpoint).await;
+pub(crate) async fn check_in_transaction(name: &str, database_server: &DatabaseServer) {
+    let mut session = connected(database_server).await;
     let one = session.prepare("SELECT 1").await.expect("a statement");
     assert!(!session.in_transaction(), "{name}");
     for end in ["COMMIT", "ROLLBACK"] {
@@ -96,12 +97,16 @@ pub(crate) async fn check_in_transaction(name: &str, endpoint: &Endpoint) {
 
 /// The server keeps nothing of a prepared statement that is forgotten, and the others stay what
 /// they are.
-pub(crate) async fn check_forgotten(name: &str, endpoint: &Endpoint, statements: &ProductStatements) {
+pub(crate) async fn check_forgotten(
+    name: &str,
+    database_server: &DatabaseServer,
+    statements: &ProductStatements,
+) {
     async fn prepared(session: &mut AnySession, statements: &ProductStatements) -> i64 {
         let rows = session.rows(statements.prepared).await.unwrap_or_else(|error| panic!("{error}"));
         rows[0].last().and_then(Option::as_deref).expect("a number").parse().expect("a number")
     }
-    let mut session = connected(endpoint).await;
+    let mut session = connected(database_server).await;
     let before = prepared(&mut session, statements).await;
     let first = session.prepare("SELECT 1").await.expect("a statement");
     let second = session.prepare("SELECT 2 UNION SELECT 3").await.expect("a statement");

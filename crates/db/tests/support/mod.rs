@@ -75,8 +75,8 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
 /// Sends the statements over one session; the first column of the last one's first row, empty
 /// without one.
 pub(crate) fn ask(server: &Server, statements: &[&str]) -> String {
-    let endpoint = server.target(None, &ConnectionSettings::default()).endpoint("innodb", true);
-    block_on(async { answer(endpoint.connect().await.unwrap(), statements).await })
+    let database_server = server.target(None, &ConnectionSettings::default()).database_server("innodb", true);
+    block_on(async { answer(database_server.connect().await.unwrap(), statements).await })
 }
 
 async fn answer(mut session: impl Session, statements: &[&str]) -> String {

@@ -1,6 +1,6 @@
 //! Answers: their size, in all forms, and thousands of them.
 
-use dbdyno_db::{Answer, AnySession, Endpoint, Param, Session};
+use dbdyno_db::{Answer, AnySession, DatabaseServer, Param, Session};
 use dbdyno_known_answer::{Listen, Protocol, Script, Server, Threads};
 
 use crate::support::{BOTH, Running, target};
@@ -114,7 +114,7 @@ async fn tcp_works_as_well() {
         let any = Listen::Tcp(([127, 0, 0, 1], 0).into());
         let server = Server::start(any, protocol, Script::default(), Threads::count(1)).unwrap();
         let (target, capabilities) = target(protocol, server.address());
-        let mut session = Endpoint { target, capabilities }.connect().await.unwrap();
+        let mut session = DatabaseServer { address: target, capabilities }.connect().await.unwrap();
         assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 1);
         drop(server);
         assert!(session.query(b"SELECT 1").await.is_err());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dbdyno_db::{AnySession, Capabilities, Class, DbError, Endpoint, Target, mysql, postgres};
+use dbdyno_db::{AnySession, Capabilities, Class, DatabaseAddress, DatabaseServer, DbError, mysql, postgres};
 use dbdyno_known_answer::{Handle, Listen, Protocol, Script, Server, Stats, Threads};
 use tempfile::TempDir;
 
@@ -33,7 +33,7 @@ pub(crate) fn went(condition: bool, seen: impl std::fmt::Debug) -> Result<(), St
 /// A running server, and the folder of its socket.
 pub(crate) struct Running {
     handle: Handle,
-    endpoint: Endpoint,
+    database_server: DatabaseServer,
     _folder: TempDir,
 }
 
@@ -46,16 +46,16 @@ impl Running {
         };
         let handle = Server::start(Listen::Unix(path.clone()), protocol, script, Threads::count(2)).unwrap();
         let (target, capabilities) = target(protocol, handle.address());
-        Self { handle, endpoint: Endpoint { target, capabilities }, _folder: folder }
+        Self { handle, database_server: DatabaseServer { address: target, capabilities }, _folder: folder }
     }
 
     pub(crate) async fn connect(&self) -> AnySession {
-        self.endpoint.connect().await.unwrap()
+        self.database_server.connect().await.unwrap()
     }
 
     /// The error of a connection that must fail.
     pub(crate) async fn refused(&self) -> DbError {
-        self.endpoint.connect().await.expect_err("a connection that fails")
+        self.database_server.connect().await.expect_err("a connection that fails")
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -82,7 +82,7 @@ impl Running {
 }
 
 /// How the drivers reach a server at `address`.
-pub(crate) fn target(protocol: Protocol, address: &Listen) -> (Target, Capabilities) {
+pub(crate) fn target(protocol: Protocol, address: &Listen) -> (DatabaseAddress, Capabilities) {
     match (protocol, address) {
         (Protocol::Mysql, Listen::Unix(path)) => mysql_target(mysql::Options::socket(path, "any")),
         (Protocol::Mysql, Listen::Tcp(tcp)) => {
@@ -95,13 +95,13 @@ pub(crate) fn target(protocol: Protocol, address: &Listen) -> (Target, Capabilit
     }
 }
 
-fn mysql_target(options: mysql::Options) -> (Target, Capabilities) {
+fn mysql_target(options: mysql::Options) -> (DatabaseAddress, Capabilities) {
     let options = options.with_password(dbdyno_db::mysql::Secret::new("any")).with_database("any");
-    (Target::Mysql(options), mysql::capabilities("", false))
+    (DatabaseAddress::Mysql(options), mysql::capabilities("", false))
 }
 
-fn postgres_target(options: postgres::Options) -> (Target, Capabilities) {
-    (Target::Postgres(options.with_database("any")), postgres::capabilities())
+fn postgres_target(options: postgres::Options) -> (DatabaseAddress, Capabilities) {
+    (DatabaseAddress::Postgres(options.with_database("any")), postgres::capabilities())
 }
 
 /// Whether `result` is an error of `class`.

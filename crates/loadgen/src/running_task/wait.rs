@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Due, Next, Operation, RunningTask};
 use crate::Limit;
-use crate::arrivals::to_ns;
+use crate::arrival_process::to_ns;
 use crate::control::Control;
 
 /// A burst that took less than this is followed by a sleep to a full second (the original's rule).

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dbdyno_loadgen::{Connections, Failure, Limit, Pace};
+use dbdyno_loadgen::{Arrivals, Connections, Failure, Limit};
 use dbdyno_record::{ErrorClass, Outcome, WindowRule};
 
 use crate::support::*;
@@ -15,7 +15,7 @@ fn hangs() -> Script {
 /// When the first connection was closed, and when the step ended.
 fn closed_and_ended(rule: WindowRule, limits: [(Limit, u64); 2]) -> (Instant, Instant) {
     let tasks = (1..).zip(limits).map(|(client, (limit, answer_ms))| {
-        (task(client, 0, Pace::Closed, limit), answers(Duration::from_millis(answer_ms)))
+        (task(client, 0, Arrivals::Closed, limit), answers(Duration::from_millis(answer_ms)))
     });
     let options = Options::default();
     let (closed, barrier) = (Arc::clone(&options.closed), Arc::clone(&options.barrier));
@@ -43,7 +43,7 @@ fn a_connection_whose_time_is_over_is_closed_while_others_wait_for_answers() {
 
 #[test]
 fn a_step_that_is_cut_off_names_the_connections_that_never_had_an_answer() {
-    let closed = |client| task(client, 0, Pace::Closed, Limit::Operations(u64::MAX));
+    let closed = |client| task(client, 0, Arrivals::Closed, Limit::Operations(u64::MAX));
     let tasks =
         vec![(closed(1), answers(Duration::from_millis(5))), (closed(2), hangs()), (closed(3), hangs())];
     let cap = Options { cap: Some(Duration::from_millis(500)), ..Options::default() };
@@ -59,7 +59,7 @@ fn a_step_that_is_cut_off_names_the_connections_that_never_had_an_answer() {
 fn a_step_without_a_cap_ends_when_nothing_is_answered_any_more() {
     let stops: Script =
         Arc::new(|number| if number < 20 { Act::Answer(Duration::from_millis(1)) } else { Act::Hang });
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(u64::MAX)), stops)];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(u64::MAX)), stops)];
     let connections = Connections { silence: Duration::from_secs(2), ..Connections::default() };
     let (end, _) = run_step(&spec(1, &["insert"]), tasks, Options { connections, ..Options::default() });
     assert_eq!(end.outcome, Outcome::Failed);
@@ -70,7 +70,7 @@ fn a_step_without_a_cap_ends_when_nothing_is_answered_any_more() {
 #[test]
 fn a_step_whose_connections_do_not_open_in_their_time_fails_and_says_how_many() {
     let hang = Failure { class: ErrorClass::Lost, code: HANGS.into(), message: String::new() };
-    let closed = |client| task(client, 0, Pace::Closed, Limit::Operations(10));
+    let closed = |client| task(client, 0, Arrivals::Closed, Limit::Operations(10));
     let tasks =
         vec![(closed(1), answers(Duration::ZERO), Err(hang)), (closed(2), answers(Duration::ZERO), Ok(()))];
     let connections = Connections { open_within: Duration::from_millis(500), ..Connections::default() };

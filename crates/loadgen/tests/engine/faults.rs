@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use dbdyno_loadgen::{Limit, Pace, Threads};
+use dbdyno_loadgen::{Arrivals, Limit, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent};
 
 use crate::support::{Act, Options, Script, answers, even, run_step, spec, task};
@@ -15,7 +15,7 @@ fn a_connection_that_panics_fails_the_step_and_does_not_hang_it() {
     let breaks: Script =
         Arc::new(|number| if number == 3 { Act::Panic } else { Act::Answer(Duration::from_millis(1)) });
     let tasks = vec![
-        (task(1, 0, Pace::Closed, Limit::Operations(10)), breaks),
+        (task(1, 0, Arrivals::Closed, Limit::Operations(10)), breaks),
         (task(2, 0, even(10), Limit::Operations(1_000)), answers(Duration::ZERO)),
     ];
     let began = Instant::now();
@@ -30,7 +30,7 @@ fn a_thread_that_cannot_run_on_its_cpus_fails_the_step_and_says_so() {
     // No kernel is built for as many.
     for cpu in [8_191, 1_000_000] {
         let threads = Threads { cpus: Some(vec![cpu]), ..Threads::default() };
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(1)), answers(Duration::ZERO))];
+        let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(1)), answers(Duration::ZERO))];
         let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options { threads, ..Options::default() });
         assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
         let message = end.message.expect("a reason");
@@ -56,7 +56,7 @@ fn statements_of_attempts_that_failed_are_counted_too() {
     // The third attempt is answered; every fourth operation is refused.
     let script: Script =
         Arc::new(|number| Act::Fail(if number % 4 == 3 { ErrorClass::Refused } else { ErrorClass::Retry }));
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(12)), script)];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(12)), script)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!((end.tasks[0].done, end.tasks[0].retries, end.tasks[0].failed_numbers.len()), (9, 18, 3));
     let asked = record.events.iter().find_map(|event| match event {
@@ -78,7 +78,9 @@ fn connections_stay_open_until_the_end_of_the_window_has_been_looked_at() {
     let looking = Duration::from_millis(1_500);
     let time = Duration::from_millis(200);
     let tasks = (1..=3)
-        .map(|client| (task(client, 0, Pace::Closed, Limit::Time(time)), answers(Duration::from_millis(5))))
+        .map(|client| {
+            (task(client, 0, Arrivals::Closed, Limit::Time(time)), answers(Duration::from_millis(5)))
+        })
         .collect();
     let options = Options { looking, ..Options::default() };
     let (closed, barrier) = (Arc::clone(&options.closed), Arc::clone(&options.barrier));
@@ -108,7 +110,7 @@ fn the_stop_of_a_step_does_not_wait_for_an_observer() {
         cancel.store(true, Ordering::Relaxed);
         stopped
     });
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(3)), answers(Duration::ZERO))];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(3)), answers(Duration::ZERO))];
     let (end, _) = run_step(&spec(1, &["insert"]), tasks, options);
     let ended = Instant::now();
     let stopped = stop.join().unwrap();
@@ -121,7 +123,7 @@ fn the_stop_of_a_step_does_not_wait_for_an_observer() {
 fn a_step_that_fails_does_not_wait_for_an_observer() {
     let fails: Script = Arc::new(|_| Act::Fail(ErrorClass::Fatal));
     let began = Instant::now();
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(3)), fails)];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(3)), fails)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, looking_for_ever());
     assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
     assert!(began.elapsed() < LOOKING, "{:?}", began.elapsed());

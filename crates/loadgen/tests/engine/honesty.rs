@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dbdyno_loadgen::{Coupling, Failure, Limit, Pace, Side, StepEnd, Threads};
+use dbdyno_loadgen::{Arrivals, Coupling, Failure, Limit, Side, StepEnd, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent, StepRecord};
 
 use crate::support::{
@@ -73,7 +73,7 @@ fn a_closed_loop_does_not_see_what_it_did_not_send() {
         Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
     });
     once_undisturbed(|| {
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(200)), Arc::clone(&script))];
+        let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(200)), Arc::clone(&script))];
         let (_, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert!(percentile(&record, "response", 1.0) >= 500_000);
         let most_us = percentile(&record, "response", 0.95);
@@ -111,8 +111,8 @@ fn an_even_schedule_keeps_its_rate_and_its_window() {
 #[test]
 fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
     let tasks = vec![
-        (task(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
-        (task(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
+        (task(1, 0, Arrivals::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
+        (task(2, 0, Arrivals::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
     ];
     // On one thread the machine holds up both: that lengthens one operation of each, and never one
     // task alone.
@@ -137,7 +137,7 @@ fn queries_go_on_until_their_clients_writer_is_done() {
         // However late the writer is, each of its operations leaves time for queries.
         let tasks = vec![
             (task(1, 0, even(20), Limit::Operations(10)), answers(Duration::from_millis(40))),
-            (task(1, 1, Pace::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
+            (task(1, 1, Arrivals::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
         ];
         let (end, record) = run_step(&spec(1, &["insert", "query"]), tasks, wait.options());
         assert_eq!(end.outcome, Outcome::Completed);
@@ -165,9 +165,9 @@ fn coupled_connections_stay_within_nine_statements() {
             Act::Answer(after)
         })
     };
-    let mut fast = task(1, 0, Pace::Closed, Limit::Operations(200));
+    let mut fast = task(1, 0, Arrivals::Closed, Limit::Operations(200));
     fast.coupling = Some((Arc::clone(&coupling), Side::Left));
-    let mut slow = task(1, 1, Pace::Closed, Limit::Operations(200));
+    let mut slow = task(1, 1, Arrivals::Closed, Limit::Operations(200));
     slow.coupling = Some((coupling, Side::Right));
     let tasks = vec![(fast, script(1, Duration::ZERO)), (slow, script(-1, Duration::from_millis(2)))];
     let blocking =
@@ -184,7 +184,7 @@ fn retries_are_counted_and_the_operation_succeeds_once() {
             Arc::new(
                 |number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) },
             );
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), script)];
+        let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(10)), script)];
         let (end, record) = run_step(&spec(1, &["insert"]), tasks, wait.options());
         assert_eq!(end.outcome, Outcome::Completed);
         assert_eq!(end.tasks[0].retries, 2);
@@ -199,7 +199,7 @@ const REFUSED_TOO_OFTEN: &str = "operation 0 was refused 1000 times with a reque
 
 /// One task whose first operation is asked `times` times to be made ready again.
 fn not_ready(times: u32) -> (StepEnd, StepRecord) {
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO))];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(10)), answers(Duration::ZERO))];
     run_step(&spec(1, &["insert"]), tasks, Options { not_ready: times, ..Options::default() })
 }
 
@@ -220,7 +220,8 @@ fn what_is_never_made_ready_fails_the_step() {
 
 #[test]
 fn what_is_never_taken_fails_the_step_and_tells_the_last_refusal() {
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), Arc::new(|_| Act::Busy) as Script)];
+    let tasks =
+        vec![(task(1, 0, Arrivals::Closed, Limit::Operations(10)), Arc::new(|_| Act::Busy) as Script)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Failed, Some(REFUSED_TOO_OFTEN)));
     assert_eq!((end.tasks[0].retries, &end.tasks[0].failed_numbers[..]), (1000, &[0][..]));
@@ -233,7 +234,7 @@ fn a_refused_operation_fails_alone_and_is_named() {
         Arc::new(
             |number| if number == 3 { Act::Fail(ErrorClass::Refused) } else { Act::Answer(Duration::ZERO) },
         );
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), script)];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(10)), script)];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!(end.outcome, Outcome::Completed);
     assert_eq!(end.tasks[0].failed_numbers, [3]);
@@ -249,8 +250,8 @@ fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
                 |number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) },
             );
         let tasks = vec![
-            (task(1, 0, Pace::Closed, Limit::Operations(10)), script),
-            (task(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
+            (task(1, 0, Arrivals::Closed, Limit::Operations(10)), script),
+            (task(2, 0, Arrivals::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
         ];
         let (end, record) = run_step(&spec(2, &["insert"]), tasks, wait.options());
         assert_eq!(end.outcome, Outcome::Failed);
@@ -263,7 +264,7 @@ fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
 fn a_failed_connection_is_known_before_the_clock_starts() {
     let refused = Failure { class: ErrorClass::Fatal, code: "1045".into(), message: "access denied".into() };
     let tasks =
-        vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO), Err(refused))];
+        vec![(task(1, 0, Arrivals::Closed, Limit::Operations(10)), answers(Duration::ZERO), Err(refused))];
     let (end, record) = run_opened(&spec(1, &["insert"]), tasks, Options::default());
     assert_eq!(end.outcome, Outcome::Failed);
     assert_eq!(end.message.as_deref(), Some("access denied (1045)"));
@@ -281,7 +282,7 @@ fn a_cancelled_step_keeps_what_was_measured() {
         Act::Answer(Duration::from_millis(1))
     });
     let tasks = vec![
-        (task(1, 0, Pace::Closed, Limit::Operations(u64::MAX)), cancels),
+        (task(1, 0, Arrivals::Closed, Limit::Operations(u64::MAX)), cancels),
         (task(2, 0, even(1), Limit::Operations(100)), answers(Duration::ZERO)),
     ];
     let began = Instant::now();
@@ -295,7 +296,7 @@ fn a_cancelled_step_keeps_what_was_measured() {
 fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
     once_undisturbed(|| {
         let (script, asked) = noting(Arc::new(|_| Act::Hang));
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(10)), script)];
+        let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(10)), script)];
         let cap = Options { cap: Some(Duration::from_millis(300)), ..Options::default() };
         let (end, record) = run_step(&spec(1, &["insert"]), tasks, cap);
         assert_eq!(end.outcome, Outcome::Failed);
@@ -310,7 +311,7 @@ fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
 #[test]
 fn a_connection_that_hangs_while_it_opens_does_not_keep_a_cancelled_step_forever() {
     let cancel = Arc::new(AtomicBool::new(true));
-    let closed = |client| task(client, 0, Pace::Closed, Limit::Operations(10));
+    let closed = |client| task(client, 0, Arrivals::Closed, Limit::Operations(10));
     let hang = Failure { class: ErrorClass::Lost, code: HANGS.into(), message: String::new() };
     let tasks =
         vec![(closed(1), answers(Duration::ZERO), Err(hang)), (closed(2), answers(Duration::ZERO), Ok(()))];
@@ -336,8 +337,8 @@ fn what_a_capped_schedule_never_sent_is_dropped() {
 #[test]
 fn bursts_follow_the_originals_rule() {
     once_undisturbed(|| {
-        let pace = Pace::Burst { per_second: 5 };
-        let tasks = vec![(task(1, 0, pace, Limit::Operations(11)), answers(Duration::ZERO))];
+        let arrivals = Arrivals::Burst { per_second: 5 };
+        let tasks = vec![(task(1, 0, arrivals, Limit::Operations(11)), answers(Duration::ZERO))];
         let (_, record) = run_step(&spec(1, &["insert"]), tasks, Options::default());
         let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
         assert_eq!(done.iter().sum::<u64>(), 11);

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Arrivals, ConnectionTask, Follower, FromHost, HostMessage, HostShare, Limit, Observer, Pace, Schedule,
-    Step, StepCommand, StepEnd, TaskEnd, TaskSpec, can_be_shared, run_on_hosts, run_part,
+    ArrivalProcess, Arrivals, ConnectionTask, Follower, FromHost, HostMessage, HostShare, Limit, Observer,
+    Schedule, Step, StepCommand, StepEnd, TaskEnd, TaskSpec, can_be_shared, run_on_hosts, run_part,
 };
 use dbdyno_record::{ErrorClass, Interval, Outcome, StepRecord, StepSpec, StepWriter, WindowRule};
 use proptest::prelude::*;
@@ -132,7 +132,7 @@ fn connections_on_three_hosts_do_what_they_do_on_one() {
     let tasks = || {
         let task = |connection: u32| {
             let limit = Limit::Operations(20 + u64::from(connection));
-            (task(1 + connection % 7, 0, Pace::Closed, limit), answers(Duration::from_millis(60)))
+            (task(1 + connection % 7, 0, Arrivals::Closed, limit), answers(Duration::from_millis(60)))
         };
         (0..17).map(task).collect::<Vec<(TaskSpec, Script)>>()
     };
@@ -152,7 +152,7 @@ fn connections_on_three_hosts_do_what_they_do_on_one() {
 fn a_window_of_time_is_one_for_all_hosts() {
     let task = |connection: u32| {
         let limit = Limit::Time(Duration::from_millis(1300));
-        (task(1 + connection / 3, 0, Pace::Closed, limit), answers(Duration::from_millis(7)))
+        (task(1 + connection / 3, 0, Arrivals::Closed, limit), answers(Duration::from_millis(7)))
     };
     let (end, record) = run_step(&spec(3, &["query"]), (0..9).map(task).collect(), sound(4));
     assert_eq!(end.outcome, Outcome::Completed);
@@ -162,7 +162,7 @@ fn a_window_of_time_is_one_for_all_hosts() {
 
 #[test]
 fn more_hosts_than_connections_are_no_fault() {
-    let task = (task(1, 0, Pace::Closed, Limit::Operations(3)), answers(Duration::ZERO));
+    let task = (task(1, 0, Arrivals::Closed, Limit::Operations(3)), answers(Duration::ZERO));
     let (end, record) = run_step(&counted(1), vec![task], sound(3));
     assert_eq!(end.outcome, Outcome::Completed);
     assert_eq!(sum(&record, "query", |interval| interval.done), 3);
@@ -177,15 +177,15 @@ proptest! {
         connections in 5_usize..20,
         service_us in 0_u64..3000,
     ) {
-        let arrivals = Arrivals::Constant { operations: 400, per: Duration::from_secs(1), phase: Duration::ZERO };
+        let arrival_process = ArrivalProcess::Constant { operations: 400, per: Duration::from_secs(1), phase: Duration::ZERO };
         let numbers = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&numbers);
         let script: Script = Arc::new(move |number| {
             noted.lock().expect("no panic").push(number);
             Act::Answer(Duration::from_micros(service_us))
         });
-        let pace = Pace::Shared(Arc::new(Schedule::new(arrivals)));
-        let one = || (task(1, 0, pace.clone(), Limit::Operations(500)), Arc::clone(&script));
+        let arrivals = Arrivals::Shared(Arc::new(Schedule::new(arrival_process)));
+        let one = || (task(1, 0, arrivals.clone(), Limit::Operations(500)), Arc::clone(&script));
         let (end, record) = run_step(&counted(1), (0..connections).map(|_| one()).collect(), sound(hosts));
         prop_assert_eq!(end.outcome, Outcome::Completed);
         let mut sent = numbers.lock().expect("no panic").clone();
@@ -201,7 +201,8 @@ proptest! {
 /// A step of two seconds on two hosts, the second of which is like this.
 fn ended_with(condition: HostCondition, script: &Script) -> StepEnd {
     let limit = Limit::Time(Duration::from_secs(2));
-    let tasks = (1..=4).map(|client| (task(client, 0, Pace::Closed, limit), Arc::clone(script))).collect();
+    let tasks =
+        (1..=4).map(|client| (task(client, 0, Arrivals::Closed, limit), Arc::clone(script))).collect();
     let options = Options { hosts: vec![HostCondition::Sound, condition], ..Options::default() };
     run_step(&spec(4, &["query"]), tasks, options).0
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, TaskSpec, ThinkTime, Threads};
+use dbdyno_loadgen::{ArrivalProcess, Arrivals, Draws, Limit, Schedule, TaskSpec, ThinkTime, Threads};
 use dbdyno_record::{Clock, Outcome, StepEvent, StepRecord};
 use proptest::prelude::*;
 
@@ -13,18 +13,18 @@ use crate::support::{
     Act, Options, Script, WAITS, answers, even, once_undisturbed, percentile, run_step, spec, sum, task, went,
 };
 
-fn constant(per_second: u64) -> Arrivals {
-    Arrivals::Constant { operations: per_second, per: Duration::from_secs(1), phase: Duration::ZERO }
+fn constant(per_second: u64) -> ArrivalProcess {
+    ArrivalProcess::Constant { operations: per_second, per: Duration::from_secs(1), phase: Duration::ZERO }
 }
 
-fn poisson(per_second: u64, seed: u64) -> Arrivals {
-    Arrivals::poisson(per_second, Duration::from_secs(1), Draws::new(seed, 1, 1))
+fn poisson(per_second: u64, seed: u64) -> ArrivalProcess {
+    ArrivalProcess::poisson(per_second, Duration::from_secs(1), Draws::new(seed, 1, 1))
 }
 
 /// `connections` tasks of client 1 on one schedule.
 fn shared(schedule: Schedule, connections: usize, limit: Limit, script: &Script) -> Vec<(TaskSpec, Script)> {
-    let pace = Pace::Shared(Arc::new(schedule));
-    (0..connections).map(|_| (task(1, 0, pace.clone(), limit), Arc::clone(script))).collect()
+    let arrivals = Arrivals::Shared(Arc::new(schedule));
+    (0..connections).map(|_| (task(1, 0, arrivals.clone(), limit), Arc::clone(script))).collect()
 }
 
 /// A script that answers after `service`, and the numbers it was asked for.
@@ -53,9 +53,9 @@ proptest! {
         is_poisson in any::<bool>(),
         service_us in 0_u64..3000,
     ) {
-        let arrivals = if is_poisson { poisson(per_second, 5) } else { constant(per_second) };
+        let arrival_process = if is_poisson { poisson(per_second, 5) } else { constant(per_second) };
         let (script, numbers) = noting(Duration::from_micros(service_us));
-        let tasks = shared(Schedule::new(arrivals), connections, Limit::Operations(300), &script);
+        let tasks = shared(Schedule::new(arrival_process), connections, Limit::Operations(300), &script);
         let options = Options { threads: Threads { count: Some(threads), ..Threads::default() }, ..Options::default() };
         let (end, record) = run_step(&spec(1, &["query"]), tasks, options);
         prop_assert_eq!(end.outcome, Outcome::Completed);
@@ -138,12 +138,12 @@ fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
 
 #[test]
 fn poisson_connections_send_as_many_as_were_due() {
-    let pace = Pace::Open(poisson(500, 11));
+    let arrivals = Arrivals::Open(poisson(500, 11));
     let due =
-        (0..).take_while(|number| pace.due(*number).expect("scheduled") < Duration::from_secs(1)).count();
+        (0..).take_while(|number| arrivals.due(*number).expect("scheduled") < Duration::from_secs(1)).count();
     once_undisturbed(|| {
         let limit = Limit::Time(Duration::from_secs(1));
-        let tasks = vec![(task(1, 0, pace.clone(), limit), answers(Duration::ZERO))];
+        let tasks = vec![(task(1, 0, arrivals.clone(), limit), answers(Duration::ZERO))];
         let (end, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(sum(&record, "query", |interval| interval.due), due as u64);
         let dropped = sum(&record, "query", |interval| interval.dropped);
@@ -174,7 +174,7 @@ fn thinking_is_no_part_of_any_time_but_of_the_rate() {
     let think = ThinkTime::Fixed { time: Duration::from_millis(20), draws: Draws::new(1, 1, 1) };
     let limit = Limit::Time(Duration::from_secs(1));
     once_undisturbed(|| {
-        let tasks = vec![(task(1, 0, Pace::Thinking(think), limit), answers(Duration::from_millis(5)))];
+        let tasks = vec![(task(1, 0, Arrivals::Thinking(think), limit), answers(Duration::from_millis(5)))];
         let (end, record) = run_step(&spec(1, &["query"]), tasks, Options::default());
         assert_eq!(end.outcome, Outcome::Completed);
         // 25 ms and tokio's tick for each; without thinking there would be 160.
@@ -189,8 +189,8 @@ fn thinking_is_no_part_of_any_time_but_of_the_rate() {
 fn a_closed_loop_limited_in_time_ends_its_window_at_exactly_that_time() {
     for wait in WAITS {
         let limit = Limit::Time(Duration::from_millis(700));
-        let tasks =
-            (1..=3).map(|client| (task(client, 0, Pace::Closed, limit), answers(Duration::from_millis(3))));
+        let tasks = (1..=3)
+            .map(|client| (task(client, 0, Arrivals::Closed, limit), answers(Duration::from_millis(3))));
         let (end, record) = run_step(&spec(3, &["query"]), tasks.collect(), wait.options());
         assert_eq!((end.outcome, record.window()), (Outcome::Completed, Some((0, 700_000))));
         assert!(end.tasks.iter().all(|task| task.complete));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Arrivals, Connections, Draws, Limit, LostConnections, Pace, Reconnect, Schedule, StepEnd,
+    ArrivalProcess, Arrivals, Connections, Draws, Limit, LostConnections, Reconnect, Schedule, StepEnd,
 };
 use dbdyno_record::{Outcome, StepEvent, StepRecord};
 
@@ -48,8 +48,8 @@ fn assert_went_on(end: &StepEnd) {
 #[test]
 fn a_lost_connection_is_opened_again_and_the_operation_on_its_way_has_failed() {
     let tasks = vec![
-        (task(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(10, 2)),
-        (task(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(1))),
+        (task(1, 0, Arrivals::Closed, Limit::Operations(50)), breaks_at(10, 2)),
+        (task(2, 0, Arrivals::Closed, Limit::Operations(50)), answers(Duration::from_millis(1))),
     ];
     let (end, record) = run_step(&spec(2, &["insert"]), tasks, reconnecting(Duration::from_secs(10)));
     assert_went_on(&end);
@@ -71,11 +71,11 @@ fn a_lost_connection_is_opened_again_and_the_operation_on_its_way_has_failed() {
 #[test]
 fn a_schedule_goes_on_while_its_connection_is_lost() {
     let per = Duration::from_secs(1);
-    let schedule = Schedule::new(Arrivals::Constant { operations: 100, per, phase: Duration::ZERO });
-    let pace = Pace::Shared(Arc::new(schedule));
+    let schedule = Schedule::new(ArrivalProcess::Constant { operations: 100, per, phase: Duration::ZERO });
+    let arrivals = Arrivals::Shared(Arc::new(schedule));
     // 30 failed attempts: 1.2 s at least, so that the end of a second lies in it whenever it
     // begins.
-    let tasks = vec![(task(1, 0, pace, Limit::Operations(200)), breaks_at(20, 30))];
+    let tasks = vec![(task(1, 0, arrivals, Limit::Operations(200)), breaks_at(20, 30))];
     let (end, record) = run_step(&spec(1, &["query"]), tasks, reconnecting(Duration::from_secs(10)));
     assert_went_on(&end);
     let seen = record
@@ -90,7 +90,7 @@ fn a_schedule_goes_on_while_its_connection_is_lost() {
 #[test]
 fn a_connection_that_does_not_come_back_fails_the_step_in_time() {
     let tasks = vec![
-        (task(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(10, u32::MAX)),
+        (task(1, 0, Arrivals::Closed, Limit::Operations(50)), breaks_at(10, u32::MAX)),
         (task(2, 0, even(10), Limit::Operations(1000)), answers(Duration::ZERO)),
     ];
     let began = Instant::now();
@@ -109,7 +109,7 @@ fn a_connection_that_does_not_come_back_fails_the_step_in_time() {
 #[test]
 fn a_connection_limited_in_time_ends_with_its_time_even_without_a_connection() {
     let limit = Limit::Time(Duration::from_secs(1));
-    let tasks = vec![(task(1, 0, Pace::Closed, limit), breaks_at(0, u32::MAX))];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, limit), breaks_at(0, u32::MAX))];
     let (end, record) = run_step(&spec(1, &["insert"]), tasks, reconnecting(Duration::from_secs(60)));
     assert_went_on(&end);
     assert_eq!(record.window(), Some((0, 1_000_000)));
@@ -126,7 +126,7 @@ fn a_connection_limited_in_time_ends_with_its_time_even_without_a_connection() {
 
 #[test]
 fn reconnecting_is_given_up_when_the_step_is_stopped() {
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(3, u32::MAX))];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(50)), breaks_at(3, u32::MAX))];
     let options = Options { cap: Some(Duration::from_millis(300)), ..reconnecting(Duration::from_secs(60)) };
     let (end, _) = run_step(&spec(1, &["insert"]), tasks, options);
     assert_eq!(end.outcome, Outcome::Failed);
@@ -135,8 +135,8 @@ fn reconnecting_is_given_up_when_the_step_is_stopped() {
 
 #[test]
 fn logins_keep_the_rate_that_was_asked_for_and_each_is_timed() {
-    let tasks =
-        (1..=40).map(|client| (task(client, 0, Pace::Closed, Limit::Operations(1)), answers(Duration::ZERO)));
+    let tasks = (1..=40)
+        .map(|client| (task(client, 0, Arrivals::Closed, Limit::Operations(1)), answers(Duration::ZERO)));
     let connections = Connections { rate_per_second: Some(100.0), ..Connections::default() };
     let options = Options { connections, ..Options::default() };
     let opened = Arc::clone(&options.opened);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use dbdyno_loadgen::{Limit, Pace, StepEnd, Threads};
+use dbdyno_loadgen::{Arrivals, Limit, StepEnd, Threads};
 use dbdyno_record::Outcome;
 
 use crate::support::{Act, Options, Script, WAITS, Wait, answers, even, run_step, spec, task};
@@ -15,7 +15,7 @@ use crate::support::{Act, Options, Script, WAITS, Wait, answers, even, run_step,
 fn spun(operations: u64, script: Script, threads: Threads) -> (StepEnd, Duration, Duration) {
     let polled_ns = threads.polled_ns.clone().expect("it spins");
     let begin = Instant::now();
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(operations)), script)];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(operations)), script)];
     let (end, _) = run_step(&spec(1, &["query"]), tasks, Options { threads, ..Options::default() });
     assert_eq!((end.outcome, end.tasks[0].done), (Outcome::Completed, operations));
     (end, begin.elapsed(), Duration::from_nanos(polled_ns[0].load(Ordering::Relaxed)))
@@ -36,7 +36,7 @@ fn added_work_takes_its_time_after_each_answer_and_is_no_polling() {
     assert!(Duration::from_micros(end.at_us) >= Duration::from_millis(160), "{end:?}");
     assert!(polled + 40 * WORK < took, "{polled:?} of {took:?}");
     let sleeping = Threads { added_work: WORK, ..Wait::Sleeping.threads(1) };
-    let tasks = vec![(task(1, 0, Pace::Closed, Limit::Operations(40)), answers(Duration::ZERO))];
+    let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Operations(40)), answers(Duration::ZERO))];
     let (end, _) = run_step(&spec(1, &["query"]), tasks, Options { threads: sleeping, ..Options::default() });
     assert!(Duration::from_micros(end.at_us) >= 40 * WORK, "{end:?}");
 }
@@ -71,7 +71,7 @@ fn a_cancelled_step_ends_while_answers_hang() {
             }
             Act::Answer(Duration::from_millis(1))
         });
-        let tasks = vec![(task(1, 0, Pace::Closed, Limit::Time(Duration::from_secs(600))), script)];
+        let tasks = vec![(task(1, 0, Arrivals::Closed, Limit::Time(Duration::from_secs(600))), script)];
         let (end, _) = run_step(&spec(1, &["query"]), tasks, Options { cancel, ..wait.options() });
         assert_eq!((end.outcome, end.tasks[0].done), (Outcome::Interrupted, 3), "{wait:?}");
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::hosts::{HostCondition, on_hosts};
 use dbdyno_loadgen::{
-    Arrivals, ConnectionTask, Connections, Done, Failure, Limit, Notes, Observer, Pace, Role, StatementDone,
-    Step, StepEnd, TaskSpec, Threads, run,
+    ArrivalProcess, Arrivals, ConnectionTask, Connections, Done, Failure, Limit, Notes, Observer, Role,
+    StatementDone, Step, StepEnd, TaskSpec, Threads, run,
 };
 use dbdyno_record::{
     CellId, ErrorClass, Headline, HostInfo, Interval, KindSpec, Manifest, OperationClass, Run, RunWriter,
@@ -140,9 +140,9 @@ fn failure(class: ErrorClass) -> Failure {
     Failure { class, code: "42".into(), message: "the pretended answer is no".into() }
 }
 
-pub(crate) fn task(client: u32, kind: usize, pace: Pace, limit: Limit) -> TaskSpec {
+pub(crate) fn task(client: u32, kind: usize, arrivals: Arrivals, limit: Limit) -> TaskSpec {
     let role = if limit == Limit::UntilClientEnds { Role::Follows } else { Role::Decides };
-    TaskSpec { client, kind, pace, limit, role, coupling: None }
+    TaskSpec { client, kind, arrivals, limit, role, coupling: None }
 }
 
 pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
@@ -150,7 +150,7 @@ pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
         kind: (*kind).to_owned(),
         class: OperationClass::Other,
         connections_per_client: 1,
-        pace: String::new(),
+        arrivals: String::new(),
         protocol: "text".into(),
         rows_per_operation: 2,
         statements_per_operation: 1,
@@ -381,7 +381,7 @@ pub(crate) fn percentile(record: &StepRecord, clock: &str, quantile: f64) -> u64
     merged.value_at_quantile(quantile)
 }
 
-pub(crate) fn even(per_second: u64) -> Pace {
+pub(crate) fn even(per_second: u64) -> Arrivals {
     let per = Duration::from_secs(1);
-    Pace::Open(Arrivals::Constant { operations: per_second, per, phase: Duration::ZERO })
+    Arrivals::Open(ArrivalProcess::Constant { operations: per_second, per, phase: Duration::ZERO })
 }

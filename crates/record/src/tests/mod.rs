@@ -75,7 +75,7 @@ fn manifest() -> Manifest {
             follows: "the Insert Benchmark, iibench.py".into(),
             options: map(json!({"clients": 1, "load_rows": 10_000})),
             deviations: vec![Deviation {
-                topic: "pace".into(),
+                topic: "arrivals".into(),
                 original: "a burst each second".into(),
                 here: "evenly spaced".into(),
             }],
@@ -96,7 +96,7 @@ fn spec(name: &str) -> StepSpec {
             kind: "query".into(),
             class: OperationClass::Query,
             connections_per_client: 1,
-            pace: "closed".into(),
+            arrivals: "closed".into(),
             protocol: "prepared".into(),
             rows_per_operation: 10,
             statements_per_operation: 1,

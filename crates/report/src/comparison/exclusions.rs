@@ -3,8 +3,8 @@
 use dbdyno_analyse::{Comparison, Exclusion, ExclusionKind, unique};
 
 use crate::document::text::one_line;
-use crate::notices::reasons_text;
 use crate::views::compared::step_name;
+use crate::warnings::reasons_text;
 
 /// Words such as `not run, because its cell failed: server went away`.
 pub fn exclusion_text(one: &Exclusion) -> String {

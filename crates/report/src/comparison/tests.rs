@@ -1,7 +1,7 @@
 //! Tests of the fixture's comparisons in each of their formats.
 
 use dbdyno_analyse::statistics::describe::group;
-use dbdyno_analyse::{Code, ComparedSide, Exclusion, ExclusionKind, Notice, StepComparison};
+use dbdyno_analyse::{Code, ComparedSide, Exclusion, ExclusionKind, StepComparison, Warning};
 
 use super::*;
 use crate::fixture;
@@ -9,7 +9,7 @@ use crate::fixture;
 /// The new variant's excluded blocks. Its last block failed in the last step, and its second cell
 /// failed.
 fn left_out_of(step: &str) -> Vec<Exclusion> {
-    let quoted = |text: &str| vec![Notice::quoted(text)];
+    let quoted = |text: &str| vec![Warning::quoted(text)];
     let cell = Exclusion { block: 2, kind: ExclusionKind::CellFailed, reasons: quoted("server <went> away") };
     let rows = |block| Exclusion {
         block,
@@ -58,7 +58,7 @@ pub(super) fn comparison() -> Comparison {
         }
     };
     let steps: Vec<ComparedStep> = workload.steps.iter().skip(4).map(step).collect();
-    let notes = vec![Notice::new(Code::DebugBuildCompared)];
+    let notes = vec![Warning::new(Code::DebugBuildCompared)];
     let ratios = group(&steps.iter().filter_map(|step| step.to_base.value()).collect::<Vec<_>>());
     Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, ratios, steps }
 }

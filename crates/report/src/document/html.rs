@@ -72,7 +72,7 @@ impl Page {
             Block::Prose(text) => self.line(&format!("<div class=\"prose\">\n{}</div>", prose::html(text))),
             Block::Code(text) => self.line(&format!("<pre tabindex=\"0\">{}</pre>", escaped(text))),
             Block::Fold(title, blocks) => self.fold(title, blocks),
-            Block::Notices(title, texts) => self.notices(title, texts),
+            Block::Warnings(title, texts) => self.warnings(title, texts),
             Block::Chart(chart) => self.chart(chart),
             Block::Key(variants) => {
                 let item = |(name, what, line): &(String, String, String)| {
@@ -141,10 +141,10 @@ impl Page {
         self.line(&format!("<ul class=\"{class}\">{items}</ul>"));
     }
 
-    fn notices(&mut self, title: &str, texts: &[String]) {
+    fn warnings(&mut self, title: &str, texts: &[String]) {
         if title.is_empty() {
             let count = dbdyno_analyse::numbered(texts.len(), "warning");
-            self.line(&format!("<details class=\"notices\"><summary>{count}</summary>"));
+            self.line(&format!("<details class=\"warnings\"><summary>{count}</summary>"));
             self.list("answers", texts);
             self.out.push_str("</details>\n");
         } else {

@@ -29,7 +29,7 @@ fn add(block: &Block, parts: &mut Vec<String>) {
             parts.push(format!("### {}", escaped(title)));
             blocks.iter().for_each(|block| add(block, parts));
         }
-        Block::Notices(_, texts) => {
+        Block::Warnings(_, texts) => {
             let lines: Vec<String> =
                 texts.iter().map(|text| format!("> **Warning:** {}", escaped(text))).collect();
             parts.push(lines.join("\n>\n"));

@@ -50,7 +50,7 @@ pub enum Block {
     /// A title, and blocks that a page shows when the reader opens it.
     Fold(String, Vec<Self>),
     /// Warnings. With a title they are open on a page; without one they are counted and folded.
-    Notices(&'static str, Vec<String>),
+    Warnings(&'static str, Vec<String>),
     Chart(Chart),
     /// The variants in the order of their colours in charts: name, what it is, and a small picture
     /// of its line. It is for pages only.

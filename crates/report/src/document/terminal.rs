@@ -65,7 +65,7 @@ impl Screen {
                 self.heading(title);
                 blocks.iter().for_each(|block| self.block(block));
             }
-            Block::Notices(title, texts) => {
+            Block::Warnings(title, texts) => {
                 let tone = if title.is_empty() { Tone::Doubt } else { Tone::Worse };
                 texts.iter().for_each(|text| self.paragraph(tone, &format!("! {text}"), "  "));
             }

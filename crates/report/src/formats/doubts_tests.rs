@@ -1,7 +1,7 @@
 //! Tests of what a page and the terminal begin with: few blocks, many invalid runs, caches that
 //! answer.
 
-use dbdyno_analyse::{Code, Findings, Notice, Undecided, Validity, Verdict};
+use dbdyno_analyse::{Code, Findings, Undecided, Validity, Verdict, Warning};
 
 use super::{published_html, run_html};
 use crate::{document, fixture, run, views};
@@ -16,11 +16,7 @@ fn beginning(page: &str) -> &str {
 }
 
 fn pages(findings: &Findings) -> [String; 3] {
-    [
-        run_html(findings, None),
-        published_html(findings, None),
-        published_html(findings, Some("evidence.html")),
-    ]
+    [run_html(findings, None), published_html(findings, None), published_html(findings, Some("details.html"))]
 }
 
 fn screen(findings: &Findings) -> String {
@@ -56,7 +52,7 @@ fn a_page_of_which_more_than_a_tenth_is_invalid_begins_with_that() {
     assert!(!screen(&findings).contains(&text(&findings)));
     for step in findings.workloads[0].steps.iter_mut().take(3) {
         for run in step.variants.iter_mut().flat_map(|variant| &mut variant.runs) {
-            run.validity = Validity::Invalid { reasons: vec![Notice::quoted("x")] };
+            run.validity = Validity::Invalid { reasons: vec![Warning::quoted("x")] };
         }
     }
     let text = text(&findings);
@@ -69,7 +65,7 @@ fn a_page_of_which_more_than_a_tenth_is_invalid_begins_with_that() {
 #[test]
 fn caches_are_named_next_to_the_verdicts() {
     let mut findings = fixture::with_blocks(3);
-    findings.warnings.push(Notice::new(Code::QueryCache).at("rollback").at("wal"));
+    findings.warnings.push(Warning::new(Code::QueryCache).at("rollback").at("wal"));
     let scope = views::Scope::of(&findings, &findings.workloads[0]);
     let text = document::terminal(&views::answer::answer(scope), 200, false);
     let (before, _) = text.split_once("─").expect("it has a table");

@@ -33,7 +33,7 @@ pub enum ReportPart {
     /// The tables of rates: absolute, relative, groups, sweeps, targets.
     Tables,
     /// One topic of the details, step by step.
-    Evidence(Topic),
+    Details(Topic),
     /// Configuration differences, configurations, and how the workloads were run.
     Config,
     All,
@@ -45,11 +45,11 @@ impl ReportPart {
         ("answer", Self::Answer),
         ("warnings", Self::Warnings),
         ("tables", Self::Tables),
-        ("latency", Self::Evidence(Topic::Latency)),
-        ("cost", Self::Evidence(Topic::Cost)),
-        ("io", Self::Evidence(Topic::Io)),
-        ("sql", Self::Evidence(Topic::Sql)),
-        ("statistics", Self::Evidence(Topic::Statistics)),
+        ("latency", Self::Details(Topic::Latency)),
+        ("cost", Self::Details(Topic::Cost)),
+        ("io", Self::Details(Topic::Io)),
+        ("sql", Self::Details(Topic::Sql)),
+        ("statistics", Self::Details(Topic::Statistics)),
         ("config", Self::Config),
         ("all", Self::All),
     ];
@@ -68,15 +68,15 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
     if let Some(asked) = steps.iter().find(|asked| !known.contains(&asked.as_str())) {
         return Err(Error::UnknownStep { asked: asked.clone(), known: known.join(", ") });
     }
-    let evidence =
-        |topic| run::evidence(findings, topic, |step| steps.is_empty() || steps.contains(&step.name));
+    let details =
+        |topic| run::details(findings, topic, |step| steps.is_empty() || steps.contains(&step.name));
     let blocks = match part {
         ReportPart::Answer => run::short(findings, report),
         ReportPart::Warnings => run::warnings(findings),
         ReportPart::Tables => run::rate_tables(findings),
-        ReportPart::Evidence(topic) => evidence(Some(*topic)),
+        ReportPart::Details(topic) => details(Some(*topic)),
         ReportPart::Config => run::config(findings),
-        ReportPart::All if !steps.is_empty() => evidence(None),
+        ReportPart::All if !steps.is_empty() => details(None),
         ReportPart::All => run::whole(findings, None),
     };
     Ok(document::terminal(&blocks, *width, *colour))
@@ -88,11 +88,11 @@ pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
     document::terminal(&parity::blocks_of_plan(parity), options.width, options.colour)
 }
 
-/// What published reports show, as a page. It links to the full page at the address `evidence`,
+/// What published reports show, as a page. It links to the full page at the address `details`,
 /// where there is one.
-pub fn published_html(findings: &Findings, evidence: Option<&str>) -> String {
+pub fn published_html(findings: &Findings, details: Option<&str>) -> String {
     let charts = Charts::new(findings);
-    let blocks = run::published(findings, &charts, evidence);
+    let blocks = run::published(findings, &charts, details);
     page(run::own_title(findings), &document::html(&blocks), &charts.page_data())
 }
 

@@ -2,9 +2,9 @@
 //! slow, and a name needs escaping.
 
 use dbdyno_analyse::{
-    Bucket, Code, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Notice, PercentileRatio, Ratio,
+    Bucket, Code, Cost, Findings, KindResult, Latency, Lookups, MetricRow, PercentileRatio, Ratio,
     RunSummary, Severity, StepComparison, StepFindings, StepRun, Validity, VariantStep, VariantSummary,
-    Verdict, WorkloadFindings,
+    Verdict, Warning, WorkloadFindings,
 };
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, OperationClass, ToolInfo};
 use serde_json::json;
@@ -56,13 +56,13 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
         parity: Some(parity(names)),
         workloads: vec![workload(names, blocks, seconds)],
         warnings: vec![
-            Notice {
+            Warning {
                 severity: Severity::Invalid,
-                ..Notice::new(Code::CellFailed)
+                ..Warning::new(Code::CellFailed)
                     .at("block 1 <b>&\" insert-benchmark")
                     .with("message", "server went away")
             },
-            Notice::new(Code::SharedCpus).with("cpus", "1"),
+            Warning::new(Code::SharedCpus).with("cpus", "1"),
         ],
     }
 }
@@ -94,7 +94,7 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
         base: NAMES[0].to_owned(),
         margin: 0.02,
         margins: std::collections::BTreeMap::new(),
-        again: None,
+        control: None,
         budget: None,
         design: None,
         machines: Default::default(),
@@ -227,7 +227,7 @@ fn to_base(value: f64, variant: usize, blocks: u32) -> StepComparison {
 
 fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) -> StepRun {
     let validity = match (variant, step) {
-        (1, INVALID) => Validity::Invalid { reasons: vec![Notice::quoted(WRONG_ROWS)] },
+        (1, INVALID) => Validity::Invalid { reasons: vec![Warning::quoted(WRONG_ROWS)] },
         (1, FAILED) => Validity::Failed { message: "server went away, \"lost connection\"".into() },
         _ => Validity::Valid,
     };
@@ -296,7 +296,7 @@ fn kind_result(kind: &str, per_second: f64, connections: u32) -> KindResult {
     KindResult {
         kind: kind.into(),
         connections,
-        pace: if kind == "query" { "closed".into() } else { "constant 2/s".into() },
+        arrivals: if kind == "query" { "closed".into() } else { "constant 2/s".into() },
         operations: latency.count,
         rows: (rows * 30.0) as u64,
         failed: 0,

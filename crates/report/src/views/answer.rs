@@ -1,14 +1,14 @@
 //! A run's summary: one sentence per variant, and one table with the deciding figures. It is the
 //! same in every format.
 
-use dbdyno_analyse::{Code, CostBreakdown, Latency, Notice, StepFindings, VariantStep, Verdict, forecast};
+use dbdyno_analyse::{Code, CostBreakdown, Latency, StepFindings, VariantStep, Verdict, Warning, forecast};
 
 use super::details::cause;
 use super::{Part, Scope, headline_text, part, placeholder, ratio_or_placeholder};
 use crate::document::{Block, Cell, Column, Table, Tone};
-use crate::notices::texts;
 use crate::number::{fixed, interval_text, milliseconds, needed_blocks, shared_unit};
 use crate::sentences::{sentences, shown_verdict};
+use crate::warnings::texts;
 use crate::words::{listed, undecided_text};
 
 /// What a reader should know first about one workload: sentences, then one row per step, then the
@@ -36,7 +36,7 @@ pub(crate) fn one_block(scope: Scope<'_>) -> Option<String> {
 
 /// Sentences on caches that answer in place of the engine, whichever variants have them.
 fn caches(scope: Scope<'_>) -> Vec<String> {
-    let is_cache = |notice: &&Notice| matches!(notice.code, Code::QueryCache | Code::AnsweredByCache);
+    let is_cache = |warning: &&Warning| matches!(warning.code, Code::QueryCache | Code::AnsweredByCache);
     texts(scope.warnings.iter().filter(is_cache))
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::cells::{absent, joined, placeholder, ratio_cell};
 use super::{BY_THRESHOLD, Scope, explained};
 use crate::document::{Cell, Table};
-use crate::notices::reasons_text;
+use crate::warnings::reasons_text;
 use crate::words::blocks_text;
 
 /// The suffix of a test's name in a step that runs before the steps that write.

@@ -2,27 +2,27 @@
 //! table cell that is made from a number keeps it unrounded, for JSON.
 
 use dbdyno_analyse::{
-    Bound, Decided, Notice, Ratio, RunSummary, StepFindings, StepRun, Undecided, Validity, VariantStep,
-    Verdict, failure_words, p_text,
+    Bound, Decided, Ratio, RunSummary, StepFindings, StepRun, Undecided, Validity, VariantStep, Verdict,
+    Warning, failure_words, p_text,
 };
 use dbdyno_model::Colours;
 
 use super::{Scope, colours};
 use crate::document::{Cell, Tone};
-use crate::notices::reasons_text;
 use crate::number::{fixed, milliseconds, percent, rate, rate_or_seconds, ratio_text, seconds_text};
-use crate::words::{missed_text, pace_text, undecided_text, zero_rate_text};
+use crate::warnings::reasons_text;
+use crate::words::{missed_text, reached_rate_text, undecided_text, zero_rate_text};
 
 /// What is shown for a variant that has no valid run of a step, and why.
 #[derive(Clone)]
 pub(crate) struct Placeholder {
     pub(crate) text: &'static str,
-    pub(crate) why: Vec<Notice>,
+    pub(crate) why: Vec<Warning>,
 }
 
 impl Placeholder {
     pub(crate) fn new(text: &'static str, why: &str) -> Self {
-        Self { text, why: vec![Notice::quoted(why)] }
+        Self { text, why: vec![Warning::quoted(why)] }
     }
 }
 
@@ -213,7 +213,7 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
                 cell.note = joined([Some(cell.note), missed_text(step, variant)]);
             }
             if step.misses_schedule_of(base, &variant.variant) {
-                cell.note = step.pace(variant).map_or_else(String::new, pace_text);
+                cell.note = step.reached_rate(variant).map_or_else(String::new, reached_rate_text);
             } else if variant.to_base.verdict == Some(Verdict::Paced) {
                 cell.note = "the rate is the plan's".to_owned();
             }

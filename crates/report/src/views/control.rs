@@ -11,17 +11,18 @@ use crate::document::{Cell, Table};
 
 /// The table; none for a run without a control.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    let Some(again) = &scope.run.again else { return Vec::new() };
+    let Some(control) = &scope.run.control else { return Vec::new() };
     let heads = ["ratio", "noise %", "detects %", "equivalence margin %"];
     let row = |step: &StepFindings| {
-        let found = step.variant(again).and_then(|variant| Some((variant, variant.to_base.ratio.as_ref()?)));
+        let found =
+            step.variant(control).and_then(|variant| Some((variant, variant.to_base.ratio.as_ref()?)));
         Some(match found {
             Some((variant, ratio)) => cells(variant, ratio),
             None => heads.iter().map(|_| absent("no block in which both are valid")).collect(),
         })
     };
     let title = format!("A/A: {} against itself", scope.run.base);
-    vec![scope.by_step((&title, &note(scope, again)), &heads, row)]
+    vec![scope.by_step((&title, &note(scope, control)), &heads, row)]
 }
 
 fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
@@ -46,9 +47,9 @@ fn seen(inference: &Inference, blocks: usize) -> Option<[f64; 3]> {
     Some([paired.deviation.exp_m1(), paired.detectable_ratio - 1.0, same_within.exp_m1()])
 }
 
-fn note(scope: Scope<'_>, again: &str) -> String {
+fn note(scope: Scope<'_>, control: &str) -> String {
     let verdicts: Vec<Verdict> =
-        scope.steps().filter_map(|step| step.variant(again)?.to_base.verdict).collect();
+        scope.steps().filter_map(|step| step.variant(control)?.to_base.verdict).collect();
     let count = |wanted: &[Verdict]| verdicts.iter().filter(|verdict| wanted.contains(verdict)).count();
     let rare = [
         (count(&[Verdict::Invalid]), "invalid"),
@@ -68,7 +69,7 @@ fn note(scope: Scope<'_>, again: &str) -> String {
         ),
     };
     format!(
-        "A/A: {} ran a second time in every block, as {again}.{answer} noise: standard \
+        "A/A: {} ran a second time in every block, as {control}.{answer} noise: standard \
          deviation of a block's ratio. With this noise and number of blocks, 80 % of runs show a \
          difference as large as detects, and equivalence within the equivalence margin.",
         scope.run.base
@@ -88,7 +89,7 @@ mod tests {
         let mut findings = of_steps(steps.map(|(name, ratio)| pair(name, ratio, 3)).to_vec());
         findings.workloads[0].steps[4].variants[1].to_base = Default::default();
         assert!(tables(scope(&findings)).is_empty());
-        findings.run.again = Some(NAMES[1].to_owned());
+        findings.run.control = Some(NAMES[1].to_owned());
         let table = tables(scope(&findings)).remove(0);
         assert_eq!(table.title, "A/A: rollback against itself");
         let note = &table.note;

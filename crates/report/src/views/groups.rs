@@ -81,7 +81,7 @@ pub(super) fn groups(scope: Scope<'_>) -> Vec<Group<'_>> {
         let members: Vec<&StepFindings> = scope.steps().filter(is_member).collect();
         let mut names = unique(members.iter().filter_map(|step| step.groups.get(grouping)));
         in_published_order(&mut names, |name| name);
-        let compared = scope.compared().into_iter().filter(|name| scope.run.again.as_deref() != Some(name));
+        let compared = scope.compared().into_iter().filter(|name| scope.run.control.as_deref() != Some(name));
         for variant in compared {
             found.extend(names.iter().map(|name| Group::of(&members, table, name, variant)));
         }

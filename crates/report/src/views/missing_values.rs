@@ -1,12 +1,12 @@
 //! Lines that say why rates and ratios are missing: each reason once, with all places that it holds
 //! for.
 
-use dbdyno_analyse::Notice;
+use dbdyno_analyse::Warning;
 
 use super::Scope;
 use super::cells::{Placeholder, placeholder};
 use crate::document::text::one_line;
-use crate::notices::{brief, reasons_text};
+use crate::warnings::{brief, reasons_text};
 
 /// Places that share a reason.
 struct Reason {
@@ -39,7 +39,7 @@ pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
             };
             let is_alike = |known: &Reason| {
                 known.placeholder.text == placeholder.text
-                    && Notice::are_alike(&known.placeholder.why, &placeholder.why)
+                    && Warning::are_alike(&known.placeholder.why, &placeholder.why)
             };
             let known = reasons.iter().position(is_alike).unwrap_or_else(|| {
                 reasons.push(Reason { placeholder: placeholder.clone(), differ: false, places: Vec::new() });
@@ -99,7 +99,7 @@ mod tests {
     use crate::views::small;
 
     fn invalid(reason: &str) -> Validity {
-        Validity::Invalid { reasons: vec![Notice::quoted(reason)] }
+        Validity::Invalid { reasons: vec![Warning::quoted(reason)] }
     }
 
     /// The variants' runs of these steps are not valid, each for its reason.

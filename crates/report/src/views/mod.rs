@@ -31,7 +31,7 @@ mod throughput;
 
 use dbdyno_analyse::tables::Tables;
 use dbdyno_analyse::{
-    Failure, Findings, History, Notice, RunSummary, SectionFindings, StepFindings, WorkloadFindings,
+    Failure, Findings, History, RunSummary, SectionFindings, StepFindings, Warning, WorkloadFindings,
 };
 use dbdyno_model::Colours;
 
@@ -46,13 +46,13 @@ use crate::document::{Block, Cell, Table, Tone};
 pub(crate) struct Scope<'a> {
     pub(crate) run: &'a RunSummary,
     pub(crate) failures: &'a [Failure],
-    pub(crate) warnings: &'a [Notice],
+    pub(crate) warnings: &'a [Warning],
     pub(crate) workload: &'a WorkloadFindings,
 }
 
 /// The run as a section compares it: with the section's base, and without the control.
 pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> RunSummary {
-    RunSummary { base: section.base.clone(), again: None, ..run.clone() }
+    RunSummary { base: section.base.clone(), control: None, ..run.clone() }
 }
 
 /// A view of a run, a workload or a step.

@@ -31,7 +31,7 @@ fn named(findings: &WorkloadFindings) -> &str {
 
 fn of_setups(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
     let compared =
-        scope(run, &setups[0]).compared().into_iter().filter(|name| run.again.as_deref() != Some(name));
+        scope(run, &setups[0]).compared().into_iter().filter(|name| run.control.as_deref() != Some(name));
     compared
         .flat_map(|variant| {
             std::iter::once(relative(run, setups, variant)).chain(of_groups(run, setups, variant))

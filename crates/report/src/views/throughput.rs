@@ -1,13 +1,13 @@
 //! Table of each step's rate by variant.
 
 use dbdyno_analyse::statistics::Interval;
-use dbdyno_analyse::{Pace, StepFindings, VariantStep, Verdict};
+use dbdyno_analyse::{ReachedRate, StepFindings, VariantStep, Verdict};
 
 use super::cells::{headline_cell, headline_text, joined, placeholder};
 use super::colours::{self, Rated};
 use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
-use crate::words::{TIMES_TABLE, listed, missed_text, pace_text};
+use crate::words::{TIMES_TABLE, listed, missed_text, reached_rate_text};
 
 const MEANINGS: [(Tone, &str); 3] = [
     (Tone::Highest, "within the highest quarter of its step"),
@@ -82,8 +82,8 @@ fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
 }
 
 fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
-    let keeps_pace = step.pace(variant).is_none_or(Pace::is_kept);
-    variant.rate.map(|rate| Rated { rate, kept: keeps_pace && !step.misses(variant) })
+    let keeps_schedule = step.reached_rate(variant).is_none_or(ReachedRate::is_kept);
+    variant.rate.map(|rate| Rated { rate, kept: keeps_schedule && !step.misses(variant) })
 }
 
 fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
@@ -95,12 +95,13 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
         _ => None,
     };
     let missed = missed_text(step, variant);
-    let pace = step.pace(variant).filter(|pace| !pace.is_kept()).map(pace_text);
+    let reached_rate =
+        step.reached_rate(variant).filter(|reached_rate| !reached_rate.is_kept()).map(reached_rate_text);
     let range = spread(variant).map(|ends| {
         let [least, greatest] = [ends.low, ends.high].map(|figure| headline_text(step, figure, false));
         format!("median of {} blocks, {least} to {greatest}", variant.valid_runs().count())
     });
-    joined([colour, missed, pace, range])
+    joined([colour, missed, reached_rate, range])
 }
 
 /// Lowest and highest of several valid blocks.
@@ -136,7 +137,8 @@ fn labels(scope: Scope<'_>) -> String {
 
 /// Says where response times are shown, for steps whose headline is an open loop.
 fn open_loops(scope: Scope<'_>) -> String {
-    let is_open = |step: &&StepFindings| step.variants.iter().any(|variant| step.pace(variant).is_some());
+    let is_open =
+        |step: &&StepFindings| step.variants.iter().any(|variant| step.reached_rate(variant).is_some());
     let names: Vec<&str> = scope.steps().filter(is_open).map(|step| step.name.as_str()).collect();
     match names.is_empty() {
         true => String::new(),

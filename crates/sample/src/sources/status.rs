@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dbdyno_db::{AnySession, DbError, Endpoint, Session, status, unreported};
+use dbdyno_db::{AnySession, DatabaseServer, DbError, Session, status, unreported};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
@@ -34,7 +34,7 @@ const FOREIGN: &str = "foreign.";
 
 /// The connection for status queries.
 pub(crate) struct Status {
-    endpoint: Endpoint,
+    database_server: DatabaseServer,
     runtime: Runtime,
     session: Option<AnySession>,
     /// Sessions of dbdyno that were there before the load's. It is `None` before the first reading, and
@@ -45,9 +45,9 @@ pub(crate) struct Status {
 
 impl Status {
     /// Sets up the event loop. The first reading connects.
-    pub(crate) fn new(endpoint: Endpoint) -> Result<Self, Error> {
+    pub(crate) fn new(database_server: DatabaseServer) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
-        Ok(Self { endpoint, runtime, session: None, before: None, was_read: false })
+        Ok(Self { database_server, runtime, session: None, before: None, was_read: false })
     }
 
     /// Counts the sessions that are there before the load's, at the first reading.
@@ -96,12 +96,12 @@ async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbE
 /// Sends one status query on `session`. The session is connected first when there is none, and dropped
 /// when anything goes wrong.
 async fn ask(
-    endpoint: &Endpoint,
+    database_server: &DatabaseServer,
     session: &mut Option<AnySession>,
 ) -> Result<(Instant, BTreeMap<String, i64>), DbError> {
     let mut open = match session.take() {
         Some(open) => open,
-        None => endpoint.connect_as("status").await?,
+        None => database_server.connect_as("status").await?,
     };
     let sent = Instant::now();
     let values = status(&mut open).await?;
@@ -111,15 +111,15 @@ async fn ask(
 
 impl Source for Status {
     fn about(&self) -> Map<String, Value> {
-        about([("driver", self.endpoint.target.name().into())])
+        about([("driver", self.database_server.address.name().into())])
     }
 
     fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let left = if moment == Moment::Last { self.await_sessions() } else { None };
-        let Self { endpoint, runtime, session, .. } = self;
-        let answer = runtime.block_on(async { timeout(ANSWER_LIMIT, ask(endpoint, session)).await });
+        let Self { database_server, runtime, session, .. } = self;
+        let answer = runtime.block_on(async { timeout(ANSWER_LIMIT, ask(database_server, session)).await });
         let (at, counters) = answer.map_err(|_| Error::StatusSlow { limit: ANSWER_LIMIT })??;
-        values.replace(match endpoint.capabilities.counts_as_the_product() {
+        values.replace(match database_server.capabilities.counts_as_the_product() {
             true => counters,
             false => counters.into_iter().map(|(name, value)| (format!("{FOREIGN}{name}"), value)).collect(),
         });

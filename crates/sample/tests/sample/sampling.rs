@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{Recording, once_undisturbed, wait_for};
-use dbdyno_db::{Endpoint, Target, TimeLimits, mysql, null};
+use dbdyno_db::{DatabaseAddress, DatabaseServer, TimeLimits, mysql, null};
 use dbdyno_sample::{Config, Error, Report, Sampler};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -208,8 +208,8 @@ fn samples_around_a_step() -> Result<(), String> {
     let config = Config {
         interval: Duration::from_millis(200),
         data_dir: Some(folder_on_disk().path().to_owned()),
-        status: Some(Endpoint {
-            target: Target::Null(null::Options::default()),
+        status: Some(DatabaseServer {
+            address: DatabaseAddress::Null(null::Options::default()),
             capabilities: null::capabilities(),
         }),
         ..Config::default()
@@ -291,10 +291,12 @@ fn a_server_that_accepts_and_never_answers_costs_the_status_and_nothing_else() {
     let port = silent.local_addr().unwrap().port();
     let limits = TimeLimits { login: Duration::from_secs(60), ..TimeLimits::default() };
     let options = mysql::Options::tcp("127.0.0.1", port, "root").with_limits(limits);
-    let endpoint =
-        Endpoint { target: Target::Mysql(options), capabilities: mysql::capabilities("InnoDB", true) };
+    let database_server = DatabaseServer {
+        address: DatabaseAddress::Mysql(options),
+        capabilities: mysql::capabilities("InnoDB", true),
+    };
     let recording = Recording::new();
-    let config = Config { status: Some(endpoint), ..Config::default() };
+    let config = Config { status: Some(database_server), ..Config::default() };
     let started = Instant::now();
     let report = sample(&config, &recording, || ());
     assert!(started.elapsed() < limits.login, "{:?}", started.elapsed());

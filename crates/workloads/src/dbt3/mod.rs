@@ -53,7 +53,7 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn dialect(&self) -> Dialect {
-        Dialect::new(&self.context.endpoint.capabilities, self.options.q15)
+        Dialect::new(&self.context.database_server.capabilities, self.options.q15)
     }
 
     pub(crate) fn params(&self, number: u8, stream: u32) -> Vec<String> {
@@ -158,7 +158,7 @@ impl Workload for Dbt3 {
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         self.ledger = Ledger::default();
-        let capabilities = &self.shared.context.endpoint.capabilities;
+        let capabilities = &self.shared.context.database_server.capabilities;
         match self.kind(index) {
             StepKind::Load => {
                 if !self.shared.options.indexes.is_empty() && capabilities.index_hint == IndexHint::None {

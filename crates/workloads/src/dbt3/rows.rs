@@ -60,7 +60,7 @@ pub(crate) fn batches(table: Table, scale_factor: f64) -> Vec<RowBatch> {
 /// Returns the batches of each connection. Where rows stay in the order in which they came, each table
 /// has one connection.
 pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<RowBatch>> {
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     let scale_factor = setup.options.scale_factor;
     let wanted = if capabilities.parallel_writers { setup.options.load_connections as usize } else { 1 };
     let mut largest_first = Table::ALL;
@@ -273,18 +273,19 @@ fn values(table: Table, row: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_db::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
+    use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, mysql, null, postgres, sqlite};
 
     use super::*;
     use crate::Context;
     use crate::dbt3::options::Dbt3;
 
     fn shares(capabilities: Capabilities) -> Vec<Vec<RowBatch>> {
-        let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
         let options = Dbt3 { scale_factor: 0.1, ..Dbt3::default() };
         assigned(&Setup {
             options,
-            context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None },
+            context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
         })
     }
 

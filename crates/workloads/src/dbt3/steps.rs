@@ -175,7 +175,7 @@ pub(crate) fn scripts(kind: &StepKind, options: &Options) -> Vec<Vec<Operation>>
 /// Returns the statements of the index step. Foreign keys come last, because they need the keys of all
 /// tables.
 pub(crate) fn index_statements(setup: &Setup) -> Vec<String> {
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     let indexes = Table::ALL.into_iter().rev().flat_map(|table| schema::index(table, capabilities));
     let has_foreign_keys = setup.options.foreign_keys && capabilities.foreign_keys;
     let referring = Table::ALL.into_iter().filter(|_| has_foreign_keys);
@@ -185,7 +185,7 @@ pub(crate) fn index_statements(setup: &Setup) -> Vec<String> {
 /// Returns the statement that gathers statistics. It is `None` where the server cannot be asked to
 /// gather any.
 pub(crate) fn statistics_statement(table: Table, setup: &Setup) -> Option<String> {
-    let words = setup.context.endpoint.capabilities.gather_statistics;
+    let words = setup.context.database_server.capabilities.gather_statistics;
     (!words.is_empty()).then(|| format!("{words} {}", table.name()))
 }
 
@@ -249,7 +249,7 @@ fn options(step: &Dbt3Step, setup: &Setup) -> Map<String, Value> {
 
 fn statement(step: &Dbt3Step, setup: &Setup) -> String {
     match &step.kind {
-        StepKind::Load => load_sql(Table::LineItem, setup.context.endpoint.capabilities.row_stream),
+        StepKind::Load => load_sql(Table::LineItem, setup.context.database_server.capabilities.row_stream),
         StepKind::Index => index_statements(setup).join("; "),
         StepKind::Statistics => statistics_statement(Table::LineItem, setup).unwrap_or_default(),
         StepKind::Query { number, .. } => shape(*number),

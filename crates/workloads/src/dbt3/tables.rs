@@ -14,7 +14,7 @@ use crate::{Error, Result, Work};
 
 /// Makes all tables, and makes sure that the server takes rows.
 pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>> {
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     let mut works = Vec::new();
     if capabilities.row_stream == RowStream::LocalInfile {
         works.extend(allow_local_infile(&setup.context, session).await?);

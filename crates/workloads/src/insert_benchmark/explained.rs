@@ -11,7 +11,7 @@ use crate::insert_benchmark::steps::{ClientPart, StepKind};
 pub(crate) fn explained(step: &ClientPart, setup: &Setup, history: &History) -> Vec<Explained> {
     const CLIENT: u32 = 1;
     let (table, options) = (Setup::table(CLIENT), &setup.options);
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     let after_last = options.first_id + history.of(CLIENT).rows_inserted();
     let least = after_last.saturating_sub(history.in_table(CLIENT)).max(options.first_id);
     let middle = u64::midpoint(least, after_last);
@@ -41,7 +41,7 @@ pub(crate) fn explained(step: &ClientPart, setup: &Setup, history: &History) -> 
 #[cfg(test)]
 mod tests {
     use crate::insert_benchmark::options::InsertBenchmark as Options;
-    use dbdyno_db::{Endpoint, Target, null, postgres};
+    use dbdyno_db::{DatabaseAddress, DatabaseServer, null, postgres};
 
     use super::*;
     use crate::Context;
@@ -51,15 +51,15 @@ mod tests {
 
     #[test]
     fn queries_and_deletes_are_explained_in_the_middle_of_what_is_there() {
-        let endpoint = Endpoint {
-            target: Target::Null(null::Options::default()),
+        let database_server = DatabaseServer {
+            address: DatabaseAddress::Null(null::Options::default()),
             capabilities: postgres::capabilities(),
         };
         let options = Options { points_per_query: 3, rates: vec![100], ..Options::default() };
         let steps = options.list();
         let setup = Setup {
             options,
-            context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None },
+            context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
             prepared: Prepared::default(),
         };
         let mut history = History::new(1);

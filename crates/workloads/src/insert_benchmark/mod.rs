@@ -138,7 +138,7 @@ impl Workload for InsertBenchmark {
     }
 
     fn new(options: &Options, context: Context) -> Self {
-        let prepared = Prepared::new(options.protocol, &context.endpoint.capabilities);
+        let prepared = Prepared::new(options.protocol, &context.database_server.capabilities);
         let steps = options.list();
         let history = History::new(options.clients);
         Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }
@@ -160,7 +160,8 @@ impl Workload for InsertBenchmark {
         let Setup { options, context, .. } = &*self.shared;
         let tables = self.shared.tables().into_iter().map(|table| {
             let own = &options.create_table_options;
-            let statements = sql::create_table(&table, &context.endpoint.capabilities, own, options.first_id);
+            let statements =
+                sql::create_table(&table, &context.database_server.capabilities, own, options.first_id);
             (table, statements)
         });
         Ok(vec![create_tables(context, session, tables).await?])

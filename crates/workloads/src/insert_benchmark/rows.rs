@@ -118,7 +118,7 @@ pub(crate) enum Purpose {
     Texts = 1,
     Queries = 2,
     /// When the background writers' statements are due.
-    Arrivals = 3,
+    ArrivalProcess = 3,
 }
 
 /// Returns the number of the stream for `purpose` in step `step`.

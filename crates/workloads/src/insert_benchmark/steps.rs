@@ -2,7 +2,7 @@
 
 use crate::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
 use dbdyno_db::Capabilities;
-use dbdyno_loadgen::{Arrivals, Draws, Pace};
+use dbdyno_loadgen::{ArrivalProcess, Arrivals, Draws};
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped};
 use dbdyno_record::{Headline, KindSpec, OperationClass, StepSpec, Target, Unit, WindowRule};
 use serde_json::{Map, json};
@@ -199,8 +199,8 @@ fn written_rows(benchmark: &Options) -> f64 {
 }
 
 /// Returns when the background writers of `client` send in `step`, which is number `index`.
-pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &ClientPart, client: u32) -> Pace {
-    let Some(rate) = step.rate else { return Pace::Closed };
+pub(crate) fn writer_arrivals(setup: &Setup, index: usize, step: &ClientPart, client: u32) -> Arrivals {
+    let Some(rate) = step.rate else { return Arrivals::Closed };
     let options = &setup.options;
     let per = Duration::from_secs(u64::from(step.rows_per_commit));
     match options.pacing {
@@ -208,15 +208,17 @@ pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &ClientPart, client
             // Clients are offset against each other, so that even means even over all of them.
             let interval = per / rate;
             let phase = interval * (client - 1) / options.clients;
-            Pace::Open(Arrivals::Constant { operations: u64::from(rate), per, phase })
+            Arrivals::Open(ArrivalProcess::Constant { operations: u64::from(rate), per, phase })
         }
         Pacing::Poisson => {
-            let draws = Draws::new(setup.context.seed, stream(index, Purpose::Arrivals), client);
+            let draws = Draws::new(setup.context.seed, stream(index, Purpose::ArrivalProcess), client);
             // The step is as long as an even one. Otherwise chance in its length would be chance in
             // whether it kept its rate.
-            Pace::Open(Arrivals::poisson(u64::from(rate), per, draws).fitted_to(step.inserts))
+            Arrivals::Open(ArrivalProcess::poisson(u64::from(rate), per, draws).fitted_to(step.inserts))
         }
-        Pacing::Burst => Pace::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) },
+        Pacing::Burst => {
+            Arrivals::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) }
+        }
     }
 }
 
@@ -253,9 +255,9 @@ pub(crate) fn spec(index: usize, step: &Step<ClientPart>, setup: &Setup) -> Step
 
 fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &Setup) -> KindSpec {
     let (options, prepared) = (&setup.options, setup.prepared);
-    let pace = match kind {
-        TaskKind::Insert | TaskKind::Delete => writer_pace(setup, index, step, 1),
-        TaskKind::Index | TaskKind::Range | TaskKind::Point => Pace::Closed,
+    let arrivals = match kind {
+        TaskKind::Insert | TaskKind::Delete => writer_arrivals(setup, index, step, 1),
+        TaskKind::Index | TaskKind::Range | TaskKind::Point => Arrivals::Closed,
     };
     let (connections_per_client, rows_per_operation, is_prepared) = match kind {
         TaskKind::Insert | TaskKind::Delete => (1, step.rows_per_commit, prepared.writes),
@@ -270,10 +272,10 @@ fn kind_spec(kind: TaskKind, (index, step): (usize, &ClientPart), setup: &Setup)
         TaskKind::Index => OperationClass::Index,
         TaskKind::Range | TaskKind::Point => OperationClass::Query,
     };
-    let statement = statement(kind, step, &setup.context.endpoint.capabilities, options);
+    let statement = statement(kind, step, &setup.context.database_server.capabilities, options);
     KindSpec {
         connections_per_client,
-        pace: pace.to_string(),
+        arrivals: arrivals.to_string(),
         protocol: protocol(is_prepared),
         rows_per_operation,
         statements_per_operation: 1,
@@ -364,8 +366,9 @@ mod tests {
     fn even_writers_of_several_clients_are_set_off_against_each_other() {
         let setup = setup(Options { clients: 4, ..Options::default() });
         let steps = setup.options.list();
-        let due =
-            |client| writer_pace(&setup, 4, &steps[4].kind, client).due(1).expect("even pace has a schedule");
+        let due = |client| {
+            writer_arrivals(&setup, 4, &steps[4].kind, client).due(1).expect("even arrivals has a schedule")
+        };
         assert_eq!(due(1), Duration::from_millis(500));
         assert_eq!(due(2), Duration::from_millis(625));
         assert_eq!(due(4), Duration::from_millis(875));
@@ -376,9 +379,9 @@ mod tests {
         let setup = setup(Options { clients: 2, pacing: Pacing::Poisson, ..Options::default() });
         let steps = setup.options.list();
         let due = |index: usize, client, number| {
-            let pace = writer_pace(&setup, index, &steps[index].kind, client);
-            assert_eq!(pace.to_string(), "poisson 2/s");
-            pace.due(number).expect("a schedule").as_secs_f64()
+            let arrivals = writer_arrivals(&setup, index, &steps[index].kind, client);
+            assert_eq!(arrivals.to_string(), "poisson 2/s");
+            arrivals.due(number).expect("a schedule").as_secs_f64()
         };
         assert_eq!(steps[4].kind.inserts, 3_600);
         for client in [1, 2] {
@@ -397,8 +400,8 @@ mod tests {
     fn the_burst_rate_is_the_originals_statements_per_second() {
         let setup = setup(Options { pacing: Pacing::Burst, ..Options::default() });
         let steps = setup.options.list();
-        let per_second = |index: usize| match writer_pace(&setup, index, &steps[index].kind, 1) {
-            Pace::Burst { per_second } => per_second,
+        let per_second = |index: usize| match writer_arrivals(&setup, index, &steps[index].kind, 1) {
+            Arrivals::Burst { per_second } => per_second,
             other => panic!("{other} is not a burst"),
         };
         assert_eq!([per_second(4), per_second(6), per_second(8)], [2, 10, 20]);

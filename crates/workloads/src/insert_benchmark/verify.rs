@@ -41,7 +41,7 @@ fn parts(setup: &Setup, client: u32, table: &TableHistory, actual: &[i128]) -> V
         return vec![part("rows", expected, actual[0])];
     }
     let mut parts = content_parts(&expected(setup, client, table), actual);
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     if setup.context.owned && capabilities.contiguous_keys && !table.gaps {
         let sets_first = capabilities.key_source != KeySource::Table;
         let first_id = if sets_first { setup.options.first_id } else { 1 };
@@ -110,7 +110,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
-    use dbdyno_db::{Endpoint, Target, null};
+    use dbdyno_db::{DatabaseAddress, DatabaseServer, null};
     use dbdyno_loadgen::{StepEnd, TaskEnd};
     use dbdyno_record::Outcome;
 
@@ -125,11 +125,11 @@ mod tests {
     const CLIENT: u32 = 2;
 
     fn setup(options: Options) -> Setup {
-        let target = Target::Null(null::Options::default());
-        let endpoint = Endpoint { target, capabilities: null::capabilities() };
+        let target = DatabaseAddress::Null(null::Options::default());
+        let database_server = DatabaseServer { address: target, capabilities: null::capabilities() };
         Setup {
             options,
-            context: Context { endpoint, owned: true, seed: 3, draws: 3, device: None },
+            context: Context { database_server, owned: true, seed: 3, draws: 3, device: None },
             prepared: Prepared::default(),
         }
     }
@@ -281,7 +281,7 @@ mod tests {
         let step = &options.list()[3].kind;
         let lost = TaskEnd { unknown_numbers: vec![2], reconnects: 1, ..task(step, 0, &[2]) };
         add(&mut history, &options, 3, vec![lost]);
-        let mut session = setup.context.endpoint.connect().await.unwrap();
+        let mut session = setup.context.database_server.connect().await.unwrap();
         let checks = verify(&setup, &history, &mut session).await.unwrap_err();
         // The other client's table is asked for, and the null driver has none.
         assert!(checks.to_string().contains("pi1"), "{checks}");

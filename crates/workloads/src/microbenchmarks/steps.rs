@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicroTest, Microbenchmarks as Options};
-use dbdyno_loadgen::{Limit, Pace, TaskSpec};
+use dbdyno_loadgen::{Arrivals, Limit, TaskSpec};
 use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
@@ -105,7 +105,7 @@ impl<'a> Step<'a> {
             // Connections that scan the same table are recorded together, wherever the number of tables
             // divides that of clients. The reason is that tables may differ in size, and only sums are
             // known for a client.
-            let spec = TaskSpec::new(1 + connection % clients, Pace::Closed, self.limit(connection));
+            let spec = TaskSpec::new(1 + connection % clients, Arrivals::Closed, self.limit(connection));
             let (setup, script) = (Arc::clone(&self.setup), script.clone());
             planned(spec, move || AnyTask::Test(TestTask::new(&setup, script, connection, first_new_id)))
         };

@@ -6,7 +6,9 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOpt
 
 use crate::oltp::list::ROW_BYTES;
 use crate::oltp::mix::{places, prepared};
-use crate::oltp::options::{Distribution, IdType, LoadMethod, Oltp, OltpPace, OltpTest, existing_warning};
+use crate::oltp::options::{
+    Distribution, IdType, LoadMethod, Oltp, OltpArrivals, OltpTest, existing_warning,
+};
 use crate::options::{Protocol, first_problem, schema_problem, table_options_problem};
 use crate::settle::both_problem;
 use crate::step::{StepOptions, forecast, outlines};
@@ -89,11 +91,11 @@ fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
 
 /// Returns the first option about arrivals that does not go with the others.
 pub(crate) fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
-    let is_closed = oltp.pace == OltpPace::Closed;
-    let events = "events is for pace = \"closed\"; with a rate, time says how many there are";
-    let rates = "rates are for pace = \"constant\" and pace = \"poisson\"; a closed loop has none";
+    let is_closed = oltp.arrivals == OltpArrivals::Closed;
+    let events = "events is for arrivals = \"closed\"; with a rate, time says how many there are";
+    let rates = "rates are for arrivals = \"constant\" and arrivals = \"poisson\"; a closed loop has none";
     let backlog = "max_backlog is for a step with a rate; in a closed loop nothing waits";
-    let thinks = "think_time is for pace = \"closed\"; a rate does not wait for answers";
+    let thinks = "think_time is for arrivals = \"closed\"; a rate does not wait for answers";
     let contradiction = first_problem([
         (!is_closed && oltp.events.is_some(), "events", events),
         (is_closed && !oltp.rates.is_empty(), "rates", rates),
@@ -101,8 +103,8 @@ pub(crate) fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
         (!is_closed && !oltp.think_time.0.is_zero(), "think_time", thinks),
     ]);
     let message = format!(
-        "pace = \"{}\" needs rates: name at least one number of operations per second, e.g. rates = [1000, 5000]",
-        oltp.pace.name()
+        "arrivals = \"{}\" needs rates: name at least one number of operations per second, e.g. rates = [1000, 5000]",
+        oltp.arrivals.name()
     );
     contradiction.or_else(|| first_problem([(!is_closed && oltp.rates.is_empty(), "rates", &message)]))
 }

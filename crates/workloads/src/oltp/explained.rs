@@ -58,7 +58,7 @@ fn values(setup: &Setup, kind: Kind) -> Option<Vec<Param>> {
 #[cfg(test)]
 mod tests {
     use crate::oltp::options::{IdType, Oltp as Options, OltpProfile, OltpTest};
-    use dbdyno_db::{Endpoint, Target, mysql, null};
+    use dbdyno_db::{DatabaseAddress, DatabaseServer, mysql, null};
 
     use super::*;
     use crate::Context;
@@ -67,8 +67,9 @@ mod tests {
 
     fn setup(options: Options) -> Setup {
         let capabilities = mysql::capabilities("innodb", true);
-        let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
-        Setup { options, context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None } }
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
+        Setup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
     }
 
     fn text(setup: &Setup, places: &[Slot]) -> String {

@@ -66,7 +66,7 @@ impl LoadPlan {
     /// Divides the rows. A statement has as many rows as surely fit, so the number depends on the
     /// table's size and on nothing that is drawn.
     pub(crate) fn new(setup: &Setup) -> Self {
-        let capabilities = &setup.context.endpoint.capabilities;
+        let capabilities = &setup.context.database_server.capabilities;
         let options = &setup.options;
         let form = match (options.load_method, options.protocol) {
             (LoadMethod::Insert, Protocol::Text) => LoadForm::Text,
@@ -222,7 +222,7 @@ pub(crate) fn write_insert(
 #[cfg(test)]
 mod tests {
     use crate::oltp::options::Oltp as Options;
-    use dbdyno_db::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
+    use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, mysql, null, postgres, sqlite};
 
     use super::*;
     use crate::Context;
@@ -230,10 +230,11 @@ mod tests {
     use crate::step::StepOptions;
 
     fn plan(options: Options, capabilities: Capabilities) -> LoadPlan {
-        let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
         LoadPlan::new(&Setup {
             options,
-            context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None },
+            context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
         })
     }
 
@@ -322,11 +323,11 @@ mod tests {
     fn the_record_says_text_where_no_table_fills_an_insert() {
         let protocol = |table_size| {
             let options = Options { table_size, ..Options::default() };
-            let endpoint = Endpoint {
-                target: Target::Null(null::Options::default()),
+            let database_server = DatabaseServer {
+                address: DatabaseAddress::Null(null::Options::default()),
                 capabilities: null::capabilities(),
             };
-            let context = Context { endpoint, owned: true, seed: 1, draws: 1, device: None };
+            let context = Context { database_server, owned: true, seed: 1, draws: 1, device: None };
             let load = options.list().remove(0);
             steps::spec(&load, &Setup { options, context }).kinds.remove(0).protocol
         };

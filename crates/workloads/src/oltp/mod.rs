@@ -79,7 +79,7 @@ impl Setup {
     /// Returns whether ids come from the client. They do if the plan says so, or if a table gives out
     /// ids for a primary key only.
     pub(crate) fn client_ids(&self) -> bool {
-        let by_key_only = self.context.endpoint.capabilities.key_source == KeySource::Table;
+        let by_key_only = self.context.database_server.capabilities.key_source == KeySource::Table;
         !self.options.auto_inc || (self.options.secondary && by_key_only)
     }
 }

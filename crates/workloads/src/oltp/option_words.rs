@@ -68,7 +68,7 @@ named! {
     /// When a connection sends its next operation.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
-    pub enum OltpPace {
+    pub enum OltpArrivals {
         /// When the one before is answered.
         Closed = "closed",
         /// At equal distances, whatever the server does.

@@ -11,7 +11,7 @@ use crate::options::{Protocol, Verify};
 use crate::settle::Settle;
 
 pub use crate::oltp::option_words::{
-    Distribution, ErrorCode, IdType, LoadMethod, OltpPace, OltpProfile, OltpTest, Think,
+    Distribution, ErrorCode, IdType, LoadMethod, OltpArrivals, OltpProfile, OltpTest, Think,
 };
 
 with_defaults! {
@@ -49,8 +49,8 @@ with_defaults! {
         #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection sends its next operation.
-        pub pace: OltpPace = OltpPace::Closed,
-        /// Operations a second of all connections together, for `pace = "constant"` and
+        pub arrivals: OltpArrivals = OltpArrivals::Closed,
+        /// Operations a second of all connections together, for `arrivals = "constant"` and
         /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
@@ -188,9 +188,9 @@ impl Oltp {
 
     /// Returns the number of connections and rate over all connections, level by level.
     pub(crate) fn levels(&self) -> Vec<(u32, Option<u32>)> {
-        let rates: Vec<Option<u32>> = match self.pace {
-            OltpPace::Closed => vec![None],
-            OltpPace::Constant | OltpPace::Poisson => self.rates.iter().copied().map(Some).collect(),
+        let rates: Vec<Option<u32>> = match self.arrivals {
+            OltpArrivals::Closed => vec![None],
+            OltpArrivals::Constant | OltpArrivals::Poisson => self.rates.iter().copied().map(Some).collect(),
         };
         let levels = self.connections.iter().flat_map(|&count| rates.iter().map(move |&rate| (count, rate)));
         levels.collect()
@@ -240,7 +240,7 @@ mod tests {
         };
         let names = options.step_names().join(" ");
         assert_eq!(names, "load index point-select.c1 point-select.c16 read-write.c1 read-write.c16");
-        let paced = Oltp { pace: OltpPace::Constant, rates: vec![100, 5000], ..options };
+        let paced = Oltp { arrivals: OltpArrivals::Constant, rates: vec![100, 5000], ..options };
         let names = Oltp { connections: vec![4], create_secondary: false, ..paced }.step_names().join(" ");
         assert_eq!(
             names,

@@ -139,7 +139,7 @@ fn marks(count: u32) -> String {
 
 /// Returns the [`statement`] as the profile of `setup` writes it.
 pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool) -> String {
-    let sql = statement(kind, table, writes, &setup.context.endpoint.capabilities);
+    let sql = statement(kind, table, writes, &setup.context.database_server.capabilities);
     match setup.added_span() {
         Some(span) if kind.is_range() => sql.replace("AND ?", &format!("AND ?+{span}")),
         _ => sql,
@@ -148,7 +148,7 @@ pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool)
 
 /// Returns statements that drop and create table number `number`, empty.
 pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     let options = &setup.options;
     let table = Setup::table(number);
     let Types { id, k, more_rows } = types(setup);
@@ -185,7 +185,7 @@ struct Types {
 }
 
 fn types(setup: &Setup) -> Types {
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     let is_big = setup.options.id == IdType::Bigint;
     let number = if is_big { capabilities.big_int } else { "INTEGER" };
     let counted = if is_big { capabilities.big_key } else { capabilities.int_key };
@@ -243,7 +243,7 @@ pub(crate) fn greatest_id(table: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::oltp::options::Oltp as Options;
-    use dbdyno_db::{Endpoint, Target, mysql, null, postgres, sqlite};
+    use dbdyno_db::{DatabaseAddress, DatabaseServer, mysql, null, postgres, sqlite};
     use dbdyno_record::StatementClass;
 
     use super::*;
@@ -266,8 +266,9 @@ mod tests {
     ];
 
     fn setup(options: Options, capabilities: Capabilities) -> Setup {
-        let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
-        Setup { options, context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None } }
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
+        Setup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
     }
 
     fn tables(options: &Options, capabilities: &Capabilities) -> String {

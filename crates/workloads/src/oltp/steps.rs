@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::oltp::options::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
+use crate::oltp::options::{IdType, Oltp as Options, OltpArrivals, OltpTest as Test, Think};
 use dbdyno_db::RowStream;
-use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, ThinkTime};
+use dbdyno_loadgen::{ArrivalProcess, Arrivals, Draws, Limit, Schedule, ThinkTime};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
@@ -35,43 +35,47 @@ pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
 
 /// Returns how the connections of the test in step `name` get their arrivals, in order. A rate is one
 /// schedule, from which the connections take the next operation as they become free.
-pub(crate) fn paces(
+pub(crate) fn arrivals(
     name: &str,
     (connections, rate): (u32, Option<u32>),
     options: &Options,
     seed: u64,
-) -> Vec<Pace> {
+) -> Vec<Arrivals> {
     if let Some(rate) = rate {
-        let schedule = schedule(name, (options.pace, rate), options.max_backlog, seed);
-        return vec![Pace::Shared(Arc::new(schedule)); connections as usize];
+        let schedule = schedule(name, (options.arrivals, rate), options.max_backlog, seed);
+        return vec![Arrivals::Shared(Arc::new(schedule)); connections as usize];
     }
-    let stream = fnv1a(format!("{name} pace").as_bytes());
+    let stream = fnv1a(format!("{name} arrivals").as_bytes());
     let draws = |connection| Draws::new(seed, stream, connection);
     let mean = options.think_time.0;
-    let pace = |connection| match options.think {
-        _ if mean.is_zero() => Pace::Closed,
-        Think::Fixed => Pace::Thinking(ThinkTime::Fixed { time: mean, draws: draws(connection) }),
-        Think::Exponential => Pace::Thinking(ThinkTime::Exponential { mean, draws: draws(connection) }),
+    let arrivals = |connection| match options.think {
+        _ if mean.is_zero() => Arrivals::Closed,
+        Think::Fixed => Arrivals::Thinking(ThinkTime::Fixed { time: mean, draws: draws(connection) }),
+        Think::Exponential => Arrivals::Thinking(ThinkTime::Exponential { mean, draws: draws(connection) }),
     };
-    (0..connections).map(pace).collect()
+    (0..connections).map(arrivals).collect()
 }
 
 /// Returns when operations of step `name` are due. At most `max_backlog` of them wait.
 pub(crate) fn schedule(
     name: &str,
-    (pace, rate): (OltpPace, u32),
+    (arrivals, rate): (OltpArrivals, u32),
     max_backlog: Option<u64>,
     seed: u64,
 ) -> Schedule {
     let (operations, per) = (u64::from(rate), Duration::from_secs(1));
-    let arrivals = if pace == OltpPace::Poisson {
-        Arrivals::poisson(operations, per, Draws::new(seed, fnv1a(format!("{name} pace").as_bytes()), 0))
+    let arrival_process = if arrivals == OltpArrivals::Poisson {
+        ArrivalProcess::poisson(
+            operations,
+            per,
+            Draws::new(seed, fnv1a(format!("{name} arrivals").as_bytes()), 0),
+        )
     } else {
-        Arrivals::Constant { operations, per, phase: Duration::ZERO }
+        ArrivalProcess::Constant { operations, per, phase: Duration::ZERO }
     };
     match max_backlog {
-        Some(most) => Schedule::with_max_backlog(arrivals, most),
-        None => Schedule::new(arrivals),
+        Some(most) => Schedule::with_max_backlog(arrival_process, most),
+        None => Schedule::new(arrival_process),
     }
 }
 
@@ -144,11 +148,11 @@ fn kind_spec(step: &OltpStep, setup: &Setup) -> KindSpec {
         }
         StepKind::Test { test, connections, rate } => {
             let places = places(test, &setup.options, setup.client_ids());
-            let paces = paces(&step.name, (connections, rate), &setup.options, setup.context.draws);
+            let arrivals = arrivals(&step.name, (connections, rate), &setup.options, setup.context.draws);
             let (name, class, _) = labels(test);
             KindSpec {
                 connections_per_client: connections / clients(connections, rate),
-                pace: paces.first().map_or_else(String::new, ToString::to_string),
+                arrivals: arrivals.first().map_or_else(String::new, ToString::to_string),
                 ..test_kind((name, class), &places, setup.options.prepares(test), setup)
             }
         }

@@ -28,7 +28,7 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
 
 /// Makes the sequence go on after the ids that the load gave, where it knows nothing about them.
 pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>> {
-    let has_sequence = setup.context.endpoint.capabilities.key_source == KeySource::Sequence;
+    let has_sequence = setup.context.database_server.capabilities.key_source == KeySource::Sequence;
     if !has_sequence || setup.client_ids() || !LoadPlan::new(setup).with_ids {
         return Ok(None);
     }
@@ -56,7 +56,8 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
     let began = Instant::now();
     let mut found = work("find tables", began, setup.options.tables);
     let tables = setup.tables();
-    read_back(session, &setup.context.endpoint.capabilities, &tables, Origin::Found, &mut found).await?;
+    read_back(session, &setup.context.database_server.capabilities, &tables, Origin::Found, &mut found)
+        .await?;
     let mut contents = Contents { rows: Some(0), k: Some(0), whole: true };
     let mut rows_of_tables = Vec::new();
     let is_verified = setup.options.verify != Verify::Off;

@@ -198,7 +198,7 @@ fn wanted(source: &RowSource, table: u32, row: u64) -> [String; 4] {
 #[cfg(test)]
 mod tests {
     use crate::oltp::options::Oltp as Options;
-    use dbdyno_db::{Endpoint, Target, null};
+    use dbdyno_db::{DatabaseAddress, DatabaseServer, null};
     use dbdyno_loadgen::TaskEnd;
     use dbdyno_record::Outcome;
 
@@ -206,9 +206,9 @@ mod tests {
     use crate::Context;
 
     fn setup(options: Options) -> Setup {
-        let target = Target::Null(null::Options::default());
-        let endpoint = Endpoint { target, capabilities: null::capabilities() };
-        Setup { options, context: Context { endpoint, owned: true, seed: 1, draws: 1, device: None } }
+        let target = DatabaseAddress::Null(null::Options::default());
+        let database_server = DatabaseServer { address: target, capabilities: null::capabilities() };
+        Setup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
     }
 
     /// Returns the end of a test in which two connections changed `rows` each.

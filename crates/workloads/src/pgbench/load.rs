@@ -27,7 +27,7 @@ pub(crate) enum LoadOperation {
 }
 
 pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     let options = &setup.options;
     let scale = u64::from(options.scale);
     let mut all = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn load_operations(setup: &Setup) -> Vec<LoadOperation> {
 }
 
 fn creations(setup: &Setup) -> Vec<String> {
-    let capabilities = &setup.context.endpoint.capabilities;
+    let capabilities = &setup.context.database_server.capabilities;
     let (options, has_keys) = (&setup.options, setup.options.init_steps.contains('p'));
     let create = |table: &super::builtin::Table| {
         let number = if options.scale >= LARGE_SCALE { "bigint" } else { "int" };
@@ -114,7 +114,7 @@ pub(crate) fn lacks(setup: &Setup) -> Option<String> {
     let options = &setup.options;
     let asks = [("partitions", options.partitions > 0), ("unlogged_tables", options.unlogged_tables)];
     let (name, _) = asks.into_iter().find(|(_, is_asked)| *is_asked)?;
-    let has_heaps = setup.context.endpoint.capabilities.keeps_arrival_order;
+    let has_heaps = setup.context.database_server.capabilities.keeps_arrival_order;
     let problem = format!("{name} needs a server with such tables; leave it out or the variant");
     (options.has_load() && !has_heaps).then_some(problem)
 }
@@ -181,11 +181,11 @@ pub struct LoadTask {
 
 impl LoadTask {
     pub(crate) fn new(setup: &Arc<Setup>) -> Self {
-        let endpoint = &setup.context.endpoint;
+        let database_server = &setup.context.database_server;
         Self {
-            connection: Connection::new(endpoint, "load"),
+            connection: Connection::new(database_server, "load"),
             operations: load_operations(setup),
-            stream: endpoint.capabilities.row_stream == RowStream::CopyIn,
+            stream: database_server.capabilities.row_stream == RowStream::CopyIn,
             text: String::new(),
         }
     }
@@ -257,7 +257,7 @@ mod tests {
     fn a_scale_with_more_accounts_than_32_bits_can_number_is_loaded_to_its_end() {
         const SCALE: u32 = 25_000;
         let mut context = summaries::context();
-        context.endpoint.capabilities = postgres::capabilities();
+        context.database_server.capabilities = postgres::capabilities();
         let options = Pgbench { scale: SCALE, init_steps: "tg".to_owned(), ..Pgbench::default() };
         let operations = load_operations(&Setup::new(&options, context, None));
         let LoadOperation::Statements(created) = &operations[0] else { panic!("{:?}", operations[0]) };

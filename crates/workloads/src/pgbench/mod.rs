@@ -69,7 +69,7 @@ pub struct Alone {
 impl Setup {
     fn new(options: &Options, context: Context, alone: Option<Alone>) -> Arc<Self> {
         // END is a word of PostgreSQL and SQLite.
-        let knows_end = context.endpoint.capabilities.key_source != KeySource::TableCounter;
+        let knows_end = context.database_server.capabilities.key_source != KeySource::TableCounter;
         let scripts = options.scripts(if knows_end { "END" } else { "COMMIT" });
         let scale = AtomicU64::new(options.scale.into());
         Arc::new(Self { options: options.clone(), context, scripts, scale, alone })
@@ -213,7 +213,7 @@ impl Pgbench {
         if vacuum == Vacuum::None || !all_are_there {
             return Ok(None);
         }
-        let capabilities = &self.setup.context.endpoint.capabilities;
+        let capabilities = &self.setup.context.database_server.capabilities;
         let began = Instant::now();
         let mut statements = Vec::new();
         if capabilities.keeps_arrival_order {

@@ -15,7 +15,7 @@ use super::steps::ACCOUNT_BYTES;
 use super::variables::{is_name, no_name};
 use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::oltp::check;
-use crate::oltp::options::{Oltp, OltpPace};
+use crate::oltp::options::{Oltp, OltpArrivals};
 use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
 use crate::sql_checks::{self, SqlCheck};
@@ -96,8 +96,8 @@ with_defaults! {
         #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next transaction. pgbench's rates are `poisson`.
-        pub pace: OltpPace = OltpPace::Closed,
-        /// Transactions a second of all connections together, for `pace = "constant"` and
+        pub arrivals: OltpArrivals = OltpArrivals::Closed,
+        /// Transactions a second of all connections together, for `arrivals = "constant"` and
         /// `"poisson"`: one step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
@@ -141,7 +141,7 @@ impl Pgbench {
             connections: self.connections.clone(),
             time: self.time,
             warmup: if self.transactions.is_some() { PlanDuration(Duration::ZERO) } else { self.warmup },
-            pace: self.pace,
+            arrivals: self.arrivals,
             rates: self.rates.clone(),
             max_backlog: self.max_backlog,
             time_cap: self.time_cap,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{Limit, Pace, TaskSpec};
+use dbdyno_loadgen::{Arrivals, Limit, TaskSpec};
 use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
@@ -67,7 +67,7 @@ impl ScriptStep {
         let step_draws =
             StepDraws { stream: stream(&self.name, setup.context.draws), is_shared: rate.is_some() };
         let per_client = connections / clients(connections, rate);
-        let pace = self.pace(setup);
+        let arrivals = self.arrivals(setup);
         let limit = match (setup.options.length(), setup.options.transactions, rate) {
             (Some(length), ..) => Limit::Time(length),
             (None, each, Some(_)) => Limit::Operations(each.unwrap_or(1) * u64::from(connections)),
@@ -75,17 +75,18 @@ impl ScriptStep {
         };
         let task = |client: u32| {
             let own = Arc::clone(setup);
-            let spec = TaskSpec::new(1 + client / per_client, pace.clone(), limit);
+            let spec = TaskSpec::new(1 + client / per_client, arrivals.clone(), limit);
             planned(spec, move || AnyTask::Run(Box::new(ScriptTask::new(own, step_draws, client))))
         };
         (0..connections).map(task).collect()
     }
 
-    fn pace(&self, setup: &Setup) -> Pace {
-        let Some((_, Some(rate))) = self.kind else { return Pace::Closed };
+    fn arrivals(&self, setup: &Setup) -> Arrivals {
+        let Some((_, Some(rate))) = self.kind else { return Arrivals::Closed };
         let options = &setup.options;
-        let schedule = schedule(&self.name, (options.pace, rate), options.max_backlog, setup.context.draws);
-        Pace::Shared(Arc::new(match options.latency_limit {
+        let schedule =
+            schedule(&self.name, (options.arrivals, rate), options.max_backlog, setup.context.draws);
+        Arrivals::Shared(Arc::new(match options.latency_limit {
             Some(limit) => schedule.with_max_wait(limit.0),
             None => schedule,
         }))
@@ -102,7 +103,7 @@ impl ScriptStep {
         let is_timed = self.kind.is_some() && setup.options.transactions.is_none();
         let kind_spec = KindSpec {
             connections_per_client: connections / clients,
-            pace: self.pace(setup).to_string(),
+            arrivals: self.arrivals(setup).to_string(),
             protocol: if self.kind.is_some() { setup.options.protocol.name() } else { "simple" }.to_owned(),
             ..kind_spec(kind, OperationClass::Other, statement)
         };

@@ -86,7 +86,7 @@ impl ScriptTask {
             scripts.list.iter().enumerate().map(each).collect()
         });
         Self {
-            connection: Connection::new(&setup.context.endpoint, "transaction"),
+            connection: Connection::new(&setup.context.database_server, "transaction"),
             draws: Draws::new(step_draws.stream),
             names: setup.script_names(),
             before: variables.clone(),

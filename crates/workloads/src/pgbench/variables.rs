@@ -48,7 +48,7 @@ pub(crate) fn no_name(name: &str) -> String {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Held {
+enum Slot {
     Nothing,
     Value(Value),
     /// A text from an option or a column.
@@ -58,20 +58,20 @@ enum Held {
 #[derive(Debug, Clone)]
 pub(crate) struct Variables {
     names: Arc<Names>,
-    held: Vec<Held>,
+    slots: Vec<Slot>,
 }
 
 impl Variables {
     /// Returns variables of which none has a value.
     pub(crate) fn new(names: Arc<Names>) -> Self {
-        let held = names.0.iter().map(|_| Held::Nothing).collect();
-        Self { names, held }
+        let slots = names.0.iter().map(|_| Slot::Nothing).collect();
+        Self { names, slots }
     }
 
     /// Gives a variable a text from an option or a column. A variable that no script uses is ignored.
     pub(crate) fn set_named(&mut self, name: &str, text: &str) {
         if let Some(index) = self.names.find(name) {
-            self.put(index, Held::Text(text.to_owned()));
+            self.put(index, Slot::Text(text.to_owned()));
         }
     }
 
@@ -84,26 +84,26 @@ impl Variables {
 
     /// Copies the values of `other` and reuses its own memory.
     pub(crate) fn copy_from(&mut self, other: &Self) {
-        self.held.clone_from(&other.held);
+        self.slots.clone_from(&other.slots);
     }
 
     pub(crate) fn set(&mut self, index: usize, value: Value) {
-        self.put(index, Held::Value(value));
+        self.put(index, Slot::Value(value));
     }
 
-    fn put(&mut self, index: usize, held: Held) {
-        if let Some(own) = self.held.get_mut(index) {
-            *own = held;
+    fn put(&mut self, index: usize, slots: Slot) {
+        if let Some(own) = self.slots.get_mut(index) {
+            *own = slots;
         }
     }
 
     /// Returns the value of a variable in an expression.
     pub(crate) fn value(&self, index: usize) -> Result<Value, String> {
-        match self.held.get(index) {
-            Some(Held::Value(value)) => Ok(*value),
-            Some(Held::Text(text)) => Value::of_text(text)
+        match self.slots.get(index) {
+            Some(Slot::Value(value)) => Ok(*value),
+            Some(Slot::Text(text)) => Value::of_text(text)
                 .ok_or_else(|| format!("malformed variable \"{}\" value: \"{text}\"", self.name(index))),
-            Some(Held::Nothing) | None => Err(format!("undefined variable \"{}\"", self.name(index))),
+            Some(Slot::Nothing) | None => Err(format!("undefined variable \"{}\"", self.name(index))),
         }
     }
 
@@ -113,18 +113,18 @@ impl Variables {
 
     /// Returns the value of a variable that is a whole number.
     pub(crate) fn param(&self, index: usize) -> Option<i64> {
-        match self.held.get(index) {
-            Some(Held::Value(Value::Int(number))) => Some(*number),
+        match self.slots.get(index) {
+            Some(Slot::Value(Value::Int(number))) => Some(*number),
             _ => None,
         }
     }
 
     /// Appends the value of a variable as a statement has it. The result is whether it has one.
     pub(crate) fn write(&self, index: usize, out: &mut Vec<u8>) -> bool {
-        match self.held.get(index) {
-            Some(Held::Value(value)) => value.write(out),
-            Some(Held::Text(text)) => out.extend_from_slice(text.as_bytes()),
-            Some(Held::Nothing) | None => return false,
+        match self.slots.get(index) {
+            Some(Slot::Value(value)) => value.write(out),
+            Some(Slot::Text(text)) => out.extend_from_slice(text.as_bytes()),
+            Some(Slot::Nothing) | None => return false,
         }
         true
     }

@@ -353,7 +353,7 @@ fn made_when_asked(
 /// Returns what sysbench calls a database that takes such statements. A database whose keys come from
 /// sequences, or lie in the table itself, is addressed like PostgreSQL.
 pub(crate) fn driver_name(setup: &Setup) -> &'static str {
-    match setup.context.endpoint.capabilities.key_source {
+    match setup.context.database_server.capabilities.key_source {
         KeySource::TableCounter => "mysql",
         KeySource::Sequence | KeySource::Table => "pgsql",
     }

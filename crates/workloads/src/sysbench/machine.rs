@@ -303,7 +303,8 @@ impl Machine {
         generation: i64,
         sent: Instant,
     ) -> Result<Reply, Failure> {
-        let has_table_keys = self.host.setup.context.endpoint.capabilities.key_source == KeySource::Table;
+        let has_table_keys =
+            self.host.setup.context.database_server.capabilities.key_source == KeySource::Table;
         let Some(Some(link)) = self.links.get_mut(number) else { return Err(closed()) };
         let reads = reads(sql);
         if reads && !counts_only {
@@ -343,7 +344,7 @@ impl Machine {
 
     async fn connect(&mut self, number: usize, sent: Instant) -> Result<Reply, Failure> {
         self.host.setup.asks.store(true, Ordering::Relaxed);
-        let mut connection = Connection::new(&self.host.setup.context.endpoint, "event");
+        let mut connection = Connection::new(&self.host.setup.context.database_server, "event");
         if self.links.len() <= number {
             self.links.resize_with(number + 1, || None);
             self.host.rows.borrow_mut().resize_with(number + 1, Default::default);

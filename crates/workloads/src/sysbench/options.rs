@@ -17,7 +17,7 @@ use super::offers::Offers;
 use super::{Setup, host};
 use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::oltp::check;
-use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace};
+use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpArrivals};
 use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
 use crate::sql_checks::{self, SqlCheck};
@@ -80,8 +80,8 @@ with_defaults! {
         #[schemars(extend("x-whole-seconds" = true))]
         pub warmup: PlanDuration = PlanDuration::from_secs(0),
         /// When a connection begins its next event.
-        pub pace: OltpPace = OltpPace::Closed,
-        /// Events per second of all connections together, for `pace = "constant"` and `"poisson"`: one
+        pub arrivals: OltpArrivals = OltpArrivals::Closed,
+        /// Events per second of all connections together, for `arrivals = "constant"` and `"poisson"`: one
         /// step per rate.
         #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
         pub rates: Vec<u32> = Vec::new(),
@@ -150,7 +150,7 @@ impl Sysbench {
             time: self.time,
             events: self.events,
             warmup: self.warmup,
-            pace: self.pace,
+            arrivals: self.arrivals,
             rates: self.rates.clone(),
             max_backlog: self.max_backlog,
             time_cap: self.time_cap,
@@ -303,7 +303,7 @@ pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Resu
     table.set("db_ps_mode", if setup.is_text_only() { "disable" } else { "auto" })?;
     table.set("db_debug", false)?;
     table.set("myisam_max_rows", 1_000_000)?;
-    if let Some(engine) = &setup.context.endpoint.capabilities.engine {
+    if let Some(engine) = &setup.context.database_server.capabilities.engine {
         table.set("mysql_table_engine", engine.as_str())?;
         if !options.options.contains_key("mysql_storage_engine") {
             table.set("mysql_storage_engine", engine.as_str())?;

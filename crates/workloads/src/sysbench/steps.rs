@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dbdyno_loadgen::{Limit, Pace, TaskSpec};
+use dbdyno_loadgen::{Arrivals, Limit, TaskSpec};
 use dbdyno_plan::{Size, StepEstimate, StepOutline, numbered};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use super::options::{PsMode, Sysbench};
 use super::task::{ScriptTask, StepScript};
 use super::{Setup, files};
 use crate::oltp::list::{ROW_BYTES, ROW_LOADED};
-use crate::oltp::steps::{limit, paces};
+use crate::oltp::steps::{arrivals, limit};
 use crate::settle::Settle;
 use crate::specs::{add_run, clients, kind_spec, step_spec, stream};
 use crate::step::{DataSize, Step, StepOptions, load_steps};
@@ -100,12 +100,12 @@ impl ScriptStep {
         let Some(script) = setup.script() else { return Vec::new() };
         let connections = self.connections(setup);
         let shared = setup.options.shared();
-        let (command, paces, per_client, is_shared) = match &self.kind {
-            Act::Command(name) => (name.clone(), vec![Pace::Closed; connections as usize], 1, false),
+        let (command, arrivals, per_client, is_shared) = match &self.kind {
+            Act::Command(name) => (name.clone(), vec![Arrivals::Closed; connections as usize], 1, false),
             Act::Run { rate, .. } => {
                 let per_client = connections / clients(connections, *rate);
-                let paces = paces(&self.name, (connections, *rate), &shared, setup.context.draws);
-                ("run".to_owned(), paces, per_client, rate.is_some())
+                let arrivals = arrivals(&self.name, (connections, *rate), &shared, setup.context.draws);
+                ("run".to_owned(), arrivals, per_client, rate.is_some())
             }
         };
         let is_run = matches!(self.kind, Act::Run { .. });
@@ -116,7 +116,7 @@ impl ScriptStep {
             stream: stream(&self.name, setup.context.draws),
             is_shared,
         };
-        let task = |(tid, pace)| {
+        let task = |(tid, arrivals)| {
             let limit = match limit(&shared, tid, connections) {
                 _ if !is_run => Limit::Operations(1),
                 Limit::Operations(events) if setup.options.time_ends_too => {
@@ -124,24 +124,24 @@ impl ScriptStep {
                 }
                 limit => limit,
             };
-            let spec = TaskSpec::new(1 + tid / per_client, pace, limit);
+            let spec = TaskSpec::new(1 + tid / per_client, arrivals, limit);
             let (setup, step) = (Arc::clone(setup), step.clone());
             planned(spec, move || ScriptTask::new(setup, step, tid))
         };
-        (0..connections).zip(paces).map(task).collect()
+        (0..connections).zip(arrivals).map(task).collect()
     }
 
     pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
         let connections = self.connections(setup);
-        let (kind, unit, label, clients, pace) = match &self.kind {
+        let (kind, unit, label, clients, arrivals) = match &self.kind {
             Act::Command(name) => {
-                (name.as_str(), Unit::Rows, "rows/s", connections, Pace::Closed.to_string())
+                (name.as_str(), Unit::Rows, "rows/s", connections, Arrivals::Closed.to_string())
             }
             Act::Run { rate, .. } => {
                 let shared = setup.options.shared();
-                let paces = paces(&self.name, (connections, *rate), &shared, setup.context.draws);
-                let pace = paces.first().map_or_else(String::new, ToString::to_string);
-                ("event", Unit::Operations, "events/s", clients(connections, *rate), pace)
+                let arrivals = arrivals(&self.name, (connections, *rate), &shared, setup.context.draws);
+                let arrivals = arrivals.first().map_or_else(String::new, ToString::to_string);
+                ("event", Unit::Operations, "events/s", clients(connections, *rate), arrivals)
             }
         };
         let is_timed = matches!(self.kind, Act::Run { .. }) && setup.options.events.is_none();
@@ -149,7 +149,7 @@ impl ScriptStep {
         let statement = format!("{}: {does}", setup.options.script);
         let mut kind_spec = KindSpec {
             connections_per_client: connections / clients,
-            pace,
+            arrivals,
             ..kind_spec(kind, OperationClass::Other, statement)
         };
         if setup.options.db_ps_mode == PsMode::Auto {

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_db::null::{self, Journal, Request};
-use dbdyno_db::{Capabilities, Endpoint, Param, Target};
+use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, Param};
 use dbdyno_loadgen::{ConnectionTask, Connections, Notes, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::oltp::Oltp;
@@ -51,10 +51,12 @@ impl<W: Workload> Desk<W> {
     /// A desk for the workload that `make` builds.
     pub(crate) fn of(make: impl FnOnce(Context) -> W, capabilities: Capabilities) -> Self {
         let journal = Journal::default();
-        let target =
-            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
-        let endpoint = Endpoint { target, capabilities };
-        let workload = make(Context { endpoint, owned: true, seed: 1, draws: 1, device: None });
+        let target = DatabaseAddress::Null(null::Options {
+            journal: Some(journal.clone()),
+            ..null::Options::default()
+        });
+        let database_server = DatabaseServer { address: target, capabilities };
+        let workload = make(Context { database_server, owned: true, seed: 1, draws: 1, device: None });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { workload, journal, runtime }
     }
@@ -94,10 +96,10 @@ impl<W: Workload> Desk<W> {
     /// Statements after the step, in order, without those that drop binary logs.
     pub(crate) fn after(&mut self, step: &str) -> Vec<String> {
         let index = self.index(step);
-        let endpoint = self.endpoint();
+        let database_server = self.database_server();
         let Self { workload, journal, runtime } = self;
         runtime.block_on(async {
-            let mut session = endpoint.connect().await.unwrap();
+            let mut session = database_server.connect().await.unwrap();
             workload.after(index, &mut session).await.unwrap();
         });
         let statements = journal.take();
@@ -113,18 +115,18 @@ impl<W: Workload> Desk<W> {
 
     fn prepared_for(&mut self, step: &str) -> Result<(), dbdyno_workloads::Error> {
         let index = self.index(step);
-        let endpoint = self.endpoint();
+        let database_server = self.database_server();
         let Self { workload, runtime, .. } = self;
         runtime.block_on(async {
-            let mut session = endpoint.connect().await.unwrap();
+            let mut session = database_server.connect().await.unwrap();
             workload.before(index, &mut session).await.map(|_| ())
         })
     }
 
     /// Where sessions during the load go: into the journal.
-    fn endpoint(&self) -> Endpoint {
+    fn database_server(&self) -> DatabaseServer {
         let options = null::Options { journal: Some(self.journal.clone()), ..null::Options::default() };
-        Endpoint { target: Target::Null(options), capabilities: null::capabilities() }
+        DatabaseServer { address: DatabaseAddress::Null(options), capabilities: null::capabilities() }
     }
 
     /// Runs the step through the load engine and gives its record.

@@ -61,8 +61,8 @@ fn pages_of_real_runs_hold_in_a_browser_and_their_parquet_files_in_duckdb() {
     let page = desk.path("published.html");
     let published = ["report", run.to_str().unwrap(), "--style", "published", "--output", "published.html"];
     desk.dbdyno(&published).expect_ok();
-    assert!(std::fs::read_to_string(&page).unwrap().contains("href=\"published-evidence.html\""));
-    assert!(desk.path("published-evidence.html").exists());
+    assert!(std::fs::read_to_string(&page).unwrap().contains("href=\"published-details.html\""));
+    assert!(desk.path("published-details.html").exists());
     served(&desk);
     browser_accepts(&[
         run.join("report.html"),

@@ -99,7 +99,7 @@ fn three_hosts_send_as_much_as_one_and_leave_the_same_record() {
 fn a_fixed_rate_is_shared_out_by_number() {
     let desk = Desk::new();
     let (server, port) = server(&desk, "server", &[]);
-    write_plan(&desk, port, 3, &format!("{READ_ONLY}pace = \"constant\"\nrates = [300]\ntime = \"3s\""));
+    write_plan(&desk, port, 3, &format!("{READ_ONLY}arrivals = \"constant\"\nrates = [300]\ntime = \"3s\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let step = step(&desk.run_dir(), "read-only");
     assert_eq!(step.window(), Some((0, 3_000_000)));

@@ -17,7 +17,7 @@ const SHORT: &str = "events = 100";
 
 /// A step of some seconds, whose client sleeps most of the time.
 fn seconds(seconds: u32) -> String {
-    format!("pace = \"constant\"\nrates = [100]\ntime = \"{seconds}s\"")
+    format!("arrivals = \"constant\"\nrates = [100]\ntime = \"{seconds}s\"")
 }
 
 fn write_plan(desk: &Desk, blocks: u32, length: &str) {

@@ -58,7 +58,7 @@ fn resume_completes(desk: &Desk, dir: &Path) {
     assert_eq!((findings.run.cells_completed, faults(&findings)), (2, Vec::new()));
     let is_of_the_stop =
         |code| matches!(code, Code::CellInterrupted | Code::CellUnfinished | Code::CellsMissing);
-    assert!(!findings.warnings.iter().any(|notice| is_of_the_stop(notice.code)), "{:?}", findings.warnings);
+    assert!(!findings.warnings.iter().any(|warning| is_of_the_stop(warning.code)), "{:?}", findings.warnings);
     assert!(!dir.join("data").exists(), "data of the killed run is left");
     let saved = std::fs::read_to_string(dir.join("report.html")).unwrap();
     let again = desk.dbdyno(&["report", dir.to_str().unwrap(), "--format", "html"]);

@@ -42,16 +42,16 @@ impl Prometheus {
     }
 
     /// The samples that answer a question; none while there is no answer.
-    fn answer(&self, question: &str) -> Vec<Value> {
+    fn answer(&self, query: &str) -> Vec<Value> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let query: String = question
+        let query: String = query
             .bytes()
             .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
             .collect();
         let path = format!("/api/v1/query?query={query}");
         let answer = asked(self.port, &path);
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
-        assert_ne!(answer["status"], "error", "{question}: {answer}");
+        assert_ne!(answer["status"], "error", "{query}: {answer}");
         answer["data"]["result"].as_array().cloned().unwrap_or_default()
     }
 }
@@ -92,7 +92,7 @@ fn served(file: PathBuf) -> u16 {
 }
 
 /// Each question of the board, with its variables filled in.
-fn questions_of_the_board() -> Vec<String> {
+fn queries_of_the_board() -> Vec<String> {
     fn collect(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(map) => {
@@ -107,7 +107,7 @@ fn questions_of_the_board() -> Vec<String> {
     let board: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let mut found = Vec::new();
     collect(&board, &mut found);
-    found.iter().map(|question| question.replace("$__rate_interval", "10s")).collect()
+    found.iter().map(|query| query.replace("$__rate_interval", "10s")).collect()
 }
 
 #[test]
@@ -124,10 +124,10 @@ fn prometheus_reads_a_run_while_it_goes_on_and_its_figures_at_the_end() {
     assert_eq!(asked(port, "/"), "metrics are at /metrics\n");
     let file = desk.run_dir().join("metrics.prom");
     let prometheus = Prometheus::start(&desk, &[("run", port), ("file", served(file))]);
-    let questions = questions_of_the_board();
-    assert!(questions.len() >= 6, "{questions:?}");
-    for question in &questions {
-        wait_for(question, || (!prometheus.answer(question).is_empty()).then_some(()));
+    let queries = queries_of_the_board();
+    assert!(queries.len() >= 6, "{queries:?}");
+    for query in &queries {
+        wait_for(query, || (!prometheus.answer(query).is_empty()).then_some(()));
     }
     let operations = prometheus.answer("dbdyno_operations_total{kind=\"query\"}");
     let labels = &operations[0]["metric"];

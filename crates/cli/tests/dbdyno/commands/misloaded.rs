@@ -48,7 +48,7 @@ fn said(dir: &Path) -> Vec<String> {
         for run in &step.variants[0].runs {
             let of_load = match &run.validity {
                 Validity::Invalid { reasons } => {
-                    reasons.iter().any(|one| dbdyno_report::notice_text(one).starts_with(FAULT))
+                    reasons.iter().any(|one| dbdyno_report::warning_text(one).starts_with(FAULT))
                 }
                 _ => false,
             };

@@ -117,9 +117,9 @@ fn mistakes_in_the_options_are_named_where_they_are() {
     };
     insta::assert_snapshot!(refused("connections = []"), @"exit 2: error: p.toml:18:15: connections is empty: name at least one");
     insta::assert_snapshot!(refused("connections = [1, 16, 16]"), @"exit 2: error: p.toml:18:15: connections holds 16 twice");
-    insta::assert_snapshot!(refused("rates = [100]"), @r#"exit 2: error: p.toml:18:9: rates are for pace = "constant" and pace = "poisson"; a closed loop has none"#);
-    insta::assert_snapshot!(refused("pace = \"constant\""), @r#"exit 2: error: p.toml:13:1: pace = "constant" needs rates: name at least one number of operations per second, e.g. rates = [1000, 5000]"#);
-    insta::assert_snapshot!(refused("pace = \"poisson\"\nrates = [10]\nthink_time = \"1s\""), @r#"exit 2: error: p.toml:20:14: think_time is for pace = "closed"; a rate does not wait for answers"#);
+    insta::assert_snapshot!(refused("rates = [100]"), @r#"exit 2: error: p.toml:18:9: rates are for arrivals = "constant" and arrivals = "poisson"; a closed loop has none"#);
+    insta::assert_snapshot!(refused("arrivals = \"constant\""), @r#"exit 2: error: p.toml:13:1: arrivals = "constant" needs rates: name at least one number of operations per second, e.g. rates = [1000, 5000]"#);
+    insta::assert_snapshot!(refused("arrivals = \"poisson\"\nrates = [10]\nthink_time = \"1s\""), @r#"exit 2: error: p.toml:20:14: think_time is for arrivals = "closed"; a rate does not wait for answers"#);
     insta::assert_snapshot!(refused("warmup = \"500ms\""), @"exit 2: error: p.toml:18:10: warmup is 500ms, but must be whole seconds");
     insta::assert_snapshot!(refused("tests = [\"point-select\", \"point-query\"]"), @"exit 2: error: p.toml:18:26: `point-query` is not a value of this key; it takes point-select, read-only, read-write, write-only, update-index, update-non-index, insert, delete");
     insta::assert_snapshot!(refused("pareto_h = 1.5"), @"exit 2: error: p.toml:18:12: pareto_h is 1.5, but must be above 0 and below 1");

@@ -111,7 +111,7 @@ fn spec(name: &str) -> StepSpec {
         kind: "query".to_owned(),
         class: OperationClass::Query,
         connections_per_client: 1,
-        pace: "closed".to_owned(),
+        arrivals: "closed".to_owned(),
         protocol: protocol.to_owned(),
         rows_per_operation: 1,
         statements_per_operation: 1,

@@ -60,7 +60,7 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     assert!(dir.join(&to).join("events.jsonl").is_file(), "the record of the failure is gone");
     let findings = findings(&dir);
     assert_eq!((findings.run.cells_completed, faults(&findings)), (2, Vec::new()));
-    let reported = findings.warnings.iter().find(|notice| notice.code == Code::CellRepeated);
+    let reported = findings.warnings.iter().find(|warning| warning.code == Code::CellRepeated);
     let reported = reported.unwrap_or_else(|| panic!("{:?}", findings.warnings));
     assert_eq!(
         (&reported.places, &reported.figures["records"]),

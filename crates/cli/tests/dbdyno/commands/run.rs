@@ -58,8 +58,8 @@ fn a_plan_with_published_figures_writes_its_page_as_those_are() {
     desk.write("p.toml", &(short_plan(TWO_VARIANTS) + "[report]\npublished = \"figures.toml\"\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let page = |name: &str| std::fs::read_to_string(desk.run_dir().join(name)).unwrap();
-    assert!(page("report.html").contains("report-evidence.html"));
-    assert!(page("report-evidence.html").contains("point-select"));
+    assert!(page("report.html").contains("report-details.html"));
+    assert!(page("report-details.html").contains("point-select"));
 }
 
 fn the_layout_is_the_documented_one(dir: &Path) {

@@ -88,8 +88,8 @@ fn a_lock_that_was_lost_is_taken_again_and_the_record_says_so() {
     desk.write("p.toml", &small_plan(&at("one", server, database, ""), "read_write_time = \"4s\""));
     let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
     wait_until_in_step(&mut run, &desk.run_dir(), "1/one/insert-benchmark/qr100");
-    let holder = count(server, &format!("SELECT IS_USED_LOCK('dbdyno:{database}')"));
-    ask(&server.options(None), &[&format!("KILL {holder}")]);
+    let owner = count(server, &format!("SELECT IS_USED_LOCK('dbdyno:{database}')"));
+    ask(&server.options(None), &[&format!("KILL {owner}")]);
     run.wait().expect_ok();
     let warnings = texts(&findings(&desk.run_dir()));
     let lost = format!("the connection that held the lock on database {database} at ");
@@ -102,8 +102,8 @@ fn a_database_that_another_run_has_at_a_cells_end_fails_the_cell_and_none_of_its
     desk.write("p.toml", &small_plan(&at("one", server, database, ""), "read_write_time = \"4s\""));
     let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
     wait_until_in_step(&mut run, &desk.run_dir(), "1/one/insert-benchmark/qr100");
-    let holder = count(server, &format!("SELECT IS_USED_LOCK('dbdyno:{database}')"));
-    ask(&server.options(None), &[&format!("KILL {holder}")]);
+    let owner = count(server, &format!("SELECT IS_USED_LOCK('dbdyno:{database}')"));
+    ask(&server.options(None), &[&format!("KILL {owner}")]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // As another run: its lock lasts as long as its connection.
     let _other = runtime.block_on(async {

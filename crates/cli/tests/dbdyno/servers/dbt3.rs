@@ -139,7 +139,7 @@ fn a_cold_query_reads_from_storage_and_one_whose_caches_are_warm_does_not() {
     let findings = findings(&desk.run_dir());
     assert_eq!(faults(&findings), [""; 0]);
     assert!(
-        !findings.warnings.iter().any(|notice| notice.code == dbdyno_analyse::Code::NotCold),
+        !findings.warnings.iter().any(|warning| warning.code == dbdyno_analyse::Code::NotCold),
         "{:?}",
         findings.warnings
     );

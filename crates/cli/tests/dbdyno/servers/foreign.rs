@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use dbdyno_db::{Endpoint, Options, Target, mysql, postgres};
+use dbdyno_db::{DatabaseAddress, DatabaseServer, Options, mysql, postgres};
 use dbdyno_record::{Run, ServerInfo};
 
 use crate::servers::postgres::number;
@@ -34,7 +34,7 @@ impl Other {
     fn start(
         desk: &Desk,
         name: &str,
-        endpoint: fn(u16) -> Endpoint,
+        database_server: fn(u16) -> DatabaseServer,
         command: impl FnOnce(u16) -> Command,
     ) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -45,19 +45,22 @@ impl Other {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         wait_for(&format!("{name} to let someone in"), || {
             assert!(other.child.try_wait().unwrap().is_none(), "{name} has ended; see its log");
-            runtime.block_on(endpoint(port).connect()).ok()
+            runtime.block_on(database_server(port).connect()).ok()
         });
         other
     }
 
-    fn postgres(port: u16) -> Endpoint {
+    fn postgres(port: u16) -> DatabaseServer {
         let login = Options::tcp("127.0.0.1", port, "postgres").with_database("postgres");
-        Endpoint { target: Target::Postgres(login), capabilities: postgres::capabilities() }
+        DatabaseServer { address: DatabaseAddress::Postgres(login), capabilities: postgres::capabilities() }
     }
 
-    fn mysql(port: u16) -> Endpoint {
+    fn mysql(port: u16) -> DatabaseServer {
         let login = Options::tcp("127.0.0.1", port, "root");
-        Endpoint { target: Target::Mysql(login), capabilities: mysql::capabilities("innodb", false) }
+        DatabaseServer {
+            address: DatabaseAddress::Mysql(login),
+            capabilities: mysql::capabilities("innodb", false),
+        }
     }
 
     fn pglite(desk: &Desk) -> Self {

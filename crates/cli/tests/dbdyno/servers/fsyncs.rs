@@ -1,7 +1,7 @@
 //! fsyncs per commit on real servers: one connection whose every statement is a commit, so that how
 //! many it takes is known.
 
-use dbdyno_analyse::{Code, Notice, VariantStep};
+use dbdyno_analyse::{Code, VariantStep, Warning};
 use dbdyno_record::Run;
 
 use crate::servers::{
@@ -25,7 +25,7 @@ struct FsyncsPerCommit {
 }
 
 /// The variants in their order, each measured for so long, and the warnings.
-fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<FsyncsPerCommit>, Vec<Notice>) {
+fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<FsyncsPerCommit>, Vec<Warning>) {
     desk.write("p.toml", &format!("name = \"p\"\n{variants}{WORKLOAD}time = \"{seconds}s\"\n"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let (findings, run) = (findings(&desk.run_dir()), Run::open(&desk.run_dir()).unwrap());
@@ -128,7 +128,8 @@ fn syncs_of_a_binary_log_that_are_not_counted_leave_no_figure_and_are_reported()
     let (found, warnings) = measured(&desk, &variants, 2);
     let [blind, none] = [0, 1].map(|at: usize| found[at].all);
     assert!(blind.is_none() && none.is_some(), "{blind:?} {none:?}");
-    let is_of_blind = |notice: &Notice| notice.code == Code::FsyncsUncounted && notice.places == ["blind"];
+    let is_of_blind =
+        |warning: &Warning| warning.code == Code::FsyncsUncounted && warning.places == ["blind"];
     assert!(warnings.iter().any(is_of_blind), "{warnings:?}");
 }
 
@@ -158,6 +159,6 @@ fn postgres_syncs_its_log_at_each_commit_and_less_often_where_commits_do_not_wai
         for pair in fsyncs.chunks(2) {
             assert!(pair[0] > 1.0 - TOLERANCE && pair[1] < pair[0] / 2.0, "{fsyncs:?}");
         }
-        assert!(!warnings.iter().any(|notice| notice.code == Code::FsyncsUncounted), "{warnings:?}");
+        assert!(!warnings.iter().any(|warning| warning.code == Code::FsyncsUncounted), "{warnings:?}");
     }
 }

@@ -201,7 +201,7 @@ fn an_option_file_that_changes_during_a_run_changes_none_of_its_cells() {
     let found: Vec<_> = run.cells.iter().map(capacity).collect();
     assert_eq!(found, [Some("300".to_owned()), Some("300".to_owned())]);
     let warnings = findings(&dir).warnings;
-    assert!(!warnings.iter().any(|notice| notice.code == Code::SettingsChanged), "{warnings:?}");
+    assert!(!warnings.iter().any(|warning| warning.code == Code::SettingsChanged), "{warnings:?}");
 }
 
 #[test]

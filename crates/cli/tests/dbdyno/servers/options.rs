@@ -50,6 +50,6 @@ fn bursts_and_ids_beyond_31_bits_are_valid() {
         }
         let step = cell.steps.iter().find(|step| step.name == "qr100").unwrap();
         let insert = step.spec.kinds.iter().find(|kind| kind.kind == "insert").unwrap();
-        assert!(insert.pace.starts_with("burst"), "{}", insert.pace);
+        assert!(insert.arrivals.starts_with("burst"), "{}", insert.arrivals);
     }
 }

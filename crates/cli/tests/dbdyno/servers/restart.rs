@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use dbdyno_analyse::{Code, Notice};
+use dbdyno_analyse::{Code, Warning};
 use dbdyno_db::server::{Server, ServerSpec, find_named};
 use dbdyno_record::{Outcome, Run, StepEvent, StepRecord};
 use nix::sys::signal::{Signal, kill};
@@ -81,8 +81,9 @@ fn with_reconnect_a_step_goes_on_over_a_restart_and_its_outage_is_recorded() {
     assert!(hit.intervals.iter().any(|interval| interval.down > 0));
     assert_eq!(hit.intervals.last().unwrap().down, 0);
     let findings = findings(&dir);
-    let is_of_step =
-        |notice: &Notice| notice.code == Code::OutageOfSchedule && notice.places == ["block 1 theirs qr100"];
+    let is_of_step = |warning: &Warning| {
+        warning.code == Code::OutageOfSchedule && warning.places == ["block 1 theirs qr100"]
+    };
     assert!(findings.warnings.iter().any(is_of_step), "{:?}", findings.warnings);
     // Later steps run over new connections, and nothing is invalid.
     assert_eq!(step(&run, "qp100").outcome(), Some(Outcome::Completed));

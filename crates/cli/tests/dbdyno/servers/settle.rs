@@ -66,7 +66,7 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_deferred_work(
     assert!(deferred_work("l.i0", 0, "dirty_bytes") > 0, "a load leaves dirty pages");
     assert!(deferred_work("l.i1", 1, "dead_rows") > 0, "deletes leave dead rows");
     let warnings = &findings.warnings;
-    assert!(!warnings.iter().any(|notice| notice.code == Code::Unsettled), "{warnings:?}");
+    assert!(!warnings.iter().any(|warning| warning.code == Code::Unsettled), "{warnings:?}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_server_that_does_not_settle_in_time_is_measured_anyway_and_the_report_says_
     ended.expect_ok();
     assert!(ended.err.contains("warning: the server did not settle within 0 s"), "{}", ended.err);
     let warnings = findings(&desk.run_dir()).warnings;
-    assert!(warnings.iter().any(|notice| notice.code == Code::Unsettled), "{warnings:?}");
+    assert!(warnings.iter().any(|warning| warning.code == Code::Unsettled), "{warnings:?}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn reasons_after(sql: &str) -> Vec<String> {
         match &step.variants[0].runs[0].validity {
             Validity::Valid => assert!(step.name.starts_with('l'), "{} is valid", step.name),
             Validity::Invalid { reasons: found } => {
-                reasons.extend(found.iter().map(dbdyno_report::notice_text))
+                reasons.extend(found.iter().map(dbdyno_report::warning_text))
             }
             other => panic!("{}: {other:?}", step.name),
         }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_analyse::{Code, Findings, Notice, Validity};
+use dbdyno_analyse::{Code, Findings, Validity, Warning};
 use dbdyno_record::Run;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -235,7 +235,7 @@ pub(crate) fn figure(text: &str, begin: &str) -> u64 {
 
 /// The warnings of a run.
 pub(crate) fn texts(findings: &Findings) -> Vec<String> {
-    dbdyno_report::notice_texts(&findings.warnings)
+    dbdyno_report::warning_texts(&findings.warnings)
 }
 
 /// The findings of a run.
@@ -260,7 +260,7 @@ pub(crate) fn faults_but_rates(findings: &Findings) -> Vec<String> {
     faults_but(findings, |reason| reason.code == Code::LittlesLaw)
 }
 
-fn faults_but(findings: &Findings, is_let_pass: fn(&Notice) -> bool) -> Vec<String> {
+fn faults_but(findings: &Findings, is_let_pass: fn(&Warning) -> bool) -> Vec<String> {
     let mut faults = Vec::new();
     for step in findings.workloads.iter().flat_map(|workload| &workload.steps) {
         for variant in &step.variants {

@@ -46,7 +46,7 @@ fn the_p99_of_two_client_hosts_is_the_servers_own() {
         let p99_us = own["p99_us"].as_f64().unwrap();
         expect(&mut wrong, "p99", response.p99_us as f64, p99_us, 0.03);
         let servers_were_late = own["p99_us"].as_f64().unwrap() > 60_000.0 * 1.01;
-        let evidence = format!("{response:?}\n{own}");
-        Attempt { false_of_servers: wrong.clone(), wrong, servers_were_late, evidence }
+        let account = format!("{response:?}\n{own}");
+        Attempt { false_of_servers: wrong.clone(), wrong, servers_were_late, account }
     });
 }

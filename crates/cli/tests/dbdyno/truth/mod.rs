@@ -35,7 +35,7 @@ struct Attempt {
     false_of_servers: Vec<String>,
     /// By their own clocks.
     servers_were_late: bool,
-    evidence: String,
+    account: String,
 }
 
 /// A server of which each operation takes this much CPU and, after it, this much waiting.
@@ -116,7 +116,7 @@ fn right_verdicts(wait: Wait) {
             wrong: VARIANTS.iter().flat_map(|server| wrong(server, of(&step, server.name), base)).collect(),
             false_of_servers: all().flat_map(false_of).collect(),
             servers_were_late: all().any(|server| OwnAccount::of(&desk, server.name).is_late()),
-            evidence: evidence(&desk, &step),
+            account: account(&desk, &step),
         }
     });
 }
@@ -193,7 +193,7 @@ fn charged_for_all(wait: Wait) {
         };
         let false_of_servers = [base, dear].into_iter().flat_map(false_of).collect();
         let servers_were_late = ["base", "dear"].iter().any(|name| OwnAccount::of(&desk, name).is_late());
-        Attempt { wrong, false_of_servers, servers_were_late, evidence: evidence(&desk, &step) }
+        Attempt { wrong, false_of_servers, servers_were_late, account: account(&desk, &step) }
     });
 }
 
@@ -203,13 +203,13 @@ fn expect(wrong: &mut Vec<String>, what: &str, is: f64, truth: f64, tolerance: f
     }
 }
 
-/// Fails if something is wrong each of three times, with the evidence of the last. Where a
+/// Fails if something is wrong each of three times, with the account of the last. Where a
 /// hypervisor took this machine's CPUs away meanwhile, or the servers were late by their own clocks
 /// to the end, which no program can stand, the tool is held to what the servers say of themselves.
 fn on_a_machine_of_its_own(attempt: impl Fn() -> Attempt) {
     for is_last in [false, false, true] {
         let before = stolen();
-        let Attempt { wrong, false_of_servers, servers_were_late, evidence } = attempt();
+        let Attempt { wrong, false_of_servers, servers_were_late, account } = attempt();
         if wrong.is_empty() {
             return;
         }
@@ -222,7 +222,7 @@ fn on_a_machine_of_its_own(attempt: impl Fn() -> Attempt) {
         let [wrong, of_servers] = [wrong, false_of_servers].map(|all| all.join("\n"));
         assert!(
             !is_last,
-            "{wrong}\nby the servers' own accounts:\n{of_servers}\n{evidence}\nstolen: {share:.3}"
+            "{wrong}\nby the servers' own accounts:\n{of_servers}\n{account}\nstolen: {share:.3}"
         );
     }
 }
@@ -269,7 +269,7 @@ fn factors(cost_breakdown: &CostBreakdown) -> (f64, f64) {
 }
 
 /// What a failed test shows of each variant; last what its server says of itself.
-fn evidence(desk: &Desk, step: &StepFindings) -> String {
+fn account(desk: &Desk, step: &StepFindings) -> String {
     let line = |variant: &VariantStep| {
         let name = &variant.variant;
         let rates: Vec<f64> = variant.runs.iter().map(|run| run.rate).collect();

@@ -94,8 +94,8 @@ fn expect_once_of(wait: Wait, options: &str, wrong: impl Fn(&Stalled) -> Vec<Str
         let reported = stalled(options, wait)?;
         let wrong = wrong(&reported);
         let Stalled { found, report, longest_us } = reported;
-        let evidence = format!("{:?}\n{:?}\n{longest_us} us\n{report}", found.service, found.response);
-        if wrong.is_empty() { Ok(()) } else { Err(format!("{}\n{evidence}", wrong.join("\n"))) }
+        let account = format!("{:?}\n{:?}\n{longest_us} us\n{report}", found.service, found.response);
+        if wrong.is_empty() { Ok(()) } else { Err(format!("{}\n{account}", wrong.join("\n"))) }
     };
     let mut failures = Vec::new();
     while let Err(failure) = attempt() {

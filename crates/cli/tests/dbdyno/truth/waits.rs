@@ -102,7 +102,7 @@ fn a_sleeping_and_a_spinning_client_have_the_same_rates() {
             wrong: if is_same { Vec::new() } else { vec![format!("not the same: {step}")] },
             false_of_servers: Vec::new(),
             servers_were_late: false,
-            evidence: reported.to_string(),
+            account: reported.to_string(),
         }
     });
 }
@@ -138,7 +138,7 @@ fn a_spinning_client_with_nothing_to_do_is_not_called_busy() {
             wrong,
             false_of_servers: Vec::new(),
             servers_were_late: false,
-            evidence: format!("{:?}", of(&step, "one").runs[0].cost),
+            account: format!("{:?}", of(&step, "one").runs[0].cost),
         }
     });
 }

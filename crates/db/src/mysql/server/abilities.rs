@@ -2,15 +2,15 @@
 
 use crate::{AnySession, DbError, Session, column};
 
-use crate::server::abilities::Question;
+use crate::server::abilities::ServerProbe;
 use crate::server::abilities::{Abilities, ThreadPool, TlsAbility};
 use crate::server::base::Base;
 
 /// A user that dbdyno creates to see the default login.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
 
-pub(in crate::mysql) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
-    let Question { session, base, description, log } = question;
+pub(in crate::mysql) async fn abilities(probe: ServerProbe<'_>) -> Result<Abilities, DbError> {
+    let ServerProbe { session, base, description, log } = probe;
     let setting = |name: &str| description.settings.get(name).map(String::as_str);
     let mut logins = column(
         session,

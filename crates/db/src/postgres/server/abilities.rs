@@ -2,15 +2,15 @@
 
 use crate::{AnySession, DbError, Session, column, first_i64};
 
-use crate::server::abilities::Question;
+use crate::server::abilities::ServerProbe;
 use crate::server::abilities::{Abilities, ThreadPool, TlsAbility};
 
 /// The value of the ciphers setting in a server that was built without TLS. Before version 12 there
 /// is no other sign.
 const NO_CIPHERS: &str = "none";
 
-pub(in crate::postgres) async fn abilities(question: Question<'_>) -> Result<Abilities, DbError> {
-    let Question { session, description, .. } = question;
+pub(in crate::postgres) async fn abilities(probe: ServerProbe<'_>) -> Result<Abilities, DbError> {
+    let ServerProbe { session, description, .. } = probe;
     let setting = |name: &str| description.settings.get(name).map(String::as_str);
     let [major, ..] = description.version;
     let engines = match major {

@@ -6,9 +6,9 @@
 
 mod abilities;
 mod base;
-mod claim;
 mod conf;
 mod data;
+mod ownership;
 mod pass_file;
 mod ready;
 mod start;
@@ -16,8 +16,8 @@ mod user;
 
 pub(super) use abilities::abilities;
 pub(super) use base::{find_programs, looked_for, open};
-pub(super) use claim::claim;
 pub(super) use conf::own_config;
+pub(super) use ownership::take_ownership;
 pub(super) use pass_file::login_of_file;
 pub(super) use start::start;
 

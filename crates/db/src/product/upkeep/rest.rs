@@ -240,7 +240,7 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use super::*;
-    use crate::{Endpoint, Target, null, settle};
+    use crate::{DatabaseAddress, DatabaseServer, null, settle};
 
     #[test]
     fn levels_above_their_bounds_are_missed() {
@@ -253,9 +253,9 @@ mod tests {
 
     async fn settled_by_gauge(gauge: DeviceGauge, cap: Duration) -> Settling {
         let capabilities = null::capabilities();
-        let target = Target::Null(null::Options::default());
-        let endpoint = Endpoint { target, capabilities: capabilities.clone() };
-        let mut session = endpoint.connect().await.unwrap();
+        let target = DatabaseAddress::Null(null::Options::default());
+        let database_server = DatabaseServer { address: target, capabilities: capabilities.clone() };
+        let mut session = database_server.connect().await.unwrap();
         let rest = Quiet { cap, bounds: TEST_BOUNDS, device: Some(gauge) };
         let report = settle(&mut session, &capabilities, &[], Rest::Quiet(rest), true).await.unwrap();
         report.settling.unwrap()

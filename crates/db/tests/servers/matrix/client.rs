@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use dbdyno_db::{Answer, AnySession, Class, Endpoint, Session, Target, first_i64, mysql, postgres};
+use dbdyno_db::{
+    Answer, AnySession, Class, DatabaseAddress, DatabaseServer, Session, first_i64, mysql, postgres,
+};
 
 /// A value that takes more than one packet of 16 MiB.
 pub(crate) const BIG: usize = (16 << 20) + 12_345;
@@ -17,29 +19,33 @@ const PATIENCE: Duration = Duration::from_secs(600);
 #[derive(Clone)]
 pub(crate) struct TestServer {
     pub(crate) name: String,
-    endpoint: Endpoint,
+    database_server: DatabaseServer,
 }
 
 impl TestServer {
     pub(crate) fn mysql(name: &str, options: mysql::Options) -> Self {
         let capabilities = mysql::capabilities("InnoDB", true);
-        let endpoint = Endpoint { target: Target::Mysql(options), capabilities };
-        Self { name: name.to_owned(), endpoint }
+        let database_server = DatabaseServer { address: DatabaseAddress::Mysql(options), capabilities };
+        Self { name: name.to_owned(), database_server }
     }
 
     pub(crate) fn postgres(name: &str, options: postgres::Options) -> Self {
-        let endpoint = Endpoint { target: Target::Postgres(options), capabilities: postgres::capabilities() };
-        Self { name: name.to_owned(), endpoint }
+        let database_server = DatabaseServer {
+            address: DatabaseAddress::Postgres(options),
+            capabilities: postgres::capabilities(),
+        };
+        Self { name: name.to_owned(), database_server }
     }
 
     pub(crate) async fn connect(&self) -> TestClient {
-        let session = self.endpoint.connect().await.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let session =
+            self.database_server.connect().await.unwrap_or_else(|error| panic!("{}: {error}", self.name));
         TestClient { name: self.name.clone(), session }
     }
 
     /// Class and code of the refusal to connect.
     pub(crate) async fn refusal(&self) -> (Class, String) {
-        match self.endpoint.connect().await {
+        match self.database_server.connect().await {
             Ok(_) => panic!("{}: someone was let in who should not", self.name),
             Err(error) => (error.class, error.code),
         }

@@ -2,7 +2,7 @@
 
 use dbdyno_db::server::Base;
 use dbdyno_db::server::intents::{ConfigServer, checked, option_at, option_names, same_value};
-use dbdyno_db::{AnySession, Endpoint, Session, Target, sqlite};
+use dbdyno_db::{AnySession, DatabaseAddress, DatabaseServer, Session, sqlite};
 use dbdyno_products::Release;
 use dbdyno_products::postgres::POSTGRESQL;
 use dbdyno_products::sqlite::SQLITE;
@@ -63,8 +63,9 @@ pub(crate) fn check_sqlite() {
         busy_timeout: std::time::Duration::from_secs(1),
     };
     sqlite::create_marked(&options).unwrap();
-    let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
-    let mut session: AnySession = block_on(endpoint.connect()).unwrap();
+    let database_server =
+        DatabaseServer { address: DatabaseAddress::Sqlite(options), capabilities: sqlite::capabilities() };
+    let mut session: AnySession = block_on(database_server.connect()).unwrap();
     for option in option_names(SQLITE) {
         let rows = block_on(session.rows(&format!("PRAGMA {option}"))).unwrap();
         let value =

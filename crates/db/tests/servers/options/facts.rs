@@ -88,8 +88,9 @@ pub(crate) fn running(base: &Base, config: Option<&Rendered>) -> Result<Values, 
     let server = Server::start(&spec).map_err(|error| error.to_string())?;
     let sql = if base.family.name() == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
     let values = block_on(async {
-        let endpoint = server.target(None, &ConnectionSettings::default()).endpoint("innodb", true);
-        endpoint.connect().await.unwrap().rows(sql).await.unwrap()
+        let database_server =
+            server.target(None, &ConnectionSettings::default()).database_server("innodb", true);
+        database_server.connect().await.unwrap().rows(sql).await.unwrap()
     });
     server.stop().unwrap();
     Ok(pairs(values))

@@ -5,33 +5,33 @@ mod server;
 
 use dbdyno_db::mysql::Options;
 use dbdyno_db::{
-    Capabilities, DeleteForm, Description, Endpoint, IndexDdl, IndexHint, KeySource, RowStream, Target,
-    describe, mysql, postgres, status,
+    Capabilities, DatabaseAddress, DatabaseServer, DeleteForm, Description, IndexDdl, IndexHint, KeySource,
+    RowStream, describe, mysql, postgres, status,
 };
 
 use server::Script;
 
-fn mysql_endpoint(version: &'static str, script: Script) -> Endpoint {
+fn mysql_endpoint(version: &'static str, script: Script) -> DatabaseServer {
     let login = Options::tcp("127.0.0.1", server::mysql(version, script), "bench");
     let capabilities = mysql::capabilities("innodb", false);
-    Endpoint { target: Target::Mysql(login.with_database("bench")), capabilities }
+    DatabaseServer { address: DatabaseAddress::Mysql(login.with_database("bench")), capabilities }
 }
 
-fn postgres_endpoint(version: &'static str, script: Script) -> Endpoint {
+fn postgres_endpoint(version: &'static str, script: Script) -> DatabaseServer {
     let login = Options::tcp("127.0.0.1", server::postgres(version, script), "bench");
     let capabilities = postgres::capabilities();
-    Endpoint { target: Target::Postgres(login.with_database("bench")), capabilities }
+    DatabaseServer { address: DatabaseAddress::Postgres(login.with_database("bench")), capabilities }
 }
 
-async fn described(endpoint: &Endpoint) -> Description {
-    let mut session = endpoint.connect().await.unwrap_or_else(|error| panic!("{error}"));
+async fn described(database_server: &DatabaseServer) -> Description {
+    let mut session = database_server.connect().await.unwrap_or_else(|error| panic!("{error}"));
     describe(&mut session).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// `TiDB 7.5.0: 8.0.11-TiDB-v7.5.0`.
-async fn named(endpoint: &Endpoint) -> String {
+async fn named(database_server: &DatabaseServer) -> String {
     let Description { product, version: [major, minor, patch], version_text, foreign, .. } =
-        described(endpoint).await;
+        described(database_server).await;
     let mark = if foreign.is_some() { "" } else { " itself" };
     format!("{product}{mark} {major}.{minor}.{patch}: {version_text}")
 }
@@ -170,9 +170,9 @@ async fn a_server_that_speaks_postgresqls_protocol_is_called_what_it_calls_itsel
     ");
 }
 
-async fn identified(mut endpoint: Endpoint) -> Capabilities {
-    endpoint.identify(false, true).await.unwrap_or_else(|error| panic!("{error}"));
-    endpoint.capabilities
+async fn identified(mut database_server: DatabaseServer) -> Capabilities {
+    database_server.identify(false, true).await.unwrap_or_else(|error| panic!("{error}"));
+    database_server.capabilities
 }
 
 fn missing(capabilities: &Capabilities) -> String {
@@ -204,25 +204,25 @@ async fn what_a_server_does_not_do_is_missing_and_done_without() {
 
 #[tokio::test]
 async fn a_server_that_can_make_no_table_is_refused_with_its_words() {
-    let mut endpoint = mysql_endpoint("8.0.11-TiDB-v7.5.0", &TIDB[..4]);
-    let error = endpoint.identify(false, true).await.unwrap_err().to_string();
+    let mut database_server = mysql_endpoint("8.0.11-TiDB-v7.5.0", &TIDB[..4]);
+    let error = database_server.identify(false, true).await.unwrap_err().to_string();
     assert!(error.contains("CREATE TABLE dbdyno_probe") && error.contains("error in your SQL"), "{error}");
     // Nothing is made where tables that exist are used.
-    endpoint.identify(false, false).await.expect("no question but which server it is");
+    database_server.identify(false, false).await.expect("no question but which server it is");
 }
 
 #[tokio::test]
 async fn the_products_themselves_keep_all_that_they_can_do() {
-    let mut endpoint = mysql_endpoint("8.0.31", MYSQL);
-    endpoint.identify(false, true).await.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(endpoint.capabilities, mysql::capabilities("innodb", false));
+    let mut database_server = mysql_endpoint("8.0.31", MYSQL);
+    database_server.identify(false, true).await.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(database_server.capabilities, mysql::capabilities("innodb", false));
 }
 
 /// Counters come from several views, of which a server may have some.
 #[tokio::test]
 async fn counters_of_the_views_that_there_are_are_read() {
-    let endpoint = postgres_endpoint("13.0.0", COCKROACH);
-    let mut session = endpoint.connect().await.unwrap_or_else(|error| panic!("{error}"));
+    let database_server = postgres_endpoint("13.0.0", COCKROACH);
+    let mut session = database_server.connect().await.unwrap_or_else(|error| panic!("{error}"));
     for _ in 0..2 {
         let counters = status(&mut session).await.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(

@@ -13,7 +13,7 @@ pub(super) mod statistics;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
 
 use crate::document::Table;
-use crate::notices::reasons_text;
+use crate::warnings::reasons_text;
 use crate::words;
 
 pub(crate) use cost_breakdown::{cause, explanations, of_operation};
@@ -92,7 +92,7 @@ fn runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::Notice;
+    use dbdyno_analyse::Warning;
 
     use super::*;
     use crate::fixture::{self, pair};
@@ -103,7 +103,7 @@ mod tests {
         let mut step = pair("l.i0", 1.0, 2);
         step.variants[0].runs.clear();
         let [first, second] = &mut step.variants[1].runs[..] else { panic!("two blocks") };
-        first.validity = Validity::Invalid { reasons: vec![Notice::quoted("rows of table 1")] };
+        first.validity = Validity::Invalid { reasons: vec![Warning::quoted("rows of table 1")] };
         second.validity = Validity::Failed { message: "server went away".to_owned() };
         insta::assert_snapshot!(problems(&step).join("\n"), @r#"
         rollback: this step did not run

@@ -8,14 +8,14 @@ use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed, rate, seconds_text};
 use crate::words::table;
 
-/// Counts, pace and failures by class of each kind of operation.
+/// Counts, arrivals and failures by class of each kind of operation.
 pub(in crate::views) fn operations(step: &StepFindings) -> Table {
     let mut kinds = runs(step).flat_map(|(_, run)| &run.kinds);
     let several = kinds.any(|kind| kind.statements_per_second > 1.5 * kind.operations_per_second);
     let table = table("operations").without(if several { &[] } else { &["statements"] });
     of_runs(step, table, |run| {
         let row = run.kinds.iter().map(|kind| {
-            let mut row = vec![kind.kind.clone(), kind.pace.clone()];
+            let mut row = vec![kind.kind.clone(), kind.arrivals.clone()];
             row.extend([u64::from(kind.connections), kind.operations, kind.rows].map(count));
             row.extend([kind.operations_per_second, kind.rows_per_second].map(|value| rate(Some(value))));
             let errors = &kind.errors;

@@ -43,9 +43,9 @@ pub struct LoadTask {
 
 impl LoadTask {
     pub(crate) fn new(setup: &Arc<Setup>, batches: Vec<RowBatch>) -> Self {
-        let capabilities = &setup.context.endpoint.capabilities;
+        let capabilities = &setup.context.database_server.capabilities;
         Self {
-            connection: Connection::new(&setup.context.endpoint, "insert"),
+            connection: Connection::new(&setup.context.database_server, "insert"),
             form: capabilities.row_stream,
             begin: capabilities.begin_write,
             scale_factor: setup.options.scale_factor,

@@ -65,6 +65,6 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &Dbt3Step, ledger: &Ledger) -> T
 fn one_after_the_other(setup: &Arc<Setup>, kind: &'static str, statements: Vec<String>) -> Tasks<AnyTask> {
     let spec = TaskSpec::in_turn(1, statements.len() as u64);
     let setup = Arc::clone(setup);
-    let task = move || StatementsTask::new(&setup.context.endpoint, kind, statements, 0);
+    let task = move || StatementsTask::new(&setup.context.database_server, kind, statements, 0);
     vec![planned(spec, move || AnyTask::Statements(task()))]
 }

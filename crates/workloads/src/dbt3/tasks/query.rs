@@ -34,7 +34,7 @@ pub struct QueryTask {
 impl QueryTask {
     pub(crate) fn new(setup: &Arc<Setup>, client: u32, script: Vec<Operation>, ledger: Ledger) -> Self {
         Self {
-            connection: Connection::new(&setup.context.endpoint, "query"),
+            connection: Connection::new(&setup.context.database_server, "query"),
             setup: Arc::clone(setup),
             client,
             script,
@@ -102,7 +102,7 @@ impl ConnectionTask for QueryTask {
         self.connection.open().await?;
         let is_ordered =
             |operation: &Operation| matches!(operation, Operation::Query { hint: Hint::Order(_), .. });
-        let before = self.setup.context.endpoint.capabilities.ordered_join.1;
+        let before = self.setup.context.database_server.capabilities.ordered_join.1;
         if !before.is_empty() && self.script.iter().any(is_ordered) {
             self.connection.query(before.as_bytes()).await?;
         }
@@ -111,7 +111,7 @@ impl ConnectionTask for QueryTask {
 
     async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
         let Setup { options, context } = &*self.setup;
-        let begin = context.endpoint.capabilities.begin_write;
+        let begin = context.database_server.capabilities.begin_write;
         self.ready = Some(match &self.script[usize::try_from(number).unwrap_or(usize::MAX)] {
             Operation::Query { number, stream, hint } => {
                 let params = self.setup.params(*number, *stream);

@@ -28,11 +28,11 @@ impl DeleteTask {
     pub(crate) fn new(client: &Client, published: Arc<AtomicI64>) -> Self {
         let setup = &client.setup;
         Self {
-            connection: Connection::new(&setup.context.endpoint, "delete"),
+            connection: Connection::new(&setup.context.database_server, "delete"),
             client: client.clone(),
             cursor: Cursor::new(setup.options.resync_rounds, client.rows_per_commit),
             published,
-            parts: sql::delete_parts(&client.table(), &setup.context.endpoint.capabilities),
+            parts: sql::delete_parts(&client.table(), &setup.context.database_server.capabilities),
             statement: None,
             sql: Vec::new(),
             params: [Param::Int(0), Param::Int(i64::from(client.rows_per_commit))],

@@ -22,7 +22,7 @@ pub struct IndexTask {
 impl IndexTask {
     pub(crate) fn new(client: &Client, statements: Vec<String>) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint, "index"),
+            connection: Connection::new(&client.setup.context.database_server, "index"),
             insert: InsertBuilder::new(client),
             statements,
             rows: client.rows_in_table

@@ -23,7 +23,7 @@ pub struct InsertTask {
 impl InsertTask {
     pub(crate) fn new(client: &Client) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint, "insert"),
+            connection: Connection::new(&client.setup.context.database_server, "insert"),
             client: client.clone(),
             builder: InsertBuilder::new(client),
             statement: None,

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use dbdyno_loadgen::{
-    ConnectionTask, Coupling, Done, Failure, Limit, Notes, Pace, Role, Side, StatementDone, TaskSpec,
+    Arrivals, ConnectionTask, Coupling, Done, Failure, Limit, Notes, Role, Side, StatementDone, TaskSpec,
 };
 
 use crate::any_task::any_task;
-use crate::insert_benchmark::steps::{ClientPart, TaskKind, kinds, writer_pace};
+use crate::insert_benchmark::steps::{ClientPart, TaskKind, kinds, writer_arrivals};
 use crate::insert_benchmark::{Setup, sql};
 use crate::{Tasks, planned};
 
@@ -49,7 +49,7 @@ any_task! {
 
 pub(crate) fn of_client(client: &Client, step: &ClientPart) -> Tasks<AnyTask> {
     let setup = &client.setup;
-    let pace = writer_pace(setup, client.step, step, client.number);
+    let arrivals = writer_arrivals(setup, client.step, step, client.number);
     let writes = Limit::Operations(step.inserts);
     let coupling = step.deletes.then(|| Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD)));
     let side = |side| coupling.as_ref().map(|coupling| (Arc::clone(coupling), side));
@@ -59,25 +59,26 @@ pub(crate) fn of_client(client: &Client, step: &ClientPart) -> Tasks<AnyTask> {
     let mut tasks = Vec::new();
     for (number, kind) in kinds(step).into_iter().enumerate() {
         let of = client.clone();
-        let task = |pace, limit| TaskSpec { kind: number, ..TaskSpec::new(client.number, pace, limit) };
-        let reads = || TaskSpec { role: Role::Follows, ..task(Pace::Closed, Limit::UntilClientEnds) };
+        let task =
+            |arrivals, limit| TaskSpec { kind: number, ..TaskSpec::new(client.number, arrivals, limit) };
+        let reads = || TaskSpec { role: Role::Follows, ..task(Arrivals::Closed, Limit::UntilClientEnds) };
         match kind {
             TaskKind::Index => {
                 let (capabilities, count) =
-                    (&setup.context.endpoint.capabilities, setup.options.secondary_indexes);
+                    (&setup.context.database_server.capabilities, setup.options.secondary_indexes);
                 let statements = sql::create_indexes(&client.table(), capabilities, count);
-                let spec = task(Pace::Closed, Limit::Operations(statements.len() as u64));
+                let spec = task(Arrivals::Closed, Limit::Operations(statements.len() as u64));
                 tasks.push(planned(spec, move || AnyTask::Index(index::IndexTask::new(&of, statements))));
             }
             TaskKind::Insert => {
-                let spec = TaskSpec { coupling: side(Side::Left), ..task(pace.clone(), writes) };
+                let spec = TaskSpec { coupling: side(Side::Left), ..task(arrivals.clone(), writes) };
                 tasks.push(planned(spec, move || AnyTask::Insert(insert::InsertTask::new(&of))));
             }
             TaskKind::Delete => {
                 // The deleter does not decide when the window ends. Deletes keep within a few
                 // statements of the inserts, and the rate is one of inserts. If a deleter's end were
                 // the window's, a short step could count no inserts.
-                let deletes = task(pace.clone(), writes);
+                let deletes = task(arrivals.clone(), writes);
                 let spec = TaskSpec { role: Role::Follows, coupling: side(Side::Right), ..deletes };
                 let cursor = Arc::clone(&cursor);
                 tasks.push(planned(spec, move || AnyTask::Delete(delete::DeleteTask::new(&of, cursor))));

@@ -31,7 +31,7 @@ pub struct PointTask {
 impl PointTask {
     pub(crate) fn new(client: &Client, connection: u32, cursor: Arc<AtomicI64>) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint, "query"),
+            connection: Connection::new(&client.setup.context.database_server, "query"),
             client: client.clone(),
             draws: PointDraws::new(client, connection),
             cursor,
@@ -47,7 +47,8 @@ impl PointTask {
 
     async fn prepare_query(&mut self) -> Result<(), Failure> {
         let setup = &self.client.setup;
-        let (capabilities, ids) = (&setup.context.endpoint.capabilities, setup.options.points_per_query);
+        let (capabilities, ids) =
+            (&setup.context.database_server.capabilities, setup.options.points_per_query);
         let sql = sql::prepared_point(&self.client.table(), capabilities, ids, self.wide);
         self.statement = Some(self.connection.prepare(&sql).await?);
         Ok(())

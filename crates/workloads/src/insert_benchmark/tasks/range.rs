@@ -24,13 +24,13 @@ pub struct RangeTask {
 impl RangeTask {
     pub(crate) fn new(client: &Client, connection: u32) -> Self {
         let setup = &client.setup;
-        let capabilities = &setup.context.endpoint.capabilities;
+        let capabilities = &setup.context.database_server.capabilities;
         let draws = RangeDraws::new(client, connection);
         let (table, limit) = (client.table(), setup.options.rows_per_query);
         let parts = |kind| sql::range_parts(&table, kind, capabilities, limit);
         let parts = RANGES.iter().take(draws.kinds as usize).map(parts).collect();
         Self {
-            connection: Connection::new(&setup.context.endpoint, "query"),
+            connection: Connection::new(&setup.context.database_server, "query"),
             prepared: setup.prepared.queries,
             draws,
             parts,

@@ -37,12 +37,12 @@ impl LoadTask {
     /// Returns the connection with these `statements` of `plan`.
     pub(crate) fn new(setup: &Arc<Setup>, plan: LoadPlan, statements: Range<u64>) -> Self {
         Self {
-            connection: Connection::new(&setup.context.endpoint, "insert"),
+            connection: Connection::new(&setup.context.database_server, "insert"),
             batch: plan.batch(statements.start),
             plan,
             statements,
             source: RowSource::of(setup),
-            begin: setup.context.endpoint.capabilities.begin_write,
+            begin: setup.context.database_server.capabilities.begin_write,
             insert: None,
             params: Vec::new(),
             sql: String::new(),

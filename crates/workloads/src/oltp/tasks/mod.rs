@@ -5,7 +5,7 @@ mod test;
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, Pace, StatementDone, TaskSpec};
+use dbdyno_loadgen::{Arrivals, ConnectionTask, Done, Failure, Notes, StatementDone, TaskSpec};
 
 use crate::any_task::any_task;
 use crate::oltp::list::{OltpStep, StepKind};
@@ -40,15 +40,16 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &OltpStep, first_new_id: i64) ->
                 table_each: false,
                 found_rows: Arc::default(),
             };
-            let paces = steps::paces(&step.name, (connections, rate), &setup.options, setup.context.draws);
-            let task = |(connection, pace): (u32, Pace)| {
+            let arrivals =
+                steps::arrivals(&step.name, (connections, rate), &setup.options, setup.context.draws);
+            let task = |(connection, arrivals): (u32, Arrivals)| {
                 let limit = steps::limit(&setup.options, connection, connections);
-                let spec = TaskSpec::new(1 + connection / per_client, pace, limit);
+                let spec = TaskSpec::new(1 + connection / per_client, arrivals, limit);
                 let (setup, script) = (Arc::clone(setup), script.clone());
                 let task = move || test::TestTask::new(&setup, script, connection, first_new_id);
                 planned(spec, move || AnyTask::Test(task()))
             };
-            (0..connections).zip(paces).map(task).collect()
+            (0..connections).zip(arrivals).map(task).collect()
         }
     }
 }
@@ -75,7 +76,7 @@ fn indexers(setup: &Arc<Setup>) -> Tasks<AnyTask> {
         let setup = Arc::clone(setup);
         planned(spec, move || {
             let rows = setup.options.table_size;
-            AnyTask::Index(StatementsTask::new(&setup.context.endpoint, "index", statements, rows))
+            AnyTask::Index(StatementsTask::new(&setup.context.database_server, "index", statements, rows))
         })
     };
     (0..count).map(task).collect()

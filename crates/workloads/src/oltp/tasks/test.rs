@@ -77,7 +77,7 @@ impl TestTask {
         let fixed_table = table_each.then_some((connection % setup.options.tables) as usize);
         let found = fixed_table.and_then(|table| found_rows.get(table).copied());
         Self {
-            connection: Connection::new(&setup.context.endpoint, kind),
+            connection: Connection::new(&setup.context.database_server, kind),
             setup: Arc::clone(setup),
             operation: Operation::new(&places, setup, fixed_table),
             stream,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dbdyno_db::mysql;
 use dbdyno_db::null::Request;
-use dbdyno_loadgen::{Arrivals, Limit, Pace, Role};
+use dbdyno_loadgen::{ArrivalProcess, Arrivals, Limit, Role};
 use dbdyno_model::PlanDuration;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
@@ -49,7 +49,7 @@ fn all_ten_steps_send_exactly_the_originals_statements() {
     let steps = recorded.workload.steps();
     assert_eq!(steps, EXPECTED.map(|(name, ..)| name));
     let folder = tempfile::tempdir().unwrap();
-    let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
+    let mut session = recorded.runtime.block_on(recorded.database_server.connect()).unwrap();
     for (index, (step, inserts, rows, deletes)) in EXPECTED.into_iter().enumerate() {
         let Recorded { workload, runtime, .. } = &mut recorded;
         run_step(workload, index, &mut session, runtime, false, folder.path());
@@ -119,7 +119,7 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
                 let decides = kind == "insert" || kind == "index";
                 assert_eq!(spec.role == Role::Decides, decides, "{step} {kind}");
                 assert_eq!(spec.limit == Limit::UntilClientEnds, query, "{step} {kind}");
-                assert!(!query || matches!(spec.pace, Pace::Closed));
+                assert!(!query || matches!(spec.arrivals, Arrivals::Closed));
                 assert_eq!(spec.coupling.is_some(), expected.contains(&"delete") && !query, "{step} {kind}");
             }
         }
@@ -133,17 +133,17 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
             Recorded::new(&Options { pacing, ..Options::default() }, mysql::capabilities("innodb", true));
         for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
             let tasks = recorded.tasks(step);
-            let paces: Vec<Pace> = tasks
+            let arrivals: Vec<Arrivals> = tasks
                 .specs()
                 .filter(|(_, kind)| *kind != "query")
-                .map(|(spec, _)| spec.pace.clone())
+                .map(|(spec, _)| spec.arrivals.clone())
                 .collect();
-            assert_eq!(paces.len(), 2);
-            assert_eq!(paces[0].to_string(), paces[1].to_string());
-            assert_eq!(paces[0].due(1), paces[1].due(1));
-            match &paces[0] {
-                Pace::Burst { per_second: burst } => assert_eq!(*burst, per_second),
-                even @ Pace::Open(Arrivals::Constant { .. }) => {
+            assert_eq!(arrivals.len(), 2);
+            assert_eq!(arrivals[0].to_string(), arrivals[1].to_string());
+            assert_eq!(arrivals[0].due(1), arrivals[1].due(1));
+            match &arrivals[0] {
+                Arrivals::Burst { per_second: burst } => assert_eq!(*burst, per_second),
+                even @ Arrivals::Open(ArrivalProcess::Constant { .. }) => {
                     assert_eq!(even.due(per_second), Some(Duration::from_secs(1)))
                 }
                 random => assert_eq!(random.to_string(), format!("poisson {per_second}/s")),
@@ -163,7 +163,7 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
     };
     let mut recorded = Recorded::new(&options, mysql::capabilities("innodb", false));
     let folder = tempfile::tempdir().unwrap();
-    let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
+    let mut session = recorded.runtime.block_on(recorded.database_server.connect()).unwrap();
     let index = recorded.index_of("qr1000");
     let Recorded { workload, runtime, .. } = &mut recorded;
     let (end, _, record) = record_step(workload, index, &mut session, runtime, false, folder.path());
@@ -182,7 +182,7 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
     assert!(to_us - from_us >= 999_000, "{from_us} to {to_us}");
     // All 20 in a second of the schedule, whatever was drawn: a machine that is held up ends later.
     for (spec, kind) in recorded.tasks("qr1000").specs().filter(|(_, kind)| *kind != "query") {
-        let length = spec.pace.due(20).unwrap();
+        let length = spec.arrivals.due(20).unwrap();
         assert!(length.abs_diff(Duration::from_secs(1)) < Duration::from_micros(1), "{kind} {length:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The workload in front of a database that only writes down the requests that it gets.
 
 use dbdyno_db::null::{self, Journal, Request};
-use dbdyno_db::{Capabilities, Endpoint, Param, Target};
+use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, Param};
 use dbdyno_loadgen::{ConnectionTask, Notes, TaskSpec};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
@@ -15,7 +15,7 @@ type AnyTask = <InsertBenchmark as Workload>::ConnectionTask;
 pub(crate) struct Recorded {
     pub(crate) workload: InsertBenchmark,
     pub(crate) journal: Journal,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) database_server: DatabaseServer,
     pub(crate) runtime: Runtime,
 }
 
@@ -33,13 +33,21 @@ impl Recorded {
 
     pub(crate) fn with_seed(options: &Options, mut capabilities: Capabilities, seed: u64) -> Self {
         let journal = Journal::default();
-        let target =
-            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
+        let target = DatabaseAddress::Null(null::Options {
+            journal: Some(journal.clone()),
+            ..null::Options::default()
+        });
         capabilities.stores_data = false;
-        let endpoint = Endpoint { target, capabilities };
-        let context = Context { endpoint: endpoint.clone(), owned: true, seed, draws: seed, device: None };
+        let database_server = DatabaseServer { address: target, capabilities };
+        let context = Context {
+            database_server: database_server.clone(),
+            owned: true,
+            seed,
+            draws: seed,
+            device: None,
+        };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        Self { workload: InsertBenchmark::new(options, context), journal, endpoint, runtime }
+        Self { workload: InsertBenchmark::new(options, context), journal, database_server, runtime }
     }
 
     pub(crate) fn index_of(&self, step: &str) -> usize {

@@ -193,7 +193,7 @@ fn each_client_has_a_table_of_its_own_that_is_made_before_the_load() {
     let own = "ROW_FORMAT=COMPRESSED";
     let options = Options { clients: 2, create_table_options: own.to_owned(), ..small() };
     let mut recorded = mysql_text(&options);
-    let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
+    let mut session = recorded.runtime.block_on(recorded.database_server.connect()).unwrap();
     let load = recorded.index_of("l.i0");
     recorded.runtime.block_on(recorded.workload.before(load, &mut session)).unwrap();
     let statements: Vec<String> = recorded

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dbdyno_db::{AnySession, Endpoint, Session, Target, sqlite};
+use dbdyno_db::{AnySession, DatabaseAddress, DatabaseServer, Session, sqlite};
 use dbdyno_model::PlanDuration;
 use dbdyno_record::Check;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
@@ -30,11 +30,13 @@ impl Bench {
             busy_timeout: Duration::from_secs(60),
         };
         sqlite::create_marked(&options_of_file).unwrap();
-        let endpoint =
-            Endpoint { target: Target::Sqlite(options_of_file), capabilities: sqlite::capabilities() };
+        let database_server = DatabaseServer {
+            address: DatabaseAddress::Sqlite(options_of_file),
+            capabilities: sqlite::capabilities(),
+        };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let session = runtime.block_on(endpoint.connect()).unwrap();
-        let context = Context { endpoint, owned: true, seed: 5, draws: 5, device: None };
+        let session = runtime.block_on(database_server.connect()).unwrap();
+        let context = Context { database_server, owned: true, seed: 5, draws: 5, device: None };
         Self { workload: InsertBenchmark::new(options, context), session, runtime, folder }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use dbdyno_db::{AnySession, Endpoint, Session, Target, sqlite};
+use dbdyno_db::{AnySession, DatabaseAddress, DatabaseServer, Session, sqlite};
 use dbdyno_loadgen::{ConnectionTask, Notes};
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
 use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
@@ -16,8 +16,9 @@ async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {
     let path = folder.path().join("x.db");
     let file = sqlite::Options { path, pragmas: Vec::new(), busy_timeout: Duration::from_secs(60) };
     sqlite::create_marked(&file).unwrap();
-    let endpoint = Endpoint { target: Target::Sqlite(file), capabilities: sqlite::capabilities() };
-    let mut session = endpoint.connect().await.unwrap();
+    let database_server =
+        DatabaseServer { address: DatabaseAddress::Sqlite(file), capabilities: sqlite::capabilities() };
+    let mut session = database_server.connect().await.unwrap();
     for (table, rows) in (1..).zip(rows) {
         fill(&mut session, table, rows).await;
     }
@@ -31,8 +32,10 @@ async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {
         verify,
         ..Options::default()
     };
-    let mut workload =
-        Microbenchmarks::new(&options, Context { endpoint, owned: true, seed: 1, draws: 1, device: None });
+    let mut workload = Microbenchmarks::new(
+        &options,
+        Context { database_server, owned: true, seed: 1, draws: 1, device: None },
+    );
     assert_eq!(workload.steps(), ["scan"]);
     workload.before(0, &mut session).await.unwrap();
     let mut counted = Vec::new();

@@ -4,7 +4,7 @@
 use dbdyno_db::null;
 use dbdyno_model::PlanDuration;
 use dbdyno_record::Interval;
-use dbdyno_workloads::oltp::options::{Oltp as Options, OltpPace, OltpTest};
+use dbdyno_workloads::oltp::options::{Oltp as Options, OltpArrivals, OltpTest};
 
 use crate::desk::Desk;
 
@@ -33,20 +33,24 @@ fn a_step_lasts_its_time_after_its_warm_up() {
 
 #[test]
 fn rates_are_of_all_connections_together_and_keep_their_operations() {
-    for pace in [OltpPace::Constant, OltpPace::Poisson] {
-        let options = Options { pace, rates: vec![400], ..options() };
+    for arrivals in [OltpArrivals::Constant, OltpArrivals::Poisson] {
+        let options = Options { arrivals, rates: vec![400], ..options() };
         let mut desk = Desk::new(&options, null::capabilities());
         let (end, record) = desk.run("point-select.c8.r400");
         let done: u64 = end.tasks.iter().map(|task| task.done).sum();
         // Of a Poisson process in one second: 400 with a deviation of 20, and always the same ones.
-        let expected = if pace == OltpPace::Constant { 400..=400 } else { 300..=480 };
+        let expected = if arrivals == OltpArrivals::Constant { 400..=400 } else { 300..=480 };
         let sum = |field: fn(&Interval) -> u64| record.intervals.iter().map(field).sum::<u64>();
         let (due, dropped) = (sum(|interval| interval.due), sum(|interval| interval.dropped));
-        assert!(expected.contains(&due), "{pace:?}: {due}");
+        assert!(expected.contains(&due), "{arrivals:?}: {due}");
         // A machine that is busy with other things may leave some of the last to be done.
-        assert_eq!(done + dropped, due, "{pace:?}");
+        assert_eq!(done + dropped, due, "{arrivals:?}");
         assert_eq!(record.spec.kinds[0].connections_per_client, 8);
-        assert!(record.spec.kinds[0].pace.ends_with("400/s over all connections"), "{:?}", record.spec.kinds);
+        assert!(
+            record.spec.kinds[0].arrivals.ends_with("400/s over all connections"),
+            "{:?}",
+            record.spec.kinds
+        );
         let mut sent: Vec<String> = desk.journal.take().iter().map(crate::desk::text).collect();
         let mut one_connection: Vec<String> =
             desk.operations("point-select.c8.r400", 0, done).into_iter().flatten().collect();
@@ -64,5 +68,5 @@ fn thinking_slows_a_closed_loop_down() {
     let done: u64 = end.tasks.iter().map(|task| task.done).sum();
     // Each begins at once and then every 100 ms at most.
     assert!((8..=88).contains(&done), "{done} operations of 8 connections in 1 s");
-    assert_eq!(record.spec.kinds[0].pace, "closed, think time 100ms");
+    assert_eq!(record.spec.kinds[0].arrivals, "closed, think time 100ms");
 }

@@ -171,7 +171,7 @@ fn the_schema_has_the_ranges_that_are_checked() {
             "rows_per_commit = { load = 100_000 }\nsettle = { dirty_share = 1.0, device_mb_per_second = 0.0 }",
         ),
         oltp("id = \"bigint\"\ntable_size = 10\nfirst_id = 999_999_999_991\nspecial_share = 0"),
-        oltp("pace = \"poisson\"\nrates = [100_000_000]\nevents = 1").replace("events = 1", ""),
+        oltp("arrivals = \"poisson\"\nrates = [100_000_000]\nevents = 1").replace("events = 1", ""),
         oltp("point_selects = 0\nspecial_percent = 100\npareto_h = 0.99\nzipfian_exponent = 100.0"),
         micro("operations = 1\ntables = 10_000\nload_connections = 1024"),
     ];
@@ -206,7 +206,7 @@ fn the_schema_has_the_ranges_that_are_checked() {
         oltp("tables = 0"),
         oltp("pareto_h = 1.0"),
         oltp("special_share = 100"),
-        oltp("pace = \"poisson\"\nrates = [0]"),
+        oltp("arrivals = \"poisson\"\nrates = [0]"),
         oltp("tests = [\"insert\", \"insert\"]"),
         micro("operations = 0"),
         micro("zipfian_exponent = 101.0"),

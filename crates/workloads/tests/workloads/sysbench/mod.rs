@@ -66,7 +66,7 @@ fn steps_are_the_commands_and_a_run_at_each_concurrency_level() {
     let named =
         |more: &str| options(&format!("{}{more}", stock("oltp_read_write.lua", ""))).step_names().join(" ");
     assert_eq!(named("connections = [1, 16]"), "prepare oltp_read_write.c1 oltp_read_write.c16");
-    let rates = "pace = \"poisson\"\nrates = [100]\nconnections = 4\n";
+    let rates = "arrivals = \"poisson\"\nrates = [100]\nconnections = 4\n";
     assert_eq!(named(rates), "prepare oltp_read_write.c4.r100");
     assert_eq!(
         named("commands = [\"prepare\", \"prewarm\", \"run\", \"cleanup\"]"),

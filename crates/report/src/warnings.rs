@@ -1,11 +1,11 @@
-//! Words for warnings, and for the reasons why figures are not used. `notices.toml` has a row for
+//! Words for warnings, and for the reasons why figures are not used. `warnings.toml` has a row for
 //! each code, and says how it is filled in.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use dbdyno_analyse::{
-    BlockShare, CheckPart, Code, DesignFault, Figure, Notice, SessionPart, SettingChange, VariantShare,
+    BlockShare, CheckPart, Code, DesignFault, Figure, SessionPart, SettingChange, VariantShare, Warning,
     numbered, p_text,
 };
 
@@ -19,7 +19,8 @@ use crate::words::{TIMES_TABLE, blocks_text, listed};
 const NAMED: usize = 8;
 
 static WORDS: LazyLock<BTreeMap<Code, String>> = LazyLock::new(|| {
-    toml::from_str(include_str!("notices.toml")).expect("notices.toml is a part of the program and is tested")
+    toml::from_str(include_str!("warnings.toml"))
+        .expect("warnings.toml is a part of the program and is tested")
 });
 
 /// The row for a code. It is empty where the table has no row, which a test excludes.
@@ -28,23 +29,23 @@ fn row(code: Code) -> &'static str {
 }
 
 /// The warning in one or more sentences, or the reason as a part of a sentence.
-pub fn text(notice: &Notice) -> String {
-    worded(notice, &row(notice.code).replace('|', ""))
+pub fn text(warning: &Warning) -> String {
+    worded(warning, &row(warning.code).replace('|', ""))
 }
 
 /// The first part of a reason, for a place that has no room for its details and for what to do.
-pub fn brief(notice: &Notice) -> String {
-    worded(notice, row(notice.code).split('|').next().unwrap_or_default())
+pub fn brief(warning: &Warning) -> String {
+    worded(warning, row(warning.code).split('|').next().unwrap_or_default())
 }
 
 /// Reasons in words, separated by semicolons.
-pub fn reasons_text(reasons: &[Notice]) -> String {
+pub fn reasons_text(reasons: &[Warning]) -> String {
     reasons.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
 /// Gives each warning its words as a figure `text`, and also the reasons inside it, for readers of
 /// JSON. For some figures JSON has only the words.
-pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
+pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Warning>) {
     for reason in reasons {
         let words = text(reason);
         for figure in reason.figures.values_mut() {
@@ -65,39 +66,39 @@ pub(crate) fn add_words<'a>(reasons: impl IntoIterator<Item = &'a mut Notice>) {
     }
 }
 
-fn worded(notice: &Notice, words: &str) -> String {
+fn worded(warning: &Warning, words: &str) -> String {
     let mut text = String::new();
     let mut rest = words;
     while let Some(at) = rest.find('[') {
-        text.push_str(&filled(notice, &rest[..at]).0);
+        text.push_str(&filled(warning, &rest[..at]).0);
         let end = rest[at..].find(']').map_or(rest.len(), |end| at + end);
-        let (part, is_whole) = filled(notice, &rest[at + 1..end]);
+        let (part, is_whole) = filled(warning, &rest[at + 1..end]);
         text.push_str(if is_whole { &part } else { "" });
         rest = rest.get(end + 1..).unwrap_or_default();
     }
-    text.push_str(&filled(notice, rest).0);
+    text.push_str(&filled(warning, rest).0);
     text
 }
 
 /// Warnings in words, each in one or more sentences.
-pub fn texts<'a>(notices: impl IntoIterator<Item = &'a Notice>) -> Vec<String> {
-    notices.into_iter().map(text).collect()
+pub fn texts<'a>(warnings: impl IntoIterator<Item = &'a Warning>) -> Vec<String> {
+    warnings.into_iter().map(text).collect()
 }
 
 /// The words with their figures filled in, and whether the warning has all of these figures.
-fn filled(notice: &Notice, words: &str) -> (String, bool) {
+fn filled(warning: &Warning, words: &str) -> (String, bool) {
     let (mut text, mut is_whole, mut rest) = (String::new(), true, words);
     while let Some((before, after)) = rest.split_once('{') {
         let (name, after) = after.split_once('}').unwrap_or((after, ""));
         let (name, how) = name.split_once(':').unwrap_or((name, ""));
         let value = match name {
-            "place" => notice.places.first().cloned(),
-            "last_place" => notice.places.last().cloned(),
+            "place" => warning.places.first().cloned(),
+            "last_place" => warning.places.last().cloned(),
             "times_table" => Some(TIMES_TABLE.to_owned()),
-            "places" if notice.places.is_empty() => None,
-            "places" if how == "listed" => Some(places_listed(notice)),
-            "places" => Some(notice.places.join(", ")),
-            name => notice.figures.get(name).map(|figure| written(figure, how)),
+            "places" if warning.places.is_empty() => None,
+            "places" if how == "listed" => Some(places_listed(warning)),
+            "places" => Some(warning.places.join(", ")),
+            name => warning.figures.get(name).map(|figure| written(figure, how)),
         };
         is_whole &= value.is_some();
         text.push_str(before);
@@ -109,9 +110,9 @@ fn filled(notice: &Notice, words: &str) -> (String, bool) {
 }
 
 /// The places as a list: `a, b and c`, `a, b and 7 more`.
-fn places_listed(notice: &Notice) -> String {
-    let more = notice.figures.get("more").map(|more| format!("{} more", written(more, "")));
-    listed(&notice.places.iter().map(String::as_str).chain(more.as_deref()).collect::<Vec<_>>())
+fn places_listed(warning: &Warning) -> String {
+    let more = warning.figures.get("more").map(|more| format!("{} more", written(more, "")));
+    listed(&warning.places.iter().map(String::as_str).chain(more.as_deref()).collect::<Vec<_>>())
 }
 
 fn written(figure: &Figure, how: &str) -> String {
@@ -218,15 +219,15 @@ mod tests {
     use super::*;
 
     /// A warning that has a fitting figure for every name in braces.
-    fn example(code: Code) -> Notice {
-        let mut notice = Notice::new(code).at("block 1 wal l.i0").at("block 2 wal l.i0");
+    fn example(code: Code) -> Warning {
+        let mut warning = Warning::new(code).at("block 1 wal l.i0").at("block 2 wal l.i0");
         for part in row(code).split('{').skip(1) {
             let name: &'static str = part.split('}').next().unwrap_or_default();
             let (name, how) = name.split_once(':').unwrap_or((name, ""));
-            notice = match how {
-                "p" => notice.with(name, 0.012),
-                how if how.starts_with(|c: char| c.is_ascii_digit()) => notice.with(name, 0.125),
-                "" if name.ends_with("blocks") => notice.with(name, &[2, 5][..]),
+            warning = match how {
+                "p" => warning.with(name, 0.012),
+                how if how.starts_with(|c: char| c.is_ascii_digit()) => warning.with(name, 0.125),
+                "" if name.ends_with("blocks") => warning.with(name, &[2, 5][..]),
                 "" if [
                     "ended",
                     "planned",
@@ -257,13 +258,13 @@ mod tests {
                 ]
                 .contains(&name) =>
                 {
-                    notice.with(name, 3_u32)
+                    warning.with(name, 3_u32)
                 }
-                "" | "first" | "rest" => notice.with(name, format!("<{name}>")),
-                _ => notice.with(name, 3_u32),
+                "" | "first" | "rest" => warning.with(name, format!("<{name}>")),
+                _ => warning.with(name, 3_u32),
             };
         }
-        notice
+        warning
     }
 
     #[test]
@@ -272,27 +273,27 @@ mod tests {
             Code::ALL.iter().map(|code| format!("{code:?}: {}", text(&example(*code)))).collect();
         assert!(!lines.iter().any(|line| line.contains(['{', '}', '[', '|'])), "{lines:#?}");
         assert_eq!(WORDS.len(), Code::ALL.len(), "every code has a row");
-        insta::assert_snapshot!("notices", lines.join("\n"));
+        insta::assert_snapshot!("warnings", lines.join("\n"));
     }
 
     #[test]
     fn of_a_setting_that_differs_there_are_the_words_in_json() {
         let found = ClassDifference { title: "page size".to_owned(), values: Vec::new() };
-        let mut notice = Notice::new(Code::SettingsDiffer).with("difference", found);
-        assert_eq!(text(&notice), "Different settings: page size: .");
-        add_words([&mut notice]);
-        assert_eq!(notice.figures["difference"], Figure::from("page size: "));
+        let mut warning = Warning::new(Code::SettingsDiffer).with("difference", found);
+        assert_eq!(text(&warning), "Different settings: page size: .");
+        add_words([&mut warning]);
+        assert_eq!(warning.figures["difference"], Figure::from("page size: "));
     }
 
     #[test]
     fn a_different_start_is_in_words_for_readers_of_text_and_of_json() {
         let memory = |value: Option<&str>| (Aspect::StartedMemory, value.map(str::to_owned));
-        let mut notice = Notice::new(Code::StartedOtherwise).at("a").at("b");
-        notice = notice.with("what", Aspect::StartedMemory);
-        notice = notice.with("base", memory(None)).with("new", memory(Some("2 GiB")));
-        assert_eq!(text(&notice), "Different start: server memory: not limited (a), 2 GiB (b).");
-        add_words([&mut notice]);
-        let words = ["what", "base", "new"].map(|name| notice.figures[name].clone());
+        let mut warning = Warning::new(Code::StartedOtherwise).at("a").at("b");
+        warning = warning.with("what", Aspect::StartedMemory);
+        warning = warning.with("base", memory(None)).with("new", memory(Some("2 GiB")));
+        assert_eq!(text(&warning), "Different start: server memory: not limited (a), 2 GiB (b).");
+        add_words([&mut warning]);
+        let words = ["what", "base", "new"].map(|name| warning.figures[name].clone());
         assert_eq!(words, ["server memory", "not limited", "2 GiB"].map(Figure::from));
     }
 
@@ -343,30 +344,30 @@ mod tests {
 
     #[test]
     fn a_reason_has_a_full_and_a_brief_form() {
-        let both = |reason: Notice| format!("{}\n{}", brief(&reason), text(&reason));
+        let both = |reason: Warning| format!("{}\n{}", brief(&reason), text(&reason));
         let part = |name: &str, actual| CheckPart { name: name.to_owned(), expected: 13, actual };
-        let differs = Notice::reason(Code::ContentDiffers).at("pi1");
+        let differs = Warning::reason(Code::ContentDiffers).at("pi1");
         insta::assert_snapshot!(both(differs.with("parts", vec![part("rows", 12), part("sum(price)", -4)])), @r"
         table pi1: rows is 12, must be 13
         table pi1: rows is 12, must be 13; sum(price) is -4, must be 13
         ");
         let row = vec![Some("FRANCE".to_owned()), None];
-        let answer = Notice::reason(Code::AnswerDiffers).with("query", "q5").with("base", "a");
+        let answer = Warning::reason(Code::AnswerDiffers).with("query", "q5").with("base", "a");
         let answer = answer.with("begins", row).with("base_begins", Vec::<Option<String>>::new());
         insta::assert_snapshot!(both(answer), @r"
         the answer of q5 is not that of a
         the answer of q5 is not that of a: it begins with (FRANCE, NULL), that of a with no row; the record holds both
         ");
-        let busy = Notice::reason(Code::ClientBusy).with("share", 0.97).with("on_cpu", 0.95);
+        let busy = Warning::reason(Code::ClientBusy).with("share", 0.97).with("on_cpu", 0.95);
         insta::assert_snapshot!(both(busy.with("waiting", 0.02).with("limit", 0.9)), @r"
         the client was the limit: its busiest load thread had work in 97 % of the window
         the client was the limit: its busiest load thread had work in 97 % of the window (on a CPU in 95 %, waiting for one in 2 %; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer
         ");
-        insta::assert_snapshot!(both(Notice::quoted("sampling failed: no room (ENOSPC); see the log.")), @r"
+        insta::assert_snapshot!(both(Warning::quoted("sampling failed: no room (ENOSPC); see the log.")), @r"
         sampling failed: no room
         sampling failed: no room (ENOSPC); see the log
         ");
-        insta::assert_snapshot!(both(Notice::quoted("clock jumped")), @r"
+        insta::assert_snapshot!(both(Warning::quoted("clock jumped")), @r"
         clock jumped
         clock jumped
         ");
@@ -374,14 +375,14 @@ mod tests {
 
     #[test]
     fn reasons_and_levels_are_parts_of_a_sentence() {
-        let invalid = Notice::new(Code::InvalidSteps).at("1 a l.i1").with("runs", 4_u32).with("all", 60_u32);
+        let invalid = Warning::new(Code::InvalidSteps).at("1 a l.i1").with("runs", 4_u32).with("all", 60_u32);
         let invalid = invalid.with("steps", 2_u32).with("variants", 1_u32).with("more_alike", 3_u32);
         let invalid =
-            invalid.with("reasons", vec![Notice::reason(Code::NoWindow), Notice::quoted("clock jumped")]);
+            invalid.with("reasons", vec![Warning::reason(Code::NoWindow), Warning::quoted("clock jumped")]);
         let level =
             RestlessLevel { level: "dirty_bytes".to_owned(), value: 120_000_000, quiet_at: 2_600_000 };
-        let restless = Notice::reason(Code::Restless).with("seconds", 60.0).with("levels", vec![level]);
-        let unsettled = Notice::new(Code::Unsettled).at("1 a l.i1").with("why", vec![restless]);
+        let restless = Warning::reason(Code::Restless).with("seconds", 60.0).with("levels", vec![level]);
+        let unsettled = Warning::new(Code::Unsettled).at("1 a l.i1").with("why", vec![restless]);
         let work = WorkLeft {
             level: "dead_rows".to_owned(),
             more: 17,
@@ -390,7 +391,8 @@ mod tests {
             from: "l.i1".to_owned(),
             to: "l.i2".to_owned(),
         };
-        let deferred = Notice::new(Code::DeferredWork).at("a").with("levels", vec![work]).with("more", 2_u32);
+        let deferred =
+            Warning::new(Code::DeferredWork).at("a").with("levels", vec![work]).with("more", 2_u32);
         insta::assert_snapshot!(texts(&[invalid, unsettled, deferred]).join("\n"), @r"
         Invalid, not used: 4 of 60 runs of steps (2 steps, 1 variant), first 1 a l.i1: no common window was recorded; clock jumped; and 3 more like these. Each is named at its step.
         In 1 a l.i1, the server did not settle within 60 s: dirty pages 120.0 MB (quiet at 2.6 MB). That work ran during the steps after it.
@@ -401,10 +403,10 @@ mod tests {
     #[test]
     fn what_is_not_known_is_left_out() {
         let missed =
-            Notice::new(Code::ScheduleMissed).at("b l.i0").with("reached", 476.0).with("asked", 1_000.0);
+            Warning::new(Code::ScheduleMissed).at("b l.i0").with("reached", 476.0).with("asked", 1_000.0);
         let dropped = missed.clone().with("dropped", 0.524);
         insta::assert_snapshot!(text(&missed), @"b l.i0: the schedule was not kept: 476/s of 1,000/s were reached; response times are of answered operations only.");
         insta::assert_snapshot!(text(&dropped), @"b l.i0: the schedule was not kept: 476/s of 1,000/s were reached, 52.4 % of the operations dropped; response times are of answered operations only.");
-        insta::assert_snapshot!(text(&Notice::new(Code::Resumed).with("times", 1_u32)), @"The run was stopped and resumed once.");
+        insta::assert_snapshot!(text(&Warning::new(Code::Resumed).with("times", 1_u32)), @"The run was stopped and resumed once.");
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use dbdyno_record::{CellId, Run, RunEvent};
 
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 
 /// Smallest reported step, in seconds. Time servers correct less than 128 ms without a step, and both
 /// clocks are read within a millisecond.
@@ -20,7 +20,7 @@ const LIMIT_SECONDS: f64 = 0.1;
 type Clocks = (f64, f64);
 
 /// A warning with the largest step, and with how many cells that step or another one belongs to.
-pub(crate) fn notice(run: &Run) -> Option<Notice> {
+pub(crate) fn warning(run: &Run) -> Option<Warning> {
     let mut before: Option<Clocks> = None;
     let mut steps: Vec<(f64, &CellId)> = Vec::new();
     for event in &run.events {
@@ -41,9 +41,9 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
     }
     let (seconds, cell) = steps.iter().max_by(|one, other| one.0.abs().total_cmp(&other.0.abs()))?;
     let code = if *seconds > 0.0 { Code::ClockSetOn } else { Code::ClockSetBack };
-    let notice = Notice::new(code).at(cell.to_string()).with("seconds", seconds.abs());
+    let warning = Warning::new(code).at(cell.to_string()).with("seconds", seconds.abs());
     let cells = steps.iter().map(|(_, cell)| cell.to_string()).collect::<BTreeSet<_>>().len();
-    Some(notice.with_some("cells", Some(cells).filter(|cells| *cells > 1)))
+    Some(warning.with_some("cells", Some(cells).filter(|cells| *cells > 1)))
 }
 
 fn clocks(at: &str, elapsed_us: u64) -> Option<Clocks> {
@@ -77,7 +77,7 @@ mod tests {
     fn reported_of(events: Vec<RunEvent>) -> Option<String> {
         let mut run = run(&["a"], 1, Vec::new());
         run.events = events;
-        notice(&run).as_ref().map(shown)
+        warning(&run).as_ref().map(shown)
     }
 
     /// The warning for these errors of the time of day at each start and end.

@@ -5,10 +5,10 @@ use dbdyno_record::{OperationClass, Run};
 use serde_json::Value;
 
 use crate::model::runs::valid;
-use crate::model::{Code, Notice, WorkloadFindings};
+use crate::model::{Code, Warning, WorkloadFindings};
 
 /// One warning per variant and step, with its blocks.
-pub(crate) fn notices(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Notice> {
+pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let mut found = Vec::new();
     for workload in workloads {
         let info = run.manifest.workloads.iter().find(|info| info.name == workload.name);
@@ -23,7 +23,7 @@ pub(crate) fn notices(run: &Run, workloads: &[WorkloadFindings]) -> Vec<Notice> 
                     .collect();
                 if !blocks.is_empty() {
                     let place = format!("{} {}", variant.variant, step.name);
-                    found.push(Notice::new(Code::NotCold).at(place).with("blocks", blocks.as_slice()));
+                    found.push(Warning::new(Code::NotCold).at(place).with("blocks", blocks.as_slice()));
                 }
             }
         }

@@ -3,17 +3,17 @@
 
 use crate::metrics::HostCheck;
 use crate::model::runs::judged_runs;
-use crate::model::{Code, Notice, WorkloadFindings};
+use crate::model::{Code, Warning, WorkloadFindings};
 
 /// A warning with the worst of these steps, and how many there are.
-pub(crate) fn notice(workloads: &[WorkloadFindings]) -> Option<Notice> {
+pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<Warning> {
     let broken: Vec<(HostCheck, String)> = judged_runs(workloads)
         .filter_map(|found| Some((found.run.host_check.filter(|check| !check.holds())?, found.place())))
         .collect();
     let share = |check: &HostCheck| check.unexplained_share.abs();
     let (worst, place) = broken.iter().max_by(|a, b| share(&a.0).total_cmp(&share(&b.0)))?;
     let code = if worst.unexplained_share > 0.0 { Code::HostCpuUnseen } else { Code::HostCpuUncounted };
-    Some(Notice::new(code).at(place).with("share", share(worst)).with("runs", broken.len()))
+    Some(Warning::new(code).at(place).with("share", share(worst)).with("runs", broken.len()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! share, and how many steps there are.
 
 use crate::model::runs::worst;
-use crate::model::{Code, Notice, StepRun, WorkloadFindings};
+use crate::model::{Code, StepRun, Warning, WorkloadFindings};
 
 /// Smallest rate of others' reads that is reported, in MiB per second. A lower one does not hold up
 /// any device.
@@ -28,9 +28,9 @@ const SHARES: [Share; 4] = [
     (Code::ForeignCpu, 0.02, |run| run.cost.foreign_cpu_share),
 ];
 
-pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
-    let notice = |(code, from, share): Share| Some(worst(workloads, from, share)?.notice(code, from));
-    SHARES.into_iter().filter_map(notice).collect()
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
+    let warning = |(code, from, share): Share| Some(worst(workloads, from, share)?.warning(code, from));
+    SHARES.into_iter().filter_map(warning).collect()
 }
 
 #[cfg(test)]

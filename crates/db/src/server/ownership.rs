@@ -6,11 +6,11 @@ use crate::DbError;
 use crate::server::Error;
 
 /// The marker table. A database that has it belongs to dbdyno.
-pub const MARK_TABLE: &str = "dbdyno_mark";
+pub const MARKER_TABLE: &str = "dbdyno_mark";
 
 /// How the database came to be dbdyno's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum Ownership {
     /// The database did not exist. dbdyno made and marked it.
     Created,
     /// The database carried the marker.

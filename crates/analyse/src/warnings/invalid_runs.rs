@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 
 use crate::model::runs::all_runs;
-use crate::model::{Code, Notice, Validity, WorkloadFindings};
+use crate::model::{Code, Validity, Warning, WorkloadFindings};
 
 /// One reason, or several that are like it, with the runs that have it.
 struct Shared<'a> {
     /// The reasons as the first run has them, in the order of steps.
-    reasons: Vec<&'a Notice>,
+    reasons: Vec<&'a Warning>,
     place: String,
     runs: usize,
     steps: HashSet<(&'a str, &'a str)>,
@@ -17,7 +17,7 @@ struct Shared<'a> {
 }
 
 /// One warning per reason, in the order in which the reasons first occur.
-pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let mut shared: Vec<Shared<'_>> = Vec::new();
     let mut all = 0;
     for workload in workloads {
@@ -40,13 +40,13 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
             }
         }
     }
-    shared.iter().map(|reason| reason.notice(all)).collect()
+    shared.iter().map(|reason| reason.warning(all)).collect()
 }
 
 /// The reasons of one run, grouped by likeness. Reasons that differ only in their table or client
 /// are one.
-fn alike(reasons: &[Notice]) -> Vec<Vec<&Notice>> {
-    let mut alike: Vec<Vec<&Notice>> = Vec::new();
+fn alike(reasons: &[Warning]) -> Vec<Vec<&Warning>> {
+    let mut alike: Vec<Vec<&Warning>> = Vec::new();
     for reason in reasons {
         match alike.iter_mut().find(|known| known[0].is_like(reason)) {
             Some(known) => known.push(reason),
@@ -57,15 +57,15 @@ fn alike(reasons: &[Notice]) -> Vec<Vec<&Notice>> {
 }
 
 impl Shared<'_> {
-    fn notice(&self, all: usize) -> Notice {
+    fn warning(&self, all: usize) -> Warning {
         const NAMED: usize = 3;
         let code = if self.runs == 1 { Code::InvalidStep } else { Code::InvalidSteps };
-        let named: Vec<Notice> = self.reasons.iter().take(NAMED).copied().cloned().collect();
+        let named: Vec<Warning> = self.reasons.iter().take(NAMED).copied().cloned().collect();
         let more = Some(self.reasons.len()).filter(|all| *all > NAMED).map(|all| all - NAMED);
-        let notice = Notice::new(code).at(&self.place).with("reasons", named).with_some("more_alike", more);
+        let warning = Warning::new(code).at(&self.place).with("reasons", named).with_some("more_alike", more);
         match self.runs {
-            1 => notice,
-            runs => notice
+            1 => warning,
+            runs => warning
                 .with("runs", runs)
                 .with("all", all)
                 .with("steps", self.steps.len())
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn reasons(workloads: &[WorkloadFindings]) -> Vec<String> {
-        notices(workloads).iter().map(shown).collect()
+        warnings(workloads).iter().map(shown).collect()
     }
 
     #[test]

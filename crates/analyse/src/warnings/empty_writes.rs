@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::StatementClass;
 
 use crate::model::runs::{RunOfStep, valid_runs};
-use crate::model::{Code, Notice, VariantShare, WorkloadFindings};
+use crate::model::{Code, VariantShare, Warning, WorkloadFindings};
 
 /// Share of a step's writes from which they are reported.
 const REPORTED_SHARE: f64 = 0.05;
@@ -15,7 +15,7 @@ const REPORTED_SHARE: f64 = 0.05;
 type Shares<'a> = BTreeMap<&'a str, VariantShare>;
 
 /// One warning per step in which too many writes changed no row in any of its runs.
-pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let mut steps: Vec<(&str, Shares<'_>)> = Vec::new();
     for found in valid_runs(workloads) {
         let Some(share) = share(&found) else { continue };
@@ -31,11 +31,11 @@ pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
         }
     }
     steps.retain(|(_, shares)| shares.values().any(|share| share.greatest > REPORTED_SHARE));
-    let notice = |(step, shares): (&str, Shares<'_>)| {
+    let warning = |(step, shares): (&str, Shares<'_>)| {
         let shares: Vec<VariantShare> = shares.into_values().collect();
-        Notice::new(Code::EmptyWrites).at(step).with("shares", shares)
+        Warning::new(Code::EmptyWrites).at(step).with("shares", shares)
     };
-    steps.into_iter().map(notice).collect()
+    steps.into_iter().map(warning).collect()
 }
 
 /// Share among all writes in a step's operations.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::Run;
 
 use crate::model::runs::valid_runs;
-use crate::model::{Code, Execution, Notice, WorkloadFindings};
+use crate::model::{Code, Execution, Warning, WorkloadFindings};
 use crate::parity::keeps_answers;
 use crate::statistics::describe::median;
 
@@ -15,25 +15,25 @@ use crate::statistics::describe::median;
 const TIMES_FASTER: f64 = 100.0;
 
 /// Warnings for the variants for which `is_asked` holds.
-pub(crate) fn notices(
+pub(crate) fn warnings(
     run: &Run,
     workloads: &[WorkloadFindings],
     is_asked: impl Fn(&str) -> bool,
-) -> Vec<Notice> {
+) -> Vec<Warning> {
     let names = run.manifest.variants.iter().map(|variant| variant.name.as_str());
     let cached: Vec<&str> = names.filter(|name| is_asked(name) && keeps_answers(run, name)).collect();
-    let cached = (!cached.is_empty()).then(|| Notice::new(Code::QueryCache).at_all(cached));
+    let cached = (!cached.is_empty()).then(|| Warning::new(Code::QueryCache).at_all(cached));
     cached.into_iter().chain(repeated(workloads, is_asked)).collect()
 }
 
 /// One warning for all queries whose repetitions were not executed. It names the clearest case.
-fn repeated(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> bool) -> Option<Notice> {
+fn repeated(workloads: &[WorkloadFindings], is_asked: impl Fn(&str) -> bool) -> Option<Warning> {
     let runs = valid_runs(workloads).filter(|found| is_asked(&found.variant.variant));
     let all: Vec<(f64, String)> =
         runs.filter_map(|found| Some((times_faster(&found.run.executions)?, found.place()))).collect();
     let (times, place) = all.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     let more = Some(all.len() - 1).filter(|more| *more > 0);
-    Some(Notice::new(Code::AnsweredByCache).at(place).with("times", *times).with_some("more", more))
+    Some(Warning::new(Code::AnsweredByCache).at(place).with("times", *times).with_some("more", more))
 }
 
 /// How many times faster a query's repetitions were than its first execution, for the query with

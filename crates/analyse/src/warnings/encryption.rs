@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{CellEvent, ConnectionClass, Run};
 
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::servers::servers;
 use crate::window::Hosting;
 
@@ -31,7 +31,7 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
 
 /// A warning, because encryption that differs between variants is a part of every difference
 /// between them.
-pub(crate) fn notice(run: &Run) -> Option<Notice> {
+pub(crate) fn warning(run: &Run) -> Option<Warning> {
     // A variant that never had a connection was not encrypted in any way.
     let compared = run.manifest.variants.iter().filter(|variant| {
         matches!(Hosting::of(variant), Hosting::Process | Hosting::External)
@@ -48,7 +48,7 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
         return None;
     }
     let each: Vec<String> = reported.iter().map(|(variant, found)| format!("{variant}: {found}")).collect();
-    Some(Notice::new(Code::Encryption).with("connections", each.join("; ")))
+    Some(Warning::new(Code::Encryption).with("connections", each.join("; ")))
 }
 
 fn connections<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = &'a ConnectionClass> {
@@ -113,9 +113,9 @@ mod tests {
         let mut unreached = cell(1, "e", Vec::new());
         unreached.events.remove(1);
         let mut run = run(&["a", "b", "c", "d", "e"], 1, [cells, vec![unreached]].concat());
-        assert_snapshot!(shown(&notice(&run).unwrap()), @"encryption connections: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear");
+        assert_snapshot!(shown(&warning(&run).unwrap()), @"encryption connections: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear");
         run.cells.remove(1);
         run.manifest.variants[2].embedded = true;
-        assert_eq!(notice(&run), None, "neither a file nor what never ran is compared");
+        assert_eq!(warning(&run), None, "neither a file nor what never ran is compared");
     }
 }

@@ -3,12 +3,12 @@
 use dbdyno_record::{CellRecord, Run};
 
 use crate::metrics::fsyncs::Binlog;
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 use crate::window::counters::{Counters, greatest};
 
 /// The variants whose binary log is synced without being counted, so that there is no figure of
 /// fsyncs.
-pub(crate) fn notice(run: &Run) -> Option<Notice> {
+pub(crate) fn warning(run: &Run) -> Option<Warning> {
     let is_uncounted = |cell: &CellRecord| {
         let binlog = Binlog::of_cell(cell);
         let sampled = |counters: &Counters| greatest(counters, "status", "Innodb_data_fsyncs").is_some();
@@ -18,7 +18,7 @@ pub(crate) fn notice(run: &Run) -> Option<Notice> {
     let names: Vec<&str> = variants
         .filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)))
         .collect();
-    (!names.is_empty()).then(|| Notice::new(Code::FsyncsUncounted).at_all(names))
+    (!names.is_empty()).then(|| Warning::new(Code::FsyncsUncounted).at_all(names))
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
                     known.settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
                 }
             }
-            notice(&run(&["a"], 1, vec![cell])).as_ref().map(shown)
+            warning(&run(&["a"], 1, vec![cell])).as_ref().map(shown)
         };
         assert_eq!(with("binlog.COUNT_MISC"), None);
         insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"fsyncs-uncounted [a]");

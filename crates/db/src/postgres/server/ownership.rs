@@ -6,7 +6,7 @@ use crate::{Class, Session, first_i64};
 
 use super::MAINTENANCE;
 use crate::server::Error;
-use crate::server::claim::{Claim, MARK_TABLE, check_not_system, refused};
+use crate::server::ownership::{MARKER_TABLE, Ownership, check_not_system, refused};
 
 /// Longest name for a database, in bytes. The server would cut a longer one and use another
 /// database.
@@ -18,7 +18,10 @@ const SYSTEM: [&str; 3] = [MAINTENANCE, "template0", "template1"];
 /// SQLSTATE for a database that does not exist.
 const NO_DATABASE: &str = "3D000";
 
-pub(in crate::postgres) async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
+pub(in crate::postgres) async fn take_ownership(
+    options: &Options,
+    database: &str,
+) -> Result<Ownership, Error> {
     check_name(database)?;
     check_not_system(database, &SYSTEM)?;
     let inside = options.clone().with_database(database);
@@ -27,7 +30,7 @@ pub(in crate::postgres) async fn claim(options: &Options, database: &str) -> Res
             let found = marked(&mut session, database).await;
             session.close().await;
             match found? {
-                (true, _) => Ok(Claim::Ours),
+                (true, _) => Ok(Ownership::Ours),
                 (false, found) if found != database && is_only(options, &found).await => {
                     only(&inside, &found).await
                 }
@@ -41,7 +44,7 @@ pub(in crate::postgres) async fn claim(options: &Options, database: &str) -> Res
             let outside = options.clone().with_database(MAINTENANCE);
             run(&outside, &[create_sql(database)], database).await.map_err(with_hint)?;
             run(&inside, &[mark_sql(), note_sql()], database).await?;
-            Ok(Claim::Created)
+            Ok(Ownership::Created)
         }
         Err(source) => Err(refused("looking for database", database, source)),
     }
@@ -75,7 +78,7 @@ async fn is_only(options: &Options, found: &str) -> bool {
 }
 
 /// Marks a server's only database if it is empty.
-async fn only(inside: &Options, found: &str) -> Result<Claim, Error> {
+async fn only(inside: &Options, found: &str) -> Result<Ownership, Error> {
     let refused = |source| refused("looking into database", found, source);
     let mut session = PostgresSession::connect(inside).await.map_err(refused)?;
     let used = session.rows(USED).await;
@@ -84,7 +87,7 @@ async fn only(inside: &Options, found: &str) -> Result<Claim, Error> {
         return Err(Error::OnlyDatabaseNotOurs { database: found.to_owned(), statement: handed_over() });
     }
     run(inside, &[mark_sql(), note_sql()], found).await?;
-    Ok(Claim::Only)
+    Ok(Ownership::Only)
 }
 
 fn handed_over() -> String {
@@ -130,7 +133,7 @@ const USED: &str = "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namesp
 
 fn marked_sql() -> String {
     format!(
-        "SELECT count(*) FROM pg_tables WHERE tablename = '{MARK_TABLE}' AND schemaname = ANY (current_schemas(false))"
+        "SELECT count(*) FROM pg_tables WHERE tablename = '{MARKER_TABLE}' AND schemaname = ANY (current_schemas(false))"
     )
 }
 
@@ -139,11 +142,11 @@ fn create_sql(database: &str) -> String {
 }
 
 fn mark_sql() -> String {
-    format!("CREATE TABLE {MARK_TABLE} (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)")
+    format!("CREATE TABLE {MARKER_TABLE} (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)")
 }
 
 fn note_sql() -> String {
-    format!("INSERT INTO {MARK_TABLE} VALUES (now(), 'dbdyno {}')", env!("CARGO_PKG_VERSION"))
+    format!("INSERT INTO {MARKER_TABLE} VALUES (now(), 'dbdyno {}')", env!("CARGO_PKG_VERSION"))
 }
 
 #[cfg(test)]

@@ -6,24 +6,24 @@ use dbdyno_model::Design;
 use dbdyno_record::{CellEvent, CellId, CellRecord, Outcome, Run, RunEvent};
 
 use crate::model::failure::{end_message, words};
-use crate::model::{Code, Notice};
+use crate::model::{Code, Warning};
 
 /// Cells that failed, stopped in the middle or did not run.
-pub(crate) fn notices(run: &Run) -> Vec<Notice> {
+pub(crate) fn warnings(run: &Run) -> Vec<Warning> {
     let ended = |cell: &CellRecord| {
         let code = match cell.outcome() {
             None if run.is_going_on => return None,
             Some(Outcome::Completed) => return None,
             Some(Outcome::Failed) => {
                 let message = words(&end_message(cell));
-                return Some(Notice::new(Code::CellFailed).at(cell.id.to_string()).with("message", message));
+                return Some(Warning::new(Code::CellFailed).at(cell.id.to_string()).with("message", message));
             }
             Some(Outcome::Interrupted) => Code::CellInterrupted,
             None => Code::CellUnfinished,
         };
-        Some(Notice::new(code).at(cell.id.to_string()))
+        Some(Warning::new(code).at(cell.id.to_string()))
     };
-    let mut all: Vec<Notice> = run.cells.iter().filter_map(ended).collect();
+    let mut all: Vec<Warning> = run.cells.iter().filter_map(ended).collect();
     all.extend(repeated(run));
     let planned = run.manifest.order.len();
     let lost = lost_records(run);
@@ -34,17 +34,17 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
     if run.is_going_on {
         all.insert(0, going_on(run));
     } else if missing > 0 {
-        all.push(Notice::new(Code::CellsMissing).with("missing", missing).with("planned", planned));
+        all.push(Warning::new(Code::CellsMissing).with("missing", missing).with("planned", planned));
     }
     all
 }
 
 /// Cells that the run's events call completed and whose records are incomplete, because a directory
 /// was copied in part. A cell whose data came from a snapshot does not have the steps that load.
-fn lost_records(run: &Run) -> Vec<Notice> {
+fn lost_records(run: &Run) -> Vec<Warning> {
     let lost = |id: &CellId| {
         let Some(cell) = run.cells.iter().find(|cell| cell.id == *id) else {
-            return Some(Notice::new(Code::CellRecordsMissing).at(id.to_string()));
+            return Some(Warning::new(Code::CellRecordsMissing).at(id.to_string()));
         };
         let workload = run.manifest.workloads.iter().find(|workload| workload.name == id.workload)?;
         let is_there = |name: &String| cell.steps.iter().any(|step| step.name == *name);
@@ -58,7 +58,7 @@ fn lost_records(run: &Run) -> Vec<Notice> {
         let lost: Vec<&str> =
             steps[loads..].iter().filter(|name| !is_there(name)).map(String::as_str).collect();
         (!lost.is_empty())
-            .then(|| Notice::new(Code::RecordsMissing).at(id.to_string()).with("steps", lost.join(", ")))
+            .then(|| Warning::new(Code::RecordsMissing).at(id.to_string()).with("steps", lost.join(", ")))
     };
     completed(run).into_iter().filter_map(lost).collect()
 }
@@ -77,10 +77,10 @@ fn completed(run: &Run) -> Vec<&CellId> {
 }
 
 /// A warning for a run that is still being written. It says how far the run is.
-fn going_on(run: &Run) -> Notice {
+fn going_on(run: &Run) -> Warning {
     let ended = run.cells.iter().filter(|cell| cell.outcome().is_some()).count();
     let under_way = run.cells.iter().find(|cell| cell.outcome().is_none());
-    Notice::new(Code::RunGoingOn)
+    Warning::new(Code::RunGoingOn)
         .with("ended", ended)
         .with("planned", run.manifest.order.len())
         .with_some("under_way", under_way.map(|cell| cell.id.to_string()))
@@ -88,7 +88,7 @@ fn going_on(run: &Run) -> Notice {
 
 /// Cells that failed and were run again in their place in the order. Reports have the later
 /// attempt.
-fn repeated(run: &Run) -> Vec<Notice> {
+fn repeated(run: &Run) -> Vec<Warning> {
     let mut failures: BTreeMap<String, &str> = BTreeMap::new();
     let mut all = Vec::new();
     for event in &run.events {
@@ -100,8 +100,8 @@ fn repeated(run: &Run) -> Vec<Notice> {
                 if let Some(why) = failures.remove(&cell.to_string()) {
                     let is_there = run.cells.iter().any(|again| again.id == *cell);
                     let code = if is_there { Code::CellRepeated } else { Code::CellToRepeat };
-                    let notice = Notice::new(code).at(cell.to_string()).with("message", beginning(why));
-                    all.push(notice.with("records", to.as_str()));
+                    let warning = Warning::new(code).at(cell.to_string()).with("message", beginning(why));
+                    all.push(warning.with("records", to.as_str()));
                 }
             }
             _ => {}
@@ -128,7 +128,7 @@ mod tests {
     use crate::fixtures::{cell, cell_id, load_step, query_step, run, shown};
 
     fn warnings_of(run: &Run) -> String {
-        notices(run).iter().map(shown).collect::<Vec<_>>().join("\n")
+        warnings(run).iter().map(shown).collect::<Vec<_>>().join("\n")
     }
 
     #[test]

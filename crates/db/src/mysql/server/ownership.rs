@@ -1,10 +1,10 @@
 //! Ownership of a database on a MariaDB or MySQL server that others run: dbdyno makes it with its
 //! own marker table, or refuses it.
 
-use crate::{Options, Session, Target, first_i64};
+use crate::{DatabaseAddress, Options, Session, first_i64};
 
 use crate::server::Error;
-use crate::server::claim::{Claim, MARK_TABLE, check_not_system, refused};
+use crate::server::ownership::{MARKER_TABLE, Ownership, check_not_system, refused};
 
 /// Longest name for a database, in characters.
 const MAX_NAME: usize = 64;
@@ -12,18 +12,18 @@ const MAX_NAME: usize = 64;
 /// Databases that belong to the servers themselves. They are refused even with a marker.
 const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
 
-/// Implements [`crate::Family::claim`].
-pub(in crate::mysql) async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
+/// Implements [`crate::Family::take_ownership`].
+pub(in crate::mysql) async fn take_ownership(options: &Options, database: &str) -> Result<Ownership, Error> {
     check(database)?;
     let refused = |source| refused("looking for database", database, source);
     // The database may not exist yet, so the first login names none.
-    let target = Target::Mysql(Options { database: None, ..options.clone() });
-    let mut endpoint = target.endpoint("innodb", false);
-    endpoint.commit_each_statement().await.map_err(refused)?;
-    let mut session = endpoint.connect().await.map_err(refused)?;
-    let claimed = claim_over(&mut session, database).await;
+    let target = DatabaseAddress::Mysql(Options { database: None, ..options.clone() });
+    let mut database_server = target.database_server("innodb", false);
+    database_server.commit_each_statement().await.map_err(refused)?;
+    let mut session = database_server.connect().await.map_err(refused)?;
+    let ownership_of = take_ownership_over(&mut session, database).await;
     session.close().await;
-    claimed
+    ownership_of
 }
 
 /// Whether dbdyno may make and use a database of this name.
@@ -34,7 +34,7 @@ fn check(database: &str) -> Result<(), Error> {
 
 /// Claims the database over `session`, which needs no current database and keeps the one that it
 /// has.
-async fn claim_over<S: Session>(session: &mut S, database: &str) -> Result<Claim, Error> {
+async fn take_ownership_over<S: Session>(session: &mut S, database: &str) -> Result<Ownership, Error> {
     check(database)?;
     if count(session, &exists_sql(database), database).await? == 0 {
         let [create, mark, note] = create_sql(database);
@@ -49,13 +49,13 @@ async fn claim_over<S: Session>(session: &mut S, database: &str) -> Result<Claim
                 .await
                 .map_err(|source| refused("marking database", database, source))?;
         }
-        return Ok(Claim::Created);
+        return Ok(Ownership::Created);
     }
     if count(session, &marked_sql(database), database).await? == 0 {
         let statement = mark_sql(&quoted(database));
         return Err(Error::DatabaseNotOurs { database: database.to_owned(), statement });
     }
-    Ok(Claim::Ours)
+    Ok(Ownership::Ours)
 }
 
 async fn count<S: Session>(session: &mut S, sql: &str, database: &str) -> Result<i64, Error> {
@@ -82,7 +82,7 @@ fn exists_sql(database: &str) -> String {
 
 fn marked_sql(database: &str) -> String {
     format!(
-        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = {} AND table_name = '{MARK_TABLE}'",
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = {} AND table_name = '{MARKER_TABLE}'",
         text(database)
     )
 }
@@ -93,7 +93,7 @@ fn quoted(database: &str) -> String {
 
 fn mark_sql(quoted: &str) -> String {
     format!(
-        "CREATE TABLE {quoted}.{MARK_TABLE} (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)"
+        "CREATE TABLE {quoted}.{MARKER_TABLE} (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)"
     )
 }
 
@@ -102,7 +102,7 @@ fn create_sql(database: &str) -> [String; 3] {
     [
         format!("CREATE DATABASE {quoted}"),
         mark_sql(&quoted),
-        format!("INSERT INTO {quoted}.{MARK_TABLE} VALUES (NOW(), 'dbdyno {}')", env!("CARGO_PKG_VERSION")),
+        format!("INSERT INTO {quoted}.{MARKER_TABLE} VALUES (NOW(), 'dbdyno {}')", env!("CARGO_PKG_VERSION")),
     ]
 }
 
@@ -154,10 +154,10 @@ mod tests {
         async fn close(self) {}
     }
 
-    fn claimed(counts: &[i64], database: &str) -> (Result<Claim, Error>, String) {
+    fn ownership_of(counts: &[i64], database: &str) -> (Result<Ownership, Error>, String) {
         let mut session = Script { counts: counts.to_vec(), sent: Vec::new() };
         let result = {
-            let future = pin!(claim_over(&mut session, database));
+            let future = pin!(take_ownership_over(&mut session, database));
             match future.poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(result) => result,
                 Poll::Pending => panic!("the script never waits"),
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn an_absent_database_is_made_and_marked() {
-        let (result, sent) = claimed(&[0], "ib");
-        assert_eq!(result.unwrap(), Claim::Created);
+        let (result, sent) = ownership_of(&[0], "ib");
+        assert_eq!(result.unwrap(), Ownership::Created);
         insta::assert_snapshot!(sent, @r"
         SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'ib'
         CREATE DATABASE `ib`
@@ -180,14 +180,14 @@ mod tests {
 
     #[test]
     fn a_marked_database_is_ours_and_nothing_is_changed() {
-        let (result, sent) = claimed(&[1, 1], "ib");
-        assert_eq!(result.unwrap(), Claim::Ours);
+        let (result, sent) = ownership_of(&[1, 1], "ib");
+        assert_eq!(result.unwrap(), Ownership::Ours);
         assert!(sent.lines().all(|sql| sql.starts_with("SELECT")), "{sent}");
     }
 
     #[test]
     fn a_foreign_database_is_refused_with_the_way_to_hand_it_over() {
-        let (result, sent) = claimed(&[1, 0], "shop`s");
+        let (result, sent) = ownership_of(&[1, 0], "shop`s");
         assert!(sent.lines().all(|sql| sql.starts_with("SELECT")), "{sent}");
         insta::assert_snapshot!(result.unwrap_err(), @"database shop`s exists and is not marked as dbdyno's, so it is left alone; name one that does not exist, or hand it over with: CREATE TABLE `shop``s`.dbdyno_mark (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)");
     }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_name_that_no_database_can_have_is_refused_before_asking() {
         for name in ["", "ends ", &"x".repeat(65)] {
-            let (result, sent) = claimed(&[], name);
+            let (result, sent) = ownership_of(&[], name);
             assert!(matches!(result, Err(Error::DatabaseName { .. })) && sent.is_empty(), "{name:?}");
         }
     }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_database_of_the_server_itself_is_refused_before_asking_and_no_mark_is_offered() {
         for name in SYSTEM.into_iter().chain(["MySQL"]) {
-            let (result, sent) = claimed(&[], name);
+            let (result, sent) = ownership_of(&[], name);
             assert!(sent.is_empty(), "{sent}");
             let said = result.unwrap_err().to_string();
             let expected = "belongs to the server itself; name one that does not exist, and dbdyno makes it";

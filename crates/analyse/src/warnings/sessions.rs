@@ -8,26 +8,26 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellId, Run, RunEvent};
 
-use crate::model::{Code, Notice, SessionPart};
+use crate::model::{Code, SessionPart, Warning};
 
 /// One invocation of dbdyno on the plan: the first one, then one for each time that the run was
 /// resumed.
 type Session = usize;
 
-pub(crate) fn notices(run: &Run) -> Vec<Notice> {
+pub(crate) fn warnings(run: &Run) -> Vec<Warning> {
     let started = |event: &&RunEvent| matches!(event, RunEvent::Started { resumed: true, .. });
     let resumes = run.events.iter().filter(started).count();
     if resumes == 0 {
         return Vec::new();
     }
-    let mut all = vec![Notice::new(Code::Resumed).at_all(whereabouts(run)).with("times", resumes)];
+    let mut all = vec![Warning::new(Code::Resumed).at_all(whereabouts(run)).with("times", resumes)];
     let mut blocks: BTreeMap<u32, BTreeMap<Session, Vec<&str>>> = BTreeMap::new();
     for (cell, (session, at)) in begun(run) {
         blocks.entry(cell.block).or_default().entry(session).or_default().push(at);
     }
     for (block, sessions) in blocks.into_iter().filter(|(_, sessions)| sessions.len() > 1) {
         let parts: Vec<SessionPart> = sessions.into_values().filter_map(part).collect();
-        all.push(Notice::new(Code::BlockResumed).at(format!("block {block}")).with("parts", parts));
+        all.push(Warning::new(Code::BlockResumed).at(format!("block {block}")).with("parts", parts));
     }
     all
 }
@@ -92,7 +92,7 @@ mod tests {
         let cells = [(1, "a"), (1, "b"), (2, "a")].map(|(block, name)| cell(block, name, Vec::new()));
         let mut run = run(&["a", "b"], 2, cells.into());
         run.events = events;
-        shown_all(&notices(&run))
+        shown_all(&warnings(&run))
     }
 
     #[test]

@@ -2,19 +2,19 @@
 //! connections without an answer.
 
 use crate::model::runs::{RunOfStep, valid_runs};
-use crate::model::{Code, Notice, TooFewOperations, WorkloadFindings};
+use crate::model::{Code, TooFewOperations, Warning, WorkloadFindings};
 
 /// One warning for all such runs. It names the worst.
-pub(crate) fn notices(workloads: &[WorkloadFindings]) -> Vec<Notice> {
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short: Vec<_> = runs.filter_map(|found| Some((found.run.too_few?, found))).collect();
     let share = |few: &TooFewOperations| few.operations / few.least;
     let worst = short.iter().min_by(|one, other| share(&one.0).total_cmp(&share(&other.0)));
-    worst.map(|worst| notice(worst, short.len())).into_iter().collect()
+    worst.map(|worst| warning(worst, short.len())).into_iter().collect()
 }
 
-fn notice((few, found): &(TooFewOperations, RunOfStep<'_>), runs: usize) -> Notice {
-    Notice::new(Code::ShortSteps)
+fn warning((few, found): &(TooFewOperations, RunOfStep<'_>), runs: usize) -> Warning {
+    Warning::new(Code::ShortSteps)
         .at(found.place())
         .with("runs", runs)
         .with("operations", few.operations)

@@ -11,7 +11,7 @@ use crate::parity::ClassDifference;
 
 /// One warning of a run, or one reason why a step's figures in one block are not used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Notice {
+pub struct Warning {
     pub code: Code,
     pub severity: Severity,
     /// Where the warning holds, or what it is about: `block 1 wal l.i0`, `wal`, a table. The worst
@@ -35,7 +35,7 @@ pub enum Figure {
     Parts(Vec<CheckPart>),
     /// A row of an answer. It is empty where the answer has no such row.
     Row(Vec<Option<String>>),
-    Reasons(Vec<Notice>),
+    Reasons(Vec<Warning>),
     Restless(Vec<RestlessLevel>),
     Deferred(Vec<WorkLeft>),
     /// A class of settings in which two variants differ.
@@ -178,7 +178,7 @@ pub enum Severity {
     Caution,
 }
 
-impl Notice {
+impl Warning {
     pub fn new(code: Code) -> Self {
         Self { code, severity: Severity::Caution, places: Vec::new(), figures: BTreeMap::new() }
     }
@@ -277,7 +277,7 @@ figures! {
     Vec<BlockShare>: Self::Shares;
     Vec<CheckPart>: Self::Parts;
     Vec<Option<String>>: Self::Row;
-    Vec<Notice>: Self::Reasons;
+    Vec<Warning>: Self::Reasons;
     Vec<RestlessLevel>: Self::Restless;
     Vec<WorkLeft>: Self::Deferred;
     ClassDifference: Self::Setting;
@@ -301,12 +301,12 @@ mod tests {
             "waited in # % of # (block #), not more."
         );
         assert_eq!(without_numbers("97 %, 3"), without_numbers("8 %, 100.25"));
-        let like = |one, other| Notice::quoted(one).is_like(&Notice::quoted(other));
+        let like = |one, other| Warning::quoted(one).is_like(&Warning::quoted(other));
         assert!(like("table 1: 5 rows", "table 2: 60,000 rows."));
         assert!(!like("the client was late: 1 ms", "the client was the limit: 1 ms"));
-        assert!(!Notice::quoted("").is_like(&Notice::reason(Code::NoWindow)));
+        assert!(!Warning::quoted("").is_like(&Warning::reason(Code::NoWindow)));
         let failed =
-            |error| Notice::reason(Code::OperationsFailed).with("failed", 7_u64).with("error", error);
+            |error| Warning::reason(Code::OperationsFailed).with("failed", 7_u64).with("error", error);
         assert!(failed("duplicate key 12").is_like(&failed("duplicate key 7")));
         assert!(!failed("duplicate key").is_like(&failed("disk full")), "other causes");
     }

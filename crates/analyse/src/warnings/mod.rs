@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord, is_load_kept};
 
-use crate::again_of;
 use crate::compare::{by_machine, changed, drift, fixed_rate, foreign_load, targets, zero_rate};
+use crate::control_of;
 use crate::measure::{client_headroom, deferred_work, hosts, outages};
 use crate::model::Severity::{Caution, Invalid};
 use crate::model::runs::judged_runs;
-use crate::model::{Code, DesignFault, Notice, Severity, StepFindings, WorkloadFindings};
+use crate::model::{Code, DesignFault, Severity, StepFindings, Warning, WorkloadFindings};
 use crate::parity::Parity;
 use crate::validity::{client_pauses, throttled};
 
@@ -49,97 +49,97 @@ impl Facts<'_> {
 
 /// A rule: what its warnings do to the figures, and the function that finds them. It finds none
 /// where all is well.
-type Rule = (Severity, fn(&Facts<'_>) -> Vec<Notice>);
+type Rule = (Severity, fn(&Facts<'_>) -> Vec<Warning>);
 
 /// Every rule, in the order of a report.
 const RULES: &[Rule] = &[
     (Invalid, debug_build),
     (Invalid, unknown_base),
-    (Invalid, |facts| cells::notices(facts.run)),
-    (Invalid, |facts| sessions::notices(facts.run)),
+    (Invalid, |facts| cells::warnings(facts.run)),
+    (Invalid, |facts| sessions::warnings(facts.run)),
     (Invalid, damaged_records),
-    (Invalid, |facts| invalid_runs::notices(facts.workloads)),
-    (Invalid, |facts| facts.steps().flat_map(|step| zero_rate::notices(step, facts.base)).collect()),
-    (Invalid, |facts| facts.steps().flat_map(targets::notices).collect()),
-    (Invalid, |facts| facts.steps().flat_map(fixed_rate::notices).collect()),
-    (Caution, |facts| steps(facts.run).filter_map(|(cell, step)| outages::notice(cell, step)).collect()),
+    (Invalid, |facts| invalid_runs::warnings(facts.workloads)),
+    (Invalid, |facts| facts.steps().flat_map(|step| zero_rate::warnings(step, facts.base)).collect()),
+    (Invalid, |facts| facts.steps().flat_map(targets::warnings).collect()),
+    (Invalid, |facts| facts.steps().flat_map(fixed_rate::warnings).collect()),
+    (Caution, |facts| steps(facts.run).filter_map(|(cell, step)| outages::warning(cell, step)).collect()),
     (Caution, |facts| {
-        steps(facts.run).filter_map(|(cell, step)| client_pauses::notice(cell, step)).collect()
+        steps(facts.run).filter_map(|(cell, step)| client_pauses::warning(cell, step)).collect()
     }),
-    (Caution, |facts| caches::notices(facts.run, facts.workloads, |_| true)),
-    (Caution, |facts| steps(facts.run).filter_map(|(cell, step)| throttled::notice(cell, step)).collect()),
-    (Caution, |facts| foreign_load::notice(facts.steps()).into_iter().collect()),
-    (Caution, |facts| clock_steps::notice(facts.run).into_iter().collect()),
-    (Caution, |facts| short_steps::notices(facts.workloads)),
-    (Caution, |facts| empty_writes::notices(facts.workloads)),
-    (Caution, |facts| cold::notices(facts.run, facts.workloads)),
-    (Caution, |facts| settling::notices(facts.run)),
-    (Caution, |facts| deferred_work::notices(facts.workloads)),
+    (Caution, |facts| caches::warnings(facts.run, facts.workloads, |_| true)),
+    (Caution, |facts| steps(facts.run).filter_map(|(cell, step)| throttled::warning(cell, step)).collect()),
+    (Caution, |facts| foreign_load::warning(facts.steps()).into_iter().collect()),
+    (Caution, |facts| clock_steps::warning(facts.run).into_iter().collect()),
+    (Caution, |facts| short_steps::warnings(facts.workloads)),
+    (Caution, |facts| empty_writes::warnings(facts.workloads)),
+    (Caution, |facts| cold::warnings(facts.run, facts.workloads)),
+    (Caution, |facts| settling::warnings(facts.run)),
+    (Caution, |facts| deferred_work::warnings(facts.workloads)),
     (Caution, |facts| failed_operations(facts.run)),
     (Caution, |facts| recorded(facts.run)),
-    (Invalid, |facts| changed::notices(facts.run)),
-    (Caution, |facts| encryption::notice(facts.run).into_iter().collect()),
+    (Invalid, |facts| changed::warnings(facts.run)),
+    (Caution, |facts| encryption::warning(facts.run).into_iter().collect()),
     (Caution, configuration),
-    (Caution, |facts| hosts::notices(facts.run)),
-    (Caution, |facts| fsyncs::notice(facts.run).into_iter().collect()),
-    (Caution, |facts| client_headroom::notice(facts.workloads).into_iter().collect()),
+    (Caution, |facts| hosts::warnings(facts.run)),
+    (Caution, |facts| fsyncs::warning(facts.run).into_iter().collect()),
+    (Caution, |facts| client_headroom::warning(facts.workloads).into_iter().collect()),
     (Caution, |facts| sampler_cost(facts.workloads).into_iter().collect()),
-    (Caution, |facts| host_check::notice(facts.workloads).into_iter().collect()),
-    (Caution, |facts| shares::notices(facts.workloads)),
+    (Caution, |facts| host_check::warning(facts.workloads).into_iter().collect()),
+    (Caution, |facts| shares::warnings(facts.workloads)),
     (Caution, |facts| {
-        control::notice(facts.steps(), again_of(&facts.run.manifest, facts.base)).into_iter().collect()
+        control::warning(facts.steps(), control_of(&facts.run.manifest, facts.base)).into_iter().collect()
     }),
-    (Caution, |facts| drift::notices(facts.workloads)),
-    (Caution, |facts| by_machine::notices(facts.workloads)),
+    (Caution, |facts| drift::warnings(facts.workloads)),
+    (Caution, |facts| by_machine::warnings(facts.workloads)),
     (Caution, |facts| one_block(facts.run, facts.workloads, facts.base).into_iter().collect()),
     (Caution, |facts| {
-        facts.design.iter().map(|why| Notice::new(Code::NoDesign).with("reason", why.clone())).collect()
+        facts.design.iter().map(|why| Warning::new(Code::NoDesign).with("reason", why.clone())).collect()
     }),
 ];
 
 /// The warnings of a run. Those that make figures invalid come first.
-pub(crate) fn notices(facts: &Facts<'_>) -> Vec<Notice> {
+pub(crate) fn warnings(facts: &Facts<'_>) -> Vec<Warning> {
     let of_rule = |(severity, find): &Rule| {
         let severity = *severity;
-        find(facts).into_iter().map(move |notice| Notice { severity, ..notice })
+        find(facts).into_iter().map(move |warning| Warning { severity, ..warning })
     };
-    let mut all: Vec<Notice> = RULES.iter().flat_map(of_rule).collect();
-    all.sort_by_key(|notice| notice.severity);
+    let mut all: Vec<Warning> = RULES.iter().flat_map(of_rule).collect();
+    all.sort_by_key(|warning| warning.severity);
     all
 }
 
-fn debug_build(facts: &Facts<'_>) -> Vec<Notice> {
+fn debug_build(facts: &Facts<'_>) -> Vec<Warning> {
     let build = facts.run.manifest.tool.build.as_str();
-    let notice = || Notice::new(Code::DebugBuild).with("build", build);
-    (build != "release").then(notice).into_iter().collect()
+    let warning = || Warning::new(Code::DebugBuild).with("build", build);
+    (build != "release").then(warning).into_iter().collect()
 }
 
-fn unknown_base(facts: &Facts<'_>) -> Vec<Notice> {
+fn unknown_base(facts: &Facts<'_>) -> Vec<Warning> {
     let manifest = &facts.run.manifest;
     let is_there = manifest.variants.iter().any(|variant| variant.name == manifest.base());
-    let notice = || Notice::new(Code::UnknownBase).at(manifest.base());
-    (!is_there).then(notice).into_iter().collect()
+    let warning = || Warning::new(Code::UnknownBase).at(manifest.base());
+    (!is_there).then(warning).into_iter().collect()
 }
 
-fn damaged_records(facts: &Facts<'_>) -> Vec<Notice> {
+fn damaged_records(facts: &Facts<'_>) -> Vec<Warning> {
     let texts = facts.run.warnings.iter();
-    texts.map(|text| Notice::new(Code::DamagedRecord).with("quoted", text.as_str())).collect()
+    texts.map(|text| Warning::new(Code::DamagedRecord).with("quoted", text.as_str())).collect()
 }
 
-fn configuration(facts: &Facts<'_>) -> Vec<Notice> {
+fn configuration(facts: &Facts<'_>) -> Vec<Warning> {
     let classes = facts.parity.map_or_else(Vec::new, Parity::unlike);
-    let notice = || Notice::new(Code::Configuration).with("classes", classes.join(", "));
-    (!classes.is_empty()).then(notice).into_iter().collect()
+    let warning = || Warning::new(Code::Configuration).with("classes", classes.join(", "));
+    (!classes.is_empty()).then(warning).into_iter().collect()
 }
 
 /// A warning where only one block was planned, or measured so far, because what one block shows may
 /// be chance.
-fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<Notice> {
+fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<Warning> {
     if run.manifest.plan.blocks < 2 {
-        return Some(Notice::new(Code::OneBlock));
+        return Some(Warning::new(Code::OneBlock));
     }
     let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
-    (most == Some(1)).then(|| Notice::new(Code::OneBlockMeasured).with("planned", run.manifest.plan.blocks))
+    (most == Some(1)).then(|| Warning::new(Code::OneBlockMeasured).with("planned", run.manifest.plan.blocks))
 }
 
 fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
@@ -148,19 +148,19 @@ fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
 
 /// Operations of any kind that ended with an error, in the whole step. Background writes that fail
 /// make the queries next to them faster, and deletes that fail let a table grow.
-fn failed_operations(run: &Run) -> Vec<Notice> {
+fn failed_operations(run: &Run) -> Vec<Warning> {
     let of_kind = |cell: &CellRecord, step: &StepRecord, kind: &str| {
         let intervals = step.intervals.iter().filter(|interval| interval.kind == kind);
         let (done, failed) = intervals.fold((0, 0), |(done, failed), i| (done + i.done, failed + i.failed));
         (failed > 0).then(|| {
-            Notice::new(Code::FailedOperations)
+            Warning::new(Code::FailedOperations)
                 .at(format!("block {} {} {}", cell.id.block, cell.id.variant, step.name))
                 .with("kind", kind)
                 .with("failed", failed)
                 .with("share", failed as f64 / (done + failed) as f64)
         })
     };
-    let of_step = |(cell, step)| -> Vec<Notice> {
+    let of_step = |(cell, step)| -> Vec<Warning> {
         let step: &StepRecord = step;
         step.spec.kinds.iter().filter_map(|kind| of_kind(cell, step, &kind.kind)).collect()
     };
@@ -169,7 +169,7 @@ fn failed_operations(run: &Run) -> Vec<Notice> {
 
 /// Warnings that were recorded while the run went on. One that recurs is reported once, with how
 /// often it did and where first.
-fn recorded(run: &Run) -> Vec<Notice> {
+fn recorded(run: &Run) -> Vec<Warning> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut reported: Vec<(&str, String)> = Vec::new();
     let mut add = |text, place: String| {
@@ -200,15 +200,15 @@ fn recorded(run: &Run) -> Vec<Notice> {
             }
         }
     }
-    let notice = |(text, place): (&str, String)| {
-        let notice = match seen.get(text) {
-            Some(&times @ 2..) => Notice::new(Code::RecordedOften).with("times", times),
-            _ => Notice::new(Code::Recorded),
+    let warning = |(text, place): (&str, String)| {
+        let warning = match seen.get(text) {
+            Some(&times @ 2..) => Warning::new(Code::RecordedOften).with("times", times),
+            _ => Warning::new(Code::Recorded),
         };
-        let notice = notice.with("quoted", text);
-        if place.is_empty() { notice } else { notice.at(place) }
+        let warning = warning.with("quoted", text);
+        if place.is_empty() { warning } else { warning.at(place) }
     };
-    reported.into_iter().map(notice).collect()
+    reported.into_iter().map(warning).collect()
 }
 
 /// Whether a warning no longer holds, which says that a resumed run would not repeat the load of a
@@ -223,14 +223,14 @@ fn is_over(run: &Run, text: &str) -> bool {
 
 /// A warning with the step in which sampling cost most, among those in which it cost more than it
 /// may.
-fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<Notice> {
+fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<Warning> {
     let over = judged_runs(workloads).filter_map(|found| {
         let share = found.run.cost.sampler_core_share.filter(|share| *share > SAMPLER_CORE_SHARE_LIMIT)?;
         Some((share, found.place()))
     });
     let (share, place) = over.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let notice = Notice::new(Code::Sampling).at(place).with("share", share);
-    Some(notice.with("limit", SAMPLER_CORE_SHARE_LIMIT))
+    let warning = Warning::new(Code::Sampling).at(place).with("share", share);
+    Some(warning.with("limit", SAMPLER_CORE_SHARE_LIMIT))
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use dbdyno_record::{CellEvent, CellRecord, Run, SETTLING, Settling};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Code, Notice, RestlessLevel};
+use crate::model::{Code, RestlessLevel, Warning};
 
 /// Why the server was not quiet when its time to settle was over, from the `details` of a cell's
 /// `work` event. `None` when it was quiet, and for work that does not wait for it.
-pub fn restless(details: &Map<String, Value>) -> Option<Notice> {
+pub fn restless(details: &Map<String, Value>) -> Option<Warning> {
     let settling = settling(details).filter(|settling| !settling.quiet)?;
     let last = settling.samples.last();
     let level = |name: &String| RestlessLevel {
@@ -19,7 +19,7 @@ pub fn restless(details: &Map<String, Value>) -> Option<Notice> {
         quiet_at: settling.bounds.get(name).copied().unwrap_or(0),
     };
     let missed: Vec<RestlessLevel> = settling.missed.iter().map(level).collect();
-    Some(Notice::new(Code::Restless).with("seconds", settling.cap_us as f64 / 1e6).with("levels", missed))
+    Some(Warning::new(Code::Restless).with("seconds", settling.cap_us as f64 / 1e6).with("levels", missed))
 }
 
 fn settling(details: &Map<String, Value>) -> Option<Settling> {
@@ -27,8 +27,8 @@ fn settling(details: &Map<String, Value>) -> Option<Settling> {
 }
 
 /// One warning per variant: the first cell that did not settle, and how many there are.
-pub(crate) fn notices(run: &Run) -> Vec<Notice> {
-    let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, Notice)>> = BTreeMap::new();
+pub(crate) fn warnings(run: &Run) -> Vec<Warning> {
+    let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, Warning)>> = BTreeMap::new();
     for cell in &run.cells {
         let works = cell.events.iter().filter_map(|event| match event {
             CellEvent::Work { details, .. } => restless(details),
@@ -37,13 +37,13 @@ pub(crate) fn notices(run: &Run) -> Vec<Notice> {
         let found = by_variant.entry(&cell.id.variant).or_default();
         found.extend(works.map(|why| (cell, why)));
     }
-    let notice = |found: Vec<(&CellRecord, Notice)>| {
+    let warning = |found: Vec<(&CellRecord, Warning)>| {
         let times = found.len();
         let (cell, why) = found.into_iter().next()?;
-        let notice = Notice::new(Code::Unsettled).at(cell.id.to_string()).with("why", vec![why]);
-        Some(notice.with_some("times", Some(times).filter(|times| *times > 1)))
+        let warning = Warning::new(Code::Unsettled).at(cell.id.to_string()).with("why", vec![why]);
+        Some(warning.with_some("times", Some(times).filter(|times| *times > 1)))
     };
-    by_variant.into_values().filter_map(notice).collect()
+    by_variant.into_values().filter_map(warning).collect()
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
             cell
         };
         let run = run(&["a", "b"], 2, vec![restless(1), restless(2), cell(1, "b", Vec::new())]);
-        let reported: Vec<String> = notices(&run).iter().map(shown).collect();
+        let reported: Vec<String> = warnings(&run).iter().map(shown).collect();
         assert_eq!(reported.len(), 1);
         let beginning = "unsettled [block 1 a insert-benchmark] times: 2, why: (restless levels: ";
         assert!(reported[0].starts_with(beginning), "{reported:?}");
