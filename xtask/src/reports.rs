@@ -153,7 +153,7 @@ fn findings(report: &Value) -> Result<Value> {
     }))
 }
 
-/// A published figure with the measured one, which has the same keys.
+/// Returns a published figure with the measured one, which has the same keys.
 fn with_measured(published: &Value, rows: &[Value]) -> Value {
     let keys = ["setup", "step", "variant", "base", "metric"];
     let is_measured =

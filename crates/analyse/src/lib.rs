@@ -8,16 +8,16 @@
 //! * `window`: what a step did in its common window. It reads the records once.
 //! * `metrics`: the catalogue of metrics, each with its formula.
 //! * `model`: the types of findings.
-//! * `measure`: the rest of one execution of a step, such as `latency`.
-//! * `validity`: whether its figures may be used.
-//! * `compare`: blocks and variants joined: `comparisons` has each of a run once, with its `ratio`,
-//!   `inference` and verdict, over the `pairs` of the plan, once or at the `interim_analyses` of a
-//!   run with a budget; `targets`, `fixed_rate`, `zero_rate` and `undecided`, where ratios say
-//!   nothing; factors; `cost_breakdown` and `context`, for what
-//!   differences come from; two runs; what the next plan can detect.
-//! * `history`: many runs. `warnings`: what to know before reading.
-//! * `assemble`: steps and workloads put together.
-//! * `tables`: all values and all ratios as two long tables.
+//! * `measure`: the other figures for one execution of a step, such as `latency`.
+//! * `validity`: whether a step's figures may be used.
+//! * `compare`: comparisons of variants over blocks. `comparisons` makes each comparison once, with
+//!   its `ratio`, `inference` and verdict, over the plan's `pairs`. A run with a budget compares at
+//!   its `interim_analyses`. `targets`, `fixed_rate`, `zero_rate` and `undecided` are for ratios
+//!   that say nothing. `cost_breakdown` and `context` say where differences come from. The other
+//!   files compare two runs, judge factors, and tell what the next plan can detect.
+//! * `history`: series over many runs. `warnings`: warnings to read before the figures.
+//! * `assemble`: puts steps and workloads together.
+//! * `tables`: puts all values and all ratios into two long tables.
 //!
 //! docs/reference/metrics.md has each metric's formula and source.
 
@@ -107,7 +107,7 @@ pub struct Choices {
     pub base: Option<String>,
 }
 
-/// All findings of a run, compared with the base in its plan.
+/// Returns all findings of a run, compared with the base in its plan.
 ///
 /// The result depends on the records alone, so that the same records give the same findings on any
 /// machine. What cannot be computed is `None` or a warning, never an error.
@@ -115,8 +115,8 @@ pub fn analyse(run: &Run) -> Findings {
     findings_against(run, run.manifest.base(), Margins::planned(&run.manifest))
 }
 
-/// All findings of a run, compared as chosen. It fails where the chosen base is not a variant of
-/// the run.
+/// Returns all findings of a run, compared as chosen. It fails where the chosen base is not a
+/// variant in the run.
 pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
     let Some(asked) = &choices.base else { return Ok(analyse(run)) };
     let known: Vec<String> = run.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
@@ -159,8 +159,8 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
     Ok(findings_of(run, &base, (steps, &comparisons), &looks))
 }
 
-/// The headline figure of one step (a rate, or seconds) and the length of its common window in
-/// seconds; `None` when it has no window.
+/// Returns one step's headline figure (a rate, or seconds) and the length of its common window in
+/// seconds, or `None` when it has no window.
 pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     step.window()?;
     let summary = window::WindowSummary::of(step, window::Hosting::Nothing, 0);
@@ -168,8 +168,8 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     Some((figure, summary.window.seconds()))
 }
 
-/// Name of the control, which is the base under a second name. `None` where the base is not the
-/// plan's: only the plan's base ran twice.
+/// Returns the name of the control, which is the base under a second name. It is `None` where the
+/// base is not the plan's, because only the plan's base ran twice.
 pub(crate) fn control_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
     manifest.plan.control().filter(|_| manifest.base() == base)
 }
@@ -180,7 +180,7 @@ fn findings_against(run: &Run, base: &str, margins: Margins<'_>) -> Findings {
     findings_of(run, base, (steps, &comparisons), &looks)
 }
 
-/// The steps of each workload, and every comparison in them.
+/// Returns each workload's steps, and every comparison in them.
 fn steps_and_comparisons(run: &Run, rules: Rules<'_>) -> (Vec<Vec<StepFindings>>, Comparisons) {
     let manifest = &run.manifest;
     let mut steps: Vec<Vec<StepFindings>> =
@@ -207,9 +207,9 @@ fn findings_of(
     }
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
-    let twin = manifest.plan.control();
-    let twin = if twin == Some(base) { Some(manifest.base()) } else { twin };
-    let design = compare::factorial::Design::of(&manifest.variants, base, twin);
+    let control = manifest.plan.control();
+    let control = if control == Some(base) { Some(manifest.base()) } else { control };
+    let design = compare::factorial::Design::of(&manifest.variants, base, control);
     if let Ok(Some(design)) = &design {
         compare::factorial::judge_effects(&mut all, design, (base, manifest.plan.seed), looks);
     }

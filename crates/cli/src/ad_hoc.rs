@@ -36,12 +36,12 @@ pub(crate) struct Opening {
 
 impl Opening {
     /// Returns how to reach the server, with the command line's login timeout for its sessions.
-    pub(crate) fn database_server(&self, mut target: DatabaseAddress, engine: &str) -> DatabaseServer {
-        if let Some(login) = target.login_mut() {
+    pub(crate) fn database_server(&self, mut address: DatabaseAddress, engine: &str) -> DatabaseServer {
+        if let Some(login) = address.login_mut() {
             let limits = &mut login.connection_settings.limits;
             (limits.login, limits.login_key) = (self.load.login_timeout.0, self.login_key);
         }
-        target.database_server(engine, false)
+        address.database_server(engine, false)
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn check_login(plan: &Plan, variant: &Variant) -> Result<(), ExitErro
 ///
 /// # Errors
 /// Files that the plan names and that this host does not have.
-pub(crate) fn endpoint_for(
+pub(crate) fn database_server_for(
     plan: &Plan,
     variant: &Variant,
     user: &str,

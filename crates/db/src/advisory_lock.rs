@@ -57,8 +57,8 @@ impl std::fmt::Display for LockOwner {
 }
 
 impl DatabaseServer {
-    /// Takes the lock on the endpoint's database, with a connection that the server does not close
-    /// for being idle. It waits for the lock up to `patience`.
+    /// Takes the lock on the database that the address names, with a connection that the server
+    /// does not close for being idle. It waits for the lock up to `patience`.
     pub async fn take_advisory_lock(&self, patience: Duration) -> Result<LockAttempt> {
         let locks = each_address!(&self.address, options, P => {
             P::login(options).and_then(|login| P::locks(login.database.as_deref().unwrap_or_default()))

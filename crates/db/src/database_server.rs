@@ -1,4 +1,5 @@
-//! An endpoint says where to connect, for any kind of database, and opens sessions.
+//! A database server: where to connect, for any kind of database, and what the server can do. It
+//! opens sessions.
 
 use crate::options::Options;
 use crate::product::{Product, permitted};
@@ -58,17 +59,17 @@ impl DatabaseServer {
         Ok(session)
     }
 
-    /// Connects like [`DatabaseServer::connect_as`], for a session whose rows get keys from the server.
-    /// The keys increase by 1, whatever the server's own settings say.
+    /// Connects like [`DatabaseServer::connect_as`], for a session whose rows get keys from the
+    /// server. The keys increase by 1, whatever the server's own settings say.
     pub async fn connect_to_insert(&self, class: &str) -> Result<AnySession> {
         let mut session = self.connect_as(class).await?;
         each_session!(&mut session, session, P => P::begin_to_insert(session).await)?;
         Ok(session)
     }
 
-    /// Connects like [`DatabaseServer::connect_to_insert`], for a session that loads ASCII texts into
-    /// `table` and similar tables. Where possible it uses the character set of the table's columns,
-    /// so that the server converts no text.
+    /// Connects like [`DatabaseServer::connect_to_insert`], for a session that loads ASCII texts
+    /// into `table` and similar tables. Where possible it uses the character set of the table's
+    /// columns, so that the server converts no text.
     pub async fn connect_to_load(&self, class: &str, table: &str) -> Result<AnySession> {
         let mut session = self.connect_to_insert(class).await?;
         each_session!(&mut session, session, P => P::begin_to_load(session, table).await)?;

@@ -1,9 +1,9 @@
 //! The database client: sessions, SQL dialects, error classes, and a server's own counters.
 //!
-//! A workload sees an [`DatabaseServer`] (where to connect and what the server can do) and [`Session`]s
-//! (one connection each). It never asks which product it talks to, only for [`Capabilities`].
-//! Another product needs one new folder and one line in the list in `products.rs`. Its facts are in
-//! the crate `products`.
+//! A workload sees a [`DatabaseServer`] (where to connect and what the server can do) and
+//! [`Session`]s (one connection each). It never asks which product it talks to, only for
+//! [`Capabilities`]. Another product needs one new folder and one line in the list in
+//! `products.rs`. Its facts are in the crate `products`.
 
 mod advisory_lock;
 mod any_session;

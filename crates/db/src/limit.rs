@@ -18,9 +18,9 @@ const AGAIN: Duration = Duration::from_millis(10);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 impl DatabaseServer {
-    /// Rows of `sql` on `session`, which belongs to this endpoint. The result is `None` when the
-    /// statement was ended after `limit`, with `KILL QUERY` in MariaDB and MySQL, PostgreSQL's
-    /// cancel request, or SQLite's interrupt. The session stays usable.
+    /// Returns the rows of `sql` on `session`, which is a session on this server. The result is
+    /// `None` when the statement was ended after `limit`, with `KILL QUERY` in MariaDB and MySQL,
+    /// PostgreSQL's cancel request, or SQLite's interrupt. The session stays usable.
     pub async fn rows_within(
         &self,
         session: &mut AnySession,

@@ -1,5 +1,5 @@
-//! The list of products. Each line adds a value to [`DatabaseAddress`], [`AnySession`] and [`Family`], and
-//! an arm to each macro that calls a product.
+//! The list of products. Each line adds a value to [`DatabaseAddress`], [`AnySession`] and
+//! [`Family`], and an arm to each macro that calls a product.
 
 use crate::product::Product;
 

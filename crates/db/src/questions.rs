@@ -102,25 +102,25 @@ pub fn is_engine(session: &AnySession, asked: &str, found: &str) -> bool {
 /// (`mysql`, `postgres`, `sqlite`), and the rows or the reason why there are none. It is `None` for
 /// a database that has no plans.
 pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells>)> {
-    let questions = each_session!(session, _session, P => P::EXPLAIN);
-    understood(session, questions, sql).await
+    let statements = each_session!(session, _session, P => P::EXPLAIN);
+    understood(session, statements, sql).await
 }
 
 /// Does the same as [`explain`], but executes `sql`, so that the server counts rows and times by
 /// operator. The result is `None` where the database has no such statement.
 pub async fn explain_executed(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells>)> {
-    let questions = each_session!(session, _session, P => P::ANALYZE);
-    understood(session, questions, sql).await
+    let statements = each_session!(session, _session, P => P::ANALYZE);
+    understood(session, statements, sql).await
 }
 
 /// The answer to the first of these statements that the server understands, and its form.
 async fn understood(
     session: &mut AnySession,
-    questions: &'static [(&'static str, &'static str)],
+    statements: &'static [(&'static str, &'static str)],
     sql: &str,
 ) -> Option<(&'static str, Result<Cells>)> {
     let mut last = None;
-    for (words, form) in questions {
+    for (words, form) in statements {
         match session.rows(&format!("{words} {sql}")).await {
             Err(error) if error.class != Class::Lost => last = Some((*form, Err(error))),
             answer => return Some((form, answer)),
@@ -163,8 +163,8 @@ mod tests {
     use super::*;
     use crate::{DatabaseAddress, DatabaseServer, null, sqlite};
 
-    async fn answer(target: DatabaseAddress, sql: &str) -> Option<(&'static str, Result<Cells>)> {
-        let database_server = DatabaseServer { address: target, capabilities: sqlite::capabilities() };
+    async fn answer(address: DatabaseAddress, sql: &str) -> Option<(&'static str, Result<Cells>)> {
+        let database_server = DatabaseServer { address, capabilities: sqlite::capabilities() };
         let mut session = database_server.connect().await.unwrap();
         explain(&mut session, sql).await
     }
@@ -174,11 +174,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
         let options = sqlite::Options { path, pragmas: Vec::new(), busy_timeout: Duration::from_secs(1) };
-        let target = || DatabaseAddress::Sqlite(options.clone());
-        let (form, rows) = answer(target(), "SELECT name FROM sqlite_master").await.unwrap();
+        let address = || DatabaseAddress::Sqlite(options.clone());
+        let (form, rows) = answer(address(), "SELECT name FROM sqlite_master").await.unwrap();
         assert_eq!(form, "sqlite");
         assert!(rows.unwrap()[0].last().unwrap().as_deref().unwrap().contains("sqlite_master"));
-        let (_, refused) = answer(target(), "SELECT x FROM nowhere").await.unwrap();
+        let (_, refused) = answer(address(), "SELECT x FROM nowhere").await.unwrap();
         assert!(refused.unwrap_err().message.contains("nowhere"));
     }
 

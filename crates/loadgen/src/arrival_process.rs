@@ -6,16 +6,17 @@ use std::time::Duration;
 use crate::Philox;
 use crate::blocks::{BLOCK, Blocks};
 
-/// An arrival process. Times count from the barrier. The due time of an operation is a pure function of
-/// its number, exact in nanoseconds. It is therefore the same on every variant, on every machine and in
-/// every block, and does not drift.
+/// An arrival process. Times count from the barrier. The due time of an operation is a pure
+/// function of its number, exact in nanoseconds. It is therefore the same on every variant, on
+/// every machine and in every block, and does not drift.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ArrivalProcess {
     /// Operation n is due at `phase + n * per / operations`.
     Constant { operations: u64, per: Duration, phase: Duration },
-    /// Gaps are independent and exponential with mean `per / operations`. Operation n is due after n +
-    /// 1 of them. Each gap is multiplied by `stretch`, which is 1 except in what
-    /// [`ArrivalProcess::fitted_to`] makes. Rates above a million operations per second are drawn in blocks.
+    /// Gaps are independent and exponential with mean `per / operations`. Operation n is due after
+    /// n + 1 of them. Each gap is multiplied by `stretch`, which is 1 except in what
+    /// [`ArrivalProcess::fitted_to`] makes. Rates above a million operations per second are drawn
+    /// in blocks.
     Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
 }
 
@@ -27,8 +28,8 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Draws of `client` in stream `stream` of `seed`. A workload gives its schedules a stream that no
-    /// other draw uses.
+    /// Returns the draws of `client` in stream `stream` of `seed`. A workload gives its schedules a
+    /// stream that no other draw uses.
     pub fn new(seed: u64, stream: u32, client: u32) -> Self {
         Self { stream: Philox::new(seed, stream), client }
     }

@@ -71,8 +71,8 @@ impl Arrivals {
         }
     }
 
-    /// Operation `number` of an open loop is due after this time. The result is `None` for paces
-    /// without a schedule.
+    /// Returns after which time operation `number` of an open loop is due. The result is `None` for
+    /// arrivals without a schedule.
     pub fn due(&self, number: u64) -> Option<Duration> {
         self.process().map(|arrival_process| arrival_process.due(number))
     }

@@ -67,7 +67,7 @@ where
 {
     let specs: Vec<TaskSpec> = tasks.iter().map(|(spec, _)| spec.clone()).collect();
     let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
-    let schedules = schedule_accounting::counter_sets(specs.iter())?;
+    let schedules = schedule_accounting::accounting(specs.iter())?;
     let (sender, mut messages) = mpsc::channel();
     let threads = start(&step, tasks, HostShare::WHOLE, &control, &sender)?;
     let watching = Watching::start(Arc::clone(&control)).map_err(Error::Thread)?;

@@ -77,7 +77,7 @@ pub fn run_on_hosts(
     observer: &mut dyn Observer,
 ) -> Result<(StepEnd, Vec<HostPart>), Error> {
     let control = Control::new(step.spec.clients, specs, step.spec.window).followed_by(follower);
-    let schedules = schedule_accounting::counter_sets(specs.iter())?;
+    let schedules = schedule_accounting::accounting(specs.iter())?;
     let mut merged = Merged {
         from_hosts,
         parts: vec![HostPart::default(); hosts],

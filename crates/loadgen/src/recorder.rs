@@ -30,7 +30,7 @@ struct CounterSet {
 
 /// What each task has in addition to the counters in its [`CounterSet`].
 #[derive(Debug)]
-struct LaneState {
+struct TaskState {
     counter_set: usize,
     /// Operations sent since the barrier.
     started: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Ending {
 
 pub(crate) struct Recorder {
     counter_sets: Vec<CounterSet>,
-    tasks: Vec<LaneState>,
+    tasks: Vec<TaskState>,
     /// Times by kind index.
     times: Vec<Times>,
     statements: Statements,
@@ -100,7 +100,7 @@ impl Recorder {
                 counter_sets.push(CounterSet::new(spec));
                 counter_sets.len() - 1
             });
-            LaneState::new(counter_set, spec)
+            TaskState::new(counter_set, spec)
         });
         let tasks = states.collect();
         let times = kinds.iter().map(|_| Times::new()).collect();
@@ -279,7 +279,7 @@ impl Recorder {
     }
 }
 
-impl LaneState {
+impl TaskState {
     fn new(counter_set: usize, spec: &TaskSpec) -> Self {
         let due = spec
             .arrivals

@@ -23,7 +23,7 @@ pub(crate) struct ScheduleAccounting {
     taken: u64,
 }
 
-pub(crate) fn counter_sets<'a>(
+pub(crate) fn accounting<'a>(
     tasks: impl Iterator<Item = &'a TaskSpec>,
 ) -> Result<BTreeMap<Key, ScheduleAccounting>, Error> {
     let mut schedule_of: BTreeMap<Key, (Option<&Arc<Schedule>>, Bounds)> = BTreeMap::new();
@@ -52,13 +52,13 @@ pub(crate) fn counter_sets<'a>(
             return Err(Error::MixedSchedules { client: key.0 });
         }
     }
-    let counter_set = |schedule: &Schedule, bounds| ScheduleAccounting {
+    let accounting = |schedule: &Schedule, bounds| ScheduleAccounting {
         due: Cursor::new(schedule.arrival_process()),
         bounds,
         due_reported: 0,
         taken: 0,
     };
-    Ok(shared.into_iter().map(|(key, schedule, bounds)| (key, counter_set(schedule, bounds))).collect())
+    Ok(shared.into_iter().map(|(key, schedule, bounds)| (key, accounting(schedule, bounds))).collect())
 }
 
 impl ScheduleAccounting {
@@ -100,11 +100,11 @@ mod tests {
     #[test]
     fn what_waits_is_backlog_and_at_the_end_dropped() {
         let task = task(1, 0, Arrivals::Shared(schedule()));
-        let mut counter_sets = counter_sets([&task].into_iter()).expect("one task mixes nothing");
-        let counter_set = counter_sets.get_mut(&(1, 0)).expect("a counter_set");
+        let mut schedules = accounting([&task].into_iter()).expect("one task mixes nothing");
+        let schedule = schedules.get_mut(&(1, 0)).expect("an accounting of the schedule");
         let mut account = |second: u64, taken, last| {
             let mut interval = Interval { due: taken, done: taken, ..Interval::default() };
-            counter_set.complete(&mut interval, second * 1_000_000_000, last);
+            schedule.complete(&mut interval, second * 1_000_000_000, last);
             (interval.due, interval.backlog, interval.dropped)
         };
         assert_eq!(account(1, 4, false), (10, 6, 0));
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn connections_that_mix_schedules_are_refused() {
         let (one, two) = (Arrivals::Shared(schedule()), Arrivals::Shared(schedule()));
-        let mixes = |tasks: [TaskSpec; 2]| counter_sets(tasks.iter()).is_err();
+        let mixes = |tasks: [TaskSpec; 2]| accounting(tasks.iter()).is_err();
         assert!(!mixes([task(1, 0, one.clone()), task(1, 0, one.clone())]));
         assert!(!mixes([task(1, 0, one.clone()), task(2, 0, two.clone())]));
         assert!(mixes([task(1, 0, one.clone()), task(1, 0, two)]));

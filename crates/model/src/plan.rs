@@ -183,7 +183,7 @@ with_defaults! {
         pub stop_timeout: PlanDuration = PlanDuration::from_secs(300),
         /// A statement outside of the steps that has no answer after this time fails, and its cell
         /// with it: content checks, statistics, upkeep. Statements within steps take as long as
-        /// they take. Small questions, such as for a setting, have a minute.
+        /// they take. Small queries, such as for a setting, have a minute.
         pub statement_timeout: PlanDuration = PlanDuration::from_secs(3600),
         /// Pause between two cells, in which nothing runs, e.g. `"20m"`: a machine that gets hot is
         /// slower in the next cell. None by default; the originals rest for 10 to 20 minutes

@@ -16,10 +16,10 @@ use crate::{TerminalOptions, json};
 
 pub use exclusions::exclusion_text;
 
-/// Notes that a comment on a pull request has.
+/// Number of notes in a comment on a pull request.
 const NOTES: usize = 20;
 
-/// The comparison for a terminal. Its summary comes last.
+/// Writes the comparison for a terminal. Its summary comes last.
 pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -> String {
     let steps: Vec<&ComparedStep> = comparison.steps.iter().collect();
     let mut blocks = vec![Block::heading(1, title(comparison))];
@@ -33,7 +33,7 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
     document::terminal(&blocks, options.width, options.colour)
 }
 
-/// The comparison as Markdown, for a comment on a pull request, in at most [`COMMENT_MAX`]
+/// Writes the comparison as Markdown, for a comment on a pull request, in at most [`COMMENT_MAX`]
 /// characters. Where it would be longer, steps that are the same are left out first, then details,
 /// then all but the first steps.
 pub fn comparison_markdown(comparison: &Comparison) -> String {
@@ -94,7 +94,7 @@ fn notes(comparison: &Comparison, most: usize) -> Option<Block> {
     (!notes.is_empty()).then_some(Block::Warnings("Read this first", notes))
 }
 
-/// Steps that more blocks would not decide, each with why.
+/// Lists the steps that more blocks would not decide, each with the reason.
 fn undecided(comparison: &Comparison) -> Option<Block> {
     let line = |step: &ComparedStep| {
         let why = undecided_text(step.to_base.undecided.as_ref()?);
@@ -112,8 +112,9 @@ fn exclusions(comparison: &Comparison) -> Vec<Block> {
     }
 }
 
-/// The comparison as JUnit XML, which CI systems show, with one test case per step. Steps for which
-/// `is_failure` holds have failed. Steps without a verdict, or with an undecided one, are skipped.
+/// Writes the comparison as JUnit XML, which CI systems show, with one test case per step. Steps
+/// for which `is_failure` holds have failed. Steps without a verdict, or with an undecided one, are
+/// skipped.
 pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedStep) -> bool) -> String {
     let xml = |text: &str| escaped(&one_line(text));
     let cases: Vec<(bool, String)> = comparison
@@ -145,8 +146,8 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
     )
 }
 
-/// The comparison as one JSON object, with `schema` first. Each note and reason has its words among
-/// its figures.
+/// Writes the comparison as one JSON object, with `schema` first. Each note and reason has its
+/// words among its figures.
 pub fn comparison_json(comparison: &Comparison) -> String {
     let mut with_words = comparison.clone();
     add_words(&mut with_words.notes);
@@ -223,8 +224,8 @@ fn counted(verdicts: impl Iterator<Item = Option<Verdict>>) -> String {
     format!("{}{without}", counts.join(", "))
 }
 
-/// One line for all steps. An average over steps summarises a table and is not a finding, so that
-/// it has no verdict. A single step is in the table already.
+/// Returns one line for all steps. An average over steps summarises a table and is not a finding,
+/// so that it has no verdict. There is no line for a single step, which is in the table already.
 fn group_line(ratios: &Group) -> Option<String> {
     let text = |value: f64| ratio(Some(value), 3);
     (ratios.count > 1).then(|| {

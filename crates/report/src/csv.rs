@@ -1,5 +1,5 @@
-//! The observations as a table for spreadsheets and statistics: one row for each run of a step, one
-//! column for each metric.
+//! Writes the observations as a table for spreadsheets and statistics, with one row per run of a
+//! step and one column per metric.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::views::details::reason;
 /// A column's name and its value in one row.
 type Cell = (String, Value);
 
-/// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are not rounded, and a missing
-/// value is `NA`.
+/// Writes the CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are not rounded, and a
+/// missing value is `NA`.
 pub(crate) fn csv(findings: &Findings) -> String {
     let rows = rows(findings);
     let always: Vec<String> = PLACE.iter().map(|name| (*name).to_owned()).chain(columns()).collect();
@@ -34,7 +34,7 @@ pub(crate) fn csv(findings: &Findings) -> String {
     text
 }
 
-/// What a row is of.
+/// The first columns: which run of a step the row is about, its state, and its ratio to the base.
 const PLACE: [&str; 12] = [
     "run",
     "workload",
@@ -50,7 +50,7 @@ const PLACE: [&str; 12] = [
     "ratio_to_base_bound",
 ];
 
-/// A variant in a step.
+/// Workload, set-up, step and variant.
 type Place<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
 
 fn place<'a>(key: &Key<'a>) -> Place<'a> {
@@ -86,8 +86,8 @@ fn rows(findings: &Findings) -> Vec<Vec<Cell>> {
     of_runs.map(row).collect()
 }
 
-/// What all blocks say together, which is the same in each of their rows: the observations without
-/// the medians of the catalogue's metrics, and the ratios to the run's base.
+/// Returns the columns on all blocks together, which are the same in each block's row: the
+/// observations without the medians of the catalogue's metrics, and the ratios to the run's base.
 fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Place<'a>, Vec<Cell>> {
     let mut found: BTreeMap<Place<'a>, Vec<Cell>> = BTreeMap::new();
     for (workload, step, variant) in findings.variants_of_steps() {
@@ -125,7 +125,7 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Plac
     found
 }
 
-/// The ratio of the headline in each block.
+/// Returns the headline's ratio in each block.
 fn ratios_of_blocks<'t, 'a>(tables: &'t Tables<'a>) -> BTreeMap<(Place<'a>, u32), &'t ComparisonRow<'a>> {
     let is_headline =
         |one: &&ComparisonRow<'_>| ["rate", "seconds"].contains(&one.metric) && one.key.source == Source::Run;
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
     }
 
-    /// The texts below a head, in the order of the rows.
+    /// Returns the texts below a head, in the order of the rows.
     fn below(text: &str, head: &str) -> Vec<String> {
         // In the fixture, no name and no text before these columns holds a comma or a line feed.
         let column = text.lines().next().and_then(|heads| heads.split(',').position(|name| name == head));

@@ -16,7 +16,7 @@ use crate::views::of_history;
 use crate::warnings::{add_words, texts};
 use crate::{TerminalOptions, json};
 
-/// The history for a terminal: the answer comes last.
+/// Writes the history for a terminal. Its summary comes last.
 pub fn history_terminal(history: &History, options: &TerminalOptions) -> String {
     let mut blocks = head(history);
     blocks.push(Block::Text(Tone::Muted, method(history)));
@@ -30,8 +30,8 @@ pub fn history_markdown(history: &History) -> String {
     document::markdown(&whole(history))
 }
 
-/// The history as one page: charts of all series with their levels and changes, and all values as
-/// text.
+/// Writes the history as one page: charts of all series with their levels and changes, and all
+/// values as text.
 pub fn history_html(history: &History) -> String {
     let mut blocks = whole(history);
     blocks.push(Block::section("Series by run", "series"));
@@ -46,7 +46,7 @@ pub fn history_html(history: &History) -> String {
     page(&title(history), &document::html(&blocks), &serde_json::Value::Null)
 }
 
-/// The history as one JSON object, with `schema` first. `notes` are the sentences for its
+/// Writes the history as one JSON object, with `schema` first. `notes` are the sentences for its
 /// `warnings`, which have them among their figures too.
 pub fn history_json(history: &History) -> String {
     #[derive(Serialize)]
@@ -66,7 +66,7 @@ fn head(history: &History) -> Vec<Block> {
     std::iter::once(Block::heading(1, title(history))).chain(notes).collect()
 }
 
-/// The whole history, with its summary first.
+/// Returns the whole history, with its summary first.
 fn whole(history: &History) -> Vec<Block> {
     let mut blocks = head(history);
     blocks.push(Block::List(Tone::Plain, answers(history)));
@@ -97,7 +97,7 @@ fn chart(history: &History, series: &Series, number: usize) -> Block {
     }
 }
 
-/// When runs began, for the axis: days, or days and times where all are within one day or two.
+/// Says when runs began, for the axis: days, or days and times where all are within one day or two.
 /// `started` are in RFC 3339 format.
 fn moments(started: &[&str]) -> Vec<String> {
     let day = |started: &&str| started.chars().take(10).collect::<String>();
@@ -142,8 +142,8 @@ fn method(history: &History) -> String {
     ))
 }
 
-/// The summary: what the newest run lacks, then the changes, newest first. It is one sentence when
-/// there is neither.
+/// Returns the summary: what the newest run lacks, then the changes, newest first. It is one
+/// sentence when there is neither.
 fn answers(history: &History) -> Vec<String> {
     let mut all: Vec<(&Series, &Change)> = history
         .series
@@ -192,7 +192,7 @@ fn sentence(history: &History, series: &Series, change: &Change) -> String {
     )
 }
 
-/// Words such as `, 8.0.33 to 8.0.34`, where the server's version changed with the level.
+/// Returns words such as `, 8.0.33 to 8.0.34`, where the server's version changed with the level.
 fn version(history: &History, series: &Series, change: &Change) -> String {
     let of = |run: usize| -> Option<&str> {
         let versions = history.runs.get(run)?.versions.iter();

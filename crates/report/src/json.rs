@@ -1,5 +1,5 @@
-//! Findings as one JSON object, for programs: the facts of the run, the views of its workloads, and
-//! the two long tables.
+//! Writes findings as one JSON object for programs, with the run's facts, the views of its
+//! workloads, and the two long tables.
 
 use dbdyno_analyse::parity::What;
 use dbdyno_analyse::tables::{ComparisonRow, Observation, Tables};
@@ -16,9 +16,9 @@ use crate::warnings::add_words;
 /// keys do not raise it.
 pub const SCHEMA: u32 = 1;
 
-/// A run: its facts and the views of each workload, then the two long tables with a row per line. No
-/// number is rounded. Each warning, and each reason why figures are not used, has its words among
-/// its figures; of remarks on parity there are only the words.
+/// Writes a run: its facts and each workload's views, then the two long tables with one line per
+/// row. No number is rounded. Each warning, and each reason why figures are not used, has its words
+/// among its figures. Remarks on parity have only the words.
 pub(crate) fn findings(findings: &Findings) -> String {
     let tables = Tables::of(findings);
     let mut text = format!("{{\n  \"schema\": {SCHEMA}");
@@ -34,7 +34,7 @@ pub(crate) fn findings(findings: &Findings) -> String {
     text + "\n}\n"
 }
 
-/// The findings without what the two tables have.
+/// Returns the findings without what is in the two tables.
 fn facts(findings: &Findings) -> Value {
     let mut with_words = findings.clone();
     add_words(&mut with_words.warnings);
@@ -64,7 +64,7 @@ fn lines(rows: impl Iterator<Item = Value>) -> String {
     if rows.is_empty() { "[]".to_owned() } else { format!("[\n{}\n  ]", rows.join(",\n")) }
 }
 
-/// All values of one key in one object.
+/// Returns all values that have the same key as one object.
 fn observed(values: &[Observation<'_>]) -> Value {
     let mut row = json!(values[0].key);
     if let Some(validity) = values[0].validity {
@@ -83,13 +83,14 @@ fn observed(values: &[Observation<'_>]) -> Value {
     row
 }
 
-/// Counts without a fraction.
+/// Returns the number, and an integer where it is whole.
 fn number(value: f64) -> Value {
     let is_whole = value.fract() == 0.0 && value.abs() < 1e15;
     if is_whole { json!(value as i64) } else { json!(value) }
 }
 
-/// An infinite ratio is a text, as JSON has no number for it.
+/// Returns a comparison as one object. An infinite ratio is the text `infinite`, because JSON has
+/// no number for it.
 fn compared(found: &ComparisonRow<'_>) -> Value {
     let mut row = json!(found.key);
     let mut add = |name: &str, value: Option<Value>| value.into_iter().for_each(|value| row[name] = value);
@@ -114,7 +115,7 @@ fn compared(found: &ComparisonRow<'_>) -> Value {
     row
 }
 
-/// Every table of every view, as a page shows it.
+/// Returns every view's tables, as a page shows them.
 fn views(scope: Scope<'_>) -> Value {
     OF_WORKLOAD.iter().flat_map(|view| shown(view.id, (view.tables)(scope))).collect()
 }
@@ -135,8 +136,8 @@ fn table(view: &str, table: &Table) -> Value {
     })
 }
 
-/// A table cell: its number where it has one, otherwise its text. If the number has an interval, a
-/// verdict or a range over the blocks, it is an object of these.
+/// Returns a table cell: its number where it has one, otherwise its text. If the number has an
+/// interval, a verdict or a range over the blocks, the table cell is an object with these.
 fn cell(cell: &Cell) -> Value {
     let Some(value) = cell.value.filter(|value| value.is_finite()) else { return json!(cell.text) };
     let mut parts = serde_json::Map::from_iter([("value".to_owned(), json!(value))]);
@@ -150,7 +151,7 @@ fn cell(cell: &Cell) -> Value {
     if parts.len() == 1 { json!(value) } else { Value::Object(parts) }
 }
 
-/// One JSON object that has `schema` as its first key.
+/// Returns one JSON object that has `schema` as its first key.
 pub(crate) fn document(content: &impl Serialize) -> String {
     #[derive(Serialize)]
     struct Document<'a, C: Serialize> {
@@ -196,7 +197,7 @@ mod tests {
         }
     }
 
-    /// The values that the objects have under the key. A list gives its items.
+    /// Returns the values that the objects have under the key. A list gives its items.
     fn below<'a>(objects: &[&'a Value], key: &str) -> Vec<&'a Value> {
         let values = objects.iter().filter_map(|object| object.get(key));
         values

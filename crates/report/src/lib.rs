@@ -1,10 +1,12 @@
-//! Writes findings as reports: HTML, Markdown, CSV, JSON and text for the terminal.
+//! Writes findings as reports: HTML, Markdown, CSV, JSON, Parquet, OpenMetrics and text for the
+//! terminal.
 //!
-//! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]. No code here
-//! computes a step's rate, ratio or percentile, but views put several steps together. Terminal,
-//! Markdown and HTML are rendered from one [`document`]; `run`, `comparison` and `history` build it.
-//! `answer` and `views` make its tables, `sentences` and `facts` put results, run, host
-//! and variants into words. JSON and CSV come from the findings; JSON has the views too.
+//! [`ALL`] names the formats that are one text. Everything that a reader sees comes from
+//! [`Findings`]. No code here computes a step's rate, ratio or percentile, but views put several
+//! steps together. Terminal, Markdown and HTML are rendered from one [`document`]; `run`,
+//! `comparison` and `history` build it. `views` makes its tables. `sentences` and `facts` put
+//! results, run, host and variants into words. JSON, CSV, Parquet and OpenMetrics are made from the
+//! findings and their two long tables. JSON has the views too.
 
 mod comparability;
 mod comparison;
@@ -68,7 +70,8 @@ pub struct Format {
     pub render: fn(&Findings) -> String,
 }
 
-/// Every format. The terminal's is here with the whole report, in 100 columns and without colour.
+/// Every format that is one text. The terminal's is here with the whole report, in 100 columns and
+/// without colour.
 pub const ALL: &[Format] = &[
     Format {
         name: "terminal",
@@ -86,7 +89,7 @@ pub const ALL: &[Format] = &[
     Format { name: "openmetrics", extension: "prom", render: run_openmetrics },
 ];
 
-/// The format with this name.
+/// Returns the format with this name.
 pub fn find(name: &str) -> Result<&'static Format, Error> {
     ALL.iter().find(|format| format.name == name).ok_or_else(|| Error::UnknownFormat {
         name: name.to_owned(),

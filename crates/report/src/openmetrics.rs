@@ -46,8 +46,9 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The values and ratios over all valid blocks, one family per metric. All are gauges, those that
-/// end in `_info` too: readers of Prometheus's older text format know no other type for them.
+/// Writes the values and ratios over all valid blocks, with one family per metric. All families are
+/// gauges, even those that end in `_info`, because readers of Prometheus's older text format know
+/// no other type for them.
 pub fn run_openmetrics(findings: &Findings) -> String {
     let mut text = Exposition::default();
     let run = &findings.run;
@@ -71,7 +72,8 @@ pub fn run_openmetrics(findings: &Findings) -> String {
     text.end()
 }
 
-/// Response times are in seconds, as Prometheus wants them; other values have their unit as a label.
+/// Adds a metric's values. Response times are in seconds, as Prometheus wants them; other values
+/// have their unit as a label.
 fn add_values(text: &mut Exposition, metric: &str, values: &[&Observation<'_>]) {
     let in_seconds = values.iter().all(|one| one.unit == "us");
     let name = match metric.strip_suffix("_us").filter(|_| in_seconds) {
@@ -91,8 +93,8 @@ fn add_values(text: &mut Exposition, metric: &str, values: &[&Observation<'_>]) 
     }
 }
 
-/// With the 95 % interval, and the verdict as a family of its own. Of a ratio that is only a bound
-/// the label says on which side the true one lies.
+/// Adds a metric's ratios with their 95 % intervals, and the verdicts as a family of their own. If
+/// a ratio is only a bound, the label says on which side the true one lies.
 fn add_ratios(text: &mut Exposition, metric: &str, ratios: &[&ComparisonRow<'_>]) {
     let metric = metric.trim_end_matches("_us");
     let name = format!("dbdyno_step_{metric}_ratio");

@@ -9,7 +9,7 @@ use crate::html::charts::Charts;
 use crate::summary::drafted;
 use crate::views::{self, Scope};
 
-/// Summary, machine, sponsor, links and deviations, for a plan that has any of them.
+/// Returns summary, machine, sponsor, links and deviations, for a plan that has any of them.
 pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     let prose = &findings.prose;
     if prose.is_empty() {
@@ -40,7 +40,7 @@ pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
     blocks
 }
 
-/// Items in Markdown under a small heading; empty without items.
+/// Returns items in Markdown under a small heading, and nothing without items.
 fn list(title: &str, items: &[String]) -> Vec<Block> {
     if items.is_empty() {
         return Vec::new();
@@ -49,12 +49,12 @@ fn list(title: &str, items: &[String]) -> Vec<Block> {
     vec![Block::heading(3, title), Block::Prose(items.join("\n"))]
 }
 
-/// The plan's note on a step or a section.
+/// Returns the plan's note on a step or a section.
 pub(crate) fn note(findings: &Findings, name: &str) -> Option<Block> {
     findings.prose.notes.get(name).map(|text| Block::Prose(text.clone()))
 }
 
-/// Workloads in several set-ups, with one table per variant.
+/// Returns the workloads that ran in several set-ups, with one table per variant.
 pub(crate) fn set_ups(run: &RunSummary, workloads: &[WorkloadFindings], id: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (number, (workload, tables)) in views::side_by_side(run, workloads).into_iter().enumerate() {
@@ -68,7 +68,7 @@ pub(crate) fn set_ups(run: &RunSummary, workloads: &[WorkloadFindings], id: &str
     blocks
 }
 
-/// The plan's sections, each with its own base and, on a page, its own charts.
+/// Returns the plan's sections, each with its own base and, on a page, its own charts.
 pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let of = |(number, section): (usize, &SectionFindings)| {
         let mut blocks = vec![Block::section(&section.title, format!("section{number}"))];
@@ -94,7 +94,7 @@ pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<
     findings.sections.iter().enumerate().flat_map(of).collect()
 }
 
-/// Published figures next to the measured ones.
+/// Returns published figures next to the measured ones.
 pub(crate) fn published(findings: &Findings) -> Vec<Block> {
     let Some(published) = &findings.published else { return Vec::new() };
     let PublishedComparison { title, author, year, sponsor, machine, .. } = published;

@@ -28,7 +28,7 @@ const LARGE: f64 = 0.05;
 /// Smallest share of the difference that a cause must explain to be called *the* cause.
 const MOST_OF_IT: f64 = 0.5;
 
-/// One item per variant that was compared; `None` where none was.
+/// Returns one item per variant that was compared, or `None` where none was.
 pub(crate) fn drafted(base: &str, control: Option<&str>, workloads: &[WorkloadFindings]) -> Option<Block> {
     let mut items: Vec<String> = Vec::new();
     for workload in workloads {
@@ -44,16 +44,16 @@ pub(crate) fn drafted(base: &str, control: Option<&str>, workloads: &[WorkloadFi
 
 type Compared<'a> = (&'a StepFindings, &'a VariantStep, &'a Ratio);
 
-/// The steps of one group that have one verdict.
+/// The steps in one group that have one verdict.
 struct Part<'a> {
     group: String,
     verdict: Verdict,
     steps: Vec<Compared<'a>>,
-    /// Number of the group's steps that have a ratio.
+    /// Number of steps in the group that have a ratio.
     all: usize,
 }
 
-/// The sentence for one variant: `against a: slower in 9 of 10 writes (0.71 × a's rate in the
+/// Returns the sentence for one variant: `against a: slower in 9 of 10 writes (0.71 × a's rate in the
 /// geometric mean, 0.55 to 0.86); same in 3 steps.`
 fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<String> {
     let compared: Vec<Compared<'_>> = workload
@@ -99,7 +99,7 @@ fn parts<'a>(compared: &[Compared<'a>]) -> Vec<Part<'a>> {
     by_group.into_values().collect()
 }
 
-/// The step's group in published tables. Without a group it is what its operations do.
+/// Returns the step's group in published tables. Without a group it is what its operations do.
 fn group_of(step: &StepFindings) -> String {
     let class = match step.headline_class {
         OperationClass::Query => "steps that query",
@@ -113,7 +113,7 @@ fn group_of(step: &StepFindings) -> String {
 }
 
 impl Part<'_> {
-    /// The mean log ratio. A bound counts as the smallest difference that it allows.
+    /// Returns the mean log ratio. A bound counts as the smallest difference that it allows.
     fn mean(&self) -> f64 {
         self.steps.iter().map(|(.., ratio)| ratio.value.ln()).sum::<f64>() / self.steps.len() as f64
     }
@@ -155,9 +155,9 @@ impl Part<'_> {
         if self.steps.iter().all(|(step, ..)| step.less_is_better) { "time" } else { "rate" }
     }
 
-    /// The cause by the steps' cost breakdowns, such as `most of it user CPU per operation, ×0.74
-    /// on the rate`. `None` where a step has no breakdown, and where no cause is most of the
-    /// difference.
+    /// Returns the cause according to the steps' cost breakdowns, such as
+    /// `most of it user CPU per operation, ×0.74 on the rate`. It is `None` where a step has no
+    /// breakdown, and where no cause is most of the difference.
     fn cause(&self) -> Option<String> {
         const CAUSES: [Cause; 4] = [Cause::CpuUser, Cause::CpuKernel, Cause::IoWait, Cause::Idle];
         let of_step = |cause: Cause, variant: &VariantStep| {
@@ -239,7 +239,7 @@ mod tests {
             let parts = shares.map(|(cause, share)| part(cause, share)).to_vec();
             variant.to_base.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
             if let Some(relative) = &mut variant.to_base.relative {
-                // It took the CPU of the whole host.
+                // The variant used the CPU of the whole host.
                 relative.0.insert("cpu_o", 31.9);
             }
         }

@@ -47,7 +47,7 @@ fn own(setting: &Setting, host: &Host) -> Result<[f64; 3]> {
     if let Some(reason) = record.invalid_reasons().first() {
         bail!("the step is invalid: {reason}");
     }
-    // A client that was the limit is no fault here: the rate is only shown.
+    // A client that was the limit is no fault here, because the rate is only shown.
     let rate = runs::number(ran.any_step(&step)?, "/metrics/rate")?;
     Ok([ran.peak_bytes / f64::from(1 << 20), ready_seconds(&record)?, rate])
 }

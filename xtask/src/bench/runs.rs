@@ -62,8 +62,8 @@ impl Ran {
         }
     }
 
-    /// Returns a step as [`Ran::step`] does, valid or not. A bench uses it that judges the figures
-    /// itself.
+    /// Returns a step as [`Ran::step`] does, valid or not. It is for a bench that judges the
+    /// figures itself.
     pub(super) fn any_step(&self, name: &str) -> Result<&Value> {
         let rows = self.report["observations"].as_array().context("the report has no observations")?;
         let found = rows.iter().find(|one| one["step"] == name && one["block"].is_number());
@@ -79,13 +79,13 @@ impl Ran {
     }
 }
 
-/// Why the run of a step is not valid.
+/// Says why a step's run is not valid.
 pub(super) fn why(step: &Value) -> String {
     let parts = ["state", "reasons", "message"].map(|name| &step[name]).into_iter();
     parts.filter(|part| !part.is_null()).map(Value::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// The number at `pointer` (as `/metrics/client_cpu_us`) of what someone reports.
+/// Returns the number at `pointer` (as `/metrics/client_cpu_us`) in a report.
 pub(super) fn number(report: &Value, pointer: &str) -> Result<f64> {
     let value = report.pointer(pointer).and_then(Value::as_f64);
     value.with_context(|| format!("the report has no {pointer}"))

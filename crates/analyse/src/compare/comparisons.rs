@@ -39,7 +39,7 @@ pub(crate) struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// With the plan's seed.
+    /// Makes comparisons with the plan's seed.
     pub(crate) fn of(run: &Run, base: &'a str, margins: Margins<'a>, looks: &'a [Look]) -> Self {
         Self { base, margins, seed: run.manifest.plan.seed, looks }
     }

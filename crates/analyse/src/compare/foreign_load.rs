@@ -82,15 +82,17 @@ pub(crate) fn warning<'a>(steps: impl Iterator<Item = &'a StepFindings>) -> Opti
         let found = step.variants.iter().filter_map(|variant| Some((variant, variant.to_base.foreign_load?)));
         found.map(move |(variant, found)| (format!("{} {}", variant.variant, step.name), found))
     };
-    notice_of(steps.flat_map(of_step).collect())
+    warning_of(steps.flat_map(of_step).collect())
 }
 
 /// The note that a comparison has above its table.
 pub(crate) fn note(steps: &[ComparedStep]) -> Option<Warning> {
-    notice_of(steps.iter().filter_map(|step| Some((step.step.clone(), step.to_base.foreign_load?))).collect())
+    warning_of(
+        steps.iter().filter_map(|step| Some((step.step.clone(), step.to_base.foreign_load?))).collect(),
+    )
 }
 
-fn notice_of(mut found: Vec<(String, ForeignLoad)>) -> Option<Warning> {
+fn warning_of(mut found: Vec<(String, ForeignLoad)>) -> Option<Warning> {
     let most = |load: &ForeignLoad| load.base_share.max(load.new_share);
     found.sort_by(|(_, one), (_, other)| most(other).total_cmp(&most(one)));
     let (_, worst) = *found.first().as_ref()?;

@@ -31,7 +31,7 @@ pub(crate) struct Published<'a> {
     names: BTreeMap<String, String>,
 }
 
-/// A step of a run with its workload's name.
+/// A step in a run, with its workload's name.
 type Place<'a> = (&'a str, &'a StepFindings);
 
 /// The figures of the run that published figures are compared with.
@@ -60,7 +60,7 @@ enum Shown {
 }
 
 impl<'a> Published<'a> {
-    /// Reads the report; `None` for a plan that names none.
+    /// Reads the report. The result is `None` for a plan that names none.
     pub(crate) fn read(manifest: &'a Manifest) -> Option<Self> {
         let Some(dbdyno_model::Published::Figures(figures)) = &manifest.plan.report.published else {
             return None;
@@ -72,7 +72,7 @@ impl<'a> Published<'a> {
         Some(Self { figures, names })
     }
 
-    /// The pairs of variants that the report compares, under the plan's names.
+    /// Returns the pairs of variants that the report compares, under the plan's names.
     pub(crate) fn pairs(&self) -> Vec<PublishedPair> {
         let of_steps = self.figures.figures.iter().map(|one| (&one.setup, &one.base, &one.variant));
         let of_groups = self.figures.groups.iter().map(|one| (&one.setup, &one.base, &one.variant));
@@ -136,7 +136,7 @@ impl RunFigures<'_> {
         rows
     }
 
-    /// The set-up's steps, or all steps where no set-up is named.
+    /// Returns the set-up's steps, or all steps where no set-up is named.
     fn steps<'s>(&'s self, setup: Option<&'s str>) -> impl Iterator<Item = Place<'s>> {
         let of_setup = move |workload: &&WorkloadFindings| {
             setup.is_none() || workload_and_setup(&workload.name).1 == setup
@@ -147,7 +147,7 @@ impl RunFigures<'_> {
         self.workloads.iter().filter(of_setup).flat_map(of_workload)
     }
 
-    /// The comparison of two variants, given by their published names.
+    /// Returns the comparison of two variants, given by their published names.
     fn against(&self, (workload, step): Place<'_>, (base, variant): (&str, &str)) -> Option<&StepComparison> {
         let (base, variant) = (self.names.get(base)?, self.names.get(variant)?);
         self.comparisons.find(workload, &step.name, base, variant)
@@ -167,7 +167,7 @@ impl RunFigures<'_> {
         }
     }
 
-    /// The measured ratio of a cost. Costs have ratios and no verdict.
+    /// Returns the measured ratio of a cost. Costs have ratios and no verdict.
     fn cost(
         &self,
         step: &StepFindings,
@@ -185,9 +185,9 @@ impl RunFigures<'_> {
         Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })
     }
 
-    /// The ratios of a group's steps that the report's table of groups counts, as ratios of rates. Of
-    /// a sweep only the first number of connections counts, as in [`is_named`].
-    /// With the workload of the first.
+    /// Returns the workload of the group's first step, and the ratios that the report's table of
+    /// groups counts for the group's steps, as ratios of rates. In a sweep only the first number of
+    /// connections counts, as in [`is_named`].
     fn group<'s>(
         &'s self,
         figures: &'s GroupFigures,
@@ -236,9 +236,9 @@ impl RunFigures<'_> {
         }
     }
 
-    /// What a step shows, by the comparison's verdict. A finding with its own threshold, and one on
-    /// costs, which have no verdict, are compared with the interval. `None` where one of the two
-    /// variants did not run.
+    /// Returns what a step shows, by the comparison's verdict. A finding with its own threshold,
+    /// and one on costs, which have no verdict, are compared with the interval. The result is
+    /// `None` where one of the two variants did not run.
     fn shown(&self, place: Place<'_>, finding: &PublishedFinding) -> Option<Shown> {
         let (_, step) = place;
         let pair = (finding.base.as_str(), finding.variant.as_str());
@@ -271,8 +271,8 @@ impl RunFigures<'_> {
     }
 }
 
-/// A statistic over a group's steps. Average and median have an interval over the blocks' own
-/// figures.
+/// Returns a statistic over a group's steps. Average and median have an interval over the blocks'
+/// own figures.
 fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, Figure)) -> Option<Measured> {
     let values: Vec<f64> = ratios.figures_in_blocks().iter().filter_map(figure).collect();
     // A block's lowest and highest ratio may be from other steps than another block's, and a spread
@@ -303,7 +303,7 @@ fn row(
     }
 }
 
-/// The measured ratio; `None` where it is only a bound.
+/// Returns the measured ratio, or `None` where it is only a bound.
 fn of_ratio(ratio: &crate::model::Ratio) -> Option<Measured> {
     let measured = Measured { value: ratio.value, interval: ratio.interval(), blocks: ratio.blocks.len() };
     ratio.bound.is_none().then_some(measured)
@@ -327,18 +327,19 @@ fn by_verdict(is: Relation, verdict: Option<Verdict>, more_is_faster: bool) -> S
     }
 }
 
-/// The step's name. For a step in a sweep it is without the number of connections.
+/// Returns the step's name, for a step in a sweep without the number of connections.
 fn test_of(step: &StepFindings) -> String {
     step.test_of_sweep().unwrap_or_else(|| step.name.clone())
 }
 
-/// Whether a published figure with this name is about the step. A sweep's published figures are for
-/// its first number of connections.
+/// Returns whether a published figure with this name is about the step. A sweep's published figures
+/// are for its first number of connections.
 fn is_named(step: &StepFindings, name: &str) -> bool {
     step.name == name || test_of(step) == name
 }
 
-/// Whether a ratio in `interval` is as the finding says; `None` where this cannot be decided.
+/// Returns whether a ratio in `interval` is as the finding says, or `None` where this cannot be
+/// decided.
 fn holds(finding: &PublishedFinding, interval: Interval, margin: f64) -> Option<bool> {
     let than = finding.than.unwrap_or(1.0);
     let interval = Interval { low: interval.low / than, high: interval.high / than };
@@ -353,7 +354,8 @@ fn holds(finding: &PublishedFinding, interval: Interval, margin: f64) -> Option<
     if is_so { Some(true) } else { is_not.then_some(false) }
 }
 
-/// Whether the two agree. They do within [`CLOSE`] of the published figure.
+/// Returns whether the two agree. They do if the measured interval is within [`CLOSE`] of the
+/// published figure.
 fn agreement(published: f64, measured: Option<Measured>) -> Agreement {
     let Some(Measured { interval, .. }) = measured else { return Agreement::NotMeasured };
     let (low, high) = (published / (1.0 + CLOSE) - ROUNDED, published * (1.0 + CLOSE) + ROUNDED);
@@ -370,8 +372,8 @@ mod tests {
     use crate::analyse;
     use crate::fixtures::{cell, load_step, plan, run};
 
-    /// A sweep of one test over three numbers of connections. `b` does as many operations as given
-    /// while `a` does two. A scan always has one connection, and the same rate in both.
+    /// Makes a sweep of one test over three numbers of connections. `b` does as many operations as
+    /// given while `a` does two. A scan always has one connection, and the same rate in both.
     fn sweep(times: [u64; 3]) -> dbdyno_record::Run {
         let step = |name: String, connections: u32, rate| {
             let mut step = load_step(rate);
@@ -415,7 +417,8 @@ mod tests {
         assert_eq!(seen("ro.c4", [1, 1, 4]), Seen::Seen);
     }
 
-    /// Two variants in three blocks. The rate of `b` is that of `a` times these parts.
+    /// Returns the comparison for two variants in three blocks. The rate of `b` is that of `a`
+    /// times these parts.
     fn published(parts: [f64; 3], makes_invalid: bool) -> PublishedComparison {
         let cells = (1..).zip(parts).flat_map(|(block, part)| {
             let mut of_b = load_step((100_000.0 * part) as u64);

@@ -5,13 +5,14 @@ use crate::model::{Bound, CONFIDENCE, Ratio, StepRun};
 use crate::statistics::Interval;
 use crate::statistics::student::Estimate;
 
-/// Headline ÷ the base's headline, block by block, over the blocks in which both are valid.
+/// Returns the headline ÷ the base's headline, block by block, over the blocks in which both are
+/// valid.
 ///
 /// Pairing removes what differs between blocks (a warmer disk, a noisy neighbour). With the
 /// geometric mean, the ratio of a to b is the reciprocal of the ratio of b to a. A block in which
-/// one of the two answered nothing has no ratio; it is one of the blocks of rate zero. `None` when
-/// no block has both. Where one of two times was cut off the ratio is a bound, and where both were
-/// the block has none.
+/// one of the two answered nothing has no ratio; it is one of the blocks with a rate of zero. The
+/// result is `None` when no block has both. Where one of the two times was cut off, the ratio is a
+/// bound. Where both were, the block has none.
 pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();
     let of_block = |(run, base): (&StepRun, &StepRun)| {
@@ -25,8 +26,8 @@ pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     Some(Ratio { bound: Bound::of_all(bounds), ..ratio })
 }
 
-/// On which side of a block's ratio the true one lies; `None` where neither of two times was cut
-/// off.
+/// Returns on which side of a block's ratio the true one lies, or `None` where the ratio is no
+/// bound, because neither time was cut off or both were.
 pub(crate) fn bound(run: &StepRun, base: &StepRun) -> Option<Bound> {
     match (run.cut_off, base.cut_off) {
         (true, false) => Some(Bound::MoreThan),
@@ -35,7 +36,8 @@ pub(crate) fn bound(run: &StepRun, base: &StepRun) -> Option<Bound> {
     }
 }
 
-/// The geometric mean of the ratios of blocks, each with its block; `None` without one.
+/// Returns the geometric mean of the blocks' ratios, each given with its block, or `None` without
+/// one.
 pub fn ratio_of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
     let value = match blocks.as_slice() {
         [] => return None,
@@ -47,13 +49,14 @@ pub fn ratio_of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
     Some(Ratio { value, blocks, bound: None, inference: None })
 }
 
-/// The 95 % interval of the geometric mean over blocks' ratios; `None` below two blocks.
+/// Returns the 95 % interval of the geometric mean over the blocks' ratios, or `None` for fewer
+/// than two blocks.
 pub fn interval_of_blocks(blocks: &[(u32, f64)]) -> Option<Interval> {
     let logs: Vec<f64> = blocks.iter().map(|(_, ratio)| ratio.ln()).collect();
     Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
 }
 
-/// The 95 % interval of the geometric mean over the ratios of several steps. It is `None` for one
+/// Returns the 95 % interval of the geometric mean over several steps' ratios. It is `None` for one
 /// block, for bounds, and where not all have the same blocks. Each block has one geometric mean
 /// over the steps, and these means are the observations, because a block's steps are not
 /// independent repetitions.

@@ -4,7 +4,8 @@ use crate::metrics::Better;
 use crate::model::runs::pairs;
 use crate::model::{MetricGroup, RelativeMetrics, StepRun};
 
-/// Over the blocks in which both are valid; `None` when there is none.
+/// Returns the ratios over the blocks in which both are valid, or `None` when there is no such
+/// block.
 pub(crate) fn relative_metrics(runs: &[StepRun], base: &[StepRun]) -> Option<RelativeMetrics> {
     let pairs: Vec<(&StepRun, &StepRun)> = pairs(runs, base).collect();
     pairs.first()?;
@@ -19,8 +20,9 @@ pub(crate) fn relative_metrics(runs: &[StepRun], base: &[StepRun]) -> Option<Rel
     Some(found)
 }
 
-/// Geometric mean of the blocks' ratios, as for rates; 0 ÷ 0 is 1. With a 0 in a block it is 0 or
-/// infinite. `None` where one block would make it 0 and another infinite.
+/// Returns the geometric mean of the blocks' ratios, as for rates, where 0 ÷ 0 counts as 1. If a
+/// block has a 0 on one side, the mean is 0 or infinite. It is `None` where one block would make it
+/// 0 and another infinite.
 fn quotient(both: &[(f64, f64)]) -> Option<f64> {
     let log = |(new, base): &(f64, f64)| if new == base { 0.0 } else { (new / base).ln() };
     let mean = both.iter().map(log).sum::<f64>() / both.len() as f64;

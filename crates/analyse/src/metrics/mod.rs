@@ -1,7 +1,9 @@
 //! The catalogue of metrics: each figure's name, unit, formula and meaning.
 //!
-//! A group is a file with one entry per metric; the entry makes the field of the group's struct. What is made from the entries goes over the list of groups,
-//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). `fsyncs` and `reads` are long formulas.
+//! A group is a file with one entry per metric. The entry makes the field of the group's struct.
+//! Code that uses all entries goes over the list of groups,
+//! [`MetricGroup::ALL`](crate::MetricGroup::ALL). `fsyncs` and `reads` have long formulas of their
+//! own.
 
 pub(crate) mod cost;
 pub(crate) mod device;
@@ -21,7 +23,8 @@ pub use original::MetricRow;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// Its name in tables for programs; the device's has `device_` before it there.
+    /// Name in tables for programs. They put `device_` before it for the device's metrics, and
+    /// `host_check_` for those of the host check.
     pub id: &'static str,
     /// Short name for tables.
     pub name: &'static str,
@@ -34,7 +37,7 @@ pub struct Metric {
     pub factor: f64,
     /// Tables and CSV files have this metric after the others in its group.
     pub is_last: bool,
-    /// Reports on microbenchmarks have a table of it over all steps.
+    /// Reports on microbenchmarks have a table of this metric over all steps.
     pub is_published: bool,
 }
 
@@ -50,7 +53,7 @@ const USUAL: Metric = Metric {
     is_published: false,
 };
 
-/// Which direction is better for a metric, all other things being equal.
+/// Says which direction is better for a metric, all other things being equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -63,20 +66,20 @@ pub enum Better {
 
 /// A group of figures, any of which may be unknown.
 pub trait Figures {
-    /// The group's metrics in the order of the fields.
+    /// Returns the group's metrics in the order of the fields.
     fn metrics(&self) -> &'static [Metric];
 
-    /// The values in the same order.
+    /// Returns the values in the same order.
     fn values(&self) -> Vec<Option<f64>>;
 
-    /// Each metric with its value, in the order of tables and CSV.
+    /// Returns each metric with its value, in the order of tables and CSV files.
     fn figures(&self) -> Vec<(&'static Metric, Option<f64>)> {
         let mut figures: Vec<_> = self.metrics().iter().zip(self.values()).collect();
         figures.sort_by_key(|(metric, _)| metric.is_last);
         figures
     }
 
-    /// The value of one of the group's metrics.
+    /// Returns the value of one metric in the group.
     fn value(&self, metric: &Metric) -> Option<f64> {
         let place = self.metrics().iter().position(|known| known.id == metric.id)?;
         self.values()[place]

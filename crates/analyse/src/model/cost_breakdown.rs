@@ -11,14 +11,14 @@ pub struct CostBreakdown {
 }
 
 impl CostBreakdown {
-    /// The cause that changes the rate most.
+    /// Returns the cause that changes the rate most.
     pub fn main_part(&self) -> Option<&CostPart> {
         let weight = |part: &&CostPart| part.factor.ln().abs();
         self.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))
     }
 }
 
-/// One cause. Its figures are means over the blocks of the ratio.
+/// One cause. Its figures are means over the ratio's blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostPart {
     pub cause: Cause,
@@ -43,7 +43,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Its word in tables for programs.
+    /// Returns the name that tables for programs have for the cause.
     pub fn name(self) -> &'static str {
         match self {
             Self::CpuUser => "cpu_user",

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use crate::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
 use crate::model::step_run::StepRun;
 
-/// Ratios of metrics to the base, by the metric's id: 1.1 of `cpupq` is a tenth more CPU per query.
-/// What is not known is not in it.
+/// A variant's metrics ÷ the base's, under the metrics' ids: 1.1 for `cpupq` is a tenth more CPU
+/// per query. A ratio that is not known is left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RelativeMetrics(pub BTreeMap<&'static str, f64>);
 
@@ -18,7 +18,8 @@ impl RelativeMetrics {
     }
 }
 
-/// A ratio is infinite where the base has 0 and the variant more. JSON has no number for it.
+/// Writes an infinite ratio as the text `infinite`, because JSON has no number for it. A ratio is
+/// infinite where the base has 0 and the variant more.
 impl Serialize for RelativeMetrics {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value = |ratio: &f64| match ratio.is_finite() {
@@ -33,9 +34,9 @@ pub struct MetricGroup {
     pub name: &'static str,
     /// The group's metrics in the order of the fields.
     pub metrics: &'static [Metric],
-    /// Reads the group from a run; `None` where it was not sampled.
+    /// Reads the group from a run, or gives `None` where it was not sampled.
     pub of: fn(&StepRun) -> Option<&dyn Figures>,
-    /// Whether its metrics are compared with the base's.
+    /// Whether the group's metrics are compared with the base's.
     pub is_compared: bool,
 }
 
@@ -63,7 +64,7 @@ impl MetricGroup {
         },
     ];
 
-    /// The metrics in the order of tables and CSV files.
+    /// Returns the metrics in the order of tables and CSV files.
     pub fn in_tables(&self) -> impl Iterator<Item = &'static Metric> + use<> {
         let metrics = self.metrics;
         let of = move |is_last| metrics.iter().filter(move |metric| metric.is_last == is_last);

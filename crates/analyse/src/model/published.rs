@@ -22,7 +22,7 @@ pub struct PublishedComparison {
 /// A published figure and the measured one. Both are the variant's figure ÷ the base's.
 #[derive(Debug, Clone, Serialize)]
 pub struct PublishedRow {
-    /// In which it was measured, with its set-up.
+    /// The workload in which the figure was measured, with its set-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub enum Agreement {
 }
 
 impl Agreement {
-    /// Its word in tables for programs.
+    /// Returns the name that tables for programs have for the agreement.
     pub fn name(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
@@ -85,7 +85,7 @@ pub struct FindingSeen {
     pub steps_invalid: usize,
 }
 
-/// Whether a published finding shows in the run.
+/// Says whether a published finding shows in the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {

@@ -13,10 +13,11 @@ pub struct StepRun {
     pub block: u32,
     #[serde(skip)]
     pub validity: Validity,
-    /// Of the common window.
+    /// Length of the common window, in seconds.
     #[serde(skip)]
     pub window_seconds: f64,
-    /// The headline: a rate over the common window, or seconds, where the step's is a time.
+    /// The headline figure: a rate over the common window, or seconds for a step whose figure is a
+    /// time.
     #[serde(skip)]
     pub rate: f64,
     /// The time is only a lower bound, because what was timed ended at its time limit.
@@ -50,11 +51,12 @@ pub struct StepRun {
     /// Share of whole seconds in which the background rate was at or above `share * target`.
     #[serde(skip)]
     pub seconds_on_target: Option<f64>,
-    /// What is judged against the target: rows a second of the client whose background writer did
-    /// least, times the clients. `None` for a step without a target.
+    /// The rate that is judged against the target, in rows per second. It is the rate of the client
+    /// whose background writer did least, times the number of clients. `None` for a step without a
+    /// target.
     #[serde(skip)]
     pub judged_background_rate: Option<f64>,
-    /// What was asked outside the operations, by name.
+    /// Statements that were sent outside the operations, by name.
     #[serde(skip)]
     pub lookups: Vec<Lookups>,
     /// Rate per second of the headline kind and of the other kinds, for whole seconds of the window
@@ -102,13 +104,13 @@ impl StepRun {
         self.kinds.iter().find(|kind| kind.kind == name)
     }
 
-    /// KiB per operation that were read from the device by others than the server.
+    /// Returns the KiB per operation that others than the server read from the device.
     pub fn others_read_kib(&self) -> Option<f64> {
         let all = self.per_operation(self.device.as_ref()?.read_kib_per_second?)?;
         Some((all - self.cost.server_read_kib.unwrap_or(0.0)).max(0.0))
     }
 
-    /// KiB per operation that were written to the device.
+    /// Returns the KiB per operation that were written to the device.
     pub fn written_kib(&self) -> Option<f64> {
         self.per_operation(self.device.as_ref()?.written_kib_per_second?)
     }
@@ -133,7 +135,7 @@ pub struct ClientHeadroom {
 }
 
 impl ClientHeadroom {
-    /// Statements per second that the client reached ÷ those that it could reach.
+    /// Returns the statements per second that the client reached ÷ those that it could reach.
     pub fn share(&self) -> f64 {
         self.statements_per_second / self.could_per_second
     }
@@ -159,7 +161,8 @@ pub struct KindResult {
     pub operations_per_second: f64,
     #[serde(skip)]
     pub rows_per_second: f64,
-    /// Statements of the operations answered; those of attempts that were repeated are not in it.
+    /// Statements in answered operations. Statements in attempts that were repeated are not
+    /// counted.
     #[serde(skip)]
     pub statements_per_second: f64,
     #[serde(skip)]
@@ -199,7 +202,7 @@ pub struct StatementResult {
 pub struct Schedule {
     /// How arrivals are spaced: `constant` or `poisson`.
     pub process: String,
-    /// Operations a second of all connections together.
+    /// Operations per second, of all connections together.
     #[serde(skip)]
     pub asked_per_second: f64,
     /// Operations that came due in the window.
@@ -213,8 +216,8 @@ pub struct Schedule {
     /// beginning.
     #[serde(skip)]
     pub queue_growth: i64,
-    /// From due to sent, of operations for which a connection was free: how late the client itself
-    /// was.
+    /// Time from due to sent, for operations that had a free connection. It shows how late the
+    /// client itself was.
     #[serde(skip)]
     pub lag: Latency,
 }
@@ -242,7 +245,7 @@ impl Latency {
     /// the others.
     const LEAST_OPERATIONS: u64 = 100;
 
-    /// The 99th percentile in microseconds; `None` where there are too few operations.
+    /// Returns the 99th percentile in microseconds, or `None` where there are too few operations.
     pub fn known_p99_us(&self) -> Option<u64> {
         (self.count >= Self::LEAST_OPERATIONS).then_some(self.p99_us)
     }
@@ -320,7 +323,7 @@ pub enum Validity {
 }
 
 impl Validity {
-    /// Its word in tables for programs.
+    /// Returns the name that tables for programs have for the state.
     pub fn state(&self) -> &'static str {
         match self {
             Self::Valid => "valid",

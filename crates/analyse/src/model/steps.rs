@@ -54,9 +54,9 @@ impl StepFindings {
         self.variants.iter().find(|variant| variant.variant == name)
     }
 
-    /// Name of the test, for a step that has its number of connections in its name, as a sweep's
-    /// steps have. It is `read-only` for `read-only.c16`, and `read-only.r500` for
-    /// `read-only.c16.r500`. `None` for another step.
+    /// Returns the test's name, for a step that has its number of connections in its name, as a
+    /// sweep's steps have. It is `read-only` for `read-only.c16`, and `read-only.r500` for
+    /// `read-only.c16.r500`. It is `None` for another step.
     pub fn test_of_sweep(&self) -> Option<String> {
         let number = format!("c{}", self.connections);
         let mut parts: Vec<&str> = self.name.split('.').collect();
@@ -65,23 +65,24 @@ impl StepFindings {
         Some(parts.join("."))
     }
 
-    /// The step's number of connections, where its test ran with several numbers
+    /// Returns the step's number of connections, where its test ran with several numbers
     /// (`point-query.c16`).
     pub fn sweep_connections(&self) -> Option<u32> {
         self.test_of_sweep().map(|_| self.connections)
     }
 
-    /// Whether this variant's ratio, as it is held `against` a base, is counted among those of
-    /// other steps. A ratio that leaves out rates of zero is not counted, because it would make the
-    /// mean better than the variant. Nor is a ratio of rates that the plan sets, because it says
-    /// nothing.
+    /// Returns whether this variant's ratio, as it is held `against` a base, is counted among those
+    /// of other steps. A ratio that leaves out rates of zero is not counted, because it would make
+    /// the mean better than the variant. A ratio of rates that the plan sets is not counted either,
+    /// because it says nothing.
     pub(crate) fn is_counted(&self, variant: &str, against: &StepComparison) -> bool {
         let has_schedule = self.variant(variant).is_some_and(|found| self.reached_rate(found).is_some());
         let is_fixed_rate = has_schedule && matches!(against.verdict, Some(Verdict::Paced | Verdict::Missed));
         against.zero_rates.is_empty() && !is_fixed_rate
     }
 
-    /// The variant's runs, block by block; empty where the step does not have the variant.
+    /// Returns the variant's runs, block by block. There are none where the step does not have the
+    /// variant.
     pub fn runs_of(&self, name: &str) -> &[StepRun] {
         self.variant(name).map_or(&[], |variant| &variant.runs)
     }
@@ -90,7 +91,7 @@ impl StepFindings {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct VariantStep {
     pub variant: String,
-    /// Median over the valid blocks.
+    /// Median rate over the valid blocks.
     #[serde(skip)]
     pub rate: Option<f64>,
     /// The times behind the median were cut off, so that it is only a bound.
@@ -104,7 +105,7 @@ pub struct VariantStep {
     /// was timed.
     #[serde(rename = "latency_curve", serialize_with = "curve", skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// It against the base; of the base itself a ratio of 1 and nothing else.
+    /// Comparison with the base. For the base itself it holds a ratio of 1 and nothing else.
     #[serde(skip)]
     pub to_base: StepComparison,
     /// What else differs from the base; empty for the base itself.
@@ -122,7 +123,7 @@ pub struct VariantStep {
     /// Median background rate over valid blocks, for steps with a target.
     #[serde(skip)]
     pub background_rate: Option<f64>,
-    /// Median over valid blocks of what is judged against the target.
+    /// Median over the valid blocks of the rate that is judged against the target.
     #[serde(skip)]
     pub judged_background_rate: Option<f64>,
     /// Valid blocks in which the target was missed, even where the median meets it.
@@ -131,12 +132,12 @@ pub struct VariantStep {
     pub runs: Vec<StepRun>,
 }
 
-/// The rest of a latency is in the table of observations.
+/// Writes the latency's curve alone, because the table of observations has its other figures.
 fn curve<S: Serializer>(latency: &Option<Latency>, serializer: S) -> Result<S::Ok, S::Error> {
     latency.as_ref().map(|latency| &latency.curve).serialize(serializer)
 }
 
-/// What is said of a variant in a step against a base.
+/// The comparison of a variant with a base in one step.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StepComparison {
     /// Variant ÷ base. It is paired by block within one run; between two runs it is the ratio of
@@ -171,17 +172,17 @@ pub struct StepComparison {
 }
 
 impl StepComparison {
-    /// The ratio's value alone.
+    /// Returns the ratio's value alone.
     pub fn value(&self) -> Option<f64> {
         Some(self.ratio.as_ref()?.value)
     }
 
-    /// The 95 % interval of the ratio.
+    /// Returns the ratio's 95 % interval.
     pub fn interval(&self) -> Option<Interval> {
         self.ratio.as_ref()?.interval()
     }
 
-    /// What the blocks say of the ratio beyond its value.
+    /// Returns what the blocks say about the ratio beyond its value.
     pub fn inference(&self) -> Option<&Inference> {
         self.ratio.as_ref()?.inference.as_ref()
     }

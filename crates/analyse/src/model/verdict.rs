@@ -39,7 +39,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict's name, as the glossary has it.
+    /// Returns the verdict's name, as the glossary has it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -87,7 +87,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Its word in tables for programs.
+    /// Returns the name that tables for programs have for the bound.
     pub fn name(self) -> &'static str {
         match self {
             Self::MoreThan => "more_than",
@@ -96,7 +96,8 @@ impl Bound {
         }
     }
 
-    /// Of a mean of ratios of which some have these bounds; `None` where none has.
+    /// Returns the bound of a mean over ratios of which some have these bounds, or `None` where
+    /// none has one.
     pub fn of_all(bounds: impl IntoIterator<Item = Self>) -> Option<Self> {
         bounds.into_iter().reduce(|all, next| if all == next { all } else { Self::Both })
     }
@@ -158,7 +159,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// The 95 % interval of the value; `None` where there is no `inference`.
+    /// Returns the value's 95 % interval, or `None` where there is no `inference`.
     pub fn interval(&self) -> Option<Interval> {
         Some(self.inference.as_ref()?.interval)
     }

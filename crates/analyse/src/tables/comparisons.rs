@@ -15,35 +15,36 @@ use crate::model::{
 use crate::statistics::Interval;
 use crate::tables::{Key, Machines, Source, Tables, headline, of_block};
 
-/// A metric of a variant ÷ that of the base.
+/// A variant's metric ÷ the base's.
 #[derive(Debug, Clone)]
 pub struct ComparisonRow<'a> {
     pub key: Key<'a>,
     pub base: &'a str,
-    /// As in the observations.
+    /// Name of the metric, as in the observations.
     pub metric: &'a str,
-    /// Infinite where the base has 0; `None` where no block has one, and the verdict says why.
+    /// The ratio, which is infinite where the base has 0. It is `None` where no block has one; the
+    /// verdict then says why.
     pub ratio: Option<f64>,
-    /// The true ratio is on this side of it, because a time limit ended one of the two.
+    /// The side of `ratio` on which the true one lies, where a time limit ended one of the two.
     pub bound: Option<Bound>,
-    /// 95 %; `None` for one block.
+    /// 95 % interval of the ratio; `None` for one block.
     pub interval: Option<Interval>,
     /// What the blocks say beyond the ratio and its interval.
     pub inference: Option<&'a Inference>,
     pub verdict: Option<Verdict>,
-    /// What most of the difference of rates comes from.
+    /// The cause of most of the difference between the rates.
     pub cause: Option<Cause>,
     /// How near a published ratio is to the measured one; `None` for all others.
     pub agreement: Option<Agreement>,
-    /// What else is said of the rate over all blocks.
+    /// The comparison that the row is from, for the headline over all blocks.
     pub details: Option<&'a StepComparison>,
-    /// Its entry in the catalogue of metrics; `None` for rate and response times.
+    /// The metric's entry in the catalogue; `None` for rates, times and response times.
     pub entry: Option<&'static Metric>,
 }
 
 impl ComparisonRow<'_> {
-    /// Probability of such a difference if there were none, adjusted over all comparisons of its
-    /// family.
+    /// Returns the probability of such a difference if there were none, adjusted over all
+    /// comparisons in its family.
     pub fn p(&self) -> Option<f64> {
         Some(self.inference?.q_difference)
     }
@@ -52,7 +53,7 @@ impl ComparisonRow<'_> {
 /// The name of the metric whose ratio has a verdict on response times.
 const P99: &str = "response_p99_us";
 
-/// The ratios of a variant over all valid blocks.
+/// Adds a variant's ratios over all valid blocks.
 pub(super) fn over_blocks<'a>(
     all: &mut Vec<ComparisonRow<'a>>,
     (key, base): (Key<'a>, &'a str),
@@ -78,7 +79,7 @@ pub(super) fn over_blocks<'a>(
     }
 }
 
-/// What the ratios over all blocks are made of.
+/// Adds the ratios that those over all blocks are made of, by block and by machine.
 pub(super) fn of_blocks_and_machines<'a>(
     all: &mut Vec<ComparisonRow<'a>>,
     (key, base): (Key<'a>, &'a str),
@@ -133,7 +134,7 @@ fn blocks<'a>(
     })
 }
 
-/// Adds what the plan's sections compare with another base than the run's.
+/// Adds the comparisons that the plan's sections make with another base than the run's.
 pub(super) fn add_sections<'a>(all: &mut Vec<ComparisonRow<'a>>, findings: &'a Findings) {
     let mut known = BTreeSet::new();
     for section in findings.sections.iter().filter(|section| section.base != findings.run.base) {
@@ -147,7 +148,7 @@ pub(super) fn add_sections<'a>(all: &mut Vec<ComparisonRow<'a>>, findings: &'a F
     }
 }
 
-/// The figures of the published report, and those of the run that are held against them.
+/// Returns the published report's figures, and the run's figures that are compared with them.
 pub(super) fn published(findings: &Findings) -> impl Iterator<Item = ComparisonRow<'_>> {
     let rows = findings.published.iter().flat_map(|published| &published.rows);
     rows.flat_map(move |found| {
@@ -174,7 +175,7 @@ pub(super) fn published(findings: &Findings) -> impl Iterator<Item = ComparisonR
     })
 }
 
-/// The metric that a published figure is of.
+/// Returns the metric that a published figure is for.
 fn metric(row: &PublishedRow) -> &'static str {
     match row.quantity {
         Quantity::Rate => "rate",

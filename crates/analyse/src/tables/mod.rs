@@ -1,6 +1,6 @@
-//! The two long tables of a run. *Observations* are the values of metrics, *comparisons* their
-//! ratios to a base; both have the same keys. JSON, CSV, Parquet and OpenMetrics are projections of
-//! them, and the views of metrics filter, group and pivot them.
+//! The two long tables of a run. *Observations* are the values of metrics, and *comparisons* are
+//! their ratios to a base. Both have the same keys. JSON, CSV, Parquet and OpenMetrics are
+//! projections of them, and the views of metrics filter, group and pivot them.
 //!
 //! | workload | step | variant | block | metric | value |
 //! |---|---|---|---|---|---|
@@ -20,45 +20,47 @@ pub use observations::{Observation, columns};
 
 use crate::model::{Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
 
-/// What a row is of.
+/// What a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Key<'a> {
-    /// Without its set-up; empty for a published figure that was not measured here.
+    /// Name of the workload without its set-up. It is empty for a published figure that was not
+    /// measured here.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub workload: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<&'a str>,
-    /// In published figures also a group of steps with its statistic: `writes: average`.
+    /// Name of the step. For a published figure it may be a group of steps with its statistic:
+    /// `writes: average`.
     pub step: &'a str,
-    /// Of all clients together; `None` where a published report does not say it.
+    /// Connections of all clients together; `None` where a published report does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     pub variant: &'a str,
-    /// `None` for all valid blocks together.
+    /// Number of the block; `None` for all valid blocks together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
-    /// The machine of a fleet that measured it; `None` in a run on one machine and for all machines
-    /// together.
+    /// The fleet's machine that measured the block; `None` in a run on one machine, and for all
+    /// machines together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<&'a str>,
     pub source: Source,
 }
 
-/// Where a value comes from.
+/// Says where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     Run,
-    /// The run, compared with the base of one of the plan's sections, which is not the run's.
+    /// The run, compared with the base of one of the plan's sections, which is not the run's base.
     Section,
-    /// The published report that the plan names, with its names of variants.
+    /// The published report that the plan names. Its rows have the published names of the variants.
     Published,
     /// This run, in the way and under the names of the published report.
     AsPublished,
 }
 
 impl Source {
-    /// Its word in tables for programs.
+    /// Returns the name that tables for programs have for the source.
     pub fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -69,7 +71,7 @@ impl Source {
     }
 }
 
-/// Both tables.
+/// Both long tables.
 #[derive(Debug, Clone, Default)]
 pub struct Tables<'a> {
     pub observations: Vec<Observation<'a>>,
@@ -77,8 +79,8 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// The tables of a whole run. A comparison of a section is in them once, and not again where it
-    /// has the run's own base.
+    /// Returns the tables of a whole run. They have a section's comparison once, and not again
+    /// where the section has the run's own base.
     pub fn of(findings: &'a Findings) -> Self {
         let mut all = Self::default();
         for workload in &findings.workloads {
@@ -91,7 +93,7 @@ impl<'a> Tables<'a> {
         all
     }
 
-    /// The tables of one workload, compared with this base.
+    /// Returns the tables of one workload, compared with this base.
     pub fn of_workload(run: &'a RunSummary, base: &'a str, workload: &'a WorkloadFindings) -> Self {
         let machines = machines(run);
         let mut all = Self::default();
@@ -112,12 +114,13 @@ impl<'a> Tables<'a> {
         all
     }
 
-    /// The figures of a published report, and those of the run that are held against them.
+    /// Returns the published report's figures, and the run's figures that are compared with them.
     pub fn published(findings: &'a Findings) -> Self {
         Self { comparisons: comparisons::published(findings).collect(), ..Self::default() }
     }
 
-    /// Without single blocks and machines, and without steps that are not compared.
+    /// Returns the tables without single blocks and machines, and without steps that are not
+    /// compared.
     pub fn over_blocks(base: &'a str, workload: &'a WorkloadFindings) -> Self {
         let mut all = Self::default();
         for step in workload.judged_steps() {
@@ -131,12 +134,12 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The name of a step's headline: more of a rate is better, and less of a time.
+/// Returns the name of a step's headline. More is better for a rate, and less for a time.
 fn headline(step: &StepFindings) -> &'static str {
     if step.less_is_better { "seconds" } else { "rate" }
 }
 
-/// By block the machine of a fleet that measured it.
+/// The fleet's machine that measured each block, by the block's number.
 type Machines<'a> = BTreeMap<u32, &'a str>;
 
 fn machines(run: &RunSummary) -> Machines<'_> {

@@ -1,4 +1,4 @@
-//! The values of metrics: of each run of a step, and of all valid blocks together.
+//! The values of metrics, for each run of a step and for all valid blocks together.
 
 use std::borrow::Cow;
 
@@ -9,25 +9,27 @@ use crate::model::{
 };
 use crate::tables::{Key, headline};
 
-/// A value of a metric.
+/// The value of a metric.
 #[derive(Debug, Clone)]
 pub struct Observation<'a> {
     pub key: Key<'a>,
-    /// `rate`, `server_cpu_us`, `query_response_p99_us`: unlike those of all other metrics.
+    /// Name of the metric, such as `rate`, `server_cpu_us` or `query_response_p99_us`. No other
+    /// metric has the same name.
     pub metric: Cow<'a, str>,
     pub unit: &'a str,
     pub value: f64,
-    /// Whether the run of the step is valid, and why not; `None` for all valid blocks together.
+    /// Whether the step's run is valid, and why not; `None` for all valid blocks together.
     pub validity: Option<&'a Validity>,
-    /// Its entry in the catalogue of metrics; `None` for what is counted by kind of operation, and
-    /// for the step's rate.
+    /// The metric's entry in the catalogue; `None` for figures that are counted by kind of
+    /// operation, and for the step's rate.
     pub entry: Option<&'static Metric>,
 }
 
-/// The name of a figure after its family's, its unit, and where it is.
+/// A figure: its name, which follows its family's name, its unit, and the function that reads it.
 type Field<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
-/// What all valid blocks of a variant say together; of metrics in the catalogue the median.
+/// Adds what all of a variant's valid blocks say together. For metrics in the catalogue it is the
+/// median.
 pub(super) fn over_blocks<'a>(
     all: &mut Vec<Observation<'a>>,
     key: Key<'a>,
@@ -54,7 +56,7 @@ pub(super) fn over_blocks<'a>(
     }
 }
 
-/// The step first, then its metrics, then what only some steps have.
+/// Adds a run's values: first the step's, then its metrics, then those that only some steps have.
 pub(super) fn of_run<'a>(
     all: &mut Vec<Observation<'a>>,
     key: Key<'a>,
@@ -62,8 +64,8 @@ pub(super) fn of_run<'a>(
     run: &'a StepRun,
 ) {
     let mut rows = Rows { all, key, validity: Some(&run.validity) };
-    // A run that did not come to its end has no rate, but all else that was counted. Each run has
-    // its window, so that none is lost.
+    // A run that did not come to its end has no rate, but all other figures that were counted. Each
+    // run has its window, so that no run is lost.
     if matches!(run.validity, Validity::Valid | Validity::Invalid { .. }) {
         rows.add("", headline(step), &step.rate_label, Some(run.rate));
         rows.cut_off(step, run.cut_off);
@@ -104,7 +106,7 @@ pub(super) fn of_run<'a>(
     }
 }
 
-/// The names of the catalogue's metrics, whether a run has values of them or not.
+/// Returns the names of the catalogue's metrics, whether a run has values for them or not.
 pub fn columns() -> impl Iterator<Item = String> {
     catalogue().map(|(group, metric)| match prefix(group) {
         "" => metric.id.to_owned(),
@@ -112,17 +114,18 @@ pub fn columns() -> impl Iterator<Item = String> {
     })
 }
 
-/// Every metric of the catalogue with its group.
+/// Returns every metric in the catalogue with its group.
 fn catalogue() -> impl Iterator<Item = (&'static MetricGroup, &'static Metric)> {
     MetricGroup::ALL.iter().flat_map(|group| group.in_tables().map(move |metric| (group, metric)))
 }
 
-/// The names of the device's metrics are like those of others.
+/// Returns the prefix of a group's names. Only the device has one, because its metrics have names
+/// that other metrics have too.
 fn prefix(group: &MetricGroup) -> &'static str {
     if group.is_compared { "" } else { group.name }
 }
 
-/// The rows of one key.
+/// The rows with one key.
 struct Rows<'r, 'a> {
     all: &'r mut Vec<Observation<'a>>,
     key: Key<'a>,
@@ -130,7 +133,7 @@ struct Rows<'r, 'a> {
 }
 
 impl<'a> Rows<'_, 'a> {
-    /// Nothing where the value is not known.
+    /// Adds a row, and none where the value is not known.
     fn add(&mut self, family: &str, name: &'static str, unit: &'a str, value: Option<f64>) {
         let metric = match family {
             "" => Cow::Borrowed(name),
@@ -157,7 +160,7 @@ impl<'a> Rows<'_, 'a> {
         }
     }
 
-    /// `kind` is empty for the headline's.
+    /// Adds the figures of response or service times. `kind` is empty for the headline's kind.
     fn times(&mut self, kind: &str, clock: &str, times: &Latency) {
         if times.count > 0 {
             let family = format!("{kind}_{clock}");
@@ -165,7 +168,7 @@ impl<'a> Rows<'_, 'a> {
         }
     }
 
-    /// A time that is only a bound, because its time limit ended it.
+    /// Adds whether a time is only a bound, because its time limit ended it.
     fn cut_off(&mut self, step: &StepFindings, is_cut_off: bool) {
         self.add("", "cut_off", "", flag(is_cut_off).filter(|_| step.less_is_better));
     }
@@ -182,7 +185,7 @@ const HOST_CHECK: &[Field<HostCheck>] = &[
     ("bound_share", "", |found| Some(found.bound_share)),
 ];
 
-/// Flags are 1 and 0.
+/// The steadiness figures. A flag is 1 or 0.
 const STEADINESS: &[Field<Steadiness>] = &[
     ("whole_seconds", "s", |found| whole(found.seconds)),
     ("median_whole_second_rate", "1/s", |found| Some(found.median_rate)),
@@ -236,7 +239,7 @@ const SCHEDULE: &[Field<Schedule>] = &[
     ("queue_growth", "", |schedule| Some(schedule.queue_growth as f64)),
 ];
 
-/// In the order of tables.
+/// The latency figures, in the order of tables.
 const LATENCY: &[Field<Latency>] = &[
     ("count", "", |times| whole(times.count)),
     ("mean_us", "us", |times| Some(times.mean_us)),
@@ -248,7 +251,7 @@ const LATENCY: &[Field<Latency>] = &[
     ("max_us", "us", |times| whole(times.max_us)),
 ];
 
-/// Exact up to 2^53.
+/// Returns a whole number as a double, which is exact up to 2^53.
 fn whole(number: impl TryInto<u64>) -> Option<f64> {
     number.try_into().ok().map(|number| number as f64)
 }

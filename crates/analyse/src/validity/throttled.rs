@@ -1,4 +1,4 @@
-//! Check whether a CPU quota (`cpu.max`, `cfs_quota_us`, a container's limit) kept the client or
+//! Checks whether a CPU quota (`cpu.max`, `cfs_quota_us`, a container's limit) kept the client or
 //! the server off the CPUs. What was measured is then the quota.
 //!
 //! For each control group, the kernel counts how long it was throttled, added up over CPUs, and in
@@ -43,7 +43,7 @@ impl Group<'_> {
     }
 }
 
-/// The step's groups, the one that was throttled most first.
+/// Returns the step's groups. The one that was throttled most comes first.
 fn groups(step: &StepRecord) -> Vec<Group<'_>> {
     let window = step.window().map(|(from_us, to_us)| Span::new(from_us, to_us));
     let (Some(window), Some(series)) = (window, step.counters.get("throttling")) else { return Vec::new() };
@@ -60,12 +60,13 @@ fn groups(step: &StepRecord) -> Vec<Group<'_>> {
     found
 }
 
-/// The lower of two shares: that by time, and that by throttled and all periods.
+/// Returns the lower of two shares: the share by time, and throttled periods ÷ all periods.
 fn share(of_time: f64, [throttled, periods]: [f64; 2]) -> f64 {
     if periods > 0.0 { of_time.min(throttled / periods) } else { of_time.min(1.0) }
 }
 
-/// Why the step must not be used: its group that was throttled most, and each client host.
+/// Returns why the step must not be used, for its group that was throttled most and for each client
+/// host.
 pub(crate) fn faults(step: &StepRecord) -> Vec<Warning> {
     let worst = groups(step).into_iter().next().filter(|worst| worst.share > LIMIT);
     let reason = |warning: Warning| Warning { severity: Severity::Invalid, ..warning };
@@ -78,20 +79,20 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Warning> {
     own.into_iter().chain(hosts.map(of_host)).collect()
 }
 
-/// A warning for less throttling that is still enough to be reported.
+/// Returns a warning for less throttling that is still enough to be reported.
 pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<Warning> {
     let worst = groups(step).into_iter().next()?;
     let place = format!("block {} {} {}", cell.id.block, cell.id.variant, step.name);
     (worst.share > REPORTED && worst.share <= LIMIT).then(|| worst.warning(Code::ThrottledLittle).at(place))
 }
 
-/// Whether the client was throttled so much that the step is invalid. If so, it did not wait for
-/// another program.
+/// Returns whether the client was throttled so much that the step is invalid. If so, it did not
+/// wait for another program.
 pub(crate) fn is_client(step: &StepRecord) -> bool {
     groups(step).iter().any(|group| group.share > LIMIT && group.is_of("client"))
 }
 
-/// Whether one of several client hosts was throttled so much.
+/// Returns whether one of several client hosts was throttled so much.
 pub(crate) fn is_host(host: &ClientHost) -> bool {
     host_share(host) > LIMIT
 }
@@ -109,7 +110,8 @@ mod tests {
     use super::*;
     use crate::fixtures::{cell, client_host, load_step, shown, shown_all};
 
-    /// A step of 2 s with two groups. Each has its throttled time, periods and throttled periods.
+    /// Makes a step of 2 s with two groups. Each has its throttled time, periods and throttled
+    /// periods.
     fn step(inner: [i64; 3], outer: [i64; 3]) -> StepRecord {
         let groups = json!([
             {"name": "/bench/in", "client": true, "server": false, "quota_cpus": null},

@@ -203,7 +203,8 @@ fn run(
     let variant = plan.variants.iter().find(|variant| variant.name == task.variant);
     let variant = variant.ok_or("the plan has no such variant")?;
     let password = Secret::new(task.password.as_str());
-    let mut database_server = login::endpoint_for(&plan, variant, &task.user, password).map_err(sentence)?;
+    let mut database_server =
+        login::database_server_for(&plan, variant, &task.user, password).map_err(sentence)?;
     if let Some(login) = database_server.address.login_mut() {
         login.connection_settings.sets_autocommit = task.sets_autocommit;
     }

@@ -65,9 +65,9 @@ fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
 /// Returns the undecided cells, with the base and, with A/A, the control. All cells of a workload
 /// run the same steps, so that the same steps have run before a step on both sides.
 pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
-    let (base, again) = (plan.base_name(), plan.control_name());
+    let (base, control) = (plan.base_name(), plan.control_name());
     let cells = further_cells(plan, block, |cell| {
-        let is_base = cell.variant == base || again.as_deref() == Some(cell.variant.as_str());
+        let is_base = cell.variant == base || control.as_deref() == Some(cell.variant.as_str());
         open.iter()
             .any(|(variant, workload, _)| *workload == cell.workload && (is_base || *variant == cell.variant))
     });

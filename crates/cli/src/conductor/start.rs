@@ -287,7 +287,7 @@ impl Database {
 
     /// Returns where to query the server's own counters while the load runs. It is `None` for
     /// SQLite, because a query would take a lock on the very file that is being measured.
-    pub(crate) fn status_endpoint(&self) -> Option<DatabaseServer> {
+    pub(crate) fn status_server(&self) -> Option<DatabaseServer> {
         self.database_server.address.login().map(|_| self.database_server.clone())
     }
 

@@ -302,7 +302,7 @@ impl StepTask<'_, '_> {
             server_cgroup: self.database.cgroup().map(|group| group.folder.clone()),
             data_dir: self.database.data_dir.clone(),
             database_dir: self.database.database_dir.clone(),
-            status: self.database.status_endpoint(),
+            status: self.database.status_server(),
             server_cpus: self.server_cpus(),
             cpus: self.client_cpus(),
             polled_ns,

@@ -49,8 +49,8 @@ pub(crate) struct Identification<'a> {
     pub(crate) said: &'a [&'a str],
     /// Values by the names of settings, and of functions without arguments.
     pub(crate) has: &'a Texts,
-    /// The product's name and its version, as text and numbers. It is set where all the identification
-    /// points to that product.
+    /// The product's name and its version, as text and numbers. It is set where all that the server
+    /// says about itself points to that product.
     pub(crate) own: Option<(&'static str, &'a str, [u32; 3])>,
     /// Whether the connection's number differs from the one at login. Then a proxy or pooler passes
     /// statements on.

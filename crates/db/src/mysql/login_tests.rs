@@ -133,7 +133,7 @@ async fn extended_answer(options: &Options, offered: u32) -> u32 {
     let (agreed, received) = answer_to_mariadb(options, offered).await;
     let reported = u32::from_le_bytes([received[28], received[29], received[30], received[31]]);
     assert_eq!(agreed.form.optional_definitions, reported != 0);
-    assert_eq!(received[0] & 1, 0, "who ownerships to be MySQL's client has no extended capabilities");
+    assert_eq!(received[0] & 1, 0, "a client that says it is MySQL's has no extended capabilities");
     reported
 }
 

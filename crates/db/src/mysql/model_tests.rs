@@ -379,7 +379,7 @@ fn rows_are_kept_up_to_8_mib_with_what_they_take_in_memory() {
 
 #[test]
 fn claimed_lengths_are_neither_believed_nor_paid_for() {
-    let ownerships: &[&[u8]] = &[
+    let answers: &[&[u8]] = &[
         b"\xff\xff\xff\x01",                                         // a full packet that never comes
         b"\xff\xff\xff\x01\x01",                                     // a control packet of 16 MiB
         b"\x00\x00\x00\x01",                                         // an empty packet
@@ -390,7 +390,7 @@ fn claimed_lengths_are_neither_believed_nor_paid_for() {
         b"\x01\x00\x00\x01\x01\xff\xff\xff\x02\x03",                 // a column definition of 16 MiB
         b"\x01\x00\x00\x01\x01\x01\x00\x00\x02\x03\x05\x00\x00\x03\xfe\x00\x00\x02\x00\x09\x00\x00\x04\xfe\xff\xff\xff\xff\xff\xff\xff\x7f",
     ];
-    for bytes in ownerships {
+    for bytes in answers {
         for form in all_forms() {
             let (outcomes, widest) = outcomes(form, bytes, &[3]);
             assert!(widest <= ROOM, "{bytes:?}: room for {widest} bytes");

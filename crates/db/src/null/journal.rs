@@ -16,7 +16,7 @@ pub enum Request {
     Rows(String),
 }
 
-/// A journal that all of an endpoint's sessions share. It is cheap to clone.
+/// A journal that all sessions on one server share. It is cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
     state: Arc<Mutex<State>>,

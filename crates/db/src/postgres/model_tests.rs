@@ -372,7 +372,7 @@ fn of_a_long_error_the_beginning_is_kept_and_the_session_goes_on() {
 
 #[test]
 fn claimed_lengths_are_neither_believed_nor_paid_for() {
-    let ownerships: &[&[u8]] = &[
+    let answers: &[&[u8]] = &[
         b"D\x3f\xff\xff\xff", // a row of 1 GiB that never comes
         b"D\x40\0\0\x01",     // more than 1 GiB
         b"D\xff\xff\xff\xff", // a negative length
@@ -389,7 +389,7 @@ fn claimed_lengths_are_neither_believed_nor_paid_for() {
         b"x\0\0\0\x04",                                        // an unknown kind
         b"W\0\0\0\x07\0\0\0",                                  // a copy in both directions
     ];
-    for bytes in ownerships {
+    for bytes in answers {
         let (outcomes, widest) = outcomes(bytes, &[3]);
         assert!(widest <= ROOM, "{bytes:?}: room for {widest} bytes");
         assert!(outcomes.iter().all(|outcome| outcome.contains("Lost")), "{bytes:?}: {outcomes:?}");

@@ -310,7 +310,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// Finds out what a server can do.
-    async fn abilities(_question: ServerProbe<'_>) -> Result<Abilities> {
+    async fn abilities(_probe: ServerProbe<'_>) -> Result<Abilities> {
         without_servers()
     }
 

@@ -178,9 +178,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_null_database_only_waits() {
-        let target = DatabaseAddress::Null(null::Options::default());
+        let address = DatabaseAddress::Null(null::Options::default());
         let mut session =
-            DatabaseServer { address: target, capabilities: null::capabilities() }.connect().await.unwrap();
+            DatabaseServer { address, capabilities: null::capabilities() }.connect().await.unwrap();
         let report = settled(&mut session, &null::capabilities()).await;
         assert_eq!(part_names(&report), ["wait"]);
         assert!(!drop_binlog(&mut session, &null::capabilities()).await.unwrap());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::server::Base;
 use crate::{AnySession, Description};
 
-/// A running server, which a product asks for its abilities.
+/// What a product uses to find out what a running server can do.
 pub struct ServerProbe<'a> {
     pub session: &'a mut AnySession,
     pub base: &'a Base,

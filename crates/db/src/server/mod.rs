@@ -2,9 +2,10 @@
 //! servers that others run.
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and
-//! runs it on a private unix socket. [`login_at`] and [`Family::take_ownership`](crate::Family::claim) are
-//! for servers that dbdyno neither starts nor stops. [`intents`] turns what a plan says about
-//! configurations into each version's options.
+//! runs it on a private unix socket. [`login_at`] and
+//! [`Family::take_ownership`](crate::Family::take_ownership) are for servers that dbdyno neither
+//! starts nor stops. [`intents`] turns what a plan says about configurations into each version's
+//! options.
 
 pub(crate) mod abilities;
 mod address;

@@ -108,7 +108,7 @@ impl Server {
         Options { database, ..options }
     }
 
-    /// The same login as a connection target, with the caller's connection settings.
+    /// Returns the address of the same login, with the caller's connection settings.
     pub fn target(
         &self,
         database: Option<&str>,

@@ -321,16 +321,16 @@ fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
 
 #[test]
 fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
-    [MARIADB, MYSQL].into_iter().for_each(ownerships);
+    [MARIADB, MYSQL].into_iter().for_each(names_the_owner);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn databases_of_other_versions_are_claimed_as_well() {
-    OTHERS.into_iter().for_each(ownerships);
+    OTHERS.into_iter().for_each(names_the_owner);
 }
 
-fn ownerships(wanted: Wanted) {
+fn names_the_owner(wanted: Wanted) {
     let folder = new_folder();
     let server = Server::start(&spec(&base(wanted), folder.path())).unwrap();
     block_on(async {

@@ -238,16 +238,16 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
 
 #[test]
 fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
-    ownerships(POSTGRES);
+    names_the_owner(POSTGRES);
 }
 
 #[test]
 #[ignore = "in cargo xtask test --all: every version"]
 fn databases_of_other_versions_are_claimed_as_well() {
-    OTHERS.into_iter().for_each(ownerships);
+    OTHERS.into_iter().for_each(names_the_owner);
 }
 
-fn ownerships(wanted: Wanted) {
+fn names_the_owner(wanted: Wanted) {
     let folder = new_folder();
     let server = started(&spec(&base(wanted), folder.path()));
     let options = server.options(Some("postgres"));

@@ -50,7 +50,8 @@ async fn questions(session: &mut MysqlSession) -> i64 {
     rows[0][1].as_deref().expect("a value").parse().expect("a number")
 }
 
-/// A session of `server` as it was found, or as the endpoint has learnt to set it.
+/// Checks a session on `server` as it was found, and as the [`DatabaseServer`] has learnt to set
+/// it.
 async fn check_autocommit(server: &Server) {
     let mut database_server = database_server(server);
     let mut root = connected(&server.root()).await;

@@ -359,8 +359,8 @@ async fn check_charset_of_loads(server: &Server, root: &mut MysqlSession) {
     for charset in ["latin1", "utf8mb4"] {
         run(root, "DROP TABLE IF EXISTS loaded").await;
         run(root, &format!("CREATE TABLE loaded (id INT, c CHAR(9)) DEFAULT CHARSET = {charset}")).await;
-        let target = DatabaseAddress::Mysql(server.root().with_database("bench"));
-        let database_server = DatabaseServer { address: target, capabilities: capabilities("innodb", true) };
+        let address = DatabaseAddress::Mysql(server.root().with_database("bench"));
+        let database_server = DatabaseServer { address, capabilities: capabilities("innodb", true) };
         let mut loader = database_server.connect_to_load("insert", "loaded").await.expect("connected");
         let asked = "SELECT @@character_set_client, @@character_set_connection";
         let reported = loader.rows(asked).await.expect("two names");

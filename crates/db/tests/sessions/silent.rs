@@ -84,8 +84,8 @@ async fn a_statement_outside_of_a_step_has_an_end_on_a_server_that_answers_nothi
         assert!(is_silence(&connect().await.rows("SELECT 1").await.unwrap_err()));
         assert!(is_silence(&connect().await.prepare("SELECT 1").await.unwrap_err()));
         assert!(is_silence(&connect().await.stay_while_idle().await.unwrap_err()));
-        // What was given up is not asked anything more: the answer could be that of the first
-        // question.
+        // What was given up is not asked anything more: the answer could be that to the first
+        // query.
         let mut given_up = connect().await;
         assert!(given_up.rows("SELECT 1").await.is_err());
         let again = given_up.rows("SELECT 2").await.unwrap_err();

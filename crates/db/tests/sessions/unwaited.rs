@@ -25,8 +25,9 @@ async fn number(session: &mut AnySession, sql: &str) -> Option<i64> {
     first_i64(&session.rows(sql).await.unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// What was dropped before its answer came is ended; what goes on is left alone until all is to
-/// end. `database_server` makes one that knows of no connection yet, to the server `name`.
+/// Checks that a statement is ended when it was dropped before its answer came, and that others are
+/// left alone until all are to end. `database_server` makes a [`DatabaseServer`] for the server
+/// `name` that knows of no connection yet.
 pub(crate) async fn check_cancelled(
     name: &str,
     database_server: impl Fn() -> DatabaseServer,

@@ -113,8 +113,8 @@ async fn tcp_works_as_well() {
     for protocol in BOTH {
         let any = Listen::Tcp(([127, 0, 0, 1], 0).into());
         let server = Server::start(any, protocol, Script::default(), Threads::count(1)).unwrap();
-        let (target, capabilities) = target(protocol, server.address());
-        let mut session = DatabaseServer { address: target, capabilities }.connect().await.unwrap();
+        let (address, capabilities) = target(protocol, server.address());
+        let mut session = DatabaseServer { address, capabilities }.connect().await.unwrap();
         assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 1);
         drop(server);
         assert!(session.query(b"SELECT 1").await.is_err());

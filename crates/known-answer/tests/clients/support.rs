@@ -45,8 +45,8 @@ impl Running {
             Protocol::Postgres => folder.path().to_owned(),
         };
         let handle = Server::start(Listen::Unix(path.clone()), protocol, script, Threads::count(2)).unwrap();
-        let (target, capabilities) = target(protocol, handle.address());
-        Self { handle, database_server: DatabaseServer { address: target, capabilities }, _folder: folder }
+        let (address, capabilities) = target(protocol, handle.address());
+        Self { handle, database_server: DatabaseServer { address, capabilities }, _folder: folder }
     }
 
     pub(crate) async fn connect(&self) -> AnySession {

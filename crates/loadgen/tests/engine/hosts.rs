@@ -128,7 +128,8 @@ fn sorted(mut tasks: Vec<TaskEnd>) -> Vec<TaskEnd> {
 
 #[test]
 fn connections_on_three_hosts_do_what_they_do_on_one() {
-    // Over a second, so that books are cut; seven connections of seven clients, and more of each.
+    // The step takes over a second, so that counters are cut. There are seven clients, and some of
+    // them have more connections than others.
     let tasks = || {
         let task = |connection: u32| {
             let limit = Limit::Operations(20 + u64::from(connection));

@@ -35,7 +35,7 @@ export function unfolding(setUpParts) {
   if (nav && folds().length) {
     const bar = part("p", "tools");
     const all = (open) => () => folds().forEach((details) => { if (open) { fill(details); } details.open = open; });
-    bar.append(button("Unfold all evidence", "", all(true)), " ", button("Fold all", "", all(false)));
+    bar.append(button("Unfold all details", "", all(true)), " ", button("Fold all", "", all(false)));
     nav.append(bar);
   }
   addEventListener("hashchange", reveal);

@@ -1,5 +1,5 @@
-//! Runs as Parquet files in one folder, for DuckDB, pandas and their like: observations,
-//! comparisons, seconds and histograms.
+//! Writes runs as Parquet files in one folder, for DuckDB, pandas and similar tools: observations,
+//! comparisons, failures, seconds of the load and of the device, and histograms.
 //!
 //! Each file has the same first columns, so that the files of many runs can be read as one table
 //! and joined. docs/reference/parquet.md documents the columns.
@@ -79,7 +79,7 @@ mod tests {
         assert!(error.contains(".parquet cannot be written: "), "{error}");
     }
 
-    /// The values in one text column, in the order of the file's rows.
+    /// Returns the values in one text column, in the order of the file's rows.
     fn texts(path: &Path, column: &str) -> Vec<String> {
         let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
         let rows = reader.get_row_iter(None).unwrap().map(|row| row.unwrap());
@@ -101,7 +101,7 @@ mod tests {
         };
         let one = parquet([run(0)], &folder.path().join("one")).unwrap();
         let observations = one.iter().position(|path| path.ends_with("observations.parquet")).unwrap();
-        // More rows than one group takes.
+        // The file has more rows than one group takes.
         let runs = 2 * (1 << 17) / texts(&one[observations], "run").len() + 3;
         let all = parquet((0..runs).map(run), &folder.path().join("all")).unwrap();
         for (one, all) in one.iter().zip(&all) {

@@ -45,7 +45,8 @@ impl Table {
     }
 }
 
-/// `workload`: with its set-up.
+/// Returns the columns that say where a row belongs. `workload` is a name with its set-up, which
+/// gets a column of its own.
 fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 4] {
     let (workload, setup) = workload_and_setup(workload);
     of_key(workload, setup, step, variant)
@@ -122,7 +123,7 @@ fn comparisons(findings: &Findings, tables: &analyse_tables::Tables<'_>) -> Tabl
     rows
 }
 
-/// Cells that failed: of those that did not come to a step there is no other row.
+/// Returns the cells that failed. A cell that did not come to a step has no row in any other file.
 fn failures(findings: &Findings) -> Table {
     let mut rows = Table::new("failures");
     for failure in &findings.failures {
@@ -177,7 +178,7 @@ fn device_seconds(findings: &Findings) -> Table {
     rows
 }
 
-/// One row per range of times, for each histogram.
+/// Returns one row per range of times, for each histogram.
 fn of_histograms(findings: &Findings, histograms: &[OperationHistogram]) -> Table {
     let mut rows = Table::new("histograms");
     for histogram in histograms {

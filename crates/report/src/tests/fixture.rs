@@ -203,8 +203,8 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
     }
 }
 
-/// A variant that has this ratio to the base in each of so many blocks; 0 is the base itself.
-/// Where the rate gains most, the 99th percentile is slower.
+/// Returns the comparison of a variant that has the ratio `value` to the base in each block.
+/// Variant 0 is the base itself. Where the rate gains most, the 99th percentile is slower.
 fn to_base(value: f64, variant: usize, blocks: u32) -> StepComparison {
     let is_decided = blocks > 1 && variant > 0;
     StepComparison {

@@ -59,7 +59,8 @@ fn undecided(scope: Scope<'_>) -> Vec<String> {
 /// What is shown where there is no value.
 pub(crate) const NONE: &str = "–";
 
-/// What decides: a variant next to the base, or a column for each of several.
+/// Makes the tables that decide: one variant next to the base, or one column per variant for
+/// several.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     match scope.compared().as_slice() {
@@ -81,7 +82,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     }
 }
 
-/// What the tables' signs and columns are.
+/// Says what the tables' signs and columns are.
 fn note(scope: Scope<'_>) -> String {
     let steps: Vec<&StepFindings> = scope.steps().collect();
     match scope.compared().as_slice() {
@@ -253,7 +254,8 @@ impl<'a> Pairs<'a> {
 }
 
 impl Pair<'_> {
-    /// The number too, where the text is no bound and no placeholder.
+    /// Returns the table cell of a rate. It has the number too, where the text is neither a bound
+    /// nor a placeholder.
     fn rate(&self, side: usize, variant: Option<&VariantStep>) -> Cell {
         let value = variant.filter(|variant| !variant.cut_off).and_then(|variant| variant.rate);
         Cell { value, ..Cell::from(self.rates[side].as_str()) }
@@ -327,7 +329,7 @@ fn each(
     table(columns, steps.iter().map(row))
 }
 
-/// `None` for one that is only a bound.
+/// Returns the ratio's value, or `None` where it is only a bound.
 fn ratio_value(found: &VariantStep) -> Option<f64> {
     let ratio = found.to_base.ratio.as_ref()?;
     ratio.bound.is_none().then_some(ratio.value)

@@ -7,7 +7,7 @@ use super::Scope;
 use super::cells::{absent, number, ratio_cell};
 use crate::document::{Cell, Column, Table};
 
-/// The table; none for a run on one machine.
+/// Makes the table, and none for a run on one machine.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let of_step = |step| StepFindings::by_machine(step).map(move |(variant, found)| (step, variant, found));
     let all: Vec<(&StepFindings, &VariantStep, &ByMachine)> = scope.steps().flat_map(of_step).collect();
@@ -41,7 +41,7 @@ fn odd(found: &ByMachine) -> Option<&FarthestMachine> {
     found.farthest.as_ref().filter(|farthest| farthest.is_odd())
 }
 
-/// The ratio on a machine that measured `blocks` blocks.
+/// Returns the table cell with the ratio on a machine that measured `blocks` blocks.
 fn cell(scope: Scope<'_>, step: &StepFindings, found: &ByMachine, machine: &str, blocks: usize) -> Cell {
     let Some(own) = found.machines.iter().find(|own| own.machine == machine) else {
         return absent("no block in which both are valid");
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn each_machine_has_a_column_and_the_odd_one_is_named() {
-        // The third is odd in the first step and has no ratio in the second.
+        // The third machine is odd in the first step, and has no ratio in the second.
         let mut steps = vec![pair("l.i0", 1.0, 5), pair("l.x", 1.0, 5)];
         let farthest =
             FarthestMachine { machine: "n3".to_owned(), ratio: 0.7, others: 1.02, p: 0.001, q: 0.01 };

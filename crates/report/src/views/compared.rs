@@ -1,4 +1,5 @@
-//! Two variants step by step, also of two runs: rates, ratio with its verdict, response times.
+//! Table of two variants, of one run or of two, step by step: rates, ratio with its verdict,
+//! response times.
 
 use dbdyno_analyse::{ComparedStep, Comparison, PercentileRatio, Verdict, p_text};
 
@@ -6,7 +7,8 @@ use super::answer::{NONE, arrow};
 use crate::document::{Column, Table, Tone};
 use crate::number::{NOT_AVAILABLE, interval_text, milliseconds, rate_or_seconds, ratio, shared_unit};
 
-/// Names and units of columns; those of a higher rank make room first on a narrow terminal.
+/// Name, unit and rank of the columns. On a narrow terminal, columns with a higher rank are left
+/// out first.
 const HEADS: [(&str, &str, u8); 10] = [
     ("step", "", 0),
     ("base", "", 1),
@@ -19,11 +21,12 @@ const HEADS: [(&str, &str, u8); 10] = [
     ("p99", "base → new, ms", 2),
     ("p99 ratio", "", 4),
 ];
-/// The unit of the rates; where all have the same, the note says it.
+/// Index of the column with the rates' unit. Where all rates have the same unit, the note says it
+/// and the column is left out.
 const UNIT: usize = 3;
-/// The column that is painted.
+/// Index of the column that is coloured.
 const VERDICT: usize = 6;
-/// The rows of these steps.
+/// Makes the table for these steps.
 pub(crate) fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Table {
     let units = comparison.steps.iter().map(|step| step.rate_label.as_str());
     let unit = shared_unit(units).filter(|unit| !unit.is_empty());
@@ -43,13 +46,13 @@ pub(crate) fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Table {
     table
 }
 
-/// A step's name, after its workload's where there are several.
+/// Returns the step's name, with its workload's name before it where there are several workloads.
 pub(crate) fn step_name(comparison: &Comparison, step: &ComparedStep) -> String {
     let several = comparison.steps.iter().any(|other| other.workload != step.workload);
     if several { format!("{} {}", step.workload, step.step) } else { step.step.clone() }
 }
 
-/// The texts of a row, with the unit.
+/// Returns the texts of a row, with the unit.
 pub(crate) fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEADS.len()] {
     let none = || NOT_AVAILABLE.to_owned();
     let (ratio_to_base, inference) = (step.to_base.ratio.as_ref(), step.to_base.inference());
@@ -67,7 +70,7 @@ pub(crate) fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEAD
     ]
 }
 
-/// `1.250 1.102–1.418 slower`
+/// Returns words such as `1.250 1.102–1.418 slower`.
 fn p99_ratio(found: &PercentileRatio) -> String {
     let value = Some(ratio(Some(found.ratio.value), 3));
     let interval = found.ratio.interval().map(interval_text);
@@ -75,7 +78,7 @@ fn p99_ratio(found: &PercentileRatio) -> String {
     value.into_iter().chain(interval).chain(verdict).collect::<Vec<_>>().join(" ")
 }
 
-/// Both percentiles, and where they differ for sure in which way.
+/// Returns both percentiles, and the direction where they certainly differ.
 fn p99(step: &ComparedStep) -> String {
     let text = |p99: Option<u64>| p99.map_or(NONE.to_owned(), milliseconds);
     match (step.base_p99_us, step.new_p99_us) {
@@ -87,7 +90,7 @@ fn p99(step: &ComparedStep) -> String {
     }
 }
 
-/// What is in the columns of rates, and why their quotient is not the ratio.
+/// Says what the columns of rates contain, and why their quotient is not the ratio.
 fn rates_and_ratios(comparison: &Comparison, unit: Option<&str>) -> String {
     let most = comparison.steps.iter().map(|step| step.base_blocks.max(step.new_blocks)).max();
     let what = match (comparison.paired, most.unwrap_or(0)) {

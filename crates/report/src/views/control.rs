@@ -9,7 +9,7 @@ use super::Scope;
 use super::cells::{absent, number, percent_cell};
 use crate::document::{Cell, Table};
 
-/// The table; none for a run without a control.
+/// Makes the table, and none for a run without a control.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let Some(control) = &scope.run.control else { return Vec::new() };
     let heads = ["ratio", "noise %", "detects %", "equivalence margin %"];
@@ -39,8 +39,8 @@ fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     std::iter::once(shown).chain(figures).collect()
 }
 
-/// Noise, the difference that is found, and the margin within which sameness is shown, as
-/// fractions.
+/// Returns the noise, the difference that is found, and the margin within which sameness is shown,
+/// as fractions.
 fn seen(inference: &Inference, blocks: usize) -> Option<[f64; 3]> {
     let paired = inference.paired.as_ref()?;
     let same_within = margin_for_same(paired.deviation, u32::try_from(blocks).ok()?, LEVEL, USUAL_POWER)?;
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_base_against_itself_counts_false_differences() {
-        // Undecided, faster, slower, same; the last has no ratio.
+        // The verdicts are undecided, faster, slower and same. The last step has no ratio.
         let steps = [("l.i0", 1.02), ("l.i1", 2.5), ("qr100", 0.8), ("qr500", 1.0), ("qr1000", 1.0)];
         let mut findings = of_steps(steps.map(|(name, ratio)| pair(name, ratio, 3)).to_vec());
         findings.workloads[0].steps[4].variants[1].to_base = Default::default();

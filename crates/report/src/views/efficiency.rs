@@ -1,5 +1,5 @@
-//! Hardware efficiency of all steps: one table per metric, with the medians of the variants and their
-//! ratios to the base.
+//! Tables of hardware efficiency over all steps: one table per metric, with the variants' medians
+//! and their ratios to the base.
 
 use dbdyno_analyse::MetricGroup;
 use dbdyno_analyse::metrics::Metric;
@@ -12,13 +12,14 @@ use super::pivot::{Pivot, steps, variants};
 use crate::document::{Cell, Table};
 use crate::number::{NOT_AVAILABLE, fixed};
 
-/// What scans read per second; of tables in memory it is nothing, and is not shown.
+/// Metric of what scans read per second. For tables in memory it is zero, and is not shown.
 const READS: &str = "rmbps";
 
-/// Tables of metrics that reports on microbenchmarks have.
+/// Makes the tables of the metrics that reports on microbenchmarks have.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let tables = scope.tables();
-    // As published: what an operation takes of the host, then reads, then what dbdyno adds.
+    // The order is as published: what an operation takes from the host, then reads, then what
+    // dbdyno adds.
     let mut groups: Vec<&MetricGroup> = MetricGroup::ALL.iter().collect();
     groups.sort_by_key(|group| group.name != "efficiency");
     let shown = groups.into_iter().flat_map(MetricGroup::in_tables).filter(|metric| metric.is_published);
@@ -26,7 +27,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     all.filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// One row per step in which any variant has it.
+/// Makes a metric's table, with one row per step in which any variant has the metric.
 fn of_metric(tables: &Tables<'_>, base: &str, metric: &Metric) -> Table {
     let pivot = Pivot::of(tables, metric.id);
     let variants = variants(tables);

@@ -1,16 +1,16 @@
-//! A history of runs: one row per series with its changes of level, and one row per run.
+//! Tables of a history of runs: one row per series with its changes of level, and one row per run.
 
 use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Series, Verdict, p_text};
 
 use crate::document::{Cell, Table, Tone};
 use crate::number::{NOT_AVAILABLE, rate, ratio, seconds_text};
 
-/// The column that is painted.
+/// Index of the column that is coloured.
 pub(crate) const CHANGE: usize = 7;
-/// Heights of the sparkline's bars, from the least value of the series to its greatest.
+/// Bars of a sparkline by height, from the series' lowest value to its highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Runs that the sparkline shows: the last ones.
-const COURSE_RUNS: usize = 40;
+/// Number of runs that a sparkline shows: the last ones.
+const SPARKLINE_RUNS: usize = 40;
 
 pub(super) fn series(history: &History) -> Vec<Table> {
     let heads = ["runs", "first", "last", "unit", "sparkline", "change", "adjusted p"];
@@ -60,13 +60,13 @@ pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
         text(series.values.iter().flatten().next_back().copied()),
         unit(history, series).to_owned(),
         sparkline(&series.values),
-        course_of_change(series),
+        changes_text(series),
         adjusted_p(series),
     ]
 }
 
-/// All changes in their order, and what the newest run lacks.
-fn course_of_change(series: &Series) -> String {
+/// Returns all changes in their order, and what the newest run lacks.
+fn changes_text(series: &Series) -> String {
     let mut words: Vec<String> = series.changes.iter().map(change_text).collect();
     if words.is_empty() {
         words.push("none".to_owned());
@@ -78,7 +78,7 @@ fn course_of_change(series: &Series) -> String {
     words.join(", ")
 }
 
-/// `slower 0.910`; of a series that stalled before there is no ratio.
+/// Returns words such as `slower 0.910`. After a level with a rate of zero there is no ratio.
 fn change_text(change: &Change) -> String {
     match change.before > 0.0 {
         true => format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),
@@ -86,8 +86,8 @@ fn change_text(change: &Change) -> String {
     }
 }
 
-/// Of each change that the row shows, in the same order; of the greatest shift where none was
-/// found.
+/// Returns the adjusted p of each change in the row, in the same order, or of the largest shift
+/// where no change was found.
 fn adjusted_p(series: &Series) -> String {
     if series.changes.is_empty() {
         return series.adjusted_p.map_or_else(|| NOT_AVAILABLE.to_owned(), p_text);
@@ -95,7 +95,7 @@ fn adjusted_p(series: &Series) -> String {
     series.changes.iter().map(|change| p_text(change.adjusted_p)).collect::<Vec<_>>().join(", ")
 }
 
-/// Of the series' values.
+/// Returns the unit of the series' values.
 pub(crate) fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
     match (history.measure, series.follows) {
         (Measure::Rate, _) => &series.rate_label,
@@ -104,9 +104,9 @@ pub(crate) fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
     }
 }
 
-/// The series in small: a bar a run, a gap where there is no value.
+/// Returns the series as a sparkline: one bar per run, and a dot where there is no value.
 fn sparkline(values: &[Option<f64>]) -> String {
-    let shown = &values[values.len().saturating_sub(COURSE_RUNS)..];
+    let shown = &values[values.len().saturating_sub(SPARKLINE_RUNS)..];
     let known = || shown.iter().flatten().copied();
     let (Some(least), Some(greatest)) = (known().reduce(f64::min), known().reduce(f64::max)) else {
         return String::new();

@@ -20,12 +20,12 @@ const TIMES: [&str; 7] = [
     "response_max_us",
 ];
 
-/// There is no table where nothing was timed.
+/// Makes the table, and none where nothing was timed.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     of_steps(scope, |_| true).into_iter().collect()
 }
 
-/// The same table for the steps that a reader asks for.
+/// Makes the same table for the steps that a reader asks for.
 pub(crate) fn of_steps(scope: Scope<'_>, is_asked: impl Fn(&str) -> bool) -> Option<Table> {
     Some(of_tables(&scope.tables(), is_asked)).filter(|table| !table.rows.is_empty())
 }

@@ -10,7 +10,7 @@ pub(super) fn tables(findings: &Findings) -> Vec<Table> {
     machines(&findings.run).into_iter().collect()
 }
 
-/// `None` for a run without a fleet.
+/// Makes the table. It is `None` for a run without a fleet.
 pub(crate) fn machines(run: &RunSummary) -> Option<Table> {
     if run.calibrations.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! Lines that say why rates and ratios are missing: each reason once, with all places that it holds
-//! for.
+//! Lines that say why rates and ratios are missing. Each reason is there once, with all places that
+//! it holds for.
 
 use dbdyno_analyse::Warning;
 
@@ -17,8 +17,8 @@ struct Reason {
     places: Vec<(String, Vec<usize>)>,
 }
 
-/// One line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are one place,
-/// `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
+/// Returns one line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are one
+/// place, `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
 pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
     let mut reasons: Vec<Reason> = Vec::new();
     for variant in scope.variants() {
@@ -75,7 +75,8 @@ impl Reason {
     }
 }
 
-/// Neighbouring steps as `first to last`, others by name, and many as their number.
+/// Names neighbouring steps as `first to last`, and others by name. Of more than three, the first
+/// two are named and the rest counted.
 fn named(steps: &[&str], places: &[usize]) -> String {
     const NAMED: usize = 3;
     let names: Vec<&str> = places.iter().map(|place| steps[*place]).collect();
@@ -102,7 +103,8 @@ mod tests {
         Validity::Invalid { reasons: vec![Warning::quoted(reason)] }
     }
 
-    /// The variants' runs of these steps are not valid, each for its reason.
+    /// Returns the lines where the variants' runs of these steps are not valid, each for its
+    /// reason.
     fn said(places: &[(usize, usize, Validity)]) -> Vec<String> {
         let names = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500"];
         let mut steps = names.map(|name| pair(name, 1.0, 1)).to_vec();

@@ -1,7 +1,7 @@
 //! The views: tables that are derived from a run, one file each, with its filter, grouping, pivot,
-//! caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`], [`OF_RUN`] and [`OF_HISTORY`] name them
-//! in the order of a report; [`compared`] is the table of a comparison. Every format that shows
-//! tables, and JSON, takes them from here.
+//! caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`], [`OF_RUN`] and [`OF_HISTORY`] name
+//! them in the order of a report. [`compared`] is the table of a comparison. JSON and every format
+//! that shows tables take them from here.
 
 pub(crate) mod answer;
 mod before_after_writes;
@@ -50,18 +50,18 @@ pub(crate) struct Scope<'a> {
     pub(crate) workload: &'a WorkloadFindings,
 }
 
-/// The run as a section compares it: with the section's base, and without the control.
+/// Returns the run as a section compares it: with the section's base, and without the control.
 pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> RunSummary {
     RunSummary { base: section.base.clone(), control: None, ..run.clone() }
 }
 
-/// A view of a run, a workload or a step.
+/// A view of a run, a history, a workload or a step.
 pub(crate) struct View<Part, Tables> {
-    /// In JSON it has this name.
+    /// The name by which programs that read JSON know the view.
     pub(crate) id: &'static str,
-    /// The part of a report in which it stands.
+    /// The part of a report in which the view stands.
     pub(crate) part: Part,
-    /// A function that makes its tables; none where there is nothing of it.
+    /// The function that makes the tables. It makes none where there is nothing for the view.
     pub(crate) tables: Tables,
 }
 
@@ -150,12 +150,12 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Latency,
-    /// CPU by who used it, the original's columns, and the client's share.
+    /// CPU by who used it, the original's columns, and the client's headroom.
     Cost,
-    /// The device, deferred work, memory.
+    /// The device, deferred work and memory.
     Io,
     Sql,
-    /// Rates by block, ratios, verdicts, steadiness.
+    /// Rates by block, ratios, verdicts and steadiness.
     Statistics,
 }
 
@@ -173,25 +173,25 @@ impl Topic {
     }
 }
 
-/// The tables of a step on one topic.
+/// Returns a step's tables on one topic.
 pub(crate) fn of_step(step: &StepFindings, topic: Topic) -> Vec<Table> {
     let views = OF_STEP.iter().filter(|view| view.part == topic);
     views.flat_map(|view| (view.tables)(step)).filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// The tables of one view of a history.
+/// Returns the tables of one view of a history.
 pub(crate) fn of_history(history: &History, id: &str) -> Vec<Block> {
     let views = OF_HISTORY.iter().filter(|view| view.id == id);
     views.flat_map(|view| (view.tables)(history)).map(Block::Table).collect()
 }
 
-/// The tables of one part of a report.
+/// Returns the tables for one part of a report.
 pub(crate) fn part(scope: Scope<'_>, part: Part) -> Vec<Block> {
     let views = OF_WORKLOAD.iter().filter(|view| view.part == part);
     views.flat_map(|view| (view.tables)(scope)).map(Block::Table).collect()
 }
 
-/// The text about a workload's rates, and why values are missing.
+/// Returns the tables of a workload's rates, and the lines that say why values are missing.
 pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     let mut blocks = part(scope, Part::Rates);
     let missing = missing_values::lines(scope);
@@ -201,7 +201,7 @@ pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     blocks
 }
 
-/// The table of the control; empty for a run without one.
+/// Returns the table of the control, and nothing for a run without one.
 pub(crate) fn control(scope: Scope<'_>) -> Vec<Block> {
     control::tables(scope).into_iter().map(Block::Table).collect()
 }
@@ -211,34 +211,34 @@ impl<'a> Scope<'a> {
         Self { run: &findings.run, failures: &findings.failures, warnings: &findings.warnings, workload }
     }
 
-    /// The values and ratios over all valid blocks.
+    /// Returns the long tables with the values and ratios over all valid blocks.
     fn tables(self) -> Tables<'a> {
         Tables::over_blocks(&self.run.base, self.workload)
     }
 
-    /// Those that are compared.
+    /// Returns the steps that are compared.
     pub(crate) fn steps(self) -> impl Iterator<Item = &'a StepFindings> {
         self.workload.judged_steps()
     }
 
-    /// Whether the headlines are times, of which less is better.
+    /// Returns whether the headlines are times, where less is better.
     pub(crate) fn are_times(self) -> bool {
         self.steps().next().is_some() && self.steps().all(|step| step.less_is_better)
     }
 
-    /// Names of the variants other than the base.
+    /// Returns the names of the variants other than the base.
     pub(crate) fn compared(self) -> Vec<&'a str> {
         self.variants().into_iter().filter(|name| *name != self.run.base).collect()
     }
 
-    /// The variants of the workload's steps, in the order of the plan.
+    /// Returns the variants in the workload's steps, in the order of the plan.
     fn variants(self) -> Vec<&'a str> {
         let first = self.workload.steps.first();
         first.map_or_else(Vec::new, |step| step.variants.iter().map(|of| of.variant.as_str()).collect())
     }
 
-    /// A table with one row per step and the columns in `heads`, because pages and terminals are
-    /// higher than wide.
+    /// Makes a table with one row per step and the columns in `heads`. Steps are rows because pages
+    /// and terminals are higher than wide.
     fn by_step(
         self,
         (title, note): (&str, &str),
@@ -269,7 +269,7 @@ fn explained(mut table: Table, meanings: &[(Tone, &'static str)]) -> Table {
 const BY_THRESHOLD: [(Tone, &str); 2] =
     [(Tone::Highest, "5 % or more faster, or above"), (Tone::Lowest, "5 % or more slower, or below")];
 
-/// Signs for ratios to the base.
+/// Returns the signs for ratios to the base.
 fn of_ratios(scope: Scope<'_>) -> Vec<(Tone, &'static str)> {
     match scope.run.colours {
         Colours::Verdict => vec![(Tone::Above, "faster"), (Tone::Below, "slower")],

@@ -8,7 +8,7 @@ use dbdyno_analyse::unique;
 /// Step and variant.
 type Place<'a> = (&'a str, &'a str);
 
-/// Values and ratios over all valid blocks.
+/// One metric's values and ratios over all valid blocks.
 pub(super) struct Pivot<'t, 'a> {
     values: BTreeMap<Place<'a>, f64>,
     ratios: BTreeMap<Place<'a>, &'t ComparisonRow<'a>>,
@@ -34,12 +34,12 @@ impl<'t, 'a> Pivot<'t, 'a> {
     }
 }
 
-/// In the order of the table.
+/// Returns the steps in the order of the table.
 pub(super) fn steps<'a>(tables: &Tables<'a>) -> Vec<&'a str> {
     unique(tables.observations.iter().map(|one| one.key.step))
 }
 
-/// In the order of the table.
+/// Returns the variants in the order of the table.
 pub(super) fn variants<'a>(tables: &Tables<'a>) -> Vec<&'a str> {
     unique(tables.observations.iter().map(|one| one.key.variant))
 }

@@ -1,5 +1,5 @@
-//! The figures of a published report next to the measured ones, and its findings, looked for in the
-//! run.
+//! Tables of a published report's figures next to the measured ones, and of its findings, which are
+//! looked for in the run.
 
 use dbdyno_analyse::tables::{ComparisonRow, Key, Source, Tables};
 use dbdyno_analyse::{Agreement, CLOSE, FindingSeen, Findings, Seen};
@@ -12,7 +12,8 @@ pub(super) fn tables(findings: &Findings) -> Vec<Table> {
     published(findings).into_iter().flatten().collect()
 }
 
-/// The findings, and the figures that were measured; `None` without any.
+/// Makes the table of the findings, and that of the figures that were measured. A table without
+/// rows is `None`.
 pub(crate) fn published(findings: &Findings) -> [Option<Table>; 2] {
     let all = findings.published.iter().flat_map(|published| &published.findings);
     let of_findings = of_findings(all);
@@ -40,8 +41,8 @@ fn of_findings<'a>(findings: impl Iterator<Item = &'a FindingSeen>) -> Table {
     table
 }
 
-/// One row for each published ratio that was measured, with the ratio of this run under the same
-/// key.
+/// Makes the table with one row per published ratio that was measured. This run's ratio has the
+/// same key.
 fn of_figures(tables: &Tables<'_>) -> Table {
     let all = || tables.comparisons.iter();
     let measured = |row: &ComparisonRow<'_>| {
@@ -70,7 +71,7 @@ fn of_figures(tables: &Tables<'_>) -> Table {
     table
 }
 
-/// How many of the published figures agree; `None` for a report without figures.
+/// Says how many of the published figures agree. It is `None` for a report without figures.
 pub(crate) fn published_counts(findings: &Findings) -> Option<String> {
     let tables = Tables::published(findings);
     let agreements: Vec<Agreement> = tables.comparisons.iter().filter_map(|row| row.agreement).collect();

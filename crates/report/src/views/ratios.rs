@@ -8,7 +8,7 @@ use super::{Scope, explained, of_ratios};
 use crate::document::{Table, Tone};
 use crate::words::{RATIO_TABLES, TIMES_TABLE, listed};
 
-/// The tables. A single variant has no ratios except to itself.
+/// Makes the tables. A single variant has no ratios except to itself.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let variants = scope.variants();
     if variants.len() < 2 {
@@ -80,7 +80,7 @@ fn note(scope: Scope<'_>) -> String {
     text
 }
 
-/// The margins, such as `2 %`, or `2 % (5 % in scan, scan.post)`.
+/// Returns the margins, such as `2 %`, or `2 % (5 % in scan, scan.post)`.
 fn margins(scope: Scope<'_>) -> String {
     let percent = |margin: f64| format!("{} %", (1e4 * margin).round() / 100.0);
     let general = scope.run.margin;
@@ -108,7 +108,7 @@ mod tests {
     use crate::fixture::{of_steps, pair};
     use crate::views::small::scope;
 
-    /// One step for each ratio of the second variant.
+    /// Makes findings with one step per ratio of the second variant.
     fn findings(ratios: &[f64], blocks: usize) -> Findings {
         of_steps(ratios.iter().map(|ratio| pair("l.i0", *ratio, blocks)).collect())
     }
@@ -117,7 +117,7 @@ mod tests {
         tables(scope(findings)).remove(0)
     }
 
-    /// The second variant's cell of the first step.
+    /// Returns the second variant's table cell for the first step.
     fn cell(findings: &Findings) -> Cell {
         table(findings).rows[0][2].clone()
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn ratios_are_coloured_by_verdict_or_by_threshold() {
         let tones = |blocks, colours| {
-            // Undecided, faster, undecided, slower.
+            // The ratios are undecided, faster, undecided and slower.
             let mut findings = findings(&[1.02, 2.5, 1.04, 0.8], blocks);
             findings.run.colours = colours;
             table(&findings).rows.iter().map(|row| row[2].tone).collect::<Vec<_>>()

@@ -10,7 +10,8 @@ use super::groups::{self, Group};
 use super::{Scope, explained, of_ratios};
 use crate::document::{Cell, Column, Table};
 
-/// Workloads that ran in several set-ups, in the order of the plan, each with its variants' tables.
+/// Returns the workloads that ran in several set-ups, in the order of the plan, each with its
+/// variants' tables.
 pub(crate) fn side_by_side<'a>(
     run: &RunSummary,
     workloads: &'a [WorkloadFindings],
@@ -19,12 +20,12 @@ pub(crate) fn side_by_side<'a>(
     of_one.map(|setups| (named(&setups[0]), of_setups(run, setups))).collect()
 }
 
-/// The tables of all workloads.
+/// Makes the tables of all workloads.
 pub(super) fn tables(findings: &Findings) -> Vec<Table> {
     side_by_side(&findings.run, &findings.workloads).into_iter().flat_map(|(_, tables)| tables).collect()
 }
 
-/// The workload's name without the set-up.
+/// Returns the workload's name without the set-up.
 fn named(findings: &WorkloadFindings) -> &str {
     workload_and_setup(&findings.name).0
 }
@@ -39,7 +40,7 @@ fn of_setups(run: &RunSummary, setups: &[WorkloadFindings]) -> Vec<Table> {
         .collect()
 }
 
-/// A table with one row per step. Its figures are those in the set-ups' own tables.
+/// Makes a table with one row per step. Its figures are those in the set-ups' own tables.
 fn relative(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Table {
     let title = format!("Relative throughput of {variant} in each set-up");
     let are_times = scope(run, &setups[0]).are_times();
@@ -65,7 +66,7 @@ fn scope<'a>(run: &'a RunSummary, workload: &'a WorkloadFindings) -> Scope<'a> {
     Scope { run, failures: &[], warnings: &[], workload }
 }
 
-/// One table per grouping and number of connections. Its rows are the figures of each group.
+/// Makes one table per grouping and number of connections. Its rows are the figures of each group.
 fn of_groups(run: &RunSummary, setups: &[WorkloadFindings], variant: &str) -> Vec<Table> {
     let of_setup = |setup| {
         let mut all = groups::groups(scope(run, setup));
@@ -136,7 +137,7 @@ mod tests {
     use crate::fixture::{of_steps, pair};
     use crate::views::small::rows;
 
-    /// Steps of one group, in a set-up of this name.
+    /// Makes a workload with steps of one group, in a set-up with this name.
     fn of_setup(name: &str, steps: &[(&str, f64, u32)]) -> WorkloadFindings {
         let of = |(step, ratio, connections): &(&str, f64, u32)| StepFindings {
             connections: *connections,

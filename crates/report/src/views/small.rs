@@ -1,5 +1,5 @@
-//! Small tables for the tests of views, of a run of `insert-benchmark` against the base `old`, and
-//! what these tests read of the tables that they get.
+//! Small tables for the tests of views. They are from a run of `insert-benchmark` whose base is
+//! `old`. Functions return what these tests read from the tables that they get.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::document::{Column, Table};
 
 type Place = (&'static str, &'static str);
 
-/// Of a variant in a step, over all blocks.
+/// Returns the key of a variant in a step, over all blocks.
 fn key((step, variant): Place) -> Key<'static> {
     Key {
         workload: "insert-benchmark",
@@ -52,17 +52,17 @@ pub(super) fn entry(id: &str) -> Option<&'static Metric> {
     MetricGroup::ALL.iter().flat_map(|group| group.metrics).find(|metric| metric.id == id)
 }
 
-/// Of findings with one workload.
+/// Returns the scope of findings that have one workload.
 pub(super) fn scope(findings: &Findings) -> Scope<'_> {
     Scope::of(findings, &findings.workloads[0])
 }
 
-/// The texts of a table, a line a row.
+/// Returns a table's texts, with one line per row.
 pub(super) fn rows(table: &Table) -> String {
     table.rows.iter().map(|row| row.join(" | ").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// The name and the unit of each column.
+/// Returns the name and the unit of each column.
 pub(super) fn heads(table: &Table) -> Vec<String> {
     let head = |column: &Column| format!("{} {}", column.name, column.unit).trim_end().to_owned();
     table.columns.iter().map(head).collect()

@@ -1,4 +1,4 @@
-//! Which views have tables, by the fixture of a whole run.
+//! Tests which views have tables for the fixture of a whole run.
 
 use dbdyno_analyse::Findings;
 

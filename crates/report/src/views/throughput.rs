@@ -38,8 +38,8 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
 /// Smallest number of variants. With fewer, a quarter is not a position among the others.
 const LEAST_FOR_QUARTERS: usize = 4;
 
-/// Whether a rate is neither high nor low. It is so if the difference to the base's was not shown,
-/// or was shown to be small. For the base it is so if that holds for all others.
+/// Returns whether a rate is neither high nor low. It is so if the difference to the base's was not
+/// shown, or was shown to be small. For the base it is so if that holds for all others.
 fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> bool {
     let is_similar =
         |found: &VariantStep| matches!(found.to_base.verdict, Some(Verdict::Same | Verdict::Undecided));
@@ -104,7 +104,7 @@ fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
     joined([colour, missed, reached_rate, range])
 }
 
-/// Lowest and highest of several valid blocks.
+/// Returns the lowest and the highest rate, where there are several valid blocks.
 pub(super) fn spread(variant: &VariantStep) -> Option<Interval> {
     let ends = Interval { low: variant.rate_min?, high: variant.rate_max? };
     (variant.valid_runs().count() > 1).then_some(ends)
@@ -155,7 +155,7 @@ mod tests {
     use crate::fixture::{of_steps, step};
     use crate::views::small::scope;
 
-    /// Of the base `a`.
+    /// Makes the table for the base `a`.
     fn table(step: StepFindings) -> Table {
         let mut findings = of_steps(vec![step]);
         findings.run.base = "a".to_owned();
@@ -181,7 +181,8 @@ mod tests {
         assert_eq!(tones, [Tone::Highest, Tone::Lowest, Tone::Missed]);
     }
 
-    /// Of the variant at this place, which has the lowest rate; each has its verdict.
+    /// Returns the tone of the variant at `lowest`, which has the lowest rate. Each variant has its
+    /// verdict.
     fn tone(lowest: usize, verdicts: &[Option<Verdict>]) -> Tone {
         let rates = ["a", "b", "c", "d"].map(|name| (name, &[9_000.0][..]));
         let mut step = step("l.i0", &rates[..verdicts.len()]);

@@ -367,7 +367,7 @@ mod tests {
         let setup = setup(Options { clients: 4, ..Options::default() });
         let steps = setup.options.list();
         let due = |client| {
-            writer_arrivals(&setup, 4, &steps[4].kind, client).due(1).expect("even arrivals has a schedule")
+            writer_arrivals(&setup, 4, &steps[4].kind, client).due(1).expect("even arrivals have a schedule")
         };
         assert_eq!(due(1), Duration::from_millis(500));
         assert_eq!(due(2), Duration::from_millis(625));

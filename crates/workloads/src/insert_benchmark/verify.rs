@@ -125,8 +125,8 @@ mod tests {
     const CLIENT: u32 = 2;
 
     fn setup(options: Options) -> Setup {
-        let target = DatabaseAddress::Null(null::Options::default());
-        let database_server = DatabaseServer { address: target, capabilities: null::capabilities() };
+        let address = DatabaseAddress::Null(null::Options::default());
+        let database_server = DatabaseServer { address, capabilities: null::capabilities() };
         Setup {
             options,
             context: Context { database_server, owned: true, seed: 3, draws: 3, device: None },

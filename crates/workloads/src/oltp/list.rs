@@ -155,7 +155,7 @@ mod tests {
         let plan = parse(
             "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.oltp]\n\
              tests = [\"point-select\", \"read-write\"]\ntable_size = 1_000_000\nconnections = [1, 16]\n\
-             warmup = \"2s\"\npace = \"constant\"\nrates = [500]\n",
+             warmup = \"2s\"\narrivals = \"constant\"\nrates = [500]\n",
             "test.toml",
         )
         .unwrap_or_else(|error| panic!("{error}"));

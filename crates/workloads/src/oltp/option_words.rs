@@ -1,4 +1,4 @@
-//! The words of `[workload.oltp]`: versions, tests, paces, distributions, codes of errors.
+//! The words of `[workload.oltp]`: versions, tests, arrivals, distributions and error codes.
 
 use std::borrow::Cow;
 

@@ -45,7 +45,7 @@ pub(crate) fn arrivals(
         let schedule = schedule(name, (options.arrivals, rate), options.max_backlog, seed);
         return vec![Arrivals::Shared(Arc::new(schedule)); connections as usize];
     }
-    let stream = fnv1a(format!("{name} arrivals").as_bytes());
+    let stream = fnv1a(format!("{name} pace").as_bytes());
     let draws = |connection| Draws::new(seed, stream, connection);
     let mean = options.think_time.0;
     let arrivals = |connection| match options.think {
@@ -68,7 +68,7 @@ pub(crate) fn schedule(
         ArrivalProcess::poisson(
             operations,
             per,
-            Draws::new(seed, fnv1a(format!("{name} arrivals").as_bytes()), 0),
+            Draws::new(seed, fnv1a(format!("{name} pace").as_bytes()), 0),
         )
     } else {
         ArrivalProcess::Constant { operations, per, phase: Duration::ZERO }

@@ -206,8 +206,8 @@ mod tests {
     use crate::Context;
 
     fn setup(options: Options) -> Setup {
-        let target = DatabaseAddress::Null(null::Options::default());
-        let database_server = DatabaseServer { address: target, capabilities: null::capabilities() };
+        let address = DatabaseAddress::Null(null::Options::default());
+        let database_server = DatabaseServer { address, capabilities: null::capabilities() };
         Setup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
     }
 

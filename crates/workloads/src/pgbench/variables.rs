@@ -91,9 +91,9 @@ impl Variables {
         self.put(index, Slot::Value(value));
     }
 
-    fn put(&mut self, index: usize, slots: Slot) {
+    fn put(&mut self, index: usize, slot: Slot) {
         if let Some(own) = self.slots.get_mut(index) {
-            *own = slots;
+            *own = slot;
         }
     }
 

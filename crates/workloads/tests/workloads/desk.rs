@@ -51,11 +51,11 @@ impl<W: Workload> Desk<W> {
     /// A desk for the workload that `make` builds.
     pub(crate) fn of(make: impl FnOnce(Context) -> W, capabilities: Capabilities) -> Self {
         let journal = Journal::default();
-        let target = DatabaseAddress::Null(null::Options {
+        let address = DatabaseAddress::Null(null::Options {
             journal: Some(journal.clone()),
             ..null::Options::default()
         });
-        let database_server = DatabaseServer { address: target, capabilities };
+        let database_server = DatabaseServer { address, capabilities };
         let workload = make(Context { database_server, owned: true, seed: 1, draws: 1, device: None });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { workload, journal, runtime }

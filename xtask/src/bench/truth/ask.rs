@@ -42,7 +42,8 @@ pub(super) fn ask(setting: &Setting, what: &str, options: &[&str], load: Load) -
     let Load { connections, rate, seconds, sampling, wait } = load;
     let wait = wait.filter(|_| machine::halves().1.is_some());
     let wait = wait.map_or_else(String::new, |wait| format!("\nclient_wait = \"{wait}\""));
-    let arrivals = rate.map_or_else(String::new, |rate| format!("\npace = \"constant\"\nrates = [{rate}]"));
+    let arrivals =
+        rate.map_or_else(String::new, |rate| format!("\narrivals = \"constant\"\nrates = [{rate}]"));
     let oltp = format!(
         "settle_wait = \"0s\"\ntests = [\"point-select\"]\nconnections = [{connections}]\ntime = \"{seconds}s\"\n\
          table_size = 100\nload_connections = 1\ncreate_secondary = false\nverify = \"off\"{arrivals}"

@@ -107,8 +107,9 @@ fn freeze(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     const SERVICE: Duration = Duration::from_millis(1);
     const FREEZE: Duration = Duration::from_millis(200);
     const PERIOD: Duration = Duration::from_secs(10);
-    // Freezes count from the first statement of the set-up. The first one comes after 5 s. Therefore
-    // the 30 s of the step hold three of them with all their effects, and none is cut off.
+    // Freezes count from the first statement of the set-up. The first one comes after 5 s.
+    // Therefore the 30 s of the step hold three of them with all their effects, and none is cut
+    // off.
     let options = ["--delay", "constant 1ms", "--freeze", "200ms every 10s at 5s"];
     let load = Load { connections: CONNECTIONS, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
     let answer = ask(setting, "freeze, open loop", &options, load)?;
@@ -148,7 +149,8 @@ fn burn(setting: &Setting, _: u32, table: &mut Table) -> Result<()> {
     let answer = ask(setting, "burn 100us", &["--burn", "100us"], load)?;
     let with = answer.number("/metrics/server_cpu_us")?;
     let burnt = answer.of_server("/burnt_seconds")? * 1e6 / answer.of_server("/actual/count")?;
-    // A burn of 1 ns reads the thread's CPU clock as the other does, and so costs the same calls.
+    // A burn of 1 ns reads the thread's CPU clock as the other burn does, and so costs the same
+    // calls.
     let without = ask(setting, "no burn", &["--burn", "1ns"], load)?.number("/metrics/server_cpu_us")?;
     let (part, figure) = ("burn 100us per query, 2000/s", "server CPU per query beyond none, µs");
     table.add(part, figure, Bound::Within(0.03), [with - without, 100.0]);

@@ -45,8 +45,8 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     assert!(words(&whole.expect_ok().out).contains("(5 % in point-select.c1)"), "{}", whole.out);
     let run = Run::open(&desk.run_dir()).unwrap();
     assert_eq!(run.manifest.plan.control(), Some("rollback~control"));
-    let of_again = run.cells.iter().filter(|cell| cell.id.variant == "rollback~control").count();
-    assert_eq!((of_again, run.cells.len()), (3, 9), "once in every block");
+    let of_control = run.cells.iter().filter(|cell| cell.id.variant == "rollback~control").count();
+    assert_eq!((of_control, run.cells.len()), (3, 9), "once in every block");
 
     let known = desk.dbdyno(&["plan", "p.toml"]);
     assert!(known.out.contains("(noise: A/A"), "{}", known.out);

@@ -97,7 +97,7 @@ fn all_statements_of_events_that_began_again_are_counted_as_the_server_counts_th
     let server = reported(running);
     assert!(ignored > 0, "{out}");
     assert_eq!(server["faults"]["errors"], ignored);
-    // One question before the run is whether sessions commit each statement.
+    // One query before the run asks whether sessions commit each statement.
     let statements = ["queries", "executions"].map(|kind| server["requests"][kind].as_u64().unwrap());
     assert_eq!(statements.iter().sum::<u64>(), queries + ignored + 1, "{out}");
 }

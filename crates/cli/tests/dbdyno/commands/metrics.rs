@@ -1,6 +1,6 @@
-//! `dbdyno run --metrics`, read by Prometheus itself: while a run goes on, and the file of its
-//! figures at the end. And the board for Grafana: Prometheus knows an answer to each of its
-//! questions.
+//! Tests of `dbdyno run --metrics`: Prometheus itself reads the figures while a run goes on, and
+//! the file of figures at the end. A test of the board for Grafana checks that Prometheus knows an
+//! answer to each of its queries.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -41,7 +41,7 @@ impl Prometheus {
         Self { child, port }
     }
 
-    /// The samples that answer a question; none while there is no answer.
+    /// Returns the samples that answer a query; none while there is no answer.
     fn answer(&self, query: &str) -> Vec<Value> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let query: String = query
@@ -91,7 +91,7 @@ fn served(file: PathBuf) -> u16 {
     port
 }
 
-/// Each question of the board, with its variables filled in.
+/// Returns each query of the board, with its variables filled in.
 fn queries_of_the_board() -> Vec<String> {
     fn collect(value: &Value, found: &mut Vec<String>) {
         match value {

@@ -73,7 +73,7 @@ fn every_test_runs_at_every_concurrency_level_and_leaves_the_rows_that_it_must()
 #[test]
 fn rates_warm_up_text_and_skewed_draws_go_together() {
     let desk = Desk::new();
-    let options = "tests = [\"read-write\"]\nconnections = [4]\npace = \"poisson\"\nrates = [50]\nwarmup = \"1s\"\n\
+    let options = "tests = [\"read-write\"]\nconnections = [4]\narrivals = \"poisson\"\nrates = [50]\nwarmup = \"1s\"\n\
         protocol = \"text\"\ndistribution = \"zipfian\"\n";
     desk.write("p.toml", &plan(TWO_VARIANTS, options));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();

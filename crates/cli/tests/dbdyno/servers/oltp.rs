@@ -84,7 +84,8 @@ fn connections_speak_the_character_set_that_the_plan_names() {
 #[test]
 #[ignore = "in cargo xtask test --all: minutes"]
 fn tables_without_primary_key_and_ids_of_the_client_work_too() {
-    for options in ["secondary = true\nevents = 400", "auto_inc = false\npace = \"constant\"\nrates = [200]"]
+    for options in
+        ["secondary = true\nevents = 400", "auto_inc = false\narrivals = \"constant\"\nrates = [200]"]
     {
         let desk = Desk::new();
         let variants = at("maria", &MARIADB, "") + &at("pg", &POSTGRES, "");

@@ -263,7 +263,7 @@ fn our_tests_run_on_tables_of_sysbench(theirs: &Theirs, desk: &Desk) {
     let found = findings(&desk.run_dir());
     assert_eq!((faults(&found), found.run.cells_completed), (Vec::new(), 1), "{}", ended.err);
     assert_eq!(theirs.tables("sbtest", "sbtest2"), 1, "nothing is dropped");
-    assert_eq!(theirs.tables("sbtest", "dbdyno_mark"), 0, "nothing is ownership_of");
+    assert_eq!(theirs.tables("sbtest", "dbdyno_mark"), 0, "no database is marked as dbdyno's");
 
     std::fs::rename(desk.path("runs"), desk.path("runs-1")).unwrap();
     let steps = format!(

@@ -248,8 +248,8 @@ pub(crate) fn faults(findings: &Findings) -> Vec<String> {
     faults_but(findings, |_| false)
 }
 
-/// As [`faults`], without steps on client hosts whose clocks are not known well enough: answers to
-/// the questions for them take long on a busy machine.
+/// Returns what [`faults`] does, without steps on client hosts whose clocks are not known well
+/// enough: answers to the queries for them take long on a busy machine.
 pub(crate) fn faults_but_clocks(findings: &Findings) -> Vec<String> {
     faults_but(findings, |reason| reason.code == Code::ClientHostLate)
 }

@@ -142,7 +142,7 @@ fn not_hidden(service: &Latency) -> Vec<String> {
 #[test]
 #[ignore = "in cargo xtask test --all: clocks"]
 fn acceptance_check_6_an_open_loop_shows_the_stall() {
-    let options = format!("connections = {CONNECTIONS:.0}\npace = \"constant\"\nrates = [{RATE:.0}]");
+    let options = format!("connections = {CONNECTIONS:.0}\narrivals = \"constant\"\nrates = [{RATE:.0}]");
     expect_once(&options, |Stalled { found, report, .. }| {
         let (service, response) = (&found.service, &found.response);
         let service_seconds = service.p50_us as f64 / 1e6;

@@ -17,13 +17,13 @@ pub(in crate::mysql) async fn take_ownership(options: &Options, database: &str) 
     check(database)?;
     let refused = |source| refused("looking for database", database, source);
     // The database may not exist yet, so the first login names none.
-    let target = DatabaseAddress::Mysql(Options { database: None, ..options.clone() });
-    let mut database_server = target.database_server("innodb", false);
+    let address = DatabaseAddress::Mysql(Options { database: None, ..options.clone() });
+    let mut database_server = address.database_server("innodb", false);
     database_server.commit_each_statement().await.map_err(refused)?;
     let mut session = database_server.connect().await.map_err(refused)?;
-    let ownership_of = take_ownership_over(&mut session, database).await;
+    let ownership = take_ownership_over(&mut session, database).await;
     session.close().await;
-    ownership_of
+    ownership
 }
 
 /// Whether dbdyno may make and use a database of this name.
@@ -32,8 +32,8 @@ fn check(database: &str) -> Result<(), Error> {
     check_not_system(database, &SYSTEM)
 }
 
-/// Claims the database over `session`, which needs no current database and keeps the one that it
-/// has.
+/// Takes ownership of the database over `session`, which needs no current database and keeps the
+/// one that it has.
 async fn take_ownership_over<S: Session>(session: &mut S, database: &str) -> Result<Ownership, Error> {
     check(database)?;
     if count(session, &exists_sql(database), database).await? == 0 {

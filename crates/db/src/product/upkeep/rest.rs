@@ -253,8 +253,8 @@ mod tests {
 
     async fn settled_by_gauge(gauge: DeviceGauge, cap: Duration) -> Settling {
         let capabilities = null::capabilities();
-        let target = DatabaseAddress::Null(null::Options::default());
-        let database_server = DatabaseServer { address: target, capabilities: capabilities.clone() };
+        let address = DatabaseAddress::Null(null::Options::default());
+        let database_server = DatabaseServer { address, capabilities: capabilities.clone() };
         let mut session = database_server.connect().await.unwrap();
         let rest = Quiet { cap, bounds: TEST_BOUNDS, device: Some(gauge) };
         let report = settle(&mut session, &capabilities, &[], Rest::Quiet(rest), true).await.unwrap();

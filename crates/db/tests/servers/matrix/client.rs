@@ -9,7 +9,7 @@ use dbdyno_db::{
 /// A value that takes more than one packet of 16 MiB.
 pub(crate) const BIG: usize = (16 << 20) + 12_345;
 
-/// A value below the 8 MiB that are kept of an answer to a question of dbdyno's own.
+/// A value below the 8 MiB that are kept of an answer to one of dbdyno's own queries.
 pub(crate) const KEPT: usize = (8 << 20) - 12_345;
 
 /// Longest time that a check waits for what a server does after its answer.

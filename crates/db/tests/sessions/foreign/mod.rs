@@ -11,13 +11,13 @@ use dbdyno_db::{
 
 use server::Script;
 
-fn mysql_endpoint(version: &'static str, script: Script) -> DatabaseServer {
+fn mysql_server(version: &'static str, script: Script) -> DatabaseServer {
     let login = Options::tcp("127.0.0.1", server::mysql(version, script), "bench");
     let capabilities = mysql::capabilities("innodb", false);
     DatabaseServer { address: DatabaseAddress::Mysql(login.with_database("bench")), capabilities }
 }
 
-fn postgres_endpoint(version: &'static str, script: Script) -> DatabaseServer {
+fn postgres_server(version: &'static str, script: Script) -> DatabaseServer {
     let login = Options::tcp("127.0.0.1", server::postgres(version, script), "bench");
     let capabilities = postgres::capabilities();
     DatabaseServer { address: DatabaseAddress::Postgres(login.with_database("bench")), capabilities }
@@ -86,12 +86,12 @@ const MYSQL_BEHIND: Script =
 #[tokio::test]
 async fn a_server_that_speaks_mysqls_protocol_is_called_what_it_calls_itself() {
     let all = [
-        named(&mysql_endpoint("8.0.31", MYSQL)).await,
-        named(&mysql_endpoint("8.0.31", IMITATION)).await,
-        named(&mysql_endpoint("8.0.11-TiDB-v7.5.0", TIDB)).await,
-        named(&mysql_endpoint("8.0.11", PROXYSQL)).await,
-        named(&mysql_endpoint("8.0.31", MYSQL_BEHIND)).await,
-        named(&mysql_endpoint("5.7.0-something", &[])).await,
+        named(&mysql_server("8.0.31", MYSQL)).await,
+        named(&mysql_server("8.0.31", IMITATION)).await,
+        named(&mysql_server("8.0.11-TiDB-v7.5.0", TIDB)).await,
+        named(&mysql_server("8.0.11", PROXYSQL)).await,
+        named(&mysql_server("8.0.31", MYSQL_BEHIND)).await,
+        named(&mysql_server("5.7.0-something", &[])).await,
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
     MySQL itself 8.0.31: 8.0.31
@@ -151,13 +151,13 @@ const COCKROACH: Script = &[
 #[tokio::test]
 async fn a_server_that_speaks_postgresqls_protocol_is_called_what_it_calls_itself() {
     let all = [
-        named(&postgres_endpoint("15.19", POSTGRES)).await,
-        named(&postgres_endpoint("15.19", POOLER)).await,
-        named(&postgres_endpoint("15.19", AURORA)).await,
-        named(&postgres_endpoint("13.0.0", COCKROACH)).await,
-        named(&postgres_endpoint("14.1", &[("SELECT version()", &[&["PostgreSQL 14.1"]])])).await,
-        named(&postgres_endpoint("15.0 (dbdyno known-answer)", &[])).await,
-        named(&postgres_endpoint("12.3", &[])).await,
+        named(&postgres_server("15.19", POSTGRES)).await,
+        named(&postgres_server("15.19", POOLER)).await,
+        named(&postgres_server("15.19", AURORA)).await,
+        named(&postgres_server("13.0.0", COCKROACH)).await,
+        named(&postgres_server("14.1", &[("SELECT version()", &[&["PostgreSQL 14.1"]])])).await,
+        named(&postgres_server("15.0 (dbdyno known-answer)", &[])).await,
+        named(&postgres_server("12.3", &[])).await,
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
     PostgreSQL itself 15.19.0: 15.19
@@ -183,14 +183,14 @@ fn missing(capabilities: &Capabilities) -> String {
 
 #[tokio::test]
 async fn what_a_server_does_not_do_is_missing_and_done_without() {
-    let tidb = identified(mysql_endpoint("8.0.11-TiDB-v7.5.0", TIDB)).await;
+    let tidb = identified(mysql_server("8.0.11-TiDB-v7.5.0", TIDB)).await;
     insta::assert_snapshot!(missing(&tidb), @"DELETE with ORDER BY and LIMIT, foreign keys, joins in the order of the text, statistics of the optimiser, prepared statements, streamed rows");
     assert_eq!((tidb.index_ddl, tidb.index_hint), (IndexDdl::OneAlter, IndexHint::Force));
     assert_eq!((tidb.delete_form, tidb.row_stream), (DeleteForm::InSubquery, RowStream::PreparedRows));
     assert_eq!((tidb.engine.as_deref(), tidb.table_suffix.as_str()), (None, ""));
     assert!(tidb.text_queries_by_default && !tidb.foreign_keys && !tidb.counts_as_the_product());
 
-    let cockroach = identified(postgres_endpoint("13.0.0", COCKROACH)).await;
+    let cockroach = identified(postgres_server("13.0.0", COCKROACH)).await;
     insta::assert_snapshot!(missing(&cockroach), @"a sequence for such keys, joins in the order of the text, vacuum, prepared statements, streamed rows");
     assert_eq!(cockroach.gather_statistics, "ANALYZE");
     assert_eq!((cockroach.key_source, cockroach.row_stream), (KeySource::Table, RowStream::PreparedRows));
@@ -204,7 +204,7 @@ async fn what_a_server_does_not_do_is_missing_and_done_without() {
 
 #[tokio::test]
 async fn a_server_that_can_make_no_table_is_refused_with_its_words() {
-    let mut database_server = mysql_endpoint("8.0.11-TiDB-v7.5.0", &TIDB[..4]);
+    let mut database_server = mysql_server("8.0.11-TiDB-v7.5.0", &TIDB[..4]);
     let error = database_server.identify(false, true).await.unwrap_err().to_string();
     assert!(error.contains("CREATE TABLE dbdyno_probe") && error.contains("error in your SQL"), "{error}");
     // Nothing is made where tables that exist are used.
@@ -213,7 +213,7 @@ async fn a_server_that_can_make_no_table_is_refused_with_its_words() {
 
 #[tokio::test]
 async fn the_products_themselves_keep_all_that_they_can_do() {
-    let mut database_server = mysql_endpoint("8.0.31", MYSQL);
+    let mut database_server = mysql_server("8.0.31", MYSQL);
     database_server.identify(false, true).await.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(database_server.capabilities, mysql::capabilities("innodb", false));
 }
@@ -221,7 +221,7 @@ async fn the_products_themselves_keep_all_that_they_can_do() {
 /// Counters come from several views, of which a server may have some.
 #[tokio::test]
 async fn counters_of_the_views_that_there_are_are_read() {
-    let database_server = postgres_endpoint("13.0.0", COCKROACH);
+    let database_server = postgres_server("13.0.0", COCKROACH);
     let mut session = database_server.connect().await.unwrap_or_else(|error| panic!("{error}"));
     for _ in 0..2 {
         let counters = status(&mut session).await.unwrap_or_else(|error| panic!("{error}"));
@@ -230,6 +230,6 @@ async fn counters_of_the_views_that_there_are_are_read() {
             [("pg_stat_database.xact_commit".to_owned(), 5)]
         );
     }
-    let mut session = mysql_endpoint("5.7.0", &[]).connect().await.unwrap_or_else(|error| panic!("{error}"));
+    let mut session = mysql_server("5.7.0", &[]).connect().await.unwrap_or_else(|error| panic!("{error}"));
     assert!(status(&mut session).await.unwrap_or_else(|error| panic!("{error}")).is_empty());
 }

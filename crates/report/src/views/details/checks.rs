@@ -1,5 +1,5 @@
 //! Tables that show whether a run's CPU figures can be trusted: how much of the host's time the
-//! parts explain, and how near the client was to what it can client headroom.
+//! parts explain, and how near the client came to the rate that it can reach.
 
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{HostCheck, StepFindings};
@@ -22,7 +22,7 @@ pub(in crate::views) fn host(step: &StepFindings) -> Table {
     })
 }
 
-/// No rows for runs without a calibration of the client.
+/// Makes the table of the client. It has no rows for runs without a calibration of the client.
 pub(in crate::views) fn client(step: &StepFindings) -> Table {
     of_runs(step, table("client"), |run| {
         run.client_headroom.map(|client_headroom| {

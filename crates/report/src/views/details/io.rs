@@ -11,7 +11,7 @@ use crate::words::table;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// No rows where it was not recorded.
+/// Makes the table of deferred work. It has no rows where the work was not recorded.
 pub(in crate::views) fn deferred_work(step: &StepFindings) -> Table {
     of_runs(step, table("deferred-work"), |run| {
         let of_deferred_work = run
@@ -38,7 +38,8 @@ pub(in crate::views) fn deferred_work(step: &StepFindings) -> Table {
     })
 }
 
-/// Its own, and the page cache of its files. No rows where no server's memory was limited.
+/// Makes the table of the server's own memory and its files' page cache. It has no rows where no
+/// server's memory was limited.
 pub(in crate::views) fn memory(step: &StepFindings) -> Table {
     of_runs(step, table("limited-memory"), |run| {
         run.group_memory.map(|memory| {

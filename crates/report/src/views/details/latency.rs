@@ -7,7 +7,7 @@ use crate::document::{Column, Table};
 use crate::number::{NOT_AVAILABLE, bucket_percent, count, duration_us, duration_whole_us, fixed, rate};
 use crate::words::{TIMES_TABLE, table};
 
-/// By kind of operation, each with the original's buckets.
+/// Makes the tables for each kind of operation, each followed by the original's buckets.
 pub(in crate::views) fn times(step: &StepFindings) -> Vec<Table> {
     kinds(step).into_iter().flat_map(|kind| [grid(step, kind), buckets(step, kind)]).collect()
 }
@@ -21,7 +21,7 @@ fn grid(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// The original's response-time buckets.
+/// Makes the table of the original's response-time buckets.
 fn buckets(step: &StepFindings, kind: &str) -> Table {
     let bounds = runs(step)
         .filter_map(|(_, run)| run.kind(kind))
@@ -44,8 +44,8 @@ fn buckets(step: &StepFindings, kind: &str) -> Table {
     })
 }
 
-/// How open loops kept their schedules: asked and reached rate, what waited, and how late the
-/// client itself was. No rows for steps of closed loops.
+/// Makes the table of how open loops kept their schedules: asked and reached rate, what waited, and
+/// how late the client itself was. It has no rows for steps with closed loops.
 pub(in crate::views) fn schedule(step: &StepFindings) -> Table {
     of_runs(step, table("schedule"), |run| {
         let with_schedule = run.kinds.iter().filter_map(|kind| Some((kind, kind.schedule.as_ref()?)));

@@ -8,19 +8,19 @@ use crate::document::{Column, Table};
 use crate::number::fixed;
 use crate::words::table_of;
 
-/// CPU and IO per operation, each group followed by its ratios to the base.
+/// Makes the tables of CPU and IO per operation. Each group is followed by its ratios to the base.
 pub(in crate::views) fn per_operation(step: &StepFindings) -> Vec<Table> {
     let of_group = |group| Some(tables(step, group).into_iter().chain([relative::grid(step, group)?]));
     MetricGroup::ALL.iter().filter_map(of_group).flatten().collect()
 }
 
-/// The device of the data directory.
+/// Makes the tables of the data directory's device.
 pub(in crate::views) fn device(step: &StepFindings) -> Vec<Table> {
     let groups = MetricGroup::ALL.iter().filter(|group| !group.is_compared);
     groups.flat_map(|group| tables(step, group)).collect()
 }
 
-/// All metrics of a group. No rows where the group was not sampled.
+/// Makes the tables with all metrics in a group. They have no rows where the group was not sampled.
 fn tables(step: &StepFindings, group: &MetricGroup) -> Vec<Table> {
     let table = table_of(step, group.name);
     match group.name {

@@ -1,4 +1,4 @@
-//! The views of one step: its details, run by run and variant by variant.
+//! The views of one step's details, run by run and variant by variant.
 
 pub(super) mod checks;
 pub(super) mod cost_breakdown;
@@ -18,12 +18,12 @@ use crate::words;
 
 pub(crate) use cost_breakdown::{cause, explanations, of_operation};
 
-/// What decides: the rate of each variant.
+/// Returns the table with each variant's rate, which decides.
 pub(crate) fn rate(step: &StepFindings) -> Option<Table> {
     Some(rates::by_variant(step)).filter(|table| !table.rows.is_empty())
 }
 
-/// Why runs of a step must not be used or are missing, one line a run.
+/// Says why runs of a step must not be used or are missing, in one line per run.
 pub(crate) fn problems(step: &StepFindings) -> Vec<String> {
     let mut lines = Vec::new();
     for variant in &step.variants {
@@ -41,7 +41,7 @@ pub(crate) fn problems(step: &StepFindings) -> Vec<String> {
     lines
 }
 
-/// Why a run of a step is not valid; empty when it is.
+/// Says why a step's run is not valid. The text is empty when it is valid.
 pub(crate) fn reason(validity: &Validity) -> String {
     match validity {
         Validity::Valid => String::new(),
@@ -51,18 +51,19 @@ pub(crate) fn reason(validity: &Validity) -> String {
     }
 }
 
-/// Kinds of operation of a step in the order in which the runs name them.
+/// Returns a step's kinds of operation in the order in which the runs name them.
 pub(crate) fn kinds(step: &StepFindings) -> Vec<&str> {
     unique(runs(step).flat_map(|(_, run)| &run.kinds).map(|kind| kind.kind.as_str()))
 }
 
-/// More than one block: rows must say which.
+/// Returns whether there is more than one block, so that rows must name theirs.
 pub(crate) fn has_blocks(step: &StepFindings) -> bool {
     step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
 }
 
-/// A table of the rows that each run of a step has, with the heads of `table`. The first columns
-/// say which run a row is of; a run that must not be used says so in every table.
+/// Makes a table with the rows that each run of a step has, and with the heads of `table`. The
+/// first columns say which run a row belongs to. A run that must not be used says so in every
+/// table.
 fn of_runs<R: IntoIterator<Item = Vec<String>>>(
     step: &StepFindings,
     table: Table,
@@ -85,7 +86,7 @@ fn of_runs<R: IntoIterator<Item = Vec<String>>>(
     grid
 }
 
-/// Every run of a step with its variant, by variant and then by block.
+/// Returns every run of a step with its variant, by variant and then by block.
 fn runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
     step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)))
 }

@@ -57,7 +57,7 @@ fn figure_text(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> Strin
     figure.map_or_else(|| NOT_AVAILABLE.to_owned(), |figure| headline_text(step, figure, cut_off))
 }
 
-/// Every run by itself; only when there is more than one block.
+/// Makes the table with the rate of each single run, and none unless there is more than one block.
 pub(in crate::views) fn by_block(step: &StepFindings) -> Vec<Table> {
     if !has_blocks(step) {
         return Vec::new();
@@ -79,7 +79,7 @@ pub(in crate::views) fn by_block(step: &StepFindings) -> Vec<Table> {
     vec![grid]
 }
 
-/// The variant's ratio to the base in one block, when both are valid there.
+/// Returns the variant's ratio to the base in one block, when both are valid there.
 fn block_ratio(variant: &VariantStep, block: u32) -> Option<f64> {
     variant
         .to_base

@@ -7,11 +7,11 @@ use crate::document::Table;
 use crate::number::ratio;
 use crate::words::table;
 
-/// What a 0 in a block makes of a geometric mean over the blocks.
+/// Says what a 0 in a block makes of a geometric mean over the blocks.
 pub(crate) const ZEROS: &str = "a block with 0 on both sides counts as 1; on one side it gives 0, inf or NA";
 
-/// Ratios of a group's metrics, without those that no variant has; `None` for a group that is not
-/// compared.
+/// Makes the table of a group's ratios, without metrics that no variant has. It is `None` for a
+/// group that is not compared.
 pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     let title = format!("{}, relative", table(group.name).title);
     let note = format!("Ratio to the base, geometric mean over the blocks; {ZEROS}.");
@@ -28,7 +28,7 @@ pub(super) fn grid(step: &StepFindings, group: &MetricGroup) -> Option<Table> {
     group.is_compared.then_some(grid)
 }
 
-/// Two decimals, as published; three figures below 0.1.
+/// Writes a ratio with two decimals, as published, or with three significant figures below 0.1.
 pub(crate) fn ratio_text(value: Option<f64>) -> String {
     match value {
         Some(value) if value.is_infinite() => "inf".to_owned(),

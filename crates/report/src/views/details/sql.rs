@@ -8,7 +8,7 @@ use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, count, duration_us, duration_whole_us, fixed, rate, seconds_text};
 use crate::words::table;
 
-/// Counts, arrivals and failures by class of each kind of operation.
+/// Makes the table with each kind of operation: counts, arrivals, and failures by class.
 pub(in crate::views) fn operations(step: &StepFindings) -> Table {
     let mut kinds = runs(step).flat_map(|(_, run)| &run.kinds);
     let several = kinds.any(|kind| kind.statements_per_second > 1.5 * kind.operations_per_second);
@@ -28,8 +28,8 @@ pub(in crate::views) fn operations(step: &StepFindings) -> Table {
     })
 }
 
-/// Look-ups of ids, and the INSERT of `l.x`, which belong to no operation. No rows where nothing
-/// was asked outside the operations.
+/// Makes the table with the look-ups of ids and the INSERT of `l.x`, which belong to no operation.
+/// It has no rows where nothing was sent outside the operations.
 pub(in crate::views) fn lookups(step: &StepFindings) -> Table {
     of_runs(step, table("look-ups"), |run| {
         let row = run.lookups.iter().map(|found| {
@@ -51,7 +51,8 @@ pub(in crate::views) fn lookups(step: &StepFindings) -> Table {
     })
 }
 
-/// Within operations, by kind: how many, how many found no row, how long each took.
+/// Makes the table with the statements within operations, by kind: how many there were, how many
+/// found no row, and how long each took.
 pub(in crate::views) fn statements(step: &StepFindings) -> Table {
     of_runs(step, table("statements"), |run| {
         run.kinds.iter().flat_map(|kind| &kind.statements).map(statement).collect::<Vec<_>>()
@@ -77,7 +78,8 @@ fn statement(found: &StatementResult) -> Vec<String> {
     row
 }
 
-/// Of the first block. No rows where queries were not executed once more.
+/// Makes the table with the operators of executed queries in the first block. It has no rows where
+/// queries were not executed once more.
 pub(in crate::views) fn operators(step: &StepFindings) -> Table {
     let mut grid = table("operators");
     for variant in &step.variants {
@@ -106,7 +108,7 @@ fn push_operators(grid: &mut Table, variant: &str, plan: &ExecutedPlan) {
     }
 }
 
-/// EXPLAIN of the statements, of all variants below each other.
+/// Makes the table with the statements' EXPLAIN. All variants are below each other.
 pub(in crate::views) fn query_plans(step: &StepFindings) -> Table {
     let mut grid = table("query-plans");
     let all = || {

@@ -8,12 +8,12 @@ use crate::document::Table;
 use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate, seconds_text};
 use crate::words::{table, table_of};
 
-/// Figures over all executions, and the seconds of each.
+/// Makes the tables of figures over all executions, and of each execution's seconds.
 pub(in crate::views) fn executions(step: &StepFindings) -> Vec<Table> {
     vec![composite(step), one_by_one(step)]
 }
 
-/// No rows where no time counts by itself.
+/// Makes the table of each execution's seconds. It has no rows where no time counts by itself.
 fn one_by_one(step: &StepFindings) -> Table {
     let several = runs(step).any(|(_, run)| run.executions.iter().any(|execution| execution.client > 1));
     let table = table("executions").without(if several { &[] } else { &["stream"] });
@@ -31,7 +31,7 @@ fn one_by_one(step: &StepFindings) -> Table {
     })
 }
 
-/// No rows for a step of one query.
+/// Makes the table of figures over all executions. It has no rows for a step with one query.
 fn composite(step: &StepFindings) -> Table {
     of_runs(step, table("composite"), |run| {
         run.composite.map(|found| {
@@ -45,7 +45,7 @@ fn composite(step: &StepFindings) -> Table {
     })
 }
 
-/// Worst second, gaps, warm-up, repetition, two modes.
+/// Makes the table of worst second, gaps, warm-up, period and two modes.
 pub(in crate::views) fn steadiness(step: &StepFindings) -> Table {
     of_runs(step, table_of(step, "steadiness"), |run| run.steadiness.as_ref().map(of_seconds))
 }
@@ -70,7 +70,7 @@ fn of_seconds(found: &Steadiness) -> Vec<String> {
     ]
 }
 
-/// Intervals by three methods, p-values, power.
+/// Makes the table of intervals by three methods, p-values and power.
 pub(in crate::views) fn verdicts(step: &StepFindings) -> Table {
     let mut grid = table("verdict");
     for variant in &step.variants {
@@ -87,7 +87,7 @@ pub(in crate::views) fn verdicts(step: &StepFindings) -> Table {
     grid
 }
 
-/// Words such as `faster`, or `faster, look 2 of 4` in a run with a budget.
+/// Returns words such as `faster`, or `faster, interim analysis 2 of 4` in a run with a budget.
 fn verdict_text(variant: &VariantStep) -> String {
     let word = variant.to_base.verdict.map_or("", |verdict| verdict.word());
     match variant.to_base.decided {

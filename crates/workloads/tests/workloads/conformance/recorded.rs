@@ -33,12 +33,12 @@ impl Recorded {
 
     pub(crate) fn with_seed(options: &Options, mut capabilities: Capabilities, seed: u64) -> Self {
         let journal = Journal::default();
-        let target = DatabaseAddress::Null(null::Options {
+        let address = DatabaseAddress::Null(null::Options {
             journal: Some(journal.clone()),
             ..null::Options::default()
         });
         capabilities.stores_data = false;
-        let database_server = DatabaseServer { address: target, capabilities };
+        let database_server = DatabaseServer { address, capabilities };
         let context = Context {
             database_server: database_server.clone(),
             owned: true,
@@ -105,7 +105,7 @@ impl Tasks<'_> {
         self.tasks.remove(first.unwrap_or_else(|| panic!("no {kind} task")));
     }
 
-    /// Limits, paces and roles.
+    /// Returns the specifications of the tasks (limits, arrivals and roles), each with its kind.
     pub(crate) fn specs(&self) -> impl Iterator<Item = (&TaskSpec, &str)> {
         self.tasks.iter().map(|(spec, kind, _)| (spec, kind.as_str()))
     }
