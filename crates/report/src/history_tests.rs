@@ -67,10 +67,10 @@ fn a_terminal_gets_the_table_and_the_changes_last() {
       greatest before and after it; the p of each is by permutation of the runs, adjusted over all
       series of rates, and over those of p99. Margin 2.0 %.
 
-    step   variant  runs  first   last       unit  series        change  adjusted p
-    ───────────────────────────────────────────────────────────────────────────────
-    qr100  dev         6  9,010  8,200  queries/s  ███▁▁▁  slower 0.910       0.008
-    qp100  dev         5   12.1   12.2  queries/s  ▅·█▁▅▆          none       0.400
+    step   variant  runs  first   last       unit  sparkline        change  adjusted p
+    ──────────────────────────────────────────────────────────────────────────────────
+    qr100  dev         6  9,010  8,200  queries/s     ███▁▁▁  slower 0.910       0.008
+    qp100  dev         5   12.1   12.2  queries/s     ▅·█▁▅▆          none       0.400
 
     Changes
     • dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9,020 to
@@ -87,7 +87,7 @@ fn markdown_begins_with_the_changes() {
 
     - dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9,020 to 8,210, 12.0.1 to 12.0.2).
 
-    | step | variant | runs | first | last | unit | series | change | adjusted p |
+    | step | variant | runs | first | last | unit | sparkline | change | adjusted p |
     | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
     | qr100 | dev | 6 | 9,010 | 8,200 | queries/s | ███▁▁▁ | slower 0.910 | 0.008 |
     | qp100 | dev | 5 | 12.1 | 12.2 | queries/s | ▅·█▁▅▆ | none | 0.400 |

@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(shown, ["1.00", "0.00", "inf", "NA"]);
         let tables = grids(&pair("l.i0", 1.02, 1));
         assert!(tables.iter().all(|table| table.note.contains(ZEROS)));
-        let page = include_str!("../../../../../docs/concepts/statistics.md").replace('`', "");
+        let page = include_str!("../../../../../docs/concepts/statistics-methods.md").replace('`', "");
         let words: Vec<&str> = page.split_whitespace().collect();
         assert!(words.join(" ").contains(ZEROS));
     }
