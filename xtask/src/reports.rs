@@ -277,9 +277,15 @@ mod tests {
             "variants": [{ "server": "B 2 (b-2)" }, { "server": "A 1" }, { "server": "B 2 (b-2)" }],
             "published": {
                 "title": "T",
-                "rows": [{ "agreement": "agrees" }, { "agreement": "contradicts" }, { "agreement": "not_measured" }],
                 "findings": [finding("x is faster", "seen", [4, 1, 1]), finding("y too", "cannot_be_tried", [0; 3]), finding("w", "invalid", [0; 3])],
             },
+            "comparisons": [
+                { "step": "a", "metric": "rate", "source": "published", "ratio": 2.0, "agreement": "agrees" },
+                { "step": "b", "metric": "rate", "source": "published", "ratio": 3.0, "agreement": "contradicts" },
+                { "step": "b", "metric": "rate", "source": "run", "ratio": 9.0 },
+                { "step": "b", "metric": "rate", "source": "as_published", "ratio": 1.5, "low": 1.4, "high": 1.6 },
+                { "step": "c", "metric": "rate", "source": "published", "ratio": 1.0, "agreement": "not_measured" },
+            ],
         })
     }
 
@@ -316,8 +322,16 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_that_contradicts_is_kept_with_the_measured_one() {
+        let found = &findings(&report()).unwrap()["contradicting"];
+        let row = json!({ "step": "b", "metric": "rate", "published": 3.0, "measured": 1.5, "low": 1.4, "high": 1.6 });
+        assert_eq!(found, &json!([row]));
+    }
+
+    #[test]
     fn a_run_without_published_figures_is_refused() {
-        let error = findings(&json!({ "run": { "run_id": "r9" }, "variants": [] })).unwrap_err().to_string();
+        let report = json!({ "run": { "run_id": "r9" }, "variants": [], "comparisons": [] });
+        let error = findings(&report).unwrap_err().to_string();
         assert_eq!(error, "the plan of run \"r9\" names no published figures");
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn csv(findings: &Findings) -> String {
 }
 
 /// What a row is of.
-const PLACE: [&str; 11] = [
+const PLACE: [&str; 12] = [
     "run",
     "workload",
     "setup",
@@ -47,6 +47,7 @@ const PLACE: [&str; 11] = [
     "state",
     "reason",
     "ratio_to_base",
+    "ratio_to_base_bound",
 ];
 
 /// A variant in a step.
@@ -63,6 +64,7 @@ fn rows(findings: &Findings) -> Vec<Vec<Cell>> {
     let of_runs = of_runs.filter_map(|run| Some((run[0].key, run[0].key.block?, run)));
     let row = |(key, block, run): (Key<'_>, u32, &[Observation<'_>])| {
         let validity = run[0].validity;
+        let ratio = ratios.get(&(place(&key), block));
         let of_place: [Value; PLACE.len()] = [
             findings.run.run_id.as_str().into(),
             key.workload.into(),
@@ -74,7 +76,8 @@ fn rows(findings: &Findings) -> Vec<Vec<Cell>> {
             key.connections.into(),
             validity.map(Validity::state).into(),
             validity.map(reason).into(),
-            ratios.get(&(place(&key), block)).copied().into(),
+            ratio.and_then(|found| found.ratio).into(),
+            ratio.and_then(|found| found.bound).map(Bound::name).into(),
         ];
         let metrics = run.iter().map(|one| (one.metric.to_string(), one.value.into()));
         let cells = PLACE.iter().zip(of_place).map(|(name, value)| ((*name).to_owned(), value));
@@ -123,11 +126,11 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Plac
 }
 
 /// The ratio of the headline in each block.
-fn ratios_of_blocks<'a>(tables: &Tables<'a>) -> BTreeMap<(Place<'a>, u32), f64> {
+fn ratios_of_blocks<'t, 'a>(tables: &'t Tables<'a>) -> BTreeMap<(Place<'a>, u32), &'t ComparisonRow<'a>> {
     let is_headline =
         |one: &&ComparisonRow<'_>| ["rate", "seconds"].contains(&one.metric) && one.key.source == Source::Run;
     let rates = tables.comparisons.iter().filter(is_headline);
-    rates.filter_map(|one| Some(((place(&one.key), one.key.block?), one.ratio?))).collect()
+    rates.filter_map(|one| Some(((place(&one.key), one.key.block?), one))).collect()
 }
 
 fn line(fields: impl Iterator<Item = String>) -> String {

@@ -15,16 +15,24 @@ use crate::statistics::student::Estimate;
 pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let mut bounds = Vec::new();
     let of_block = |(run, base): (&StepRun, &StepRun)| {
-        match (run.cut_off, base.cut_off) {
-            (true, true) => return None,
-            (true, false) => bounds.push(Bound::MoreThan),
-            (false, true) => bounds.push(Bound::LessThan),
-            (false, false) => {}
+        if run.cut_off && base.cut_off {
+            return None;
         }
+        bounds.extend(bound(run, base));
         (base.rate > 0.0 && run.rate > 0.0).then(|| (run.block, run.rate / base.rate))
     };
     let ratio = ratio_of_blocks(pairs(runs, base).filter_map(of_block).collect())?;
     Some(Ratio { bound: Bound::of_all(bounds), ..ratio })
+}
+
+/// On which side of a block's ratio the true one lies; `None` where neither of two times was cut
+/// off.
+pub(crate) fn bound(run: &StepRun, base: &StepRun) -> Option<Bound> {
+    match (run.cut_off, base.cut_off) {
+        (true, false) => Some(Bound::MoreThan),
+        (false, true) => Some(Bound::LessThan),
+        _ => None,
+    }
 }
 
 /// The geometric mean of the ratios of blocks, each with its block; `None` without one.

@@ -1,17 +1,19 @@
 //! The ratios of metrics to a base: over all valid blocks, by block, by machine, and as published.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_model::Quantity;
 use dbdyno_record::workload_and_setup;
 
+use crate::compare::ratio::bound;
 use crate::metrics::Metric;
+use crate::model::runs::pairs;
 use crate::model::{
     Agreement, Bound, Cause, CostBreakdown, Findings, Inference, MetricGroup, PublishedRow, Ratio,
-    StepComparison, VariantStep, Verdict,
+    StepComparison, StepFindings, VariantStep, Verdict,
 };
 use crate::statistics::Interval;
-use crate::tables::{Key, Machines, Source, Tables, of_block};
+use crate::tables::{Key, Machines, Source, Tables, headline, of_block};
 
 /// A metric of a variant ÷ that of the base.
 #[derive(Debug, Clone)]
@@ -20,8 +22,7 @@ pub struct ComparisonRow<'a> {
     pub base: &'a str,
     /// As in the observations.
     pub metric: &'a str,
-    /// Infinite where the base has 0; `None` where the two cannot be divided, and the verdict says
-    /// why.
+    /// Infinite where the base has 0; `None` where no block has one, and the verdict says why.
     pub ratio: Option<f64>,
     /// The true ratio is on this side of it, because a time limit ended one of the two.
     pub bound: Option<Bound>,
@@ -54,8 +55,8 @@ const P99: &str = "response_p99_us";
 /// The ratios of a variant over all valid blocks.
 pub(super) fn over_blocks<'a>(
     all: &mut Vec<ComparisonRow<'a>>,
-    (key, base, headline): (Key<'a>, &'a str, &'static str),
-    variant: &'a VariantStep,
+    (key, base): (Key<'a>, &'a str),
+    (step, variant): (&'a StepFindings, &'a VariantStep),
 ) {
     let found = &variant.to_base;
     if key.variant == base {
@@ -63,7 +64,7 @@ pub(super) fn over_blocks<'a>(
     }
     if found.ratio.is_some() || found.verdict.is_some() {
         let cause = found.cost_breakdown.as_ref().and_then(CostBreakdown::main_part).map(|part| part.cause);
-        let row = row(key, base, headline, found.ratio.as_ref());
+        let row = row(key, base, headline(step), found.ratio.as_ref());
         all.push(ComparisonRow { verdict: found.verdict, cause, details: Some(found), ..row });
     }
     if let Some(p99) = &found.p99 {
@@ -80,15 +81,22 @@ pub(super) fn over_blocks<'a>(
 /// What the ratios over all blocks are made of.
 pub(super) fn of_blocks_and_machines<'a>(
     all: &mut Vec<ComparisonRow<'a>>,
-    (key, base, headline): (Key<'a>, &'a str, &'static str),
-    variant: &'a VariantStep,
+    (key, base): (Key<'a>, &'a str),
+    (step, variant): (&'a StepFindings, &'a VariantStep),
     machines: &Machines<'a>,
 ) {
-    let found = &variant.to_base;
+    let (found, headline) = (&variant.to_base, headline(step));
     if key.variant == base {
         return;
     }
-    all.extend(found.ratio.iter().flat_map(|ratio| blocks((key, base), headline, ratio, machines)));
+    let bounds: BTreeMap<u32, Bound> = pairs(&variant.runs, step.runs_of(base))
+        .filter_map(|(run, base)| Some((run.block, bound(run, base)?)))
+        .collect();
+    if let Some(ratio) = &found.ratio {
+        let rows = blocks((key, base), headline, ratio, machines);
+        let bound_in = |block: Option<u32>| bounds.get(&block?).copied();
+        all.extend(rows.map(|row| ComparisonRow { bound: bound_in(row.key.block), ..row }));
+    }
     all.extend(found.p99.iter().flat_map(|p99| blocks((key, base), P99, &p99.ratio, machines)));
     for own in found.by_machine.iter().flat_map(|found| &found.machines) {
         let key = Key { machine: Some(&own.machine), ..key };
@@ -143,9 +151,10 @@ pub(super) fn add_sections<'a>(all: &mut Vec<ComparisonRow<'a>>, findings: &'a F
 pub(super) fn published(findings: &Findings) -> impl Iterator<Item = ComparisonRow<'_>> {
     let rows = findings.published.iter().flat_map(|published| &published.rows);
     rows.flat_map(move |found| {
+        let (workload, setup) = workload_and_setup(found.workload.as_deref().unwrap_or_default());
         let key = Key {
-            workload: found.workload.as_deref().map_or("", |name| workload_and_setup(name).0),
-            setup: found.setup.as_deref(),
+            workload,
+            setup: found.setup.as_deref().or(setup),
             step: &found.subject,
             connections: None,
             variant: &found.variant,

@@ -105,9 +105,9 @@ impl<'a> Tables<'a> {
                 observations::of_run(&mut all.observations, key, step, run);
             }
             let source = if base == run.base { Source::Run } else { Source::Section };
-            let (step, key) = (headline(step), Key { source, ..key });
-            comparisons::over_blocks(&mut all.comparisons, (key, base, step), variant);
-            comparisons::of_blocks_and_machines(&mut all.comparisons, (key, base, step), variant, &machines);
+            let of = (Key { source, ..key }, base);
+            comparisons::over_blocks(&mut all.comparisons, of, (step, variant));
+            comparisons::of_blocks_and_machines(&mut all.comparisons, of, (step, variant), &machines);
         }
         all
     }
@@ -124,7 +124,7 @@ impl<'a> Tables<'a> {
             for variant in &step.variants {
                 let key = key(workload, step, variant);
                 observations::over_blocks(&mut all.observations, key, step, variant);
-                comparisons::over_blocks(&mut all.comparisons, (key, base, headline(step)), variant);
+                comparisons::over_blocks(&mut all.comparisons, (key, base), (step, variant));
             }
         }
         all
@@ -235,5 +235,20 @@ mod tests {
         a Some(1) to b: 0.50
         a Some(2) to b: 0.50
         ");
+    }
+
+    #[test]
+    fn a_ratio_of_a_time_that_was_cut_off_is_a_bound_in_its_block_and_over_all() {
+        let mut findings = found();
+        let step = &mut findings.workloads[0].steps[0];
+        step.less_is_better = true;
+        step.variants[1].runs[0].cut_off = true;
+        let ratio = crate::ratio_of_runs(&step.variants[1].runs, &step.variants[0].runs);
+        step.variants[1].to_base.ratio = ratio;
+        let tables = Tables::of_workload(&findings.run, "a", &findings.workloads[0]);
+        let of = tables.comparisons.iter().filter(|one| one.metric == "seconds");
+        let bounds: Vec<_> = of.map(|one| (one.key.block, one.bound)).collect();
+        let is_more = Some(crate::model::Bound::MoreThan);
+        assert_eq!(bounds, [(None, is_more), (Some(1), is_more), (Some(2), None)]);
     }
 }

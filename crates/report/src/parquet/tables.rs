@@ -53,7 +53,7 @@ fn place(workload: &str, step: &str, variant: &str) -> [(&'static str, Value); 4
 
 fn of_key(workload: &str, setup: Option<&str>, step: &str, variant: &str) -> [(&'static str, Value); 4] {
     [
-        ("workload", workload.into()),
+        ("workload", Some(workload).filter(|name| !name.is_empty()).into()),
         ("setup", setup.into()),
         ("step", step.into()),
         ("variant", variant.into()),
