@@ -189,6 +189,7 @@ pub struct SectionFindings {
     pub text: String,
     pub base: String,
     /// As those of the run, without what single executions did second by second.
+    #[serde(skip)]
     pub workloads: Vec<WorkloadFindings>,
 }
 

@@ -44,6 +44,13 @@ pub struct Key<'a> {
     pub source: Source,
 }
 
+impl Key<'_> {
+    /// Of the run's own comparison, over all valid blocks and all machines.
+    pub fn is_whole(&self) -> bool {
+        self.block.is_none() && self.machine.is_none() && self.source == Source::Run
+    }
+}
+
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

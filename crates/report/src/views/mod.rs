@@ -59,7 +59,7 @@ pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> Run
 pub(crate) struct View<Part, Tables> {
     /// In JSON it has this name.
     pub(crate) id: &'static str,
-    /// The part of a report in which it stands.
+    /// The part of a report that it belongs to.
     pub(crate) part: Part,
     /// A function that makes its tables; none where there is nothing of it.
     pub(crate) tables: Tables,
@@ -136,7 +136,7 @@ pub(crate) const OF_HISTORY: &[OfHistory] = &[
     View { id: "runs", part: (), tables: history::runs },
 ];
 
-/// The part of a report in which a view of a workload stands.
+/// The part of a report that a view of a workload belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Answer,
