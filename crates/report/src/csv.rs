@@ -108,8 +108,7 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Plac
         let cells = found.entry(place(&one.key)).or_default();
         cells.push((format!("{}_over_blocks", one.metric), one.value.into()));
     }
-    let is_whole = |key: &Key<'_>| key.block.is_none() && key.machine.is_none() && key.source == Source::Run;
-    for one in tables.comparisons.iter().filter(|one| is_whole(&one.key)) {
+    for one in tables.comparisons.iter().filter(|one| one.key.is_whole()) {
         let cells = found.entry(place(&one.key)).or_default();
         let mut add =
             |what: &str, value: Value| cells.push((format!("{}_{what}_over_blocks", one.metric), value));

@@ -1,7 +1,7 @@
 //! Writes findings as OpenMetrics text, for Prometheus and compatible programs. The writer of such
 //! text is here too.
 
-use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Source, Tables};
+use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Tables};
 use dbdyno_analyse::{Bound, Findings, unique};
 
 pub const OPENMETRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -62,9 +62,8 @@ pub fn run_openmetrics(findings: &Findings) -> String {
         let of_metric = values.iter().filter(|one| one.metric == metric);
         add_values(&mut text, metric, &of_metric.copied().collect::<Vec<_>>());
     }
-    let is_whole = |key: &Key<'_>| key.block.is_none() && key.machine.is_none() && key.source == Source::Run;
     let ratios: Vec<&ComparisonRow<'_>> =
-        tables.comparisons.iter().filter(|one| is_whole(&one.key)).collect();
+        tables.comparisons.iter().filter(|one| one.key.is_whole()).collect();
     for metric in unique(ratios.iter().map(|one| one.metric)) {
         let of_metric = ratios.iter().filter(|one| one.metric == metric);
         add_ratios(&mut text, metric, &of_metric.copied().collect::<Vec<_>>());

@@ -191,6 +191,7 @@ pub struct SectionFindings {
     pub text: String,
     pub base: String,
     /// The run's workloads, without the seconds of single executions.
+    #[serde(skip)]
     pub workloads: Vec<WorkloadFindings>,
 }
 

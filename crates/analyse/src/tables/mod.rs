@@ -46,6 +46,13 @@ pub struct Key<'a> {
     pub source: Source,
 }
 
+impl Key<'_> {
+    /// Says whether the row belongs to the run's own comparison, over all valid blocks and machines.
+    pub fn is_whole(&self) -> bool {
+        self.block.is_none() && self.machine.is_none() && self.source == Source::Run
+    }
+}
+
 /// Says where a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

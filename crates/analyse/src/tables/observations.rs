@@ -40,7 +40,7 @@ pub(super) fn over_blocks<'a>(
     rows.add("", "valid_blocks", "blocks", Some(variant.valid_runs().count() as f64));
     let ends = [("", variant.rate), ("_min", variant.rate_min), ("_max", variant.rate_max)];
     for (end, value) in ends {
-        rows.add_named(format!("{}{end}", headline(step)).into(), &step.rate_label, value);
+        rows.push(format!("{}{end}", headline(step)).into(), &step.rate_label, value, None);
     }
     rows.cut_off(step, variant.cut_off);
     if let Some(found) = &variant.latency {
@@ -108,10 +108,7 @@ pub(super) fn of_run<'a>(
 
 /// Returns the names of the catalogue's metrics, whether a run has values for them or not.
 pub fn columns() -> impl Iterator<Item = String> {
-    catalogue().map(|(group, metric)| match prefix(group) {
-        "" => metric.id.to_owned(),
-        prefix => format!("{prefix}_{}", metric.id),
-    })
+    catalogue().map(|(group, metric)| named(prefix(group), metric.id).into_owned())
 }
 
 /// Returns every metric in the catalogue with its group.
@@ -125,6 +122,14 @@ fn prefix(group: &MetricGroup) -> &'static str {
     if group.is_compared { "" } else { group.name }
 }
 
+/// Returns the name of a metric, with its family's name in front where it has one.
+fn named(family: &str, name: &'static str) -> Cow<'static, str> {
+    match family {
+        "" => Cow::Borrowed(name),
+        family => Cow::Owned(format!("{family}_{name}")),
+    }
+}
+
 /// The rows with one key.
 struct Rows<'r, 'a> {
     all: &'r mut Vec<Observation<'a>>,
@@ -135,23 +140,23 @@ struct Rows<'r, 'a> {
 impl<'a> Rows<'_, 'a> {
     /// Adds a row, and none where the value is not known.
     fn add(&mut self, family: &str, name: &'static str, unit: &'a str, value: Option<f64>) {
-        let metric = match family {
-            "" => Cow::Borrowed(name),
-            family => Cow::Owned(format!("{family}_{name}")),
-        };
-        self.add_named(metric, unit, value);
-    }
-
-    fn add_named(&mut self, metric: Cow<'a, str>, unit: &'a str, value: Option<f64>) {
-        let Some(value) = value.filter(|value| value.is_finite()) else { return };
-        let (key, validity) = (self.key, self.validity);
-        self.all.push(Observation { key, metric, unit, value, validity, entry: None });
+        self.push(named(family, name), unit, value, None);
     }
 
     fn metric(&mut self, family: &str, metric: &'static Metric, value: Option<f64>) {
-        let before = self.all.len();
-        self.add(family, metric.id, metric.unit, value);
-        self.all[before..].iter_mut().for_each(|one| one.entry = Some(metric));
+        self.push(named(family, metric.id), metric.unit, value, Some(metric));
+    }
+
+    fn push(
+        &mut self,
+        metric: Cow<'a, str>,
+        unit: &'a str,
+        value: Option<f64>,
+        entry: Option<&'static Metric>,
+    ) {
+        let Some(value) = value.filter(|value| value.is_finite()) else { return };
+        let (key, validity) = (self.key, self.validity);
+        self.all.push(Observation { key, metric, unit, value, validity, entry });
     }
 
     fn fields<T>(&mut self, family: &str, fields: &[Field<T>], of: &T) {

@@ -59,7 +59,7 @@ pub(crate) fn run_of_section(run: &RunSummary, section: &SectionFindings) -> Run
 pub(crate) struct View<Part, Tables> {
     /// The name by which programs that read JSON know the view.
     pub(crate) id: &'static str,
-    /// The part of a report in which the view stands.
+    /// The part of a report that the view belongs to.
     pub(crate) part: Part,
     /// The function that makes the tables. It makes none where there is nothing for the view.
     pub(crate) tables: Tables,
@@ -136,7 +136,7 @@ pub(crate) const OF_HISTORY: &[OfHistory] = &[
     View { id: "runs", part: (), tables: history::runs },
 ];
 
-/// The part of a report in which a view of a workload stands.
+/// The part of a report that a view of a workload belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Answer,

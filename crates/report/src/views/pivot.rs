@@ -17,8 +17,7 @@ pub(super) struct Pivot<'t, 'a> {
 impl<'t, 'a> Pivot<'t, 'a> {
     pub(super) fn of(tables: &'t Tables<'a>, metric: &str) -> Self {
         let values = tables.observations.iter().filter(|one| one.metric == metric && one.key.block.is_none());
-        let is_whole = |one: &&ComparisonRow<'a>| one.key.block.is_none() && one.key.machine.is_none();
-        let ratios = tables.comparisons.iter().filter(|one| one.metric == metric).filter(is_whole);
+        let ratios = tables.comparisons.iter().filter(|one| one.metric == metric && one.key.is_whole());
         Self {
             values: values.map(|one| ((one.key.step, one.key.variant), one.value)).collect(),
             ratios: ratios.map(|one| ((one.key.step, one.key.variant), one)).collect(),
