@@ -6,7 +6,7 @@ use std::process::Command;
 use std::{env, fs};
 
 fn main() {
-    // Only what is compiled in: a commit alone builds nothing anew, and a binary that was built
+    // Only what is compiled in: a commit alone builds nothing again, and a binary that was built
     // before it says the commit it was built from, with its changes. A distributed binary is built
     // in a fresh target folder and says its own.
     println!("cargo::rerun-if-changed=../../Cargo.lock");

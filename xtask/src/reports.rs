@@ -346,7 +346,10 @@ mod tests {
             std::fs::write(&path, &wanted).unwrap();
             page.clone_from(&wanted);
         }
-        assert!(page == wanted, "the tables are not those of the findings; write them anew: DBDYNO_UPDATE=1");
+        assert!(
+            page == wanted,
+            "the tables are not those of the findings; write them again: DBDYNO_UPDATE=1"
+        );
         for (name, _) in published().unwrap() {
             assert!(page.contains(&format!("<!-- {name} -->")), "{name} has no place");
         }

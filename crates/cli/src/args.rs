@@ -184,7 +184,7 @@ pub(crate) struct TaskArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: PlanSource,
-    /// Get servers of the plan that are not here, without asking.
+    /// Get servers of the plan that are not installed, without asking.
     #[arg(long)]
     pub(crate) get: bool,
     /// Folder in which the run directory is made.
@@ -286,7 +286,7 @@ pub(crate) struct ReportArgs {
     /// `all`.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub(crate) section: Option<ReportPart>,
-    /// Only this step; its whole details, unless --section says less. May be given more than once.
+    /// Only this step; all its details, unless --section says less. May be given more than once.
     #[arg(long = "step", value_name = "NAME")]
     pub(crate) steps: Vec<String>,
     /// All warnings in full; short for --section warnings.
@@ -395,7 +395,7 @@ pub(crate) enum ComparisonFormat {
 
 /// Show many runs of one plan in order, and when the rate or the p99 of a step changed.
 ///
-/// Each series, the rate or the p99 of a step of a variant, has one value a run. The greatest shift
+/// Each series, the rate or the p99 of a step of a variant, has one value a run. The largest shift
 /// of its level is tested against shuffled series, and corrected over all series, so that noise
 /// rarely counts as a change. Runs must be comparable, as for `dbdyno compare`.
 #[derive(Debug, Parser)]

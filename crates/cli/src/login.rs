@@ -20,10 +20,10 @@ const NO_STREAMS: &str = "the server's local_infile is off, so it takes no strea
 
 /// Logs in to an address and makes sure that dbdyno owns its database, unless nothing will be
 /// filled.
-pub(crate) fn reach(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<DatabaseServer, ExitError> {
+pub(crate) fn log_in(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<DatabaseServer, ExitError> {
     let (family, options, database) = login(plan, variant)?;
     let mut database_server =
-        family.target(options.clone()).database_server(&family.facts().engine_of(variant), false);
+        family.address(options.clone()).database_server(&family.facts().engine_of(variant), false);
     runtime.block_on(async {
         // Existing tables must be there, and their database stays with its owner.
         let is_ours = !plan.workload.use_existing_tables();
@@ -59,7 +59,7 @@ pub(crate) fn database_server_for(
     let options = Options { user: user.to_owned(), password, ..options };
     let connection_settings = connection_settings_at_address(plan, variant, &address)?;
     Ok(family
-        .target(options.with_connection_settings(connection_settings))
+        .address(options.with_connection_settings(connection_settings))
         .database_server(&family.facts().engine_of(variant), false))
 }
 

@@ -8,7 +8,7 @@ use dbdyno_analyse::parity::{
     compared, size_text,
 };
 use dbdyno_db::server::{Base, servers_dir};
-use dbdyno_fetch::{answer_of, ask_embedded, by_name};
+use dbdyno_fetch::{answer_of, by_name, probe_embedded};
 use dbdyno_model::Variant;
 use dbdyno_plan::Plan;
 use dbdyno_products::VariantKind;
@@ -141,7 +141,7 @@ fn build_of(variant: &Variant, base: Option<&Base>) -> Option<Build> {
     let by_hand = |name: &str, base: &Path| format!("dbdyno servers add {name} --basedir {}", base.display());
     let (answer, ask) = match VariantKind::of(variant) {
         VariantKind::Null | VariantKind::Address(_) => return None,
-        VariantKind::Embedded => (ask_embedded().ok(), String::new()),
+        VariantKind::Embedded => (probe_embedded().ok(), String::new()),
         VariantKind::BaseDir(path) => (None, by_hand("NAME", &path)),
         VariantKind::Named(name) => {
             let answer = answer_of(&servers_dir(), &name);

@@ -171,7 +171,7 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
 
 /// Prepares a variant whose server others run at the address `text`.
 fn reached(plan: &Plan, variant: &Variant, text: String, runtime: &Runtime) -> Result<Prepared, ExitError> {
-    let database_server = login::reach(plan, variant, runtime)?;
+    let database_server = login::log_in(plan, variant, runtime)?;
     let driver = database_server.address.name();
     let connection_settings =
         database_server.address.login().map(|login| login.connection_settings.clone()).unwrap_or_default();
@@ -276,7 +276,9 @@ pub(crate) fn predicted(variant: &Variant) -> Result<Option<Predicted>, String> 
 /// Renders the config for a server that is not installed.
 fn by_name(variant: &Variant, server: &ConfigServer) -> Result<Rendered, String> {
     let mut config = rendered(variant, server)?;
-    config.notes.push(format!("{} is not here: product and version are taken from its name", server.title));
+    config
+        .notes
+        .push(format!("{} is not installed: product and version are taken from its name", server.title));
     Ok(config)
 }
 

@@ -19,20 +19,20 @@ use crate::shown::{COLOURS, cut, shown};
 const LINE_MAX: usize = 600;
 
 #[derive(Debug, Clone, Copy)]
-struct ConnectionSettings {
+struct OutputSettings {
     colour: Colour,
     quiet: bool,
 }
 
-static MANNER: OnceLock<ConnectionSettings> = OnceLock::new();
+static SETTINGS: OnceLock<OutputSettings> = OnceLock::new();
 
 /// Takes what the command line says of output. It is called once, before anything is printed.
 pub(crate) fn set(colour: Colour, quiet: bool) {
-    let _ = MANNER.set(ConnectionSettings { colour, quiet });
+    let _ = SETTINGS.set(OutputSettings { colour, quiet });
 }
 
-fn connection_settings() -> ConnectionSettings {
-    MANNER.get().copied().unwrap_or(ConnectionSettings { colour: Colour::Auto, quiet: false })
+fn settings() -> OutputSettings {
+    SETTINGS.get().copied().unwrap_or(OutputSettings { colour: Colour::Auto, quiet: false })
 }
 
 /// Prints results. A reader that has gone away (`dbdyno report | head`) is no error. A full output
@@ -94,7 +94,7 @@ fn lost(error: &std::io::Error) -> Result<(), ExitError> {
 /// Prints a message about the run that is not a result. Where no one reads it, it is lost, and the
 /// command goes on.
 pub(crate) fn note(text: &str) {
-    if !connection_settings().quiet {
+    if !settings().quiet {
         say(text);
     }
 }
@@ -132,7 +132,7 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
 
 /// Whether there is a person who can be asked.
 pub(crate) fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !connection_settings().quiet
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !settings().quiet
 }
 
 /// Returns the answer to a question. It is `None` where the input has ended.
@@ -147,7 +147,7 @@ pub(crate) fn ask(question: &str) -> Option<String> {
 }
 
 pub(crate) fn can_draw() -> bool {
-    std::io::stderr().is_terminal() && !is_dumb() && !connection_settings().quiet
+    std::io::stderr().is_terminal() && !is_dumb() && !settings().quiet
 }
 
 /// Whether the terminal supports no escape sequences.
@@ -158,7 +158,7 @@ fn is_dumb() -> bool {
 /// Whether to print colours: they were requested, or the terminal supports them and NO_COLOR is not
 /// set (no-color.org).
 pub(crate) fn wants_colour() -> bool {
-    match connection_settings().colour {
+    match settings().colour {
         Colour::Always => true,
         Colour::Never => false,
         Colour::Auto => {

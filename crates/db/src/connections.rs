@@ -29,15 +29,15 @@ pub struct ConnectionLog(Mutex<BTreeMap<(String, Option<Encryption>), u32>>);
 
 impl ConnectionLog {
     pub fn note(&self, class: &str, encryption: Option<Encryption>) {
-        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *book.entry((class.to_owned(), encryption)).or_insert(0) += 1;
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry((class.to_owned(), encryption)).or_insert(0) += 1;
     }
 
     /// Takes all entries out, sorted by class.
     pub fn take(&self) -> Vec<ConnectionClass> {
-        let book = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let counts = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let entry = |((class, encryption), connections)| ConnectionClass { class, encryption, connections };
-        book.into_iter().map(entry).collect()
+        counts.into_iter().map(entry).collect()
     }
 }
 

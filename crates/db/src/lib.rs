@@ -26,12 +26,12 @@ mod open_connections;
 mod options;
 mod product;
 mod products;
-mod questions;
 mod receive_limits;
 #[cfg(test)]
 #[path = "tests/scripted.rs"]
 mod scripted;
 mod secret;
+mod server_queries;
 mod session;
 mod stream;
 mod tls;
@@ -56,11 +56,11 @@ pub use product::{
     Bounds, DeferredWork, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };
 pub use products::{AnySession, DatabaseAddress, Family};
-pub use questions::{
+pub use secret::Secret;
+pub use server_queries::{
     Room, connection_room, deferred_work, describe, drop_binlog, explain, explain_executed, is_engine,
     prepared_room, settle, status, table_engines, tables, unreported,
 };
-pub use secret::Secret;
 pub use session::{Answer, Cells, Param, Rows, Sent, Session, Statement, first_i64};
 pub use tls::{Tls, TlsPem};
 

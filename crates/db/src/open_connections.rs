@@ -27,25 +27,25 @@ struct Entry {
 
 impl OpenConnections {
     pub(crate) fn enter(&self, ticket: Ticket) {
-        self.with(|book| book.insert(ticket.id, Entry { ticket, is_given_up: false }));
+        self.with(|entries| entries.insert(ticket.id, Entry { ticket, is_given_up: false }));
     }
 
     /// Removes a connection that has ended with no statement running.
     pub(crate) fn leave(&self, ticket: Ticket) {
-        self.with(|book| book.remove(&ticket.id));
+        self.with(|entries| entries.remove(&ticket.id));
     }
 
     /// Notes that a connection was dropped before its answer came.
     pub(crate) fn give_up(&self, ticket: Ticket) {
-        self.with(|book| book.insert(ticket.id, Entry { ticket, is_given_up: true }));
+        self.with(|entries| entries.insert(ticket.id, Entry { ticket, is_given_up: true }));
     }
 
     /// Takes out the dropped connections and, with `all`, the open ones too.
     pub(crate) fn take(&self, all: bool) -> Vec<Ticket> {
-        self.with(|book| {
+        self.with(|entries| {
             let (taken, kept) =
-                std::mem::take(book).into_iter().partition(|(_, entry)| all || entry.is_given_up);
-            *book = kept;
+                std::mem::take(entries).into_iter().partition(|(_, entry)| all || entry.is_given_up);
+            *entries = kept;
             let taken: BTreeMap<u32, Entry> = taken;
             taken.into_values().map(|entry| entry.ticket).collect()
         })
@@ -59,7 +59,7 @@ impl OpenConnections {
 impl fmt::Debug for OpenConnections {
     /// Prints the numbers without the keys, which are secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids = self.with(|book| book.keys().copied().collect::<Vec<u32>>());
+        let ids = self.with(|entries| entries.keys().copied().collect::<Vec<u32>>());
         write!(formatter, "OpenConnections({ids:?})")
     }
 }

@@ -53,7 +53,7 @@ macro_rules! products {
             };
         }
 
-        /// Evaluates an expression with the target's options, with `P` as its product.
+        /// Evaluates an expression with the address's options, with `P` as its product.
         macro_rules! each_address {
             ($d any:expr, $d options:ident, $d p:ident => $d done:expr) => {
                 match $d any {

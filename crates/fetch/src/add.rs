@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use dbdyno_db::server::Base;
 
-use crate::ask::ask;
 use crate::files::{Catalogue, check_name};
 use crate::get::{check_version, does_not_run, keep, link};
 use crate::lock::Locked;
+use crate::probe::probe;
 use crate::{Error, Origin, ServerEntry};
 
 /// Gives the server in `base_dir` the name `name`: starts it once, asks it about itself, and makes
@@ -47,6 +47,6 @@ pub fn add(
         link(&base.path, &place)?;
     }
     log(&format!("{name}: starting it once, to ask what it can do"));
-    let asked = ask(&base).map_err(|source| does_not_run(name, source));
+    let asked = probe(&base).map_err(|source| does_not_run(name, source));
     keep(folder, name, server_entry, asked, is_new)
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_db::server::Base;
 
-use crate::ask::ask;
 use crate::files::{self, Entry, Partial, Source};
 use crate::lock::Locked;
+use crate::probe::probe;
 use crate::{Answer, Error, Origin, ServerEntry};
 
 /// Puts the server for `entry` into `servers_dir/NAME`, starts it once and keeps its answers in its
@@ -98,7 +98,7 @@ fn bring(
 fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
     let base = Base::open(place).map_err(|source| does_not_run(&entry.name, source))?;
     check_version(entry, &base)?;
-    ask(&base).map_err(|source| does_not_run(&entry.name, source))
+    probe(&base).map_err(|source| does_not_run(&entry.name, source))
 }
 
 pub(super) fn does_not_run(name: &str, source: dbdyno_db::server::Error) -> Error {

@@ -1,10 +1,9 @@
-//! The servers folder and the actions of `dbdyno servers`: get, add, ask, list, start as a scratch
+//! The servers folder and the actions of `dbdyno servers`: get, add, probe, list, start as a scratch
 //! server, remove.
 //!
 //! [`Catalogue`] lists what can be fetched (`servers.toml`, and the user's own file).
 
 mod add;
-mod ask;
 mod client;
 mod error;
 mod files;
@@ -12,6 +11,7 @@ mod get;
 mod inventory;
 mod lock;
 mod named;
+mod probe;
 #[cfg(test)]
 #[path = "../../db/tests/support/program.rs"]
 mod program;
@@ -21,7 +21,6 @@ mod server_entry;
 mod suggestions;
 
 pub use add::add;
-pub use ask::ask_embedded;
 pub use client::client;
 pub use error::Error;
 pub use files::{
@@ -30,6 +29,7 @@ pub use files::{
 pub use get::get;
 pub use inventory::{Here, ListedServer, inventory};
 pub use named::find_named;
+pub use probe::probe_embedded;
 pub use remove::remove;
 pub use scratch::{ScratchOptions, ScratchServer};
 pub use server_entry::{Answer, Origin, ServerEntry, answer_of};

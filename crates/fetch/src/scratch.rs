@@ -69,7 +69,7 @@ impl ScratchServer {
     /// How to log in as the superuser, who has no password.
     pub fn database_server(&self) -> DatabaseServer {
         let engine = self.server.base.family.facts().default_engine.unwrap_or_default();
-        self.server.target(None, &ConnectionSettings::default()).database_server(engine, true)
+        self.server.address(None, &ConnectionSettings::default()).database_server(engine, true)
     }
 
     pub fn socket(&self) -> &Path {

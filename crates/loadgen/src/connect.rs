@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_their_greatest_and_differ_between_lanes() {
+    fn pauses_double_up_to_the_longest_and_differ_between_connections() {
         let (wait, wait_max) = (Duration::from_millis(100), Duration::from_secs(5));
         let reconnect =
             Reconnect { wait, wait_max, give_up_after: Duration::from_secs(60), draws: Draws::new(1, 2, 3) };

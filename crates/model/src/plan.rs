@@ -309,8 +309,8 @@ named! {
     pub enum TlsMode {
         /// In clear.
         Off = "off",
-        /// Encrypted over TCP where the server can, whichever it is; else in clear. Over a unix
-        /// socket in clear.
+        /// Encrypted over TCP where the server can, whichever it is; otherwise in plaintext. Over a
+        /// unix socket in plaintext.
         Prefer = "prefer",
         /// Encrypted or not at all; whose certificate it is does not matter.
         Require = "require",

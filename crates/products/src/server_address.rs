@@ -360,7 +360,7 @@ mod tests {
             tls("mysql", "tls_ca=ca.pem"),
         ];
         insta::assert_snapshot!(refused.join("\n"), @r"
-        asks for TLS in a way that dbdyno does not have: allow begins in clear and lets the server decide; use tls=prefer, or tls=off
+        asks for TLS in a way that dbdyno does not have: allow begins in plaintext and lets the server decide; use tls=prefer, or tls=off
         asks for TLS in a way that dbdyno does not have: verify-ca checks the authority and not the host, which dbdyno does not offer; use tls=verify with a certificate that names the host, or tls=require to check neither
         asks for TLS in a way that dbdyno does not have: tls is off, prefer, require or verify
         has no absolute path after tls_ca=; a path that is relative to the plan goes into the variant's tls table

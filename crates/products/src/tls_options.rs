@@ -75,7 +75,7 @@ fn mode(value: &str) -> Result<TlsMode, String> {
         "preferred" => Ok(TlsMode::Prefer),
         "required" => Ok(TlsMode::Require),
         "verify_full" | "verify_identity" => Ok(TlsMode::Verify),
-        "allow" => Err("allow begins in clear and lets the server decide; use tls=prefer, or tls=off".to_owned()),
+        "allow" => Err("allow begins in plaintext and lets the server decide; use tls=prefer, or tls=off".to_owned()),
         "verify_ca" => Err("verify-ca checks the authority and not the host, which dbdyno does not offer; use \
                             tls=verify with a certificate that names the host, or tls=require to check neither"
             .to_owned()),

@@ -145,7 +145,7 @@ fn cell(cell: &Cell) -> Value {
         parts.extend([("low".to_owned(), json!(interval.low)), ("high".to_owned(), json!(interval.high))]);
     }
     if let Some(ends) = cell.spread {
-        parts.extend([("least".to_owned(), json!(ends.low)), ("greatest".to_owned(), json!(ends.high))]);
+        parts.extend([("lowest".to_owned(), json!(ends.low)), ("highest".to_owned(), json!(ends.high))]);
     }
     parts.extend(cell.verdict.map(|verdict| ("verdict".to_owned(), json!(verdict.word()))));
     if parts.len() == 1 { json!(value) } else { Value::Object(parts) }
@@ -267,7 +267,7 @@ mod tests {
         let expected =
             json!({ "value": ratio.value, "low": interval.low, "high": interval.high, "verdict": "faster" });
         assert_eq!((&ratios["rows"][2][0], &ratios["rows"][2][2]), (&"l.i1".into(), &expected));
-        let expected = json!({ "value": rate, "least": rate * 0.99, "greatest": rate * 1.01 });
+        let expected = json!({ "value": rate, "lowest": rate * 0.99, "highest": rate * 1.01 });
         assert_eq!((&rates["rows"][2][2], &rates["rows"][7][2]), (&expected, &"invalid".into()));
         assert_eq!(ratios["rows"][2][1], json!(1.0), "the base has no interval");
         let latency = views.iter().find(|view| view["view"] == "latency").expect("it is named above");

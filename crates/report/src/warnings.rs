@@ -167,8 +167,8 @@ fn session_part(part: &SessionPart) -> String {
 
 /// Words such as `wal 47 to 82 %`.
 fn variant_share(share: &VariantShare) -> String {
-    let [least, greatest] = [share.least, share.greatest].map(|share| format!("{:.0}", 100.0 * share));
-    let range = if least == greatest { least } else { format!("{least} to {greatest}") };
+    let [lowest, highest] = [share.lowest, share.highest].map(|share| format!("{:.0}", 100.0 * share));
+    let range = if lowest == highest { lowest } else { format!("{lowest} to {highest}") };
     format!("{} {range} %", share.variant)
 }
 
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn shares_that_are_written_alike_are_written_once() {
-        let of = |least, greatest| variant_share(&VariantShare { variant: "a".to_owned(), least, greatest });
+        let of = |lowest, highest| variant_share(&VariantShare { variant: "a".to_owned(), lowest, highest });
         assert_eq!([of(0.47, 0.82), of(0.031, 0.0349)], ["a 47 to 82 %", "a 3 %"]);
     }
 

@@ -125,7 +125,7 @@ fn what_is_read_for_each_connection_does_not_hold_up_what_is_read_at_once() {
     let server = |server_tree| Config { server_pid: Some(1), server_tree, ..Config::default() };
     let reader_of = |config: &Config, name: &str| {
         let readers = readers_for(config, &Arc::default());
-        assert!(readers.len() <= Tally::LANES);
+        assert!(readers.len() <= Tally::READERS);
         let found = readers.iter().find(|reader| reader.sources.iter().any(|source| source.0 == name));
         found.unwrap().name
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// order is enough.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    reader_cpu_us: [AtomicI64; Self::LANES],
+    reader_cpu_us: [AtomicI64; Self::READERS],
     /// Rounds of samples begun.
     samples: AtomicI64,
     /// How late the most recent round began.
@@ -17,8 +17,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// The most threads that a sampler has.
-    pub(crate) const LANES: usize = 5;
+    /// Highest number of threads that a sampler has.
+    pub(crate) const READERS: usize = 5;
 
     /// Sets the CPU time that thread number `reader` has used up to now.
     pub(crate) fn set_cpu(&self, reader: usize, cpu: Duration) {

@@ -47,7 +47,7 @@ pub(super) struct Host {
     pub(super) socket: String,
     pub(super) is_mysql: bool,
     /// How to reach sysbench's database.
-    target: DatabaseAddress,
+    sysbench_address: DatabaseAddress,
     /// The server, which stops when this value is dropped.
     server: Running,
     /// Runtime of the thread that started the server. The kernel stops a server when that thread
@@ -76,7 +76,7 @@ impl Host {
         let option = |key: &str, value: &str| format!("--{driver}-{key}={value}");
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let create = format!("CREATE DATABASE {PEER_DATABASE}");
-        runtime.block_on(send(&server.target(None, &ConnectionSettings::default()), &[&create]))?;
+        runtime.block_on(send(&server.address(None, &ConnectionSettings::default()), &[&create]))?;
         Ok(Self {
             title,
             address: address(OWN_DATABASE),
@@ -88,7 +88,7 @@ impl Host {
                 option("db", PEER_DATABASE),
             ],
             is_mysql,
-            target: server.target(Some(PEER_DATABASE), &ConnectionSettings::default()),
+            sysbench_address: server.address(Some(PEER_DATABASE), &ConnectionSettings::default()),
             server: server.into_running(),
             socket,
             runtime,
@@ -97,7 +97,7 @@ impl Host {
 
     /// Sends statements to sysbench's database, one after the other.
     fn query(&self, statements: &[&str]) -> Result<()> {
-        self.runtime.block_on(send(&self.target, statements))
+        self.runtime.block_on(send(&self.sysbench_address, statements))
     }
 
     /// Returns the words of a command line for sysbench and for `dbdyno sysbench`.
@@ -148,8 +148,8 @@ impl Host {
     }
 }
 
-async fn send(target: &DatabaseAddress, statements: &[&str]) -> Result<()> {
-    let mut session = target.clone().database_server("innodb", false).connect().await?;
+async fn send(address: &DatabaseAddress, statements: &[&str]) -> Result<()> {
+    let mut session = address.clone().database_server("innodb", false).connect().await?;
     for statement in statements {
         session.query(statement.as_bytes()).await.with_context(|| (*statement).to_owned())?;
     }

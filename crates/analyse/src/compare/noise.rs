@@ -61,7 +61,7 @@ pub fn pooled(parts: &[(f64, u32)]) -> Option<(f64, u32)> {
 mod tests {
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, run, set_again};
+    use crate::fixtures::{add_control, cell, load_step, run};
     use crate::simulations::close;
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         let mut run = run(&["a", "a~control", "b"], 3, cells.collect());
         let all = noise(&analyse(&run));
         assert_eq!((all.len(), all[0].degrees, all[0].control), (1, 4, false));
-        set_again(&mut run);
+        add_control(&mut run);
         let control = noise(&analyse(&run));
         assert_eq!((control[0].degrees, control[0].control), (2, true));
         close(control[0].deviation, 0.01, 1e-4);

@@ -11,7 +11,7 @@ pub(crate) fn group_memory(step: &WindowSummary<'_>) -> Option<GroupMemory> {
     step.counters.get(SOURCE)?;
     let level = |key| at_end(step.counters, SOURCE, key, step.window);
     Some(GroupMemory {
-        greatest_bytes: greatest(step.counters, SOURCE, "memory_bytes"),
+        highest_bytes: greatest(step.counters, SOURCE, "memory_bytes"),
         own_bytes: level("anonymous_bytes"),
         page_cache_bytes: level("file_bytes"),
         dirty_bytes: level("dirty_bytes"),
@@ -38,7 +38,7 @@ mod tests {
             (2_500_000, vec![95, 70, 25, 2, 60]),
         ];
         let expected = GroupMemory {
-            greatest_bytes: Some(100),
+            highest_bytes: Some(100),
             own_bytes: Some(70),
             page_cache_bytes: Some(25),
             dirty_bytes: Some(2),

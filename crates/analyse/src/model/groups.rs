@@ -107,7 +107,7 @@ mod tests {
         if std::env::var_os("DBDYNO_UPDATE").is_some() {
             std::fs::write(path, wanted).unwrap();
         } else {
-            assert!(page == wanted, "the tables are not the catalogue's; write them anew: DBDYNO_UPDATE=1");
+            assert!(page == wanted, "the tables are not the catalogue's; write them again: DBDYNO_UPDATE=1");
         }
     }
 

@@ -29,7 +29,7 @@ pub struct DeferredLevel {
 pub struct GroupMemory {
     /// Highest value in any sample of the step: own memory, page cache, and what the kernel holds
     /// for the group.
-    pub greatest_bytes: Option<i64>,
+    pub highest_bytes: Option<i64>,
     /// Heaps and buffer pools at the end of the window. PostgreSQL's buffers are shared memory,
     /// which counts as page cache.
     pub own_bytes: Option<i64>,

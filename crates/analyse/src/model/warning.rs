@@ -63,8 +63,8 @@ pub struct SessionPart {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantShare {
     pub variant: String,
-    pub least: f64,
-    pub greatest: f64,
+    pub lowest: f64,
+    pub highest: f64,
 }
 
 /// A setting whose value differed between two starts of a server. `None` where the server did not

@@ -207,7 +207,7 @@ const STEADINESS: &[Field<Steadiness>] = &[
 ];
 
 const GROUP_MEMORY: &[Field<GroupMemory>] = &[
-    ("greatest_bytes", "bytes", |found| found.greatest_bytes.map(|bytes| bytes as f64)),
+    ("highest_bytes", "bytes", |found| found.highest_bytes.map(|bytes| bytes as f64)),
     ("own_bytes", "bytes", |found| found.own_bytes.map(|bytes| bytes as f64)),
     ("page_cache_bytes", "bytes", |found| found.page_cache_bytes.map(|bytes| bytes as f64)),
     ("dirty_bytes", "bytes", |found| found.dirty_bytes.map(|bytes| bytes as f64)),

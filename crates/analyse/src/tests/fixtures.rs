@@ -543,7 +543,7 @@ pub(crate) fn plan(text: &str) -> Plan {
 }
 
 /// Adds the control `a~control`, which is the base under its second name.
-pub(crate) fn set_again(run: &mut Run) {
+pub(crate) fn add_control(run: &mut Run) {
     run.manifest.plan.aa = true;
     run.manifest.plan.variants.push(Variant { name: "a~control".to_owned(), ..Variant::default() });
 }

@@ -21,7 +21,7 @@ pub(crate) fn warning<'a>(
 mod tests {
     use insta::assert_snapshot;
 
-    use crate::fixtures::{cell, load_step, run, set_again, texts};
+    use crate::fixtures::{add_control, cell, load_step, run, texts};
     use crate::model::{Code, Verdict};
     use crate::{Choices, analyse, analyse_with};
 
@@ -39,7 +39,7 @@ mod tests {
             ]
         });
         let mut run = run(&["a", "a~control", "b"], 4, cells.collect());
-        set_again(&mut run);
+        add_control(&mut run);
         run
     }
 

@@ -25,12 +25,12 @@ pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
         }
         if let Some((_, shares)) = steps.last_mut() {
             let variant = &found.variant.variant;
-            let first = || VariantShare { variant: variant.clone(), least: share, greatest: share };
+            let first = || VariantShare { variant: variant.clone(), lowest: share, highest: share };
             let known = shares.entry(variant).or_insert_with(first);
-            (known.least, known.greatest) = (known.least.min(share), known.greatest.max(share));
+            (known.lowest, known.highest) = (known.lowest.min(share), known.highest.max(share));
         }
     }
-    steps.retain(|(_, shares)| shares.values().any(|share| share.greatest > REPORTED_SHARE));
+    steps.retain(|(_, shares)| shares.values().any(|share| share.highest > REPORTED_SHARE));
     let warning = |(step, shares): (&str, Shares<'_>)| {
         let shares: Vec<VariantShare> = shares.into_values().collect();
         Warning::new(Code::EmptyWrites).at(step).with("shares", shares)
@@ -84,6 +84,6 @@ mod tests {
         assert_eq!(reported("point-select", [500, 500, 500]), None);
         assert!(reported("non-index-update", [1_000, 0, 0]).is_some());
         assert!(reported("unchanged", [1_000, 0, 0]).is_some());
-        insta::assert_snapshot!(reported("delete", [470, 30, 820]).unwrap(), @r#"empty-writes [qr100] shares: [{"variant":"a","least":0.47,"greatest":0.82},{"variant":"b","least":0.03,"greatest":0.03}]"#);
+        insta::assert_snapshot!(reported("delete", [470, 30, 820]).unwrap(), @r#"empty-writes [qr100] shares: [{"variant":"a","lowest":0.47,"highest":0.82},{"variant":"b","lowest":0.03,"highest":0.03}]"#);
     }
 }

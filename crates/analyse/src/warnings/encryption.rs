@@ -8,7 +8,7 @@ use crate::model::{Code, Warning};
 use crate::servers::servers;
 use crate::window::Hosting;
 
-const IN_CLEAR: &str = "in clear";
+const PLAINTEXT: &str = "in plaintext";
 
 /// How the connections of `variant` were encrypted: `TLSv1.3 TLS_AES_256_GCM_SHA384`, with the
 /// classes of connections where they differ. `None` where TLS was not asked for.
@@ -39,7 +39,7 @@ pub(crate) fn warning(run: &Run) -> Option<Warning> {
     });
     let reported: Vec<(&str, String)> = compared
         .map(|variant| {
-            let found = encryption(run, &variant.name).unwrap_or_else(|| IN_CLEAR.to_owned());
+            let found = encryption(run, &variant.name).unwrap_or_else(|| PLAINTEXT.to_owned());
             (variant.name.as_str(), found)
         })
         .collect();
@@ -63,7 +63,7 @@ fn name(connection: &ConnectionClass) -> String {
     match (&connection.tls_version, &connection.cipher) {
         (Some(version), Some(cipher)) => format!("{version} {cipher}"),
         (Some(version), None) => version.clone(),
-        (None, _) => IN_CLEAR.to_owned(),
+        (None, _) => PLAINTEXT.to_owned(),
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
         ];
         let run = run(&["a", "b", "c"], 1, cells);
         assert_snapshot!(encryption(&run, "a").unwrap(), @"TLSv1.3 TLS_AES_256_GCM_SHA384");
-        assert_snapshot!(encryption(&run, "b").unwrap(), @"TLSv1.3 TLS_AES_256_GCM_SHA384 (delete, insert) and in clear (status)");
+        assert_snapshot!(encryption(&run, "b").unwrap(), @"TLSv1.3 TLS_AES_256_GCM_SHA384 (delete, insert) and in plaintext (status)");
         assert_eq!(encryption(&run, "c"), None);
     }
 
@@ -113,7 +113,7 @@ mod tests {
         let mut unreached = cell(1, "e", Vec::new());
         unreached.events.remove(1);
         let mut run = run(&["a", "b", "c", "d", "e"], 1, [cells, vec![unreached]].concat());
-        assert_snapshot!(shown(&warning(&run).unwrap()), @"encryption connections: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear");
+        assert_snapshot!(shown(&warning(&run).unwrap()), @"encryption connections: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in plaintext");
         run.cells.remove(1);
         run.manifest.variants[2].embedded = true;
         assert_eq!(warning(&run), None, "neither a file nor what never ran is compared");

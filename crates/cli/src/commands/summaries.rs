@@ -23,7 +23,7 @@ pub(crate) fn blocks(name: Option<&str>) -> Result<Vec<Block>, ExitError> {
         Block::heading(3, "steps with every test and part, other options at their defaults"),
         Block::Facts(lists.iter().map(steps).collect()),
         Block::text(""),
-        Block::text("each step with its statements, parameters and traps: dbdyno list workloads NAME"),
+        Block::text("each step with its statements, parameters and pitfalls: dbdyno list workloads NAME"),
         Block::text("those that a plan runs: dbdyno plan"),
     ])
 }

@@ -28,7 +28,7 @@ impl Conductor<'_> {
         self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
         // Connections of the look at the variant before the run do not belong to its first cell.
         self.connections(cell.id);
-        self.hold(cell)?;
+        self.lock(cell)?;
         let snapshot = self.snapshot(cell.id);
         let ended = match self.start(cell, snapshot.as_ref()) {
             Ok(mut database) => {
@@ -42,7 +42,7 @@ impl Conductor<'_> {
             }
             Err(stop) => ending(Err(stop))?,
         };
-        self.still_held(cell, ended)
+        self.still_locked(cell, ended)
     }
 
     /// Takes what the connections to the cell's variant have agreed on since the last call.
@@ -61,7 +61,7 @@ impl Conductor<'_> {
     }
 
     /// Makes sure that the cell's database is locked, and reports other work on it.
-    fn hold(&mut self, cell: &mut OpenCell<'_>) -> Result<(), Stop> {
+    fn lock(&mut self, cell: &mut OpenCell<'_>) -> Result<(), Stop> {
         let locked = self.runtime.block_on(self.advisory_locks.renew(&cell.id.variant));
         self.warn(&mut cell.writer, locked.map_err(Stop::failed)?)?;
         let company = self.runtime.block_on(self.advisory_locks.company(&cell.id.variant));
@@ -71,7 +71,7 @@ impl Conductor<'_> {
     }
 
     /// Returns the ending of a cell whose database another run may have locked meanwhile.
-    fn still_held(&mut self, cell: &mut OpenCell<'_>, ended: Ending) -> Result<Ending, Stop> {
+    fn still_locked(&mut self, cell: &mut OpenCell<'_>, ended: Ending) -> Result<Ending, Stop> {
         if self.cancelled() {
             return Ok(ended);
         }
@@ -148,7 +148,7 @@ impl Conductor<'_> {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
         let described = self.answered("asking the server what it is", async {
-            let mut session = database.connect_to_ask().await?;
+            let mut session = database.connect_to_probe().await?;
             let description = describe(&mut session).await?;
             session.lift_own_limits().await?;
             let room = limits::check_server(&mut session, self.plan).await;

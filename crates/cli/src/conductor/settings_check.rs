@@ -43,7 +43,7 @@ impl Conductor<'_> {
             (self.data_root.join(&name), self.writer.logs_dir().join(format!("{name}.log")));
         let database = self.database(variant, data_dir, log, None, Data::Fresh).await?;
         let described = async {
-            let mut session = database.connect_to_ask().await?;
+            let mut session = database.connect_to_probe().await?;
             let description = describe(&mut session).await;
             session.close().await;
             description

@@ -240,7 +240,7 @@ impl Database {
         data: Data,
     ) -> Result<Self, DbError> {
         let mut session = server
-            .target(None, connection_settings)
+            .address(None, connection_settings)
             .database_server(engine, true)
             .connect_as(CONDUCTOR)
             .await?;
@@ -250,7 +250,7 @@ impl Database {
         let folder = server.base.family.folder_of(&mut session, DATABASE, engine).await?;
         session.close().await;
         let database_server =
-            server.target(Some(DATABASE), connection_settings).database_server(engine, true);
+            server.address(Some(DATABASE), connection_settings).database_server(engine, true);
         Ok(Self {
             data_dir: Some(server.data_dir.clone()),
             database_dir: folder.map(|folder| server.data_dir.join(folder)),
@@ -261,14 +261,14 @@ impl Database {
 
     /// Opens a session for set-up and checks, which stays open beside the load.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
-        let mut session = self.connect_to_ask().await?;
+        let mut session = self.connect_to_probe().await?;
         session.lift_own_limits().await?;
         Ok(session)
     }
 
     /// Opens the same session, but with the settings that the server gives to all sessions, to read
     /// them. It is idle while a step runs, so it also lifts the server's idle timeout.
-    pub(crate) async fn connect_to_ask(&self) -> Result<AnySession, DbError> {
+    pub(crate) async fn connect_to_probe(&self) -> Result<AnySession, DbError> {
         let mut session = self.database_server.connect_as(CONDUCTOR).await?;
         session.stay_while_idle().await?;
         Ok(session)

@@ -106,7 +106,7 @@ impl StepTask<'_, '_> {
             conductor.progress.line(&format!("warning: {text}"));
             writer.event(&StepEvent::Warning { text })?;
         }
-        if let Err(error) = self.again(session, &end) {
+        if let Err(error) = self.reconnect(session, &end) {
             let ending = (Outcome::Failed, Some(error.to_string()));
             return self.end(writer, &end, Ran { ending, mismatches: Vec::new() });
         }
@@ -150,7 +150,7 @@ impl StepTask<'_, '_> {
 
     /// Connects again where connections of the load were lost, because this session will be lost
     /// too.
-    fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
+    fn reconnect(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
         let was_lost = end.outcome == Outcome::Completed && end.tasks.iter().any(|task| task.reconnects > 0);
         if was_lost && let Some(connected) = self.conductor.unless_cancelled(self.database.connect()) {
             *session = connected?;

@@ -71,7 +71,7 @@ impl Invocation {
         let opening = opening(line)?;
         let engine = line.own.get("mysql_storage_engine").map_or("innodb", String::as_str);
         Ok(Self {
-            database_server: opening.database_server(target(line)?, engine),
+            database_server: opening.database_server(address(line)?, engine),
             opening,
             options,
             threads,
@@ -133,18 +133,18 @@ fn ignored_errors(line: &CommandLine) -> Option<Vec<ErrorCode>> {
     Some(codes.split(',').map(|code| ErrorCode(code.trim().to_owned())).collect())
 }
 
-fn target(line: &CommandLine) -> Result<DatabaseAddress, String> {
+fn address(line: &CommandLine) -> Result<DatabaseAddress, String> {
     if line.flag("mysql_dry_run")? {
         return Ok(DatabaseAddress::Null(null::Options::default()));
     }
-    let in_clear = |option: &str| {
-        format!("--{option}: connections of this command are in clear; a plan's tls encrypts them")
+    let plaintext = |option: &str| {
+        format!("--{option}: connections of this command are in plaintext; a plan's tls encrypts them")
     };
     match line.text("db_driver").unwrap_or("mysql") {
         "mysql" => {
             let login = login(line, "mysql", 3306, "MYSQL_PWD", |_| None)?;
             if line.text("mysql_ssl").is_some_and(|mode| !matches!(mode, "off" | "disabled")) {
-                return Err(in_clear("mysql-ssl"));
+                return Err(plaintext("mysql-ssl"));
             }
             Ok(DatabaseAddress::Mysql(login))
         }
@@ -153,7 +153,7 @@ fn target(line: &CommandLine) -> Result<DatabaseAddress, String> {
             let login = login(line, "pgsql", 5432, "PGPASSWORD", socket)?;
             let encrypts = |mode: &str| mode.starts_with("require") || mode.starts_with("verify");
             if line.text("pgsql_sslmode").is_some_and(encrypts) {
-                return Err(in_clear("pgsql-sslmode"));
+                return Err(plaintext("pgsql-sslmode"));
             }
             Ok(DatabaseAddress::Postgres(login))
         }

@@ -208,7 +208,7 @@ impl<'a> Login<'a> {
             AuthPlugin::Sha256Password => self.encrypted(KEY_WANTED_BY_SHA256),
             AuthPlugin::MysqlClearPassword if self.channel.may_carry_passwords => Ok(self.plain()),
             AuthPlugin::MysqlClearPassword => Err(Fault::Login(
-                "the server wants the password in clear text, which goes only over its unix socket \
+                "the server wants the password in plaintext, which goes only over its unix socket \
                  or over TLS that is demanded (tls mode require or verify), which others cannot \
                  read; ask for one of these, or use an account with another authentication plugin"
                     .to_owned(),
@@ -271,7 +271,7 @@ impl<'a> Login<'a> {
         if request.is_empty() {
             return Err(Fault::Login(
                 "the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; \
-                 set the password anew"
+                 set the password again"
                     .to_owned(),
             ));
         }

@@ -322,13 +322,13 @@ async fn a_clear_password_never_goes_over_tcp() {
     agreed.expect("a login");
     assert_eq!(received[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or use an account with another authentication plugin");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in plaintext, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or use an account with another authentication plugin");
 }
 
 #[tokio::test]
 async fn what_is_not_spoken_is_refused_with_a_reason() {
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[vec![0xfe]]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; set the password anew");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; set the password again");
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[switch_to("dialog")]).await;
     insta::assert_snapshot!(reported(outcome), @"Fatal: the account uses the authentication plugin dialog, which dbdyno does not speak; use an account with mysql_native_password, caching_sha2_password, client_ed25519 or parsec");
 }

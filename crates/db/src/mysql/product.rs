@@ -197,7 +197,7 @@ impl Product for Mysql {
         server::tls_of_file(path)
     }
 
-    fn target(login: Options) -> DatabaseAddress {
+    fn address(login: Options) -> DatabaseAddress {
         DatabaseAddress::Mysql(login)
     }
 

@@ -101,7 +101,7 @@ async fn a_statement_is_prepared_and_executed_in_both_forms() {
         assert_eq!(session.execute(foreign, &[]).await.expect_err("not prepared").class, Class::Fatal);
         server.write_all(&packets(&[error(1213, "Deadlock found")])).await.expect("room");
         assert_eq!(session.execute(statement, &two()).await.expect_err("a deadlock").class, Class::Retry);
-        assert!(session.statements[0].types.is_empty(), "types are sent anew after an error");
+        assert!(session.statements[0].types.is_empty(), "types are sent again after an error");
     }
 }
 

@@ -201,7 +201,7 @@ fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, 
 
 fn cleartext_in_public() -> Fault {
     Fault::Login(
-        "the server wants the password in clear text, which goes only over its unix socket or over \
+        "the server wants the password in plaintext, which goes only over its unix socket or over \
          TLS that is demanded (tls mode require or verify), which others cannot read; ask for one \
          of these, or set the method scram-sha-256 in pg_hba.conf"
             .to_owned(),

@@ -94,7 +94,7 @@ async fn a_clear_password_never_goes_over_tcp() {
     agreed.expect("a login");
     assert_eq!(received[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), &script[..1]).await;
-    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or set the method scram-sha-256 in pg_hba.conf");
+    insta::assert_snapshot!(reported(outcome), @"Fatal: the server wants the password in plaintext, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), which others cannot read; ask for one of these, or set the method scram-sha-256 in pg_hba.conf");
 }
 
 #[tokio::test]

@@ -132,7 +132,7 @@ impl Product for Postgres {
         server::login_of_file(path, options)
     }
 
-    fn target(login: Options) -> DatabaseAddress {
+    fn address(login: Options) -> DatabaseAddress {
         DatabaseAddress::Postgres(login)
     }
 

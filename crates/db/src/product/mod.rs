@@ -254,7 +254,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(None)
     }
 
-    fn target(_login: Login) -> DatabaseAddress {
+    fn address(_login: Login) -> DatabaseAddress {
         without_servers()
     }
 

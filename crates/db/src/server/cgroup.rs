@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::server::Error;
-use crate::server::process::{has_ended, own_mark};
+use crate::server::process::{has_ended, own_marker};
 
 /// Prefix for the names of groups that dbdyno makes. The process number, its start time and a
 /// counter follow.
@@ -81,7 +81,7 @@ impl Cgroup {
 
     fn make(parent: &CgroupParent, bytes: u64) -> Result<Self, Error> {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let folder = parent.folder.join(format!("{PREFIX}{}-{number}", own_mark()));
+        let folder = parent.folder.join(format!("{PREFIX}{}-{number}", own_marker()));
         let refused = |what: &str, error: std::io::Error| Error::Cgroup { why: format!("{what}: {error}") };
         fs::create_dir(&folder)
             .map_err(|error| refused(&format!("cannot make the group {}", folder.display()), error))?;
@@ -259,7 +259,7 @@ fn sweep_below(folder: &Path, depth: usize, removed: &mut Vec<PathBuf>) {
 
 /// Whether the dbdyno that made the group has ended. `maker` is a process marker and a number.
 fn is_abandoned(maker: &str) -> bool {
-    maker.rsplit_once('-').is_some_and(|(mark, _)| has_ended(mark))
+    maker.rsplit_once('-').is_some_and(|(marker, _)| has_ended(marker))
 }
 
 #[cfg(test)]
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn only_groups_of_processes_that_have_ended_are_left_behind() {
-        let own = own_mark();
+        let own = own_marker();
         // No process has this number.
         let ended = format!("{}-{}", u32::MAX, own.split_once('-').unwrap().1);
         assert!(!is_abandoned(&format!("{own}-0")));

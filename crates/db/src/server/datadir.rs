@@ -15,12 +15,12 @@ use nix::fcntl::OFlag;
 
 use crate::server::Error;
 use crate::server::copy::{Copied, copy_tree, keep_owner, sync};
-use crate::server::process::{has_ended, is_alive, own_mark, parent_of, processes, started};
+use crate::server::process::{has_ended, is_alive, own_marker, parent_of, processes, started};
 
 /// The marker file. It says that dbdyno may wipe this data directory.
-pub(crate) const MARK: &str = ".dbdyno-data";
+pub(crate) const MARKER: &str = ".dbdyno-data";
 
-const MARK_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
+const MARKER_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
 
 /// Prefix for the marker's line that notes a server by its process number and start time.
 /// [`STARTING`] is the prefix while there is no server yet; its line notes the dbdyno that starts
@@ -58,23 +58,23 @@ impl Folder {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
-    fn has_mark(&self) -> bool {
-        fs::symlink_metadata(self.inside().join(MARK)).is_ok_and(|found| found.is_file())
+    fn has_marker(&self) -> bool {
+        fs::symlink_metadata(self.inside().join(MARKER)).is_ok_and(|found| found.is_file())
     }
 
     fn is_empty(&self) -> bool {
         entries(&self.inside()).is_ok_and(|entries| entries.is_empty())
     }
 
-    fn write_mark(&self, text: &str) -> std::io::Result<()> {
+    fn write_marker(&self, text: &str) -> std::io::Result<()> {
         let mut options = File::options();
         options.write(true).create(true).truncate(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-        options.open(self.inside().join(MARK))?.write_all(text.as_bytes())
+        options.open(self.inside().join(MARKER))?.write_all(text.as_bytes())
     }
 }
 
 fn not_ours(path: &Path) -> Error {
-    Error::NotOurs { path: path.to_path_buf(), mark: MARK }
+    Error::NotOurs { path: path.to_path_buf(), marker: MARKER }
 }
 
 /// Makes `path` an empty directory with the marker. It may be new, empty already, or marked and
@@ -89,7 +89,7 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         Err(error) => return Err(Error::io("cannot look at the data directory", path)(error)),
         Ok(_) => {
             let folder = Folder::open(path)?;
-            if folder.has_mark() {
+            if folder.has_marker() {
                 wait_for_leaving_server(path, cancel)?;
                 wipe(path, &folder)?;
             } else if !folder.is_empty() {
@@ -130,25 +130,27 @@ pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     if folder.is_empty() {
         return fs::remove_dir(path).map_err(cannot());
     }
-    if !folder.has_mark() {
+    if !folder.has_marker() {
         return Err(not_ours(path));
     }
     wait_for_leaving_server(path, &AtomicBool::new(false))?;
     wipe(path, &folder)?;
     // The marker goes last, so that the rest of an interrupted removal is still recognised as
     // dbdyno's.
-    let removed = fs::remove_file(folder.inside().join(MARK)).and_then(|()| fs::remove_dir(path));
+    let removed = fs::remove_file(folder.inside().join(MARKER)).and_then(|()| fs::remove_dir(path));
     removed.map_err(cannot())
 }
 
 pub(crate) fn mark(path: &Path) -> Result<(), Error> {
-    Folder::open(path)?.write_mark(MARK_TEXT).map_err(Error::io("cannot write the mark", path.join(MARK)))
+    Folder::open(path)?
+        .write_marker(MARKER_TEXT)
+        .map_err(Error::io("cannot write the marker", path.join(MARKER)))
 }
 
 /// Notes in the marker that this process is about to start a server on the data directory. If
 /// dbdyno is killed before it notes the server's process, the next one searches for it.
 pub(crate) fn note_start(path: &Path) -> Result<(), Error> {
-    note(path, &format!("{STARTING}{}", own_mark()))
+    note(path, &format!("{STARTING}{}", own_marker()))
 }
 
 /// Notes in the marker which process runs on the data directory, so that no one wipes it under a
@@ -158,14 +160,14 @@ pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
 }
 
 fn note(path: &Path, line: &str) -> Result<(), Error> {
-    let text = format!("{MARK_TEXT}{line}\n");
-    Folder::open(path)?.write_mark(&text).map_err(Error::io("cannot write the mark", path.join(MARK)))
+    let text = format!("{MARKER_TEXT}{line}\n");
+    Folder::open(path)?.write_marker(&text).map_err(Error::io("cannot write the marker", path.join(MARKER)))
 }
 
 /// Fills the prepared `data_dir` from another one, sharing blocks where the filesystem can. It
 /// flushes the writes to the disk, so that they are not charged to the next measurement.
 pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
-    let copied = copy_tree(from, data_dir, MARK, cancel)?;
+    let copied = copy_tree(from, data_dir, MARKER, cancel)?;
     let metadata = fs::metadata(from).map_err(Error::io("cannot look at", from))?;
     keep_owner(data_dir, &metadata)?;
     sync(data_dir)?;
@@ -174,7 +176,7 @@ pub(crate) fn fill(from: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<
 
 /// Checks that dbdyno made the data directory `path`, and that nothing runs on it.
 pub(crate) fn check_at_rest(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
-    if !Folder::open(path)?.has_mark() {
+    if !Folder::open(path)?.has_marker() {
         return Err(not_ours(path));
     }
     wait_for_leaving_server(path, cancel)
@@ -188,7 +190,7 @@ fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// Removes everything but the marker. The marker stays so that an interrupted wipe can be resumed.
 fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
-    for entry in entries(&folder.inside())?.into_iter().filter(|entry| !entry.ends_with(MARK)) {
+    for entry in entries(&folder.inside())?.into_iter().filter(|entry| !entry.ends_with(MARKER)) {
         let is_folder = fs::symlink_metadata(&entry).is_ok_and(|metadata| metadata.is_dir());
         let removed = if is_folder { fs::remove_dir_all(&entry) } else { fs::remove_file(&entry) };
         let place = || path.join(entry.file_name().unwrap_or_default());
@@ -219,8 +221,8 @@ fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error
 /// start time must match too. Where dbdyno was killed before it could note a process, this finds
 /// one that has `path` on its command line.
 fn server_on(path: &Path) -> Option<u32> {
-    let mark = fs::read_to_string(path.join(MARK)).ok()?;
-    let noted = |begin: &str| mark.lines().find_map(|line| line.strip_prefix(begin));
+    let marker = fs::read_to_string(path.join(MARKER)).ok()?;
+    let noted = |begin: &str| marker.lines().find_map(|line| line.strip_prefix(begin));
     if noted(STARTING).is_some_and(has_ended) {
         return called_with(path);
     }
@@ -283,7 +285,7 @@ mod tests {
         fs::write(path.join("mysql/user"), "x").unwrap();
         std::os::unix::fs::symlink(folder.path(), path.join("link")).unwrap();
         prepare(&path, &GO_ON).unwrap();
-        assert_eq!(entries(&path).unwrap(), [path.join(MARK)]);
+        assert_eq!(entries(&path).unwrap(), [path.join(MARKER)]);
         assert!(folder.path().exists());
     }
 
@@ -338,7 +340,7 @@ mod tests {
         let (outside, linked) = (folder.path().join("outside"), folder.path().join("linked"));
         fs::write(&outside, "x").unwrap();
         fs::create_dir(&linked).unwrap();
-        std::os::unix::fs::symlink(&outside, linked.join(MARK)).unwrap();
+        std::os::unix::fs::symlink(&outside, linked.join(MARKER)).unwrap();
         assert!(matches!(remove_data(&linked), Err(Error::NotOurs { .. })));
         assert!(mark(&linked).is_err());
         assert_eq!(fs::read_to_string(&outside).unwrap(), "x");
@@ -373,7 +375,8 @@ mod tests {
             .unwrap();
         // This process is the one that is about to note the server.
         assert_eq!(server_on(&path), None);
-        let ended = format!("{STARTING}{}-1-{}", std::process::id(), own_mark().rsplit_once('-').unwrap().1);
+        let ended =
+            format!("{STARTING}{}-1-{}", std::process::id(), own_marker().rsplit_once('-').unwrap().1);
         note(&path, &ended).unwrap();
         let deadline = Instant::now() + LEAVING;
         while server_on(&path).is_none() && Instant::now() < deadline {
@@ -393,7 +396,8 @@ mod tests {
     #[test]
     fn a_process_that_got_the_number_of_an_ended_server_is_not_taken_for_it() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(MARK), format!("{MARK_TEXT}server {} 1\n", std::process::id())).unwrap();
+        fs::write(folder.path().join(MARKER), format!("{MARKER_TEXT}server {} 1\n", std::process::id()))
+            .unwrap();
         assert_eq!(server_on(folder.path()), None);
         note_server(folder.path(), std::process::id()).unwrap();
         assert_eq!(server_on(folder.path()), Some(std::process::id()));
@@ -408,6 +412,6 @@ mod tests {
         prepare(&data, &GO_ON).unwrap();
         fill(&template, &data, &GO_ON).unwrap();
         assert_eq!(fs::read_to_string(data.join("mysql/user")).unwrap(), "x");
-        assert!(data.join(MARK).exists());
+        assert!(data.join(MARKER).exists());
     }
 }

@@ -46,10 +46,10 @@ pub enum Error {
     Initialise { server: String, why: String, log_tail: String },
 
     #[error(
-        "{path} exists and is not a data directory that dbdyno made (no file {mark} in it): it is left as it is; \
+        "{path} exists and is not a data directory that dbdyno made (no file {marker} in it): it is left as it is; \
          name another folder or remove this one yourself", path = .path.display()
     )]
-    NotOurs { path: PathBuf, mark: &'static str },
+    NotOurs { path: PathBuf, marker: &'static str },
 
     #[error("process {pid} still runs on the data directory {path}; stop it first", path = .path.display())]
     StillRunning { pid: u32, path: PathBuf },

@@ -68,8 +68,8 @@ impl Family {
         each_family!(self, P => P::tls_of_file(path))
     }
 
-    pub fn target(self, login: Options) -> DatabaseAddress {
-        each_family!(self, P => P::target(login))
+    pub fn address(self, login: Options) -> DatabaseAddress {
+        each_family!(self, P => P::address(login))
     }
 
     /// Makes sure that dbdyno may make and drop tables in `database`, on the server that `options`

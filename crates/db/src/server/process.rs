@@ -168,15 +168,15 @@ pub(crate) fn is_alive(pid: u32, noted: &str) -> bool {
 
 /// A marker that names this process in what may outlive it, `PID-START-NAMESPACE`. The same number
 /// is another process in another namespace.
-pub(crate) fn own_mark() -> String {
+pub(crate) fn own_marker() -> String {
     let own = std::process::id();
     format!("{own}-{}-{}", started(own).unwrap_or_default(), namespace())
 }
 
 /// Whether a marker's process has ended. A process in another namespace cannot be seen from here,
 /// so it counts as running.
-pub(crate) fn has_ended(mark: &str) -> bool {
-    let [pid, noted, place] = mark.split('-').collect::<Vec<_>>()[..] else { return false };
+pub(crate) fn has_ended(marker: &str) -> bool {
+    let [pid, noted, place] = marker.split('-').collect::<Vec<_>>()[..] else { return false };
     place == namespace() && pid.parse().is_ok_and(|pid| !is_alive(pid, noted))
 }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn only_processes_of_this_namespace_are_known_to_have_ended() {
         let (own, place) = (std::process::id(), namespace());
-        assert!(!has_ended(&own_mark()), "{}", own_mark());
+        assert!(!has_ended(&own_marker()), "{}", own_marker());
         // This number belongs to a live process, but the start time does not.
         assert!(has_ended(&format!("{own}-1-{place}")));
         for mark in

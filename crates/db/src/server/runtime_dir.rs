@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::server::certificates::CertificateFiles;
 use crate::server::port::KeptPort;
-use crate::server::process::{has_ended, own_mark, started};
+use crate::server::process::{has_ended, own_marker, started};
 use crate::server::{Certificates, Cgroup, Error};
 
 /// Longest path for a unix socket: the kernel's structure has 108 bytes, and the last one is 0.
@@ -59,7 +59,7 @@ impl RuntimeDir {
         if path.as_os_str().len() > MAX_SOCKET_BYTES {
             return Err(Error::SocketTooLong { path });
         }
-        fs::write(folder.path().join(OWNER), own_mark()).map_err(cannot())?;
+        fs::write(folder.path().join(OWNER), own_marker()).map_err(cannot())?;
         Ok(Self { folder, cgroup: None, tls: None })
     }
 
@@ -164,7 +164,7 @@ mod tests {
             fs::write(path.join(OWNER), owner).unwrap();
             path
         };
-        let own = own_mark();
+        let own = own_marker();
         // No process has this number.
         let ended = format!("{}-{}", u32::MAX, own.split_once('-').unwrap().1);
         runtime_dir("dbdyno-living", &own);

@@ -55,7 +55,7 @@ impl Snapshot {
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
         if is_link(folder) {
-            return Err(Error::NotOurs { path: folder.to_path_buf(), mark: datadir::MARK });
+            return Err(Error::NotOurs { path: folder.to_path_buf(), marker: datadir::MARKER });
         }
         datadir::check_at_rest(data_dir, cancel)?;
         remove(folder)?;
@@ -84,7 +84,7 @@ impl Snapshot {
         }
         let text = fs::read(about).ok()?;
         let info: SnapshotInfo = serde_json::from_slice(&text).ok()?;
-        folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
+        folder.join(DATA).join(datadir::MARKER).is_file().then(|| Self { folder: folder.to_path_buf(), info })
     }
 
     /// Makes `data_dir` a copy. An existing one must belong to dbdyno and is replaced. When this
@@ -157,7 +157,7 @@ pub(crate) fn listed(data: &Path) -> Result<Vec<SnapshotFile>, Error> {
     let mut files = Vec::new();
     for path in files_below(data)? {
         let below = path.strip_prefix(data).unwrap_or(&path).to_path_buf();
-        if below == Path::new(datadir::MARK) {
+        if below == Path::new(datadir::MARKER) {
             continue;
         }
         let bytes = fs::metadata(&path).map_err(Error::io("cannot look at", path.clone()))?.len();
@@ -219,7 +219,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(taken.restore(&data_dir, &GO_ON).unwrap().files, 2);
             assert_eq!(fs::read_to_string(data_dir.join("ib/t.ibd")).unwrap(), "rows");
-            assert!(!data_dir.join("ib/new").exists() && data_dir.join(datadir::MARK).exists());
+            assert!(!data_dir.join("ib/new").exists() && data_dir.join(datadir::MARKER).exists());
             fs::write(data_dir.join("ib/t.ibd"), "changed").unwrap();
             fs::write(data_dir.join("ib/new"), "x").unwrap();
         }
@@ -249,7 +249,7 @@ mod tests {
             summed(&data_dir, &GO_ON).unwrap().2
         };
         let plain = sum_of(|_| {});
-        assert_eq!(plain, sum_of(|data| fs::write(data.join(datadir::MARK), "another mark").unwrap()));
+        assert_eq!(plain, sum_of(|data| fs::write(data.join(datadir::MARKER), "another marker").unwrap()));
         assert_ne!(plain, sum_of(|data| fs::write(data.join("ibdata1"), "sYstem").unwrap()));
         assert_ne!(plain, sum_of(|data| fs::rename(data.join("ibdata1"), data.join("ibdata2")).unwrap()));
     }

@@ -108,13 +108,13 @@ impl Server {
         Options { database, ..options }
     }
 
-    /// Returns the address of the same login, with the caller's connection settings.
-    pub fn target(
+    /// Returns the address with the same login and the caller's connection settings.
+    pub fn address(
         &self,
         database: Option<&str>,
         connection_settings: &ConnectionSettings,
     ) -> DatabaseAddress {
-        self.base.family.target(self.options(database).with_connection_settings(connection_settings.clone()))
+        self.base.family.address(self.options(database).with_connection_settings(connection_settings.clone()))
     }
 
     pub fn stop(self) -> Result<Stopped, Error> {
@@ -131,7 +131,7 @@ impl Server {
 pub(crate) fn superuser_at(base: &Base, socket: &Path) -> DatabaseAddress {
     let facts = base.family.facts();
     let database = facts.first_database.map(str::to_owned);
-    base.family.target(Options { database, ..Options::socket(socket, facts.superuser) })
+    base.family.address(Options { database, ..Options::socket(socket, facts.superuser) })
 }
 
 impl Deref for Server {

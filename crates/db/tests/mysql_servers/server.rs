@@ -126,7 +126,7 @@ fn program(base: &Path) -> PathBuf {
         .map(|name| base.join(name))
         .find(|path| path.is_file())
         .unwrap_or_else(|| {
-            panic!("no server program in {}; fetch it anew with `cargo xtask servers`", base.display())
+            panic!("no server program in {}; fetch it again with `cargo xtask servers`", base.display())
         })
 }
 

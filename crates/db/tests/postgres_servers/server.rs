@@ -169,7 +169,7 @@ fn programs(base: &Path) -> PathBuf {
         .chain(versions.map(|entry| entry.path().join("bin")))
         .find(|folder| folder.join("postgres").is_file())
         .unwrap_or_else(|| {
-            panic!("no server program in {}; fetch it anew with `cargo xtask servers`", base.display())
+            panic!("no server program in {}; fetch it again with `cargo xtask servers`", base.display())
         })
 }
 

@@ -259,7 +259,7 @@ async fn check_results_in_a_row(root: &mut MysqlSession) {
     assert_eq!(number(root, "SELECT 9").await, 9);
 }
 
-/// MariaDB from 10.6 describes columns anew only when they have changed, and when it was not asked
+/// MariaDB from 10.6 describes columns again only when they have changed, and when it was not asked
 /// to leave that out.
 async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     let always = server.root().with_connection_settings(ConnectionSettings {

@@ -75,7 +75,8 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
 /// Sends the statements over one session; the first column of the last one's first row, empty
 /// without one.
 pub(crate) fn ask(server: &Server, statements: &[&str]) -> String {
-    let database_server = server.target(None, &ConnectionSettings::default()).database_server("innodb", true);
+    let database_server =
+        server.address(None, &ConnectionSettings::default()).database_server("innodb", true);
     block_on(async { answer(database_server.connect().await.unwrap(), statements).await })
 }
 

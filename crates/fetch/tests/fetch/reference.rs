@@ -8,7 +8,7 @@ use dbdyno_fetch::{Entry, Source, catalogue};
 const BEGIN: &str = "<!-- from servers.toml; DBDYNO_UPDATE=1 cargo test -p dbdyno-fetch --test fetch -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// `DBDYNO_UPDATE=1` writes the list anew.
+/// `DBDYNO_UPDATE=1` writes the list again.
 #[test]
 fn the_page_on_servers_has_the_catalogue() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/servers.md");
@@ -19,7 +19,7 @@ fn the_page_on_servers_has_the_catalogue() {
     if std::env::var_os("DBDYNO_UPDATE").is_some() {
         fs::write(&path, wanted).unwrap();
     } else {
-        assert!(page == wanted, "the list is not that of the catalogue; write it anew: DBDYNO_UPDATE=1");
+        assert!(page == wanted, "the list is not that of the catalogue; write it again: DBDYNO_UPDATE=1");
     }
 }
 

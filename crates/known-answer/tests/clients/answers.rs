@@ -3,7 +3,7 @@
 use dbdyno_db::{Answer, AnySession, DatabaseServer, Param, Session};
 use dbdyno_known_answer::{Listen, Protocol, Script, Server, Threads};
 
-use crate::support::{BOTH, Running, target};
+use crate::support::{BOTH, Running, database_address};
 
 const SELECT: &str = "SELECT c FROM sbtest1 WHERE id=?";
 
@@ -113,7 +113,7 @@ async fn tcp_works_as_well() {
     for protocol in BOTH {
         let any = Listen::Tcp(([127, 0, 0, 1], 0).into());
         let server = Server::start(any, protocol, Script::default(), Threads::count(1)).unwrap();
-        let (address, capabilities) = target(protocol, server.address());
+        let (address, capabilities) = database_address(protocol, server.address());
         let mut session = DatabaseServer { address, capabilities }.connect().await.unwrap();
         assert_eq!(session.query(b"SELECT 1").await.unwrap().rows, 1);
         drop(server);

@@ -45,7 +45,7 @@ impl Running {
             Protocol::Postgres => folder.path().to_owned(),
         };
         let handle = Server::start(Listen::Unix(path.clone()), protocol, script, Threads::count(2)).unwrap();
-        let (address, capabilities) = target(protocol, handle.address());
+        let (address, capabilities) = database_address(protocol, handle.address());
         Self { handle, database_server: DatabaseServer { address, capabilities }, _folder: folder }
     }
 
@@ -82,25 +82,25 @@ impl Running {
 }
 
 /// How the drivers reach a server at `address`.
-pub(crate) fn target(protocol: Protocol, address: &Listen) -> (DatabaseAddress, Capabilities) {
+pub(crate) fn database_address(protocol: Protocol, address: &Listen) -> (DatabaseAddress, Capabilities) {
     match (protocol, address) {
-        (Protocol::Mysql, Listen::Unix(path)) => mysql_target(mysql::Options::socket(path, "any")),
+        (Protocol::Mysql, Listen::Unix(path)) => mysql_address(mysql::Options::socket(path, "any")),
         (Protocol::Mysql, Listen::Tcp(tcp)) => {
-            mysql_target(mysql::Options::tcp(tcp.ip().to_string(), tcp.port(), "any"))
+            mysql_address(mysql::Options::tcp(tcp.ip().to_string(), tcp.port(), "any"))
         }
-        (Protocol::Postgres, Listen::Unix(path)) => postgres_target(postgres::Options::socket(path, "any")),
+        (Protocol::Postgres, Listen::Unix(path)) => postgres_address(postgres::Options::socket(path, "any")),
         (Protocol::Postgres, Listen::Tcp(tcp)) => {
-            postgres_target(postgres::Options::tcp(tcp.ip().to_string(), tcp.port(), "any"))
+            postgres_address(postgres::Options::tcp(tcp.ip().to_string(), tcp.port(), "any"))
         }
     }
 }
 
-fn mysql_target(options: mysql::Options) -> (DatabaseAddress, Capabilities) {
+fn mysql_address(options: mysql::Options) -> (DatabaseAddress, Capabilities) {
     let options = options.with_password(dbdyno_db::mysql::Secret::new("any")).with_database("any");
     (DatabaseAddress::Mysql(options), mysql::capabilities("", false))
 }
 
-fn postgres_target(options: postgres::Options) -> (DatabaseAddress, Capabilities) {
+fn postgres_address(options: postgres::Options) -> (DatabaseAddress, Capabilities) {
     (DatabaseAddress::Postgres(options.with_database("any")), postgres::capabilities())
 }
 

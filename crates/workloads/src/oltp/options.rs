@@ -62,7 +62,7 @@ with_defaults! {
         /// How that pause is spread.
         pub think: Think = Think::Fixed,
         /// Each connection is closed and opened again after so many operations, its statements
-        /// prepared anew, within the time of the last of them; 0 = never.
+        /// prepared again, within the time of the last of them; 0 = never.
         pub reconnect: u64 = 0,
         /// Errors after which an operation begins again; any other error fails it. When left out:
         /// deadlocks, lock waits and the like, and an INSERT that finds its row put back by another

@@ -104,7 +104,7 @@ fn wants(missing: &[String]) -> bool {
         None => entry.name.clone(),
     });
     let named = named.collect::<Vec<_>>().join(", ");
-    let answer = terminal::ask(&format!("not here: {named}. Get now? [Y/n]"));
+    let answer = terminal::ask(&format!("not installed: {named}. Get now? [Y/n]"));
     answer.is_some_and(|answer| answer.is_empty() || answer.to_lowercase().starts_with('y'))
 }
 

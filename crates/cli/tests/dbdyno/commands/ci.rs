@@ -67,7 +67,7 @@ fn the_plan_of_the_example_is_sound() {
     let desk = Desk::new();
     desk.write("compare.toml", &example("compare.toml"));
     let ended = desk.dbdyno(&["plan", "compare.toml"]);
-    // The two builds are not here.
+    // The two builds are not installed.
     ended.expect_code(4);
     assert!(ended.out.starts_with("plan patched-against-base: 2 variants x 5 blocks\n"), "{}", ended.out);
 }

@@ -29,7 +29,7 @@ fn a_plan_shows_each_variants_option_file_without_any_server() {
     let variants = variant("old", "mysql-5.6.24", config) + &variant("new", "mariadb-11.8.6", config);
     insta::assert_snapshot!(shown(&desk, &variants, &["--configs"]), @r"
     ## variant old
-    # note: MySQL 5.6.24 is not here: product and version are taken from its name
+    # note: MySQL 5.6.24 is not installed: product and version are taken from its name
     # For MySQL 5.6.24, from the config of the plan.
     [mysqld]
     # buffer_pool = 1 GiB
@@ -42,7 +42,7 @@ fn a_plan_shows_each_variants_option_file_without_any_server() {
 
     ## variant new
     # note: change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it exists in MySQL and Percona Server; MariaDB before 11.0
-    # note: MariaDB 11.8.6 is not here: product and version are taken from its name
+    # note: MariaDB 11.8.6 is not installed: product and version are taken from its name
     # For MariaDB 11.8.6, from the config of the plan.
     [mysqld]
     # buffer_pool = 1 GiB
@@ -55,11 +55,11 @@ fn a_plan_shows_each_variants_option_file_without_any_server() {
     insta::assert_snapshot!(section, @r"
     configs (--configs shows the option files)
       old  4 options for MySQL 5.6.24
-           MySQL 5.6.24 is not here: product and version are taken from its name
+           MySQL 5.6.24 is not installed: product and version are taken from its name
       new  2 options for MariaDB 11.8.6
            change_buffer = all is left out, as where_possible allows: MariaDB 11.8.6 has none; it exists
            in MySQL and Percona Server; MariaDB before 11.0
-           MariaDB 11.8.6 is not here: product and version are taken from its name
+           MariaDB 11.8.6 is not installed: product and version are taken from its name
     ");
 }
 

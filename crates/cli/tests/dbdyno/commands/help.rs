@@ -93,7 +93,7 @@ fn help_explains_servers() {
 /// prints it. Options that an earlier block shows with the same text are only named.
 fn with_texts_as_printed(page: &str) -> String {
     let mut parts = page.split("```console\n$ dbdyno");
-    let mut anew = parts.next().unwrap_or_default().to_owned();
+    let mut updated = parts.next().unwrap_or_default().to_owned();
     let mut known = BTreeSet::new();
     for part in parts {
         let (args, rest) = part.split_once('\n').expect("a line of arguments");
@@ -107,9 +107,9 @@ fn with_texts_as_printed(page: &str) -> String {
             printed = with_new_options(printed, &mut known);
         }
         let args: String = args.iter().flat_map(|arg| [" ", arg]).collect();
-        anew += &format!("```console\n$ dbdyno{args}\n{}\n```{after}", printed.join("\n"));
+        updated += &format!("```console\n$ dbdyno{args}\n{}\n```{after}", printed.join("\n"));
     }
-    anew
+    updated
 }
 
 /// The lines of a help text without the options whose texts are `known`; their names are at its
@@ -143,22 +143,25 @@ fn with_new_options(lines: Vec<String>, known: &mut BTreeSet<String>) -> Vec<Str
     shown
 }
 
-/// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
+/// Run the tests with `DBDYNO_UPDATE=1` to write the page again.
 #[test]
 fn the_page_of_the_command_line_has_the_texts_that_the_command_prints() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
     let page = std::fs::read_to_string(&file).unwrap();
-    let anew = with_texts_as_printed(&page);
+    let updated = with_texts_as_printed(&page);
     // The others have pages of their own, or no options of their own.
     let commands = ["run", "plan", "init", "report", "compare", "history", "serve", "list"];
     for command in commands {
         assert!(page.contains(&format!("\n$ dbdyno {command} --help\n")), "{command} is not on the page");
     }
     if std::env::var_os("DBDYNO_UPDATE").is_some() {
-        std::fs::write(&file, &anew).unwrap();
+        std::fs::write(&file, &updated).unwrap();
     } else {
-        let differing = page.lines().zip(anew.lines()).find(|(there, printed)| there != printed);
-        assert!(page == anew, "{differing:?}: run `DBDYNO_UPDATE=1 cargo test -p dbdyno --test dbdyno help`");
+        let differing = page.lines().zip(updated.lines()).find(|(there, printed)| there != printed);
+        assert!(
+            page == updated,
+            "{differing:?}: run `DBDYNO_UPDATE=1 cargo test -p dbdyno --test dbdyno help`"
+        );
     }
 }
 

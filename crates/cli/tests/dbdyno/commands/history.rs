@@ -62,7 +62,7 @@ fn the_tables_of_a_folder_hold_all_its_runs(desk: &Desk) {
     );
     std::fs::remove_dir_all(desk.path("runs/damaged")).unwrap();
     let observations = std::fs::read(desk.path("tables/observations.parquet")).unwrap();
-    // The least and the greatest value of a column are in the file as they are.
+    // The lowest and the highest value of a column are in the file as they are.
     for run in desk.run_dirs() {
         let name = run.file_name().unwrap().to_str().unwrap().as_bytes().to_vec();
         assert!(observations.windows(name.len()).any(|bytes| bytes == name), "{}", run.display());

@@ -49,8 +49,8 @@ async fn it_serves_mysql_until_sigterm_and_tells_what_it_did() {
     let desk = Desk::new();
     let args = ["--protocol", "mysql", "--socket", "s", "--rows", "2", "--delay", "constant 1ms"];
     let running = listening(&desk, &[&args[..], &["--error", "1213 every 10", "--threads", "1"]].concat());
-    let target = DatabaseAddress::Mysql(mysql::Options::socket(desk.path("s"), "any"));
-    ask(&DatabaseServer { address: target, capabilities: mysql::capabilities("", false) }).await;
+    let address = DatabaseAddress::Mysql(mysql::Options::socket(desk.path("s"), "any"));
+    ask(&DatabaseServer { address, capabilities: mysql::capabilities("", false) }).await;
     let second = desk.dbdyno(&["known-answer", "--protocol", "mysql", "--socket", "s"]);
     insta::assert_snapshot!(desk.refusal(&second), @"exit 3: error: s is in use: a server answers there; stop it, or name another socket");
     running.signal(Signal::SIGTERM);
@@ -67,8 +67,8 @@ async fn it_serves_postgres_in_a_folder_and_writes_what_it_did_to_a_file() {
     let args = ["--protocol", "postgres", "--socket", ".", "--rows", "2", "--delay", "constant 1ms"];
     let running = listening(&desk, &[&args[..], &["--error", "40P01 every 10", "--stats", "j"]].concat());
     let path = postgres::socket_path(&desk.path(""), 5432);
-    let target = DatabaseAddress::Postgres(postgres::Options::socket(path, "any"));
-    ask(&DatabaseServer { address: target, capabilities: postgres::capabilities() }).await;
+    let address = DatabaseAddress::Postgres(postgres::Options::socket(path, "any"));
+    ask(&DatabaseServer { address, capabilities: postgres::capabilities() }).await;
     running.signal(Signal::SIGINT);
     let ended = running.wait();
     ended.expect_ok();

@@ -48,7 +48,7 @@ fn a_run_goes_on_only_when_no_link_is_in_the_place_of_its_folders() {
     std::fs::remove_file(dir.join("cells")).unwrap();
     std::fs::rename(desk.path("cells"), dir.join("cells")).unwrap();
 
-    // The page is made anew, in place of the link.
+    // The page is made again, in place of the link.
     let report = dir.join("report.html");
     std::fs::remove_file(&report).unwrap();
     symlink(&precious, &report).unwrap();

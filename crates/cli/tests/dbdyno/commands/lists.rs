@@ -136,7 +136,7 @@ fn workloads_are_listed() {
       dbt3                          load index statistics q1 q2 q3 q4 q5 q6 q7 q8 q9 q10 q11 q12 q13 q14
                                     q15 q16 q17 q18 q19 q20 q21 q22 power throughput
 
-    each step with its statements, parameters and traps: dbdyno list workloads NAME
+    each step with its statements, parameters and pitfalls: dbdyno list workloads NAME
     those that a plan runs: dbdyno plan
     ");
 }

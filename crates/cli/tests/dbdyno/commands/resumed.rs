@@ -203,7 +203,7 @@ fn data_of_cells_that_have_ended_go_when_the_run_goes_on() {
         assert!(!resumed.expect_ok().err.contains("are left in"), "{}", resumed.err);
         assert!(!dir.join("data").exists(), "{}", resumed.err);
     }
-    // It was killed before the mark was made, or after it was removed.
+    // It was killed before the marker was made, or after it was removed.
     std::fs::create_dir_all(dir.join("data/1-wal-oltp")).unwrap();
     let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
     assert!(!resumed.expect_ok().err.contains("data"), "{}", resumed.err);

@@ -21,7 +21,7 @@ fn oltp(variants: &str, options: &str) -> String {
     )
 }
 
-/// Least and greatest id and number of rows of each table, from the checks of the load.
+/// Lowest and highest id and number of rows of each table, from the checks of the load.
 fn loaded(run: &Run) -> Vec<[i128; 3]> {
     let checks = run.cells.iter().flat_map(|cell| cell.steps[0].checks());
     let part = |check: &dbdyno_record::Check, name: &str| {

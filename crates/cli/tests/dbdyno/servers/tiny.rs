@@ -1,5 +1,5 @@
 //! A shipped plan made tiny: few rows, short steps, one block, little memory, and for each server
-//! that is not here the nearest that is.
+//! that is not installed the nearest that is.
 
 use std::path::Path;
 
@@ -119,7 +119,7 @@ fn nameless(variant: &Value) -> Table {
     table
 }
 
-/// `wanted` if it is here, else of the same product the server whose version is nearest.
+/// `wanted` if it is installed, otherwise the server of the same product whose version is nearest.
 fn nearest<'a>(wanted: &str, servers: &'a [String]) -> &'a str {
     let product = wanted.split('-').next().unwrap();
     let of_product = servers.iter().filter(|name| name.split('-').next() == Some(product));

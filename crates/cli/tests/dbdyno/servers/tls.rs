@@ -56,7 +56,7 @@ fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of
     assert_eq!(classes(&run, "tls"), (all, Vec::new()));
     assert_eq!(classes(&run, "clear"), (Vec::new(), Vec::new()));
     let warning = format!(
-        "Encryption of connections differs, which affects every ratio: clear: in clear; tls: {AGREED}."
+        "Encryption of connections differs, which affects every ratio: clear: in plaintext; tls: {AGREED}."
     );
     assert!(texts(&findings).contains(&warning), "{:?}", texts(&findings));
     let words = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -87,7 +87,7 @@ fn servers_that_dbdyno_starts_speak_tls_with_certificates_of_the_runs_own() {
         assert!(encryption.starts_with("TLSv1.3 "), "{}: {encryption}", variant.name);
     }
     let run = Run::open(&dir).unwrap();
-    assert_eq!(classes(&run, "pg").1, Vec::<String>::new(), "in clear");
+    assert_eq!(classes(&run, "pg").1, Vec::<String>::new(), "in plaintext");
     let deviations = &run.manifest.workloads[0].deviations;
     assert!(
         !deviations.iter().any(|found| found.topic == "transport"),

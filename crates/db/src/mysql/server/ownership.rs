@@ -37,13 +37,13 @@ fn check(database: &str) -> Result<(), Error> {
 async fn take_ownership_over<S: Session>(session: &mut S, database: &str) -> Result<Ownership, Error> {
     check(database)?;
     if count(session, &exists_sql(database), database).await? == 0 {
-        let [create, mark, note] = create_sql(database);
+        let [create, marker, note] = create_sql(database);
         session.query(create.as_bytes()).await.map_err(|source| Error::CannotMakeDatabase {
             what: format!("making database {database}"),
             source,
-            statement: mark.clone(),
+            statement: marker.clone(),
         })?;
-        for sql in [mark, note] {
+        for sql in [marker, note] {
             session
                 .query(sql.as_bytes())
                 .await

@@ -81,7 +81,7 @@ impl Template {
         let about: About = serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()?;
         let template = Self { folder: folder.to_path_buf() };
         let data = template.data();
-        let is_whole = data.join(datadir::MARK).is_file() && compare(&data, &about.files).is_ok();
+        let is_whole = data.join(datadir::MARKER).is_file() && compare(&data, &about.files).is_ok();
         is_whole.then_some(template)
     }
 

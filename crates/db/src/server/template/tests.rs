@@ -79,7 +79,7 @@ fn a_template_is_made_once_and_copied_with_its_mark() {
         let data_dir = desk.folder.path().join(name);
         desk.ready("x").copy_to(&data_dir, &GO_ON).unwrap();
         assert_eq!(fs::read_to_string(data_dir.join("mysql/user")).unwrap(), "root");
-        assert!(data_dir.join(datadir::MARK).is_file() && !data_dir.join(ABOUT).exists());
+        assert!(data_dir.join(datadir::MARKER).is_file() && !data_dir.join(ABOUT).exists());
         // What a server does with its copy must not change the template.
         fs::write(data_dir.join("ibdata1"), "more pages").unwrap();
     }
@@ -143,7 +143,7 @@ fn one_that_was_cut_short_or_has_lost_something_is_made_anew() {
         &|| fs::remove_file(folder.join(ABOUT)).unwrap(),
         &|| fs::remove_file(folder.join("data/mysql/user")).unwrap(),
         &|| fs::write(folder.join("data/ibdata1"), "").unwrap(),
-        &|| fs::remove_file(folder.join("data").join(datadir::MARK)).unwrap(),
+        &|| fs::remove_file(folder.join("data").join(datadir::MARKER)).unwrap(),
     ];
     desk.ready("x");
     for (at, harm) in harm.iter().enumerate() {

@@ -89,7 +89,7 @@ pub(crate) fn running(base: &Base, config: Option<&Rendered>) -> Result<Values, 
     let sql = if base.family.name() == "mysql" { "SHOW GLOBAL VARIABLES" } else { IN_BYTES };
     let values = block_on(async {
         let database_server =
-            server.target(None, &ConnectionSettings::default()).database_server("innodb", true);
+            server.address(None, &ConnectionSettings::default()).database_server("innodb", true);
         database_server.connect().await.unwrap().rows(sql).await.unwrap()
     });
     server.stop().unwrap();

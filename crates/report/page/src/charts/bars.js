@@ -72,7 +72,7 @@ export function blocks(data, { names, hidden, width }) {
   };
 }
 
-/** Seconds of each query: the median as a bar, least and greatest as whiskers, repetitions as points. */
+/** Seconds of each query: the median as a bar, lowest and highest as whiskers, repetitions as points. */
 export function queries(data, { names, hidden, width, choice }) {
   const axis = choice("Axis", ["linear", "log"]);
   const far = data.cut ? choice("Outliers", ["cut", "all"]) : "all";

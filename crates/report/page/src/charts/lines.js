@@ -22,7 +22,7 @@ function tipOfAxis(head, unit) {
 
 const pointer = () => ({ trigger: "axis", axisPointer: { type: "line", lineStyle: { color: css("muted") } } });
 
-/** Upright lines from the least to the greatest block of each rung. */
+/** Upright lines from the lowest to the highest block at each number of connections. */
 function spreads(line, connections, key, panel) {
   const ends = connections.map((number, at) => [number, ...(line.spread[key][at] || [0, 0])]);
   return {

@@ -41,7 +41,7 @@ pub(super) fn queries(charts: &Charts<'_>, workload: &WorkloadFindings, base: &s
         true => (format!("% of {base}"), format!("Seconds of each query, the median of {base} is 100 %")),
         false => ("seconds".to_owned(), "Seconds of each query".to_owned()),
     };
-    let marks = "median, least and greatest, a point for each execution; > ended at its time limit";
+    let marks = "median, lowest and highest, a point for each execution; > ended at its time limit";
     let drawn = |title: String, cut: Option<f64>| {
         let data = json!({
             "kind": "queries", "unit": unit, "rows": rows, "cut": cut, "series": series(&bars),

@@ -38,7 +38,7 @@ pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep<'_>) -> Chart {
     let connections: Vec<u32> = sweep.steps.iter().map(|step| step.connections).collect();
     chart(
         format!(
-            "{test}: {unit} and response time against connections, upright lines from the least to the greatest block; logarithmic \
+            "{test}: {unit} and response time against connections, upright lines from the lowest to the highest block; logarithmic \
              axes."
         ),
         json!({

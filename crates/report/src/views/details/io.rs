@@ -43,8 +43,7 @@ pub(in crate::views) fn deferred_work(step: &StepFindings) -> Table {
 pub(in crate::views) fn memory(step: &StepFindings) -> Table {
     of_runs(step, table("limited-memory"), |run| {
         run.group_memory.map(|memory| {
-            let sizes =
-                [memory.greatest_bytes, memory.own_bytes, memory.page_cache_bytes, memory.dirty_bytes];
+            let sizes = [memory.highest_bytes, memory.own_bytes, memory.page_cache_bytes, memory.dirty_bytes];
             let mebibytes = |bytes: Option<i64>| fixed(bytes.map(|bytes| bytes as f64 / MIB), 1);
             sizes.map(mebibytes).into_iter().chain([fixed(memory.limit_hits_per_second, 1)]).collect()
         })
@@ -83,7 +82,7 @@ mod tests {
         let mut step = pair("l.i0", 1.0, 1);
         assert_eq!(memory(&step).rows.len(), 0, "no limit, no table");
         step.variants[1].runs[0].group_memory = Some(GroupMemory {
-            greatest_bytes: Some(256 << 20),
+            highest_bytes: Some(256 << 20),
             own_bytes: Some(100 << 20),
             page_cache_bytes: Some((150 << 20) + (1 << 19)),
             dirty_bytes: Some(0),

@@ -9,7 +9,7 @@ use crate::views::headline_text;
 use crate::words::table_of;
 
 /// Columns for tables over several blocks.
-const OF_BLOCKS: [&str; 4] = ["least", "greatest", "95 % interval", "verdict"];
+const OF_BLOCKS: [&str; 4] = ["lowest", "highest", "95 % interval", "verdict"];
 /// Columns for a step with a target.
 const OF_TARGET: [&str; 3] = ["background", "judged", "on target"];
 

@@ -34,8 +34,8 @@ pub(in crate::views) fn lookups(step: &StepFindings) -> Table {
     of_runs(step, table("look-ups"), |run| {
         let row = run.lookups.iter().map(|found| {
             let what = match found.name.as_str() {
-                "min_id" => "least id, min()",
-                "max_id" => "greatest id, max()",
+                "min_id" => "lowest id, min()",
+                "max_id" => "highest id, max()",
                 "insert" => "INSERT before the indexes",
                 other => other,
             };
@@ -144,8 +144,8 @@ mod tests {
             Lookups::of("insert", &[2_500]),
         ];
         insta::assert_snapshot!(rows(&lookups(&step)), @"
-        rollback | least id, min() | 2 | 99.801 | 49,900.500 | 99,800.000
-        rollback | greatest id, max() | 2,000 | 0.300 | 0.150 | 0.150
+        rollback | lowest id, min() | 2 | 99.801 | 49,900.500 | 99,800.000
+        rollback | highest id, max() | 2,000 | 0.300 | 0.150 | 0.150
         rollback | INSERT before the indexes | 1 | 0.003 | 2.500 | 2.500
         ");
         step.variants[0].runs[0].lookups.clear();

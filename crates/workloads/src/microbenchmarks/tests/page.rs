@@ -137,7 +137,7 @@ fn write_test(out: &mut String, test: MicroTest, description: &StepDescription, 
     if !description.pitfall.is_empty() {
         let _ = writeln!(
             out,
-            "\nTrap: {}.",
+            "\nPitfall: {}.",
             if before.pitfall == description.pitfall { "as above" } else { &description.pitfall }
         );
     }

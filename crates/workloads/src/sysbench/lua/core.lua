@@ -163,7 +163,7 @@ function Statement:execute()
    local rows, class, errno, state, message
    if self.closed then error("the statement is closed", 2) end
    if self.epoch ~= con.epoch then
-      error("the connection was opened again: prepare its statements anew, in before_restart_event", 2)
+      error("the connection was opened again: prepare its statements again, in before_restart_event", 2)
    end
    if not id and host.reads_rows then return con:query(self:text()) end
    if not id then

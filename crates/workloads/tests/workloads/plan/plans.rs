@@ -249,7 +249,7 @@ fn tls_is_verified_unless_configured_otherwise_and_its_files_lie_next_to_the_pla
     );
 }
 
-/// Run the tests with `DBDYNO_UPDATE=1` to write the file anew.
+/// Run the tests with `DBDYNO_UPDATE=1` to write the file again.
 #[test]
 fn the_schema_file_is_made_from_the_types() {
     let path = crate_folder().join("../plan/schema/plan.schema.json");

@@ -10,8 +10,8 @@ use crate::{Answer, ScratchOptions, ScratchServer};
 
 const ROCKSDB: &str = "ha_rocksdb.so";
 
-/// Starts the server in `base`, asks it and stops it. Its data is made for this and removed.
-pub(crate) fn ask(base: &Base) -> Result<Answer, Error> {
+/// Starts the server in `base`, probes it and stops it. Its data is made for this and removed.
+pub(crate) fn probe(base: &Base) -> Result<Answer, Error> {
     let scratch = start(base)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -27,8 +27,8 @@ pub(crate) fn ask(base: &Base) -> Result<Answer, Error> {
     Ok(Answer { product, version, program, start_ms, abilities, settings })
 }
 
-/// Asks the embedded product, on a new file, for its name, its version and its settings.
-pub fn ask_embedded() -> Result<(String, String, BTreeMap<String, String>), Error> {
+/// Probes the embedded product, on a new file, for its name, its version and its settings.
+pub fn probe_embedded() -> Result<(String, String, BTreeMap<String, String>), Error> {
     let failed =
         |source: DbError| Error::Database { what: format!("asking {}", Family::EMBEDDED.name()), source };
     let cannot = || Error::io("cannot make a folder in", std::env::temp_dir());
