@@ -14,7 +14,7 @@ use crate::support::{Desk, Running, wait_for};
 const SOON: Duration = Duration::from_secs(100);
 /// Writes down its own number, its child's and its environment, takes no signal, and goes on for an
 /// hour.
-const STAYS: &str = "pitfall '' TERM INT; env > environment; sleep 3600 & echo $$ $! > family.new; mv family.new family; wait; wait";
+const STAYS: &str = "trap '' TERM INT; env > environment; sleep 3600 & echo $$ $! > family.new; mv family.new family; wait; wait";
 
 /// A run of a server whose installer and whose server are these scripts, called in the desk.
 fn run(desk: &Desk, installer: &str, server: &str) -> Running {

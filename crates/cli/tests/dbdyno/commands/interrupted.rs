@@ -120,7 +120,7 @@ fn a_run_that_was_started_to_outlive_its_terminal_does() {
     let mut shell = std::process::Command::new("sh");
     desk.prepare(&mut shell);
     // As nohup does it.
-    shell.args(["-c", "pitfall '' HUP; exec \"$0\" run p.toml", env!("CARGO_BIN_EXE_dbdyno")]);
+    shell.args(["-c", "trap '' HUP; exec \"$0\" run p.toml", env!("CARGO_BIN_EXE_dbdyno")]);
     let mut running = desk.start(&mut shell);
     let dir = desk.run_dir();
     let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();

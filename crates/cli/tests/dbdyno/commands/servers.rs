@@ -79,7 +79,7 @@ fn a_download_that_fails_is_reported_in_the_words_of_its_program_and_leaves_noth
 fn a_second_ctrl_c_ends_at_once() {
     wait_for("an end that leaves no time to clean up", || {
         let desk = Desk::new();
-        let curl = format!("pitfall '' TERM; touch {}; sleep 60", desk.path("begun").display());
+        let curl = format!("trap '' TERM; touch {}; sleep 60", desk.path("begun").display());
         let running = desk.start(&mut command(&desk, &["get", "own"], ENTRY, &curl));
         wait_for("the download to begin", || desk.path("begun").exists().then_some(()));
         running.signal(Signal::SIGINT);
