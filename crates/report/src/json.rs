@@ -135,10 +135,11 @@ fn table(view: &str, table: &Table) -> Value {
     })
 }
 
-/// The number where there is one, otherwise the text. A number with an interval, a verdict or ends
+/// The number where there is one, otherwise the text, which also says what is only a bound. A number with an interval, a verdict or ends
 /// over the blocks is an object of these.
 fn cell(cell: &Cell) -> Value {
-    let Some(value) = cell.value.filter(|value| value.is_finite()) else { return json!(cell.text) };
+    let value = cell.value.filter(|value| value.is_finite() && cell.bound.is_none());
+    let Some(value) = value else { return json!(cell.text) };
     let mut parts = serde_json::Map::from_iter([("value".to_owned(), json!(value))]);
     if let Some(interval) = cell.interval {
         parts.extend([("low".to_owned(), json!(interval.low)), ("high".to_owned(), json!(interval.high))]);

@@ -20,12 +20,10 @@ pub struct PublishedComparison {
 }
 
 /// A published figure and the measured one: the variant's ÷ the base's.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct PublishedRow {
     /// In which it was measured, with its set-up.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// Their names in the published report.
     pub base: String,
@@ -37,7 +35,6 @@ pub struct PublishedRow {
     /// `None` where the run has no such pair.
     pub measured: Option<f64>,
     /// 95 %, over the blocks; `None` for one block.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     pub blocks: usize,
     pub agreement: Agreement,

@@ -24,7 +24,7 @@ pub struct DebtLevel {
 
 /// What the server's control group held: the kernel counts a page to the group that was first to
 /// touch it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GroupMemory {
     /// The most in any sample of the step: own memory, page cache and what the kernel holds for the
     /// group.
@@ -42,7 +42,7 @@ pub struct GroupMemory {
 }
 
 /// What was asked under one name in the whole step, by all clients together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Lookups {
     /// `min_id` and `max_id` are look-ups; `insert` is the INSERT of `l.x` before the indexes.
     pub name: String,
@@ -69,7 +69,7 @@ impl Lookups {
 
 /// Whole seconds of the common window, headline kind, all clients together. Of a step that ends by
 /// a count, those in which all clients were at work.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Steadiness {
     pub seconds: usize,
     pub median_rate: f64,
