@@ -136,10 +136,12 @@ fn table(view: &str, table: &Table) -> Value {
     })
 }
 
-/// Returns a table cell: its number where it has one, otherwise its text. If the number has an
-/// interval, a verdict or a range over the blocks, the table cell is an object with these.
+/// Returns a table cell: its number where it has one, otherwise its text. A bound is a text. If the
+/// number has an interval, a verdict or a range over the blocks, the table cell is an object with
+/// these.
 fn cell(cell: &Cell) -> Value {
-    let Some(value) = cell.value.filter(|value| value.is_finite()) else { return json!(cell.text) };
+    let value = cell.value.filter(|value| value.is_finite() && cell.bound.is_none());
+    let Some(value) = value else { return json!(cell.text) };
     let mut parts = serde_json::Map::from_iter([("value".to_owned(), json!(value))]);
     if let Some(interval) = cell.interval {
         parts.extend([("low".to_owned(), json!(interval.low)), ("high".to_owned(), json!(interval.high))]);

@@ -83,10 +83,9 @@ pub(crate) fn sections(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<
                 blocks.push(Block::heading(3, &workload.name));
             }
             let id = format!("section{number}w{at}");
-            blocks.extend(
-                charts.into_iter().flat_map(|charts| charts.of_workload(workload, &section.base, &id)),
-            );
-            blocks.extend(views::rates(Scope { run: &run, workload, ..Scope::of(findings, workload) }));
+            let scope = Scope { run: &run, workload, ..Scope::of(findings, workload) };
+            blocks.extend(charts.into_iter().flat_map(|charts| charts.of_workload(scope, &id)));
+            blocks.extend(views::rates(scope));
         }
         blocks.extend(set_ups(&run, &section.workloads, ""));
         blocks

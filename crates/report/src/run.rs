@@ -63,10 +63,10 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
             format!("w{number}tables"),
         ));
         let id = format!("w{number}");
-        let charts_of = |charts: &Charts<'_>| charts.of_workload(workload, &findings.run.base, &id);
+        let charts_of = |charts: &Charts<'_>| charts.of_workload(Scope::of(findings, workload), &id);
         blocks.extend(charts.into_iter().flat_map(charts_of));
         blocks.extend(linked(rates_of(findings, workload), workload, number));
-        blocks.extend(charts.and_then(|_| efficiency(findings, workload, number)));
+        blocks.extend(efficiency(findings, workload, number));
     }
     blocks.push(Block::PrintedIfUnfolded);
     blocks.extend(findings.parity.iter().flat_map(parity::blocks));
@@ -109,7 +109,7 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Optio
             let note = plan_words::note(findings, &step.name);
             blocks.extend(note.into_iter().flat_map(|note| [Block::heading(3, &step.name), note]));
         }
-        blocks.extend(charts.of_workload(workload, &findings.run.base, &format!("w{number}")));
+        blocks.extend(charts.of_workload(scope, &format!("w{number}")));
         blocks.push(Block::section(
             format!("Hardware efficiency: {}", workload.name),
             format!("w{number}efficiency"),

@@ -20,12 +20,10 @@ pub struct PublishedComparison {
 }
 
 /// A published figure and the measured one. Both are the variant's figure ÷ the base's.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct PublishedRow {
-    /// The workload in which the figure was measured, with its set-up.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// In which it was measured, with its set-up.
     pub workload: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<String>,
     /// Name of the base in the published report; `variant` is a name from there too.
     pub base: String,
@@ -37,7 +35,6 @@ pub struct PublishedRow {
     /// `None` where the run did not measure both variants.
     pub measured: Option<f64>,
     /// 95 % interval over the blocks; `None` for one block.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     pub blocks: usize,
     pub agreement: Agreement,

@@ -25,7 +25,7 @@ pub struct DeferredLevel {
 
 /// Memory of the server's control group. The kernel charges a page to the group that touched it
 /// first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GroupMemory {
     /// Highest value in any sample of the step: own memory, page cache, and what the kernel holds
     /// for the group.
@@ -43,7 +43,7 @@ pub struct GroupMemory {
 }
 
 /// Statements that were sent under one name in the whole step, by all clients together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Lookups {
     /// `min_id` and `max_id` are look-ups; `insert` is the INSERT of `l.x` before the indexes.
     pub name: String,
@@ -71,7 +71,7 @@ impl Lookups {
 /// How steady the rate was over the window's whole seconds. It counts the headline kind of all
 /// clients together. A step that ends by a count has only the seconds in which all clients were at
 /// work.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Steadiness {
     pub seconds: usize,
     pub median_rate: f64,

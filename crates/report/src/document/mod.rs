@@ -26,9 +26,9 @@ mod prose;
 mod terminal;
 pub(crate) mod text;
 
-use dbdyno_analyse::Verdict;
 use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::statistics::Interval;
+use dbdyno_analyse::{Bound, Verdict};
 use serde::Deserialize;
 
 pub use html::html;
@@ -177,6 +177,16 @@ impl Table {
         self
     }
 
+    /// The cell that a row has in the column of this name.
+    pub(crate) fn cell<'t>(&self, row: &'t [Cell], column: &str) -> Option<&'t Cell> {
+        row.get(self.columns.iter().position(|known| known.name == column)?)
+    }
+
+    /// The rows that begin with this label.
+    pub(crate) fn rows_of(&self, label: &str) -> impl Iterator<Item = &[Cell]> {
+        self.rows.iter().filter(move |row| row[0].text == label).map(Vec::as_slice)
+    }
+
     pub fn push<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
@@ -251,8 +261,10 @@ impl Column {
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
     pub text: String,
-    /// The number that the text stands for, unrounded, for JSON. `None` where the text says more.
+    /// The number that the text stands for, unrounded, for JSON and charts.
     pub value: Option<f64>,
+    /// The value is only a bound, because a time limit ended what it is of.
+    pub bound: Option<Bound>,
     /// The value's lowest and highest block.
     pub spread: Option<Interval>,
     pub tone: Tone,

@@ -104,9 +104,10 @@ pub(super) fn percent_cell(fraction: f64) -> Cell {
     number(100.0 * fraction, percent(fraction))
 }
 
-/// Table cell for [`headline_text`]. A figure that is only a bound stays a text.
+/// As [`headline_text`].
 pub(super) fn headline_cell(step: &StepFindings, figure: f64, cut_off: bool) -> Cell {
-    Cell { value: (!cut_off).then_some(figure), ..Cell::from(headline_text(step, figure, cut_off)) }
+    let bound = cut_off.then_some(Bound::MoreThan);
+    Cell { bound, ..number(figure, headline_text(step, figure, cut_off)) }
 }
 
 /// A step's rate, or its seconds. Seconds that were cut off are written as `> 7200`.
@@ -125,7 +126,7 @@ pub(crate) fn bounded_text(ratio: &Ratio) -> String {
     format!("{}{}", sign_of(ratio.bound), ratio_text(ratio.value, 2))
 }
 
-fn sign_of(bound: Option<Bound>) -> &'static str {
+pub(crate) fn sign_of(bound: Option<Bound>) -> &'static str {
     match bound {
         Some(Bound::MoreThan) => "> ",
         Some(Bound::LessThan) => "< ",
@@ -134,13 +135,13 @@ fn sign_of(bound: Option<Bound>) -> &'static str {
     }
 }
 
-/// Table cell for a ratio that may be a bound. It has no colour where the true ratio may lie on the
-/// other side of 1. A bound stays a text, because its number alone would say too much.
+/// A cell of a ratio that may be a bound: without a colour where the true ratio may lie on the
+/// other side.
 pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
     if bound.is_none() {
         return cell;
     }
-    let cell = Cell { text: format!("{}{}", sign_of(bound), cell.text), value: None, ..cell };
+    let cell = Cell { text: format!("{}{}", sign_of(bound), cell.text), bound, ..cell };
     match bound {
         Some(Bound::MoreThan) if ratio > 1.0 => cell,
         Some(Bound::LessThan) if ratio < 1.0 => cell,

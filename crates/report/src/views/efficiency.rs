@@ -15,7 +15,8 @@ use crate::number::{NOT_AVAILABLE, fixed};
 /// Metric of what scans read per second. For tables in memory it is zero, and is not shown.
 const READS: &str = "rmbps";
 
-/// Makes the tables of the metrics that reports on microbenchmarks have.
+/// Makes the tables of the metrics that reports on microbenchmarks have. The first table says how the
+/// figures of all of them are formed.
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let tables = scope.tables();
     // The order is as published: what an operation takes from the host, then reads, then what
@@ -24,7 +25,12 @@ pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
     groups.sort_by_key(|group| group.name != "efficiency");
     let shown = groups.into_iter().flat_map(MetricGroup::in_tables).filter(|metric| metric.is_published);
     let all = shown.map(|metric| of_metric(&tables, &scope.run.base, metric));
-    all.filter(|table| !table.rows.is_empty()).collect()
+    let mut all: Vec<Table> = all.filter(|table| !table.rows.is_empty()).collect();
+    if let Some(first) = all.first_mut() {
+        let rule = format!("Median of the valid blocks; ratio: geometric mean over the blocks; {ZEROS}.");
+        first.note = format!("{} {rule}", first.note);
+    }
+    all
 }
 
 /// Makes a metric's table, with one row per step in which any variant has the metric.
@@ -35,9 +41,7 @@ fn of_metric(tables: &Tables<'_>, base: &str, metric: &Metric) -> Table {
     let columns = variants.iter().map(|name| (*name, metric.unit, ""));
     let columns = columns.chain(others().map(|name| (*name, "÷ base", "")));
     let title = format!("{} of all steps", metric.name);
-    let rule = format!("Median of the valid blocks; ratio: geometric mean over the blocks; {ZEROS}.");
-    let note = format!("{} {rule}", metric.meaning);
-    let mut table = Table::new(&title, &note, ["step"], columns);
+    let mut table = Table::new(&title, metric.meaning, ["step"], columns);
     for step in steps(tables) {
         let values: Vec<Option<f64>> = variants.iter().map(|variant| pivot.value(step, variant)).collect();
         let is_shown = |value: &f64| metric.id != READS || *value > 0.0;

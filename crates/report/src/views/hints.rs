@@ -1,6 +1,6 @@
 //! Table of queries with hints: the best hint compared with what the optimiser chooses by itself.
 
-use dbdyno_analyse::{LEAST_SECONDS, StepFindings, VariantStep};
+use dbdyno_analyse::{Bound, LEAST_SECONDS, StepFindings, VariantStep};
 use dbdyno_model::Colours;
 
 use super::Scope;
@@ -36,7 +36,7 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours
         (Some((_, best)), Some(rate)) if best.min(rate) >= LEAST_SECONDS => {
             let cell = ratio_cell(best / rate, 2, true, colours);
             match own.cut_off {
-                true => Cell { text: format!("< {}", cell.text), value: None, ..cell },
+                true => Cell { text: format!("< {}", cell.text), bound: Some(Bound::LessThan), ..cell },
                 false => cell,
             }
         }

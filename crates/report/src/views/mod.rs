@@ -6,7 +6,7 @@
 pub(crate) mod answer;
 mod before_after_writes;
 mod by_machine;
-mod cells;
+pub(crate) mod cells;
 mod colours;
 pub(crate) mod compared;
 mod control;
@@ -23,7 +23,7 @@ mod machines;
 mod missing_values;
 mod pivot;
 mod published;
-mod ratios;
+pub(crate) mod ratios;
 mod side_by_side;
 pub(crate) mod sweeps;
 mod targets;
@@ -98,6 +98,7 @@ const OF_STEP: &[OfStep] = &[
         part: Topic::Cost,
         tables: |step| vec![details::cost_breakdown::grid(step)],
     },
+    View { id: "by_user", part: Topic::Cost, tables: |step| vec![details::by_user::table(step)] },
     View { id: "metrics", part: Topic::Cost, tables: details::metrics::per_operation },
     View { id: "host_check", part: Topic::Cost, tables: |step| vec![details::checks::host(step)] },
     View { id: "client_headroom", part: Topic::Cost, tables: |step| vec![details::checks::client(step)] },

@@ -9,7 +9,7 @@ use crate::document::{Table, Tone};
 use crate::words::{RATIO_TABLES, TIMES_TABLE, listed};
 
 /// Makes the tables. A single variant has no ratios except to itself.
-pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+pub(crate) fn tables(scope: Scope<'_>) -> Vec<Table> {
     let variants = scope.variants();
     if variants.len() < 2 {
         return Vec::new();

@@ -27,6 +27,9 @@ function marks(bound) {
   return [...above.map((value) => 1 / value).reverse(), 1, ...above].map(Math.log);
 }
 
+/** `> 3.10` of a ratio that is only a bound. */
+const signed = (point, text) => point.sign ? `${point.sign} ${text}` : text;
+
 const isDecided = (verdict) => !!verdict && verdict !== "undecided" && verdict !== "invalid";
 
 /** One dot with its interval, or an arrow at the edge. */
@@ -41,14 +44,19 @@ function drawPoint(api, point, at, bound) {
     children.push({ type: "line", shape: { x1: from, y1: y, x2: to, y2: y }, style: { stroke: at.color, lineWidth: 1.5 } });
   }
   const isFar = Math.abs(log) > bound;
-  if (isFar) {
+  if (!isFar && (point.sign === ">" || point.sign === "<")) {
+    // A bound points to where the true ratio is.
+    const side = point.sign === ">" ? 1 : -1, end = x(point.value);
+    const points = [[end, y - 5], [end + side * 8, y], [end, y + 5]];
+    children.push({ type: "polygon", shape: { points }, style: { fill: css("paper"), stroke: at.color, lineWidth: 1.6 } });
+  } else if (isFar) {
     const side = Math.sign(log), edge = x(point.value);
     const points = [[edge, y - 5], [edge + side * 8, y], [edge, y + 5]];
     children.push({ type: "polygon", shape: { points }, style: { fill: at.color } });
     children.push({
       type: "text",
       style: {
-        text: ratioText(point.value), x: edge - side * 6, y, align: side > 0 ? "right" : "left", verticalAlign: "middle",
+        text: signed(point, ratioText(point.value)), x: edge - side * 6, y, align: side > 0 ? "right" : "left", verticalAlign: "middle",
         fill: css("ink"), font: "11px system-ui, sans-serif", stroke: css("paper"), lineWidth: 3,
       },
     });
@@ -71,7 +79,7 @@ export function ratios(data, { names, hidden, width, choice }) {
   const place = new Map(order.map((row, at) => [row, at]));
   const shown = data.variants.filter((variant) => !hidden.has(variant));
   const points = data.points.filter((point) => point[2] > 0 && !hidden.has(point[1])).map(
-    ([row, variant, value, low, high, verdict]) => ({ row: place.get(row), variant, value, low, high, verdict }));
+    ([row, variant, value, low, high, verdict, sign]) => ({ row: place.get(row), variant, value, low, high, verdict, sign }));
   const bound = reach(points, data.margin);
   const gap = 11;
   const series = shown.map((variant, number) => {
@@ -114,10 +122,10 @@ export function ratios(data, { names, hidden, width, choice }) {
         const interval = point.low > 0 ? ` (95 % interval ${ratioText(point.low)} to ${ratioText(point.high)})` : "";
         const verdict = point.verdict ? `, ${point.verdict}` : "";
         return `<b>${escaped(data.rows[order[point.row]])}</b>` +
-          tipLine(point.variant, names[point.variant], point.value.toFixed(4) + interval + verdict);
+          tipLine(point.variant, names[point.variant], signed(point, point.value.toFixed(4)) + interval + verdict);
       } },
       series,
     },
-    said: points.map((point) => `${data.rows[order[point.row]]}, ${names[point.variant]}: ${ratioText(point.value)} ${point.verdict || ""}`),
+    said: points.map((point) => `${data.rows[order[point.row]]}, ${names[point.variant]}: ${signed(point, ratioText(point.value))} ${point.verdict || ""}`),
   };
 }

@@ -1,30 +1,38 @@
-//! Chart with each block's rate as a point, and the variant's median.
+//! The rate of each block as a point, with the variant's median: the views `rate_by_block` and rate
+//! as a chart.
 
-use dbdyno_analyse::StepFindings;
+use dbdyno_analyse::{StepFindings, Validity};
 use serde_json::{Value, json};
 
-use super::{Charts, block_rates, chart, figure};
-use crate::document::Chart;
+use super::{Charts, chart, figure, rate_of};
+use crate::document::{Chart, Table};
+use crate::views::details::rate;
+use crate::views::details::rates::by_block;
 
 /// The chart; `None` for one block.
 pub(super) fn blocks(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> {
-    let series: Vec<Value> = step
-        .variants
-        .iter()
-        .map(|variant| (variant, block_rates(variant)))
-        .filter(|(_, points)| !points.is_empty())
-        .map(|(variant, points)| {
-            json!({
-                "variant": charts.variant(&variant.variant),
-                "points": points,
-                "median": variant.rate.map(figure),
-            })
-        })
-        .collect();
-    step.variants.iter().any(|variant| variant.valid_runs().count() > 1).then(|| {
-        chart(
-            format!("{}: {} of each block; a bar is the median.", step.name, step.rate_label),
-            json!({ "kind": "blocks", "unit": step.rate_label, "series": series }),
-        )
-    })
+    let (blocks, medians) = (by_block(step).pop()?, rate(step)?);
+    let all: Vec<(usize, Vec<Value>)> =
+        charts.names.iter().enumerate().map(|(number, name)| (number, points(&blocks, name))).collect();
+    if all.iter().all(|(_, points)| points.len() < 2) {
+        return None;
+    }
+    let drawn = all.into_iter().filter(|(_, points)| !points.is_empty());
+    let series = drawn.map(|(number, points)| {
+        let median = rate_of(&medians, charts.names[number]).map(figure);
+        json!({ "variant": number, "points": points, "median": median })
+    });
+    Some(chart(
+        format!("{}: {} of each block; a bar is the median.", step.name, step.rate_label),
+        json!({ "kind": "blocks", "unit": step.rate_label, "series": series.collect::<Vec<_>>() }),
+    ))
+}
+
+/// Block and rate of the valid runs.
+fn points(blocks: &Table, variant: &str) -> Vec<Value> {
+    let valid = Validity::Valid.state();
+    let rows = blocks.rows_of(variant);
+    let rows = rows.filter(|row| blocks.cell(row, "state").is_some_and(|cell| cell.text == valid));
+    let value = |row, column| blocks.cell(row, column)?.value.map(figure);
+    rows.filter_map(|row| Some(json!([value(row, "block")?, value(row, "rate")?]))).collect()
 }

@@ -1,11 +1,12 @@
-//! Chart of how two factors interact: rates at the levels of the first factor, with one line per
-//! level of the second.
+//! How two factors act on each other: the rates of a step's table at the levels of the first, a line
+//! for each level of the second.
 
 use dbdyno_analyse::{StepFindings, VariantSummary, unique};
 use serde_json::{Value, json};
 
-use super::{Charts, chart, figure};
+use super::{Charts, chart, figure, rate_of};
 use crate::document::Chart;
+use crate::views::details;
 
 /// The chart for the first two factors, with the others at the base's levels. `None` without two
 /// factors.
@@ -23,13 +24,13 @@ pub(super) fn interaction(charts: &Charts<'_>, step: &StepFindings) -> Option<Ch
     let levels = |factor: &str| {
         unique(shown.iter().filter_map(|variant| variant.factors.get(factor)).map(String::as_str))
     };
+    let rates = details::rate(step)?;
     let rate = |of_first: &str, of_second: &str| -> Option<f64> {
         let is_it = |variant: &&&VariantSummary| {
             variant.factors.get(first).is_some_and(|level| level == of_first)
                 && variant.factors.get(second).is_some_and(|level| level == of_second)
         };
-        let name = &shown.iter().find(is_it)?.name;
-        step.variant(name)?.rate
+        rate_of(&rates, &shown.iter().find(is_it)?.name)
     };
     let across = levels(first);
     let line = |level: &&str| {

@@ -1,5 +1,6 @@
-//! Charts as data, with exact values, which the page's script draws. Their figures are in tables
-//! too, so that a page without scripts has them all.
+//! Charts as data: what the page's script draws, with exact values. A chart takes the table of a view
+//! or its points, so that a page without scripts has its figures too. Seconds, curves of percentiles
+//! and values by run are drawn as they were measured: no table has as many rows.
 
 mod blocks;
 mod cost;
@@ -12,14 +13,14 @@ mod ratios;
 mod seconds;
 mod sweep;
 
-use dbdyno_analyse::{Findings, StepFindings, VariantStep, VariantSummary, WorkloadFindings};
+use dbdyno_analyse::{Findings, StepFindings, VariantStep, VariantSummary};
 use dbdyno_model::Colours;
 use serde_json::{Value, json};
 
 pub(crate) use self::history::history_chart;
-use crate::document::{Block, Chart, Tone};
-use crate::views::Topic;
+use crate::document::{Block, Chart, Table, Tone};
 use crate::views::sweeps::sweeps;
+use crate::views::{Scope, Topic};
 use crate::words::RATIO_TABLES;
 
 /// Number of colours in `page.css`. Further variants use them again.
@@ -61,10 +62,10 @@ impl<'a> Charts<'a> {
 
     /// Ratios of all steps to this base, with one chart per group and set-up. After them come query
     /// seconds, and rates and response times against connections.
-    pub(crate) fn of_workload(&self, workload: &WorkloadFindings, base: &str, id: &str) -> Vec<Block> {
-        let sweeps = sweeps(workload);
-        let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, workload, &sweeps, base));
-        blocks.extend(numbered(&format!("{id}q"), queries::queries(self, workload, base)));
+    pub(crate) fn of_workload(&self, scope: Scope<'_>, id: &str) -> Vec<Block> {
+        let sweeps = sweeps(scope.workload);
+        let mut blocks = numbered(&format!("{id}r"), ratios::ratios(self, scope, &sweeps));
+        blocks.extend(numbered(&format!("{id}q"), queries::queries(self, scope)));
         let sweeps = sweeps.iter().map(|found| sweep::sweep(self, found));
         blocks.extend(numbered(&format!("{id}c"), sweeps));
         blocks
@@ -148,6 +149,11 @@ fn chart(title: impl Into<String>, data: Value) -> Chart {
 }
 
 /// Pairs of block and rate, for valid runs only.
+fn rate_of(rates: &Table, variant: &str) -> Option<f64> {
+    rates.rows_of(variant).find_map(|row| rates.cell(row, "rate"))?.value
+}
+
+/// Pairs of block and rate, valid runs only.
 fn block_rates(variant: &VariantStep) -> Vec<(u32, Value)> {
     variant.valid_runs().map(|run| (run.block, figure(run.rate))).collect()
 }

@@ -1,11 +1,13 @@
-//! Charts of query seconds, as bars with whiskers and points. They show seconds or have the base as
-//! 100 %, with or without outliers.
+//! The view `executions` as bars with whiskers and points: seconds of queries as they are, or with
+//! the base as 100 %, with and without outliers.
 
-use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings};
+use dbdyno_analyse::StepFindings;
 use serde_json::{Value, json};
 
-use super::{Charts, chart, figure, rounded};
-use crate::document::Chart;
+use super::{Charts, chart, figure, rate_of, rounded};
+use crate::document::{Chart, Table};
+use crate::views::details::statistics::{composite, one_by_one};
+use crate::views::{Scope, details};
 
 /// A median beyond this many times the third quartile of all is an outlier.
 const FAR: f64 = 2.5;
@@ -23,15 +25,18 @@ struct Bar {
 
 /// The charts; none where no time counts by itself. Without a variant to compare with, they are in
 /// seconds.
-pub(super) fn queries(charts: &Charts<'_>, workload: &WorkloadFindings, base: &str) -> Vec<Chart> {
-    let steps: Vec<&StepFindings> = workload.judged_steps().filter(|step| is_of_one_query(step)).collect();
-    let is_compared = steps.iter().any(|step| step.variants.len() > 1);
+pub(super) fn queries(charts: &Charts<'_>, scope: Scope<'_>) -> Vec<Chart> {
+    let steps: Vec<&StepFindings> = scope.steps().filter(|step| is_of_one_query(step)).collect();
+    let (base, is_compared) = (&scope.run.base, !scope.compared().is_empty());
     let mut bars = Vec::new();
     for (row, step) in steps.iter().enumerate() {
-        let of_base = step.variant(base);
-        let unit = if is_compared { of_base.and_then(|found| Some(found.rate? / 100.0)) } else { Some(1.0) };
+        let Some(medians) = details::rate(step) else { continue };
+        let percent = || Some(rate_of(&medians, base)? / 100.0);
+        let unit = if is_compared { percent() } else { Some(1.0) };
         let Some(unit) = unit.filter(|unit| *unit > 0.0) else { continue };
-        bars.extend(step.variants.iter().filter_map(|variant| bar(charts, row, variant, unit)));
+        let executions = one_by_one(step);
+        let of = |(number, name): (usize, &&str)| bar((row, number), &medians, &executions, (name, unit));
+        bars.extend(charts.names.iter().enumerate().filter_map(of));
     }
     if bars.is_empty() {
         return Vec::new();
@@ -56,19 +61,25 @@ pub(super) fn queries(charts: &Charts<'_>, workload: &WorkloadFindings, base: &s
 }
 
 fn is_of_one_query(step: &StepFindings) -> bool {
-    let mut runs = step.variants.iter().flat_map(|variant| &variant.runs);
-    step.less_is_better && runs.any(|run| !run.executions.is_empty() && run.composite.is_none())
+    step.less_is_better && !one_by_one(step).rows.is_empty() && composite(step).rows.is_empty()
 }
 
-fn bar(charts: &Charts<'_>, row: usize, variant: &VariantStep, unit: f64) -> Option<Bar> {
-    let executions = variant.valid_runs().flat_map(|run| &run.executions);
-    let times = executions.map(|execution| execution.seconds / unit).collect();
+/// A variant's row of the step's table, with its rows of the table of executions. Those of runs that
+/// are not valid have another label.
+fn bar(
+    (row, variant): (usize, usize),
+    medians: &Table,
+    executions: &Table,
+    (name, unit): (&str, f64),
+) -> Option<Bar> {
+    let median = medians.rows_of(name).find_map(|row| medians.cell(row, "rate"))?;
+    let times = executions.rows_of(name).filter_map(|row| executions.cell(row, "time")?.value);
     Some(Bar {
         row,
-        variant: charts.variant(&variant.variant),
-        median: variant.rate? / unit,
-        times,
-        is_over: variant.cut_off,
+        variant,
+        median: median.value? / unit,
+        times: times.map(|seconds| seconds / unit).collect(),
+        is_over: median.bound.is_some(),
     })
 }
 

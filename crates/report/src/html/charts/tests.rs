@@ -16,7 +16,7 @@ fn charts_in(blocks: &[Block]) -> Vec<(String, Value)> {
 }
 
 fn ratios_of(findings: &Findings) -> Vec<(String, Value)> {
-    charts_in(&Charts::new(findings).of_workload(&findings.workloads[0], &findings.run.base, "w0"))
+    charts_in(&Charts::new(findings).of_workload(Scope::of(findings, &findings.workloads[0]), "w0"))
 }
 
 #[test]
@@ -31,6 +31,16 @@ fn a_chart_of_ratios_has_value_interval_and_verdict_of_each_step_and_none_for_th
     assert_eq!((data["rows"][3].as_str(), data["keys"][3].as_str()), (Some("l.i2"), Some("w0s3")));
     let points = data["points"].as_array().unwrap();
     assert!(points.iter().all(|point| point[1] == 1));
+}
+
+#[test]
+fn a_ratio_that_is_only_a_bound_says_so() {
+    let mut findings = fixture::with_blocks(3);
+    let ratio = findings.workloads[0].steps[3].variants[1].to_base.ratio.as_mut().unwrap();
+    ratio.bound = Some(dbdyno_analyse::Bound::MoreThan);
+    let [(title, data)] = &ratios_of(&findings)[..] else { panic!("one chart") };
+    assert!(title.contains("; triangle: a bound"), "{title}");
+    assert_eq!((data["points"][3][6].as_str(), data["points"][2].get(6)), (Some(">"), None));
 }
 
 #[test]
@@ -56,7 +66,7 @@ fn nothing_is_drawn_where_nothing_is_compared() {
 fn a_sweep_has_the_values_of_each_concurrency_level_and_a_gap_where_there_is_none() {
     let findings = fixture::with_sweep();
     let found =
-        charts_in(&Charts::new(&findings).of_workload(&findings.workloads[0], &findings.run.base, "w0"));
+        charts_in(&Charts::new(&findings).of_workload(Scope::of(&findings, &findings.workloads[0]), "w0"));
     let data = &found.iter().find(|(_, data)| data["kind"] == "sweep").unwrap().1;
     assert_eq!(data["connections"], json!([1, 2, 4, 1024]));
     assert_eq!(data["series"][0]["rate"], json!([1000, 2000, 4000, 2000]));

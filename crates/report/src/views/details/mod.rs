@@ -1,18 +1,19 @@
 //! The views of one step's details, run by run and variant by variant.
 
+pub(crate) mod by_user;
 pub(super) mod checks;
 pub(super) mod cost_breakdown;
 pub(super) mod io;
 pub(super) mod latency;
 pub(super) mod metrics;
-pub(super) mod rates;
+pub(crate) mod rates;
 pub(super) mod relative;
 pub(super) mod sql;
-pub(super) mod statistics;
+pub(crate) mod statistics;
 
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, failure_words, unique};
 
-use crate::document::Table;
+use crate::document::{Cell, Table};
 use crate::warnings::reasons_text;
 use crate::words;
 
@@ -64,7 +65,7 @@ pub(crate) fn has_blocks(step: &StepFindings) -> bool {
 /// Makes a table with the rows that each run of a step has, and with the heads of `table`. The
 /// first columns say which run a row belongs to. A run that must not be used says so in every
 /// table.
-fn of_runs<R: IntoIterator<Item = Vec<String>>>(
+fn of_runs<C: Into<Cell>, R: IntoIterator<Item = Vec<C>>>(
     step: &StepFindings,
     table: Table,
     rows: impl Fn(&StepRun) -> R,
@@ -80,7 +81,8 @@ fn of_runs<R: IntoIterator<Item = Vec<String>>>(
         };
         for row in rows(run) {
             let block = has_blocks.then(|| run.block.to_string());
-            grid.push(std::iter::once(label.clone()).chain(block).chain(row));
+            let labels = std::iter::once(label.clone()).chain(block).map(Cell::from);
+            grid.push(labels.chain(row.into_iter().map(Into::into)));
         }
     }
     grid
@@ -115,7 +117,8 @@ mod tests {
 
     #[test]
     fn the_block_column_appears_only_with_a_second_block() {
-        let columns = |blocks| of_runs(&pair("l.i0", 1.0, blocks), Table::default(), |_| None).labels;
+        let columns =
+            |blocks| of_runs(&pair("l.i0", 1.0, blocks), Table::default(), |_| None::<Vec<Cell>>).labels;
         assert_eq!([1, 2].map(columns), [1, 2]);
     }
 

@@ -3,9 +3,9 @@
 use dbdyno_analyse::{StepFindings, Validity, VariantStep};
 
 use super::{has_blocks, runs};
-use crate::document::Table;
+use crate::document::{Cell, Table};
 use crate::number::{NOT_AVAILABLE, fixed, interval_text, rate, ratio};
-use crate::views::headline_text;
+use crate::views::cells::{headline_cell, number};
 use crate::words::table_of;
 
 /// Columns for tables over several blocks.
@@ -31,34 +31,34 @@ pub(super) fn by_variant(step: &StepFindings) -> Table {
     grid
 }
 
-fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<String> {
+fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<Cell> {
     let valid = variant.valid_runs().count();
-    let mut row = vec![variant.variant.clone(), format!("{valid} of {}", variant.runs.len())];
-    row.push(figure_text(step, variant.rate, variant.cut_off));
+    let mut row = vec![variant.variant.clone().into(), format!("{valid} of {}", variant.runs.len()).into()];
+    row.push(figure_cell(step, variant.rate, variant.cut_off));
     if blocks {
-        row.extend([variant.rate_min, variant.rate_max].map(|figure| figure_text(step, figure, false)));
+        row.extend([variant.rate_min, variant.rate_max].map(|figure| figure_cell(step, figure, false)));
     }
-    row.push(ratio(variant.to_base.value(), 3));
+    row.push(ratio(variant.to_base.value(), 3).into());
     if blocks {
         let interval = variant.to_base.interval();
-        row.push(interval.map_or_else(|| NOT_AVAILABLE.to_owned(), interval_text));
-        row.push(variant.to_base.verdict.map_or("", |verdict| verdict.word()).to_owned());
+        row.push(interval.map_or_else(|| NOT_AVAILABLE.to_owned(), interval_text).into());
+        row.push(variant.to_base.verdict.map_or("", |verdict| verdict.word()).into());
     }
-    row.push(fixed(variant.median(|run| Some(run.window_seconds)), 2));
+    row.push(fixed(variant.median(|run| Some(run.window_seconds)), 2).into());
     if step.target.is_some() {
-        row.extend([variant.background_rate, variant.judged_background_rate].map(rate));
+        row.extend([variant.background_rate, variant.judged_background_rate].map(|of| rate(of).into()));
         let on_target = variant.median(|run| run.seconds_on_target);
-        row.push(fixed(on_target.map(|share| share * 100.0), 1));
+        row.push(fixed(on_target.map(|share| share * 100.0), 1).into());
     }
     row
 }
 
-fn figure_text(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> String {
-    figure.map_or_else(|| NOT_AVAILABLE.to_owned(), |figure| headline_text(step, figure, cut_off))
+fn figure_cell(step: &StepFindings, figure: Option<f64>, cut_off: bool) -> Cell {
+    figure.map_or_else(|| Cell::from(NOT_AVAILABLE), |figure| headline_cell(step, figure, cut_off))
 }
 
 /// Makes the table with the rate of each single run, and none unless there is more than one block.
-pub(in crate::views) fn by_block(step: &StepFindings) -> Vec<Table> {
+pub(crate) fn by_block(step: &StepFindings) -> Vec<Table> {
     if !has_blocks(step) {
         return Vec::new();
     }
@@ -66,13 +66,14 @@ pub(in crate::views) fn by_block(step: &StepFindings) -> Vec<Table> {
     let mut grid = table.without(if step.target.is_some() { &[] } else { &OF_TARGET });
     for (variant, run) in runs(step) {
         let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
-        let mut row = vec![variant.variant.clone(), run.block.to_string(), run.validity.state().to_owned()];
-        row.push(figure_text(step, ran.then_some(run.rate), run.cut_off));
-        row.push(ratio(block_ratio(variant, run.block), 3));
-        row.push(fixed(ran.then_some(run.window_seconds), 2));
+        let block = number(f64::from(run.block), run.block.to_string());
+        let mut row = vec![variant.variant.clone().into(), block, run.validity.state().into()];
+        row.push(figure_cell(step, ran.then_some(run.rate), run.cut_off));
+        row.push(ratio(block_ratio(variant, run.block), 3).into());
+        row.push(fixed(ran.then_some(run.window_seconds), 2).into());
         if step.target.is_some() {
-            row.push(rate(run.judged_background_rate));
-            row.push(fixed(run.seconds_on_target.map(|share| share * 100.0), 1));
+            row.push(rate(run.judged_background_rate).into());
+            row.push(fixed(run.seconds_on_target.map(|share| share * 100.0), 1).into());
         }
         grid.push(row);
     }

@@ -4,8 +4,9 @@
 use dbdyno_analyse::{Inference, Paired, Steadiness, StepFindings, VariantStep, p_text};
 
 use super::{of_runs, runs};
-use crate::document::Table;
+use crate::document::{Cell, Table};
 use crate::number::{NOT_AVAILABLE, count, fixed, interval_text, needed_blocks, percent, rate, seconds_text};
+use crate::views::cells::headline_cell;
 use crate::words::{table, table_of};
 
 /// Makes the tables of figures over all executions, and of each execution's seconds.
@@ -14,17 +15,16 @@ pub(in crate::views) fn executions(step: &StepFindings) -> Vec<Table> {
 }
 
 /// Makes the table of each execution's seconds. It has no rows where no time counts by itself.
-fn one_by_one(step: &StepFindings) -> Table {
+pub(crate) fn one_by_one(step: &StepFindings) -> Table {
     let several = runs(step).any(|(_, run)| run.executions.iter().any(|execution| execution.client > 1));
     let table = table("executions").without(if several { &[] } else { &["stream"] });
     of_runs(step, table, |run| {
         let row = run.executions.iter().map(|execution| {
-            let mut row = vec![execution.name.clone()];
-            row.extend(several.then(|| execution.client.to_string()));
-            let sign = if execution.cut_off { "> " } else { "" };
-            row.push(execution.repetition.to_string());
-            row.push(format!("{sign}{}", seconds_text(execution.seconds)));
-            row.push(count(execution.rows));
+            let mut row = vec![Cell::from(execution.name.as_str())];
+            row.extend(several.then(|| execution.client.to_string().into()));
+            row.push(execution.repetition.to_string().into());
+            row.push(headline_cell(step, execution.seconds, execution.cut_off));
+            row.push(count(execution.rows).into());
             row
         });
         row.collect::<Vec<_>>()
@@ -32,7 +32,7 @@ fn one_by_one(step: &StepFindings) -> Table {
 }
 
 /// Makes the table of figures over all executions. It has no rows for a step with one query.
-fn composite(step: &StepFindings) -> Table {
+pub(crate) fn composite(step: &StepFindings) -> Table {
     of_runs(step, table("composite"), |run| {
         run.composite.map(|found| {
             vec![
