@@ -2,6 +2,7 @@
 //! their process ends.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,13 +49,25 @@ fn lock_of(folder: &Path) -> Option<FolderLock> {
     (named == opened).then_some(FolderLock { _flock: lock })
 }
 
+/// A file in its place would never go away.
+fn is_folder_or_gone(path: &Path) -> bool {
+    match fs::symlink_metadata(path) {
+        Ok(found) => found.is_dir(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
 impl TemplateLock {
     /// Waits until no other process makes the template with this hash in `template_dir`, and
     /// removes what killed processes have left there.
     pub(super) fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
         let folder = template_dir.join(format!("{PREFIX}{hash}"));
         loop {
-            fs::create_dir_all(&folder).map_err(Error::io("cannot make", folder.clone()))?;
+            match fs::create_dir_all(&folder) {
+                // It was there, and its maker has removed it before this could be seen.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && is_folder_or_gone(&folder) => {}
+                made => made.map_err(Error::io("cannot make", folder.clone()))?,
+            }
             if let Some(lock) = lock_of(&folder) {
                 let template_lock = Self { folder, _lock: lock };
                 for left in entries(&template_lock.folder) {

@@ -103,6 +103,29 @@ fn who_wants_one_that_another_makes_waits_for_it() {
     assert_eq!((desk.made(), desk.names()), (1, vec![desk.key("x").name()]));
 }
 
+/// Making a folder fails where another process removes it at that moment.
+#[test]
+fn locks_that_come_and_go_at_the_same_time_are_no_errors() {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.templates()).unwrap();
+    let (locks, hash) = (desk.templates(), desk.key("x").hash);
+    let come_and_go = || {
+        for _ in 0..300 {
+            let folder = locks.join(format!("{}{hash}", lock::PREFIX));
+            let _ = fs::create_dir(&folder);
+            let _ = fs::remove_dir(&folder);
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| drop(scope.spawn(come_and_go)));
+        for _ in 0..100 {
+            drop(lock::TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
+        }
+    });
+    fs::write(locks.join(format!("{}{hash}", lock::PREFIX)), "").unwrap();
+    assert!(lock::TemplateLock::take(&locks, &hash, &GO_ON).is_err(), "a file does not go away");
+}
+
 #[test]
 fn one_that_could_not_be_made_leaves_nothing_and_is_made_by_the_next() {
     let desk = Desk::new();
