@@ -135,8 +135,8 @@ fn table(view: &str, table: &Table) -> Value {
     })
 }
 
-/// The number where there is one, otherwise the text, which also says what is only a bound. A number with an interval, a verdict or ends
-/// over the blocks is an object of these.
+/// The number where there is one, otherwise the text, which also says what is only a bound. A
+/// number with an interval, a verdict or ends over the blocks is an object of these.
 fn cell(cell: &Cell) -> Value {
     let value = cell.value.filter(|value| value.is_finite() && cell.bound.is_none());
     let Some(value) = value else { return json!(cell.text) };

@@ -1,7 +1,9 @@
 //! The answer of a run: a sentence for each variant, and one table of what decides, the same in
 //! every format.
 
-use dbdyno_analyse::{Code, CostBreakdown, Latency, Notice, StepFindings, VariantStep, Verdict, forecast};
+use dbdyno_analyse::{
+    Bound, Code, CostBreakdown, Latency, Notice, StepFindings, VariantStep, Verdict, forecast,
+};
 
 use super::details::cause;
 use super::{Part, Scope, headline_text, part, placeholder, ratio_or_placeholder};
@@ -225,7 +227,7 @@ impl<'a> Pairs<'a> {
                 pair.step.name.clone().into(),
                 pair.rate(0, pair.base),
                 pair.rate(1, pair.new),
-                Cell { value: pair.new.and_then(ratio_value), ..Cell::toned(&pair.ratio, Tone::of(verdict)) },
+                with_ratio(pair.new, Cell::toned(&pair.ratio, Tone::of(verdict))),
             ];
             if has_verdicts {
                 let interval = pair.new.and_then(|new| new.to_base.interval());
@@ -253,10 +255,11 @@ impl<'a> Pairs<'a> {
 }
 
 impl Pair<'_> {
-    /// The number too, where the text is no bound and no placeholder.
+    /// The number too, where the text is no placeholder.
     fn rate(&self, side: usize, variant: Option<&VariantStep>) -> Cell {
-        let value = variant.filter(|variant| !variant.cut_off).and_then(|variant| variant.rate);
-        Cell { value, ..Cell::from(self.rates[side].as_str()) }
+        let bound = variant.filter(|variant| variant.cut_off).map(|_| Bound::MoreThan);
+        let value = variant.and_then(|variant| variant.rate);
+        Cell { value, bound, ..Cell::from(self.rates[side].as_str()) }
     }
 
     fn verdict(&self) -> Option<Verdict> {
@@ -327,10 +330,10 @@ fn each(
     table(columns, steps.iter().map(row))
 }
 
-/// `None` for one that is only a bound.
-fn ratio_value(found: &VariantStep) -> Option<f64> {
-    let ratio = found.to_base.ratio.as_ref()?;
-    ratio.bound.is_none().then_some(ratio.value)
+/// The text of a ratio with its number, and on which side of it the true one lies.
+fn with_ratio(found: Option<&VariantStep>, cell: Cell) -> Cell {
+    let ratio = found.and_then(|found| found.to_base.ratio.as_ref());
+    Cell { value: ratio.map(|ratio| ratio.value), bound: ratio.and_then(|ratio| ratio.bound), ..cell }
 }
 
 fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
@@ -338,7 +341,7 @@ fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
     let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
     let drawn = found.to_base.interval();
     let text = format!("{}{word}", ratio_or_placeholder(scope, found));
-    Cell { value: ratio_value(found), drawn, ..Cell::toned(text, Tone::of(verdict)) }
+    with_ratio(Some(found), Cell { drawn, ..Cell::toned(text, Tone::of(verdict)) })
 }
 
 fn p99_cell(found: &VariantStep) -> Cell {
