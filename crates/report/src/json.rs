@@ -136,9 +136,9 @@ fn table(view: &str, table: &Table) -> Value {
     })
 }
 
-/// Returns a table cell: its number where it has one, otherwise its text. A bound is a text. If the
-/// number has an interval, a verdict or a range over the blocks, the table cell is an object with
-/// these.
+/// Returns a table cell: its number where it has one, otherwise its text. The text also says what is
+/// only a bound. If the number has an interval, a verdict or a range over the blocks, the table cell
+/// is an object with these.
 fn cell(cell: &Cell) -> Value {
     let value = cell.value.filter(|value| value.is_finite() && cell.bound.is_none());
     let Some(value) = value else { return json!(cell.text) };

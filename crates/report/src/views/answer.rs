@@ -1,7 +1,9 @@
 //! A run's summary: one sentence per variant, and one table with the deciding figures. It is the
 //! same in every format.
 
-use dbdyno_analyse::{Code, CostBreakdown, Latency, StepFindings, VariantStep, Verdict, Warning, forecast};
+use dbdyno_analyse::{
+    Bound, Code, CostBreakdown, Latency, StepFindings, VariantStep, Verdict, Warning, forecast,
+};
 
 use super::details::cause;
 use super::{Part, Scope, headline_text, part, placeholder, ratio_or_placeholder};
@@ -226,7 +228,7 @@ impl<'a> Pairs<'a> {
                 pair.step.name.clone().into(),
                 pair.rate(0, pair.base),
                 pair.rate(1, pair.new),
-                Cell { value: pair.new.and_then(ratio_value), ..Cell::toned(&pair.ratio, Tone::of(verdict)) },
+                with_ratio(pair.new, Cell::toned(&pair.ratio, Tone::of(verdict))),
             ];
             if has_verdicts {
                 let interval = pair.new.and_then(|new| new.to_base.interval());
@@ -254,11 +256,11 @@ impl<'a> Pairs<'a> {
 }
 
 impl Pair<'_> {
-    /// Returns the table cell of a rate. It has the number too, where the text is neither a bound
-    /// nor a placeholder.
+    /// Returns the table cell of a rate. It has the number too, where the text is no placeholder.
     fn rate(&self, side: usize, variant: Option<&VariantStep>) -> Cell {
-        let value = variant.filter(|variant| !variant.cut_off).and_then(|variant| variant.rate);
-        Cell { value, ..Cell::from(self.rates[side].as_str()) }
+        let bound = variant.filter(|variant| variant.cut_off).map(|_| Bound::MoreThan);
+        let value = variant.and_then(|variant| variant.rate);
+        Cell { value, bound, ..Cell::from(self.rates[side].as_str()) }
     }
 
     fn verdict(&self) -> Option<Verdict> {
@@ -329,10 +331,10 @@ fn each(
     table(columns, steps.iter().map(row))
 }
 
-/// Returns the ratio's value, or `None` where it is only a bound.
-fn ratio_value(found: &VariantStep) -> Option<f64> {
-    let ratio = found.to_base.ratio.as_ref()?;
-    ratio.bound.is_none().then_some(ratio.value)
+/// Returns the text of a ratio with its number, and on which side of it the true one lies.
+fn with_ratio(found: Option<&VariantStep>, cell: Cell) -> Cell {
+    let ratio = found.and_then(|found| found.to_base.ratio.as_ref());
+    Cell { value: ratio.map(|ratio| ratio.value), bound: ratio.and_then(|ratio| ratio.bound), ..cell }
 }
 
 fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
@@ -340,7 +342,7 @@ fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
     let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
     let drawn = found.to_base.interval();
     let text = format!("{}{word}", ratio_or_placeholder(scope, found));
-    Cell { value: ratio_value(found), drawn, ..Cell::toned(text, Tone::of(verdict)) }
+    with_ratio(Some(found), Cell { drawn, ..Cell::toned(text, Tone::of(verdict)) })
 }
 
 fn p99_cell(found: &VariantStep) -> Cell {

@@ -80,6 +80,11 @@ pub(super) fn number(value: f64, text: String) -> Cell {
     Cell { value: Some(value), ..Cell::from(text) }
 }
 
+/// A number that may be unknown, which its text says too.
+pub(super) fn known(value: Option<f64>, text: String) -> Cell {
+    Cell { value, ..Cell::from(text) }
+}
+
 /// A number with a fixed number of decimals.
 pub(super) fn fixed_cell(value: f64, decimals: usize) -> Cell {
     number(value, fixed(Some(value), decimals))

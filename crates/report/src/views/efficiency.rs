@@ -6,11 +6,11 @@ use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::tables::Tables;
 
 use super::Scope;
-use super::cells::number;
+use super::cells::known;
 use super::details::relative::{ZEROS, ratio_text};
 use super::pivot::{Pivot, steps, variants};
 use crate::document::{Cell, Table};
-use crate::number::{NOT_AVAILABLE, fixed};
+use crate::number::fixed;
 
 /// Metric of what scans read per second. For tables in memory it is zero, and is not shown.
 const READS: &str = "rmbps";
@@ -49,18 +49,14 @@ fn of_metric(tables: &Tables<'_>, base: &str, metric: &Metric) -> Table {
             continue;
         }
         let scaled = values.iter().map(|value| value.map(|value| metric.factor * value));
-        let cells = scaled.map(|value| cell(value, fixed(value, metric.decimals)));
+        let cells = scaled.map(|value| known(value, fixed(value, metric.decimals)));
         let ratios = others().map(|variant| {
             let ratio = pivot.comparison(step, variant).and_then(|found| found.ratio);
-            cell(ratio, ratio_text(ratio))
+            known(ratio, ratio_text(ratio))
         });
         table.push(std::iter::once(Cell::from(step)).chain(cells).chain(ratios));
     }
     table
-}
-
-fn cell(value: Option<f64>, text: String) -> Cell {
-    value.map_or_else(|| Cell::from(NOT_AVAILABLE), |value| number(value, text))
 }
 
 #[cfg(test)]

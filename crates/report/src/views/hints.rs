@@ -4,7 +4,7 @@ use dbdyno_analyse::{Bound, LEAST_SECONDS, StepFindings, VariantStep};
 use dbdyno_model::Colours;
 
 use super::Scope;
-use super::cells::{headline_cell, ratio_cell, seconds_cell};
+use super::cells::{bounded, headline_cell, ratio_cell, seconds_cell};
 use crate::document::{Cell, Table};
 use crate::words::table;
 
@@ -34,11 +34,8 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours
     let (name, seconds) = best.map_or(("none ended", none()), |(name, s)| (name, seconds_cell(s)));
     let ratio = match (best, own.rate) {
         (Some((_, best)), Some(rate)) if best.min(rate) >= LEAST_SECONDS => {
-            let cell = ratio_cell(best / rate, 2, true, colours);
-            match own.cut_off {
-                true => Cell { text: format!("< {}", cell.text), bound: Some(Bound::LessThan), ..cell },
-                false => cell,
-            }
+            let (ratio, bound) = (best / rate, own.cut_off.then_some(Bound::LessThan));
+            bounded(ratio_cell(ratio, 2, true, colours), ratio, bound)
         }
         _ => none(),
     };

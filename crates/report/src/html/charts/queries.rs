@@ -26,22 +26,21 @@ struct Bar {
 /// The charts; none where no time counts by itself. Without a variant to compare with, they are in
 /// seconds.
 pub(super) fn queries(charts: &Charts<'_>, scope: Scope<'_>) -> Vec<Chart> {
-    let steps: Vec<&StepFindings> = scope.steps().filter(|step| is_of_one_query(step)).collect();
+    let steps: Vec<(&StepFindings, Table)> = scope.steps().filter_map(of_one_query).collect();
     let (base, is_compared) = (&scope.run.base, !scope.compared().is_empty());
     let mut bars = Vec::new();
-    for (row, step) in steps.iter().enumerate() {
+    for (row, (step, executions)) in steps.iter().enumerate() {
         let Some(medians) = details::rate(step) else { continue };
         let percent = || Some(rate_of(&medians, base)? / 100.0);
         let unit = if is_compared { percent() } else { Some(1.0) };
         let Some(unit) = unit.filter(|unit| *unit > 0.0) else { continue };
-        let executions = one_by_one(step);
-        let of = |(number, name): (usize, &&str)| bar((row, number), &medians, &executions, (name, unit));
+        let of = |(number, name): (usize, &&str)| bar((row, number), &medians, executions, (name, unit));
         bars.extend(charts.names.iter().enumerate().filter_map(of));
     }
     if bars.is_empty() {
         return Vec::new();
     }
-    let rows: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+    let rows: Vec<&str> = steps.iter().map(|(step, _)| step.name.as_str()).collect();
     let (unit, what) = match is_compared {
         true => (format!("% of {base}"), format!("Seconds of each query, the median of {base} is 100 %")),
         false => ("seconds".to_owned(), "Seconds of each query".to_owned()),
@@ -60,8 +59,10 @@ pub(super) fn queries(charts: &Charts<'_>, scope: Scope<'_>) -> Vec<Chart> {
     all
 }
 
-fn is_of_one_query(step: &StepFindings) -> bool {
-    step.less_is_better && !one_by_one(step).rows.is_empty() && composite(step).rows.is_empty()
+/// The step with its executions, if each of these is a time of its own.
+fn of_one_query(step: &StepFindings) -> Option<(&StepFindings, Table)> {
+    let executions = step.less_is_better.then(|| one_by_one(step))?;
+    (!executions.rows.is_empty() && composite(step).rows.is_empty()).then_some((step, executions))
 }
 
 /// A variant's row of the step's table, with its rows of the table of executions. Those of runs that

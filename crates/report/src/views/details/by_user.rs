@@ -4,8 +4,8 @@
 use dbdyno_analyse::{StepFindings, StepRun, VariantStep};
 
 use crate::document::{Cell, Column, Table};
-use crate::number::{NOT_AVAILABLE, fixed};
-use crate::views::cells::number;
+use crate::number::fixed;
+use crate::views::cells::known;
 
 /// Name of a part, and the function that gives it per operation.
 type Part = (&'static str, fn(&StepRun) -> Option<f64>);
@@ -41,14 +41,10 @@ pub(crate) fn table(step: &StepFindings) -> Table {
     let mut table =
         Table::new("CPU and IO by who used it", "Medians of the valid blocks.", ["variant"], heads);
     for (at, variant) in variants.iter().enumerate().filter(|_| !shown.is_empty()) {
-        let cells = shown.iter().map(|(_, values)| cell(values[at]));
+        let cells = shown.iter().map(|(_, values)| known(values[at], fixed(values[at], 2)));
         table.push(std::iter::once(Cell::from(variant.variant.as_str())).chain(cells));
     }
     table
-}
-
-fn cell(value: Option<f64>) -> Cell {
-    value.map_or_else(|| Cell::from(NOT_AVAILABLE), |value| number(value, fixed(Some(value), 2)))
 }
 
 #[cfg(test)]
