@@ -25,6 +25,7 @@ use crate::model::runs::JUDGED_FROM_SECONDS;
 use crate::model::{ClientHeadroom, KindResult, StepRun, Validity, Warning};
 use crate::validity::record_integrity::times_fault;
 use crate::validity::{client_hosts, headroom, littles_law, refused, throttled, validity, warmup_backlog};
+use crate::window::counters::KIB;
 use crate::window::load_threads::busiest;
 use crate::window::{Hosting, KindSummary, WindowSummary};
 
@@ -112,6 +113,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
         tail_from_second,
         deferred_work: deferred_work(&step.counters),
         group_memory: group_memory(&summary),
+        written_kib: summary.per_unit("disk", &["written_bytes"]).map(|bytes| bytes / KIB),
     };
     (run, times)
 }

@@ -17,7 +17,7 @@ use crate::compare::interim_analyses::{Compared, Look, judge_family};
 use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio};
 use crate::compare::margins::Margins;
 use crate::compare::pairs::{Asked, Family, Pair};
-use crate::compare::ratio::ratio_of_runs;
+use crate::compare::ratio::{block_bounds, ratio_of_runs};
 use crate::compare::relative_metrics::relative_metrics;
 use crate::compare::undecided::{Subject, is_below_clock};
 use crate::compare::verdicts::{Known, verdict};
@@ -182,6 +182,7 @@ fn against(
     let foreign_load = ratio.as_ref().and_then(|_| ForeignLoad::between(runs, base_runs, step.margin));
     StepComparison {
         ratio,
+        block_bounds: block_bounds(runs, base_runs),
         zero_rates: ZeroRates::in_pairs(runs, base_runs),
         foreign_load,
         p99,

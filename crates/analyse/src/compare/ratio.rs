@@ -1,5 +1,7 @@
 //! The ratio of a variant to the base over several blocks, paired by block.
 
+use std::collections::BTreeMap;
+
 use crate::model::runs::pairs;
 use crate::model::{Bound, CONFIDENCE, Ratio, StepRun};
 use crate::statistics::Interval;
@@ -26,9 +28,14 @@ pub fn ratio_of_runs(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     Some(Ratio { bound: Bound::of_all(bounds), ..ratio })
 }
 
+/// Returns the bounds of the blocks whose ratio is only a bound.
+pub(crate) fn block_bounds(runs: &[StepRun], base: &[StepRun]) -> BTreeMap<u32, Bound> {
+    pairs(runs, base).filter_map(|(run, base)| Some((run.block, bound(run, base)?))).collect()
+}
+
 /// Returns on which side of a block's ratio the true one lies, or `None` where the ratio is no
 /// bound, because neither time was cut off or both were.
-pub(crate) fn bound(run: &StepRun, base: &StepRun) -> Option<Bound> {
+fn bound(run: &StepRun, base: &StepRun) -> Option<Bound> {
     match (run.cut_off, base.cut_off) {
         (true, false) => Some(Bound::MoreThan),
         (false, true) => Some(Bound::LessThan),

@@ -101,25 +101,41 @@ impl VariantStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{cell, load_step, run, step_run};
-    use crate::metrics::{Cost, DeviceLoad};
+    use dbdyno_record::Unit;
+
+    use crate::fixtures::{cell, load_step, run, series, step_run, with_counters};
+    use crate::metrics::{Cost, MetricRow};
 
     #[test]
     fn medians_of_valid_blocks_and_what_others_read() {
         let block = |block: u32, user_us: f64, read: f64| StepRun {
             cost: Cost { server_user_us: Some(user_us), server_read_kib: Some(2.0), ..Cost::default() },
-            device: Some(DeviceLoad { read_kib_per_second: Some(read), ..DeviceLoad::default() }),
+            metrics: MetricRow { rkbpq: Some(read), ..MetricRow::default() },
+            // Seconds of a query, which no figure per operation is divided by.
             ..step_run(block, 100.0)
         };
         let found = crate::analyse(&run(&["a"], 1, vec![cell(1, "a", vec![load_step(1_000)])]));
         let mut variant = found.workloads[0].steps[0].variants[0].clone();
-        variant.runs = vec![block(1, 10.0, 500.0), block(2, 30.0, 100.0), block(3, 20.0, 300.0)];
+        variant.runs = vec![block(1, 10.0, 5.0), block(2, 30.0, 1.0), block(3, 20.0, 3.0)];
         assert_eq!(variant.median(|run| run.cost.server_user_us), Some(20.0));
         assert_eq!(variant.median(StepRun::others_read_kib), Some(1.0));
-        assert_eq!(variant.median(StepRun::written_kib), None);
+        for run in &mut variant.runs {
+            run.cost.server_read_kib = None;
+        }
+        assert_eq!(variant.median(StepRun::others_read_kib), None, "whose reads they are is not known");
         for run in &mut variant.runs {
             run.validity = Validity::Interrupted;
         }
         assert_eq!(variant.median(|run| run.cost.server_user_us), None);
+    }
+
+    /// The headline of such a step is a time, and IO is per operation all the same.
+    #[test]
+    fn what_a_query_writes_is_per_query_and_not_per_second_of_its_time() {
+        let counted = series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![500 * 2_048])]);
+        let mut step = with_counters(&counted);
+        step.spec.headline.unit = Unit::Seconds;
+        let found = crate::analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])]));
+        assert_eq!(found.workloads[0].steps[1].variants[0].runs[0].written_kib, Some(2.0));
     }
 }

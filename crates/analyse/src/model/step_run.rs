@@ -86,6 +86,9 @@ pub struct StepRun {
     /// `None` where the server's memory was not limited.
     #[serde(skip)]
     pub group_memory: Option<GroupMemory>,
+    /// KiB written to the device of the data directory per unit of the headline.
+    #[serde(skip)]
+    pub written_kib: Option<f64>,
 }
 
 /// What is reported when a window has fewer operations than a verdict needs.
@@ -104,19 +107,10 @@ impl StepRun {
         self.kinds.iter().find(|kind| kind.kind == name)
     }
 
-    /// Returns the KiB per operation that others than the server read from the device.
+    /// Returns the KiB per unit of the headline that others than the server read from the device.
+    /// It is `None` where the server's own reads are not known.
     pub fn others_read_kib(&self) -> Option<f64> {
-        let all = self.per_operation(self.device.as_ref()?.read_kib_per_second?)?;
-        Some((all - self.cost.server_read_kib.unwrap_or(0.0)).max(0.0))
-    }
-
-    /// Returns the KiB per operation that were written to the device.
-    pub fn written_kib(&self) -> Option<f64> {
-        self.per_operation(self.device.as_ref()?.written_kib_per_second?)
-    }
-
-    fn per_operation(&self, per_second: f64) -> Option<f64> {
-        (self.rate > 0.0).then(|| per_second / self.rate)
+        Some((self.metrics.rkbpq? - self.cost.server_read_kib?).max(0.0))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::model::cost_breakdown::CostBreakdown;
 use crate::model::groups::RelativeMetrics;
 use crate::model::step_run::{Latency, StepRun};
 use crate::model::undecided::Undecided;
-use crate::model::verdict::{Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Verdict};
+use crate::model::verdict::{Bound, Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Verdict};
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 
@@ -143,6 +143,9 @@ pub struct StepComparison {
     /// Variant ÷ base. It is paired by block within one run; between two runs it is the ratio of
     /// the geometric means.
     pub ratio: Option<Ratio>,
+    /// The blocks whose ratio is only a bound.
+    #[serde(skip)]
+    pub block_bounds: BTreeMap<u32, Bound>,
     /// The ratio on each machine of a fleet; `None` where fewer than two machines have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_machine: Option<ByMachine>,

@@ -1,13 +1,11 @@
 //! The ratios of metrics to a base: over all valid blocks, by block, by machine, and as published.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use dbdyno_model::Quantity;
 use dbdyno_record::workload_and_setup;
 
-use crate::compare::ratio::bound;
 use crate::metrics::Metric;
-use crate::model::runs::pairs;
 use crate::model::{
     Agreement, Bound, Cause, CostBreakdown, Findings, Inference, MetricGroup, PublishedRow, Ratio,
     StepComparison, StepFindings, VariantStep, Verdict,
@@ -90,12 +88,9 @@ pub(super) fn of_blocks_and_machines<'a>(
     if key.variant == base {
         return;
     }
-    let bounds: BTreeMap<u32, Bound> = pairs(&variant.runs, step.runs_of(base))
-        .filter_map(|(run, base)| Some((run.block, bound(run, base)?)))
-        .collect();
     if let Some(ratio) = &found.ratio {
         let rows = blocks((key, base), headline, ratio, machines);
-        let bound_in = |block: Option<u32>| bounds.get(&block?).copied();
+        let bound_in = |block: Option<u32>| found.block_bounds.get(&block?).copied();
         all.extend(rows.map(|row| ComparisonRow { bound: bound_in(row.key.block), ..row }));
     }
     all.extend(found.p99.iter().flat_map(|p99| blocks((key, base), P99, &p99.ratio, machines)));

@@ -254,7 +254,8 @@ mod tests {
         step.less_is_better = true;
         step.variants[1].runs[0].cut_off = true;
         let ratio = crate::ratio_of_runs(&step.variants[1].runs, &step.variants[0].runs);
-        step.variants[1].to_base.ratio = ratio;
+        let bounds = crate::compare::ratio::block_bounds(&step.variants[1].runs, &step.variants[0].runs);
+        (step.variants[1].to_base.ratio, step.variants[1].to_base.block_bounds) = (ratio, bounds);
         let tables = Tables::of_workload(&findings.run, "a", &findings.workloads[0]);
         let of = tables.comparisons.iter().filter(|one| one.metric == "seconds");
         let bounds: Vec<_> = of.map(|one| (one.key.block, one.bound)).collect();

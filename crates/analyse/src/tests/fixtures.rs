@@ -469,6 +469,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         steadiness: None,
         deferred_work: None,
         group_memory: None,
+        written_kib: None,
     }
 }
 

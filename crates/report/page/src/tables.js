@@ -221,16 +221,25 @@ function filterTable(table, steps, isOut, off) {
 /** t such that 95 % lie within ±t, by degrees of freedom. */
 const STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093, 2.086];
 
-/** Ratio of two variants over the blocks in which both have a rate, with its 95 % interval. Rates are pairs of block and rate. */
+/**
+ * Ratio of two variants over the blocks in which both have a rate, with its 95 % interval. Rates are
+ * pairs of block and rate; `true` as a third item marks a time that was cut off. Where one of the two
+ * was cut off the ratio is a bound, with a sign and no interval. Where both were, a block has none.
+ */
 export function ratioOf(rates, base) {
-  const of = new Map(base);
-  const logs = (rates || []).filter(([block, rate]) => of.get(block) > 0 && rate > 0).map(([block, rate]) => Math.log(rate / of.get(block)));
-  if (!logs.length) { return null; }
+  const of = new Map(base.map(([block, rate, cut]) => [block, { rate, cut: !!cut }]));
+  const pairs = rates.filter(([block, rate]) => rate > 0 && of.get(block)?.rate > 0)
+    .map(([block, rate, cut]) => ({ log: Math.log(rate / of.get(block).rate), isCut: !!cut, isBaseCut: of.get(block).cut }));
+  const told = pairs.filter((pair) => !(pair.isCut && pair.isBaseCut));
+  if (!told.length) { return null; }
+  const [above, below] = [told.some((pair) => pair.isCut), told.some((pair) => pair.isBaseCut)];
+  const sign = above && below ? "≷" : above ? ">" : below ? "<" : "";
+  const logs = told.map((pair) => pair.log);
   const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
-  if (logs.length < 2) { return { value: Math.exp(mean), low: null, high: null }; }
+  if (logs.length < 2 || sign) { return { value: Math.exp(mean), low: null, high: null, sign }; }
   const deviation = Math.sqrt(logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (logs.length - 1));
   const half = (STUDENT[logs.length - 2] || 1.96 + 2.4 / (logs.length - 1)) * deviation / Math.sqrt(logs.length);
-  return { value: Math.exp(mean), low: Math.exp(mean - half), high: Math.exp(mean + half) };
+  return { value: Math.exp(mean), low: Math.exp(mean - half), high: Math.exp(mean + half), sign };
 }
 
 /** The field that chooses the base of relative tables and of charts of ratios. */
@@ -312,9 +321,11 @@ function paint(cell, [tone, sign]) {
 
 function rebase(cell, step, variant, base, variants) {
   const found = ratioOf(step.rates[variant], step.rates[base]);
-  const [tone, sign] = !found ? ["", ""] : found.value > 1.05 ? BY_VERDICT.faster : found.value < 0.95 ? BY_VERDICT.slower : ["", ""];
+  // A bound on the near side of 1 may hide the opposite, and has no colour.
+  const isOpen = found && (found.sign === "≷" || (found.sign === ">" && found.value < 1) || (found.sign === "<" && found.value > 1));
+  const [tone, sign] = !found || isOpen ? ["", ""] : found.value > 1.05 ? BY_VERDICT.faster : found.value < 0.95 ? BY_VERDICT.slower : ["", ""];
   cell.title = "against " + variants[base];
-  cell.textContent = found ? found.value.toFixed(2) + " " : "n/a";
+  cell.textContent = found ? `${found.sign ? found.sign + " " : ""}${found.value.toFixed(2)} ` : "n/a";
   paint(cell, [tone, sign]);
   if (found && found.low && variant !== base) { const small = part("small"); small.textContent = `${found.low.toFixed(3)}–${found.high.toFixed(3)}`; cell.append(small); }
 }
@@ -324,7 +335,7 @@ function rebased(data, steps, base, variants) {
   const others = variants.map((_, variant) => variant).filter((variant) => variant !== base);
   const points = data.keys.flatMap((key, row) => others.flatMap((variant) => {
     const { rates } = byId.get(key), found = ratioOf(rates[variant], rates[base]);
-    return found ? [[row, variant, found.value, found.low, found.high, null]] : [];
+    return found ? [[row, variant, found.value, found.low, found.high, null, ...(found.sign ? [found.sign] : [])]] : [];
   }));
   return { ...data, variants: others, points };
 }

@@ -269,6 +269,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         server_events: Vec::new(),
         deferred_work: None,
         group_memory: None,
+        written_kib: (!failed).then(|| 185_384.96 / rate),
         seconds: if failed { Vec::new() } else { points },
     }
 }

@@ -6,7 +6,7 @@ use dbdyno_analyse::statistics::power_same::margin_for_same;
 use dbdyno_analyse::{Inference, LEVEL, Ratio, StepFindings, VariantStep, Verdict, numbered};
 
 use super::Scope;
-use super::cells::{absent, number, percent_cell};
+use super::cells::{absent, number, percent_cell, sign_of};
 use crate::document::{Cell, Table};
 
 /// Makes the table, and none for a run without a control.
@@ -29,7 +29,8 @@ fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
     let shown = Cell {
         interval: ratio.interval(),
         verdict: variant.to_base.verdict,
-        ..number(ratio.value, format!("{:.3}", ratio.value))
+        bound: ratio.bound,
+        ..number(ratio.value, format!("{}{:.3}", sign_of(ratio.bound), ratio.value))
     };
     let seen = ratio.inference.as_ref().and_then(|inference| seen(inference, ratio.blocks.len()));
     let figures = match seen {

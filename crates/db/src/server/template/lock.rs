@@ -49,6 +49,15 @@ fn lock_of(folder: &Path) -> Option<FolderLock> {
     (named == opened).then_some(FolderLock { _flock: lock })
 }
 
+/// Makes a lock's folder, unless it is there. Another process may remove it at any moment.
+pub(super) fn make(folder: &Path) -> Result<(), Error> {
+    match fs::create_dir_all(folder) {
+        // It was there, and its maker has removed it before this could be seen.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && is_folder_or_gone(folder) => Ok(()),
+        made => made.map_err(Error::io("cannot make", folder)),
+    }
+}
+
 /// A file in its place would never go away.
 fn is_folder_or_gone(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
@@ -63,11 +72,7 @@ impl TemplateLock {
     pub(super) fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
         let folder = template_dir.join(format!("{PREFIX}{hash}"));
         loop {
-            match fs::create_dir_all(&folder) {
-                // It was there, and its maker has removed it before this could be seen.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && is_folder_or_gone(&folder) => {}
-                made => made.map_err(Error::io("cannot make", folder.clone()))?,
-            }
+            make(&folder)?;
             if let Some(lock) = lock_of(&folder) {
                 let template_lock = Self { folder, _lock: lock };
                 for left in entries(&template_lock.folder) {

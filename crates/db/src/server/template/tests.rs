@@ -109,20 +109,23 @@ fn locks_that_come_and_go_at_the_same_time_are_no_errors() {
     let desk = Desk::new();
     fs::create_dir_all(desk.templates()).unwrap();
     let (locks, hash) = (desk.templates(), desk.key("x").hash);
+    let folder = locks.join(format!("{}{hash}", lock::PREFIX));
+    let is_over = AtomicBool::new(false);
     let come_and_go = || {
-        for _ in 0..300 {
-            let folder = locks.join(format!("{}{hash}", lock::PREFIX));
+        while !is_over.load(Ordering::Relaxed) {
             let _ = fs::create_dir(&folder);
             let _ = fs::remove_dir(&folder);
         }
     };
-    std::thread::scope(|scope| {
-        (0..4).for_each(|_| drop(scope.spawn(come_and_go)));
-        for _ in 0..100 {
-            drop(lock::TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
-        }
+    let failed = std::thread::scope(|scope| {
+        (0..2).for_each(|_| drop(scope.spawn(come_and_go)));
+        let failed = (0..5_000).find_map(|_| lock::make(&folder).err());
+        is_over.store(true, Ordering::Relaxed);
+        failed
     });
-    fs::write(locks.join(format!("{}{hash}", lock::PREFIX)), "").unwrap();
+    assert!(failed.is_none(), "{failed:?}");
+    drop(lock::TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
+    fs::write(&folder, "").unwrap();
     assert!(lock::TemplateLock::take(&locks, &hash, &GO_ON).is_err(), "a file does not go away");
 }
 

@@ -49,7 +49,11 @@ export function blocks(data, { names, hidden, width }) {
   const spread = (block) => count > 1 ? ((block - 1) / (count - 1) - 0.5) * 14 : 0;
   const series = shown.flatMap((line, row) => {
     const { color, symbol } = look(line.variant);
-    const dots = line.points.map(([block, rate]) => ({ value: [rate, row], block, symbolOffset: [0, spread(block)] }));
+    // A time that a limit cut off is hollow.
+    const hollow = { color: css("paper"), borderColor: color, borderWidth: 1.6 };
+    const dots = line.points.map(([block, rate, sign]) => ({
+      value: [rate, row], block, sign, symbolOffset: [0, spread(block)], ...(sign ? { itemStyle: hollow } : {}),
+    }));
     return [
       { type: "scatter", id: `${line.variant} blocks`, name: names[line.variant], symbol, symbolSize: 8, itemStyle: { color }, data: dots },
       { type: "scatter", id: `${line.variant} median`, name: names[line.variant] + ", median", symbol: "rect", symbolSize: [2, 24],
@@ -66,7 +70,7 @@ export function blocks(data, { names, hidden, width }) {
       xAxis: valueAxis(data.unit, { ...niceEnds(Math.max(0, low - gap), high + gap), nameLocation: "middle", nameGap: 24 }),
       yAxis: nameAxis(labels, room, { inverse: true }),
       tooltip: { ...common().tooltip, trigger: "item", formatter: (item) => tipLine(
-        Number(item.seriesId.split(" ")[0]), item.seriesName + (item.data.block ? `, block ${item.data.block}` : ""), `${exact(item.value[0])} ${data.unit}`) },
+        Number(item.seriesId.split(" ")[0]), item.seriesName + (item.data.block ? `, block ${item.data.block}` : ""), `${item.data.sign ? item.data.sign + " " : ""}${exact(item.value[0])} ${data.unit}`) },
       series,
     },
   };

@@ -44,28 +44,28 @@ function drawPoint(api, point, at, bound) {
     children.push({ type: "line", shape: { x1: from, y1: y, x2: to, y2: y }, style: { stroke: at.color, lineWidth: 1.5 } });
   }
   const isFar = Math.abs(log) > bound;
-  if (!isFar && (point.sign === ">" || point.sign === "<")) {
-    // A bound points to where the true ratio is.
-    const side = point.sign === ">" ? 1 : -1, end = x(point.value);
-    const points = [[end, y - 5], [end + side * 8, y], [end, y + 5]];
-    children.push({ type: "polygon", shape: { points }, style: { fill: css("paper"), stroke: at.color, lineWidth: 1.6 } });
+  const fill = isDecided(point.verdict) ? at.color : css("paper");
+  const label = (text, beside, side) => children.push({
+    type: "text",
+    style: {
+      text, x: beside, y, align: side > 0 ? "left" : "right", verticalAlign: "middle",
+      fill: css("ink"), font: "11px system-ui, sans-serif", stroke: css("paper"), lineWidth: 3,
+    },
+  });
+  if (!isFar && point.sign) {
+    // A bound points to where the true ratio is. If that may be on both sides, it points to both.
+    const end = x(point.value), tips = { ">": [0, 8], "<": [8, 0] }[point.sign] || [6, 6];
+    const points = [[end - tips[0], y], [end, y - 5], [end + tips[1], y], [end, y + 5]];
+    children.push({ type: "polygon", shape: { points }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
+    // The label stands on the side that has room.
+    label(signed(point, ratioText(point.value)), end + (log > 0 ? -12 : 12), -log);
   } else if (isFar) {
     const side = Math.sign(log), edge = x(point.value);
     const points = [[edge, y - 5], [edge + side * 8, y], [edge, y + 5]];
     children.push({ type: "polygon", shape: { points }, style: { fill: at.color } });
-    children.push({
-      type: "text",
-      style: {
-        text: signed(point, ratioText(point.value)), x: edge - side * 6, y, align: side > 0 ? "right" : "left", verticalAlign: "middle",
-        fill: css("ink"), font: "11px system-ui, sans-serif", stroke: css("paper"), lineWidth: 3,
-      },
-    });
+    label(signed(point, ratioText(point.value)), edge - side * 6, -side);
   } else {
-    const filled = isDecided(point.verdict);
-    children.push({
-      type: "circle", shape: { cx: x(point.value), cy: y, r: 4.5 },
-      style: { fill: filled ? at.color : css("paper"), stroke: at.color, lineWidth: 1.6 },
-    });
+    children.push({ type: "circle", shape: { cx: x(point.value), cy: y, r: 4.5 }, style: { fill, stroke: at.color, lineWidth: 1.6 } });
   }
   return { type: "group", children };
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Charts, chart, figure, rate_of};
 use crate::document::{Chart, Table};
+use crate::views::cells::sign_of;
 use crate::views::details::rate;
 use crate::views::details::rates::by_block;
 
@@ -28,11 +29,16 @@ pub(super) fn blocks(charts: &Charts<'_>, step: &StepFindings) -> Option<Chart> 
     ))
 }
 
-/// Block and rate of the valid runs.
+/// Block and rate of the valid runs, and the sign of a time that is only a bound.
 fn points(blocks: &Table, variant: &str) -> Vec<Value> {
     let valid = Validity::Valid.state();
     let rows = blocks.rows_of(variant);
     let rows = rows.filter(|row| blocks.cell(row, "state").is_some_and(|cell| cell.text == valid));
-    let value = |row, column| blocks.cell(row, column)?.value.map(figure);
-    rows.filter_map(|row| Some(json!([value(row, "block")?, value(row, "rate")?]))).collect()
+    let point = |row| {
+        let (block, rate) = (blocks.cell(row, "block")?, blocks.cell(row, "rate")?);
+        let sign = rate.bound.map(|bound| json!(sign_of(Some(bound)).trim_end()));
+        let pair = [figure(block.value?), figure(rate.value?)];
+        Some(Value::Array(pair.into_iter().chain(sign).collect()))
+    };
+    rows.filter_map(point).collect()
 }

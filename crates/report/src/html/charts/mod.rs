@@ -13,7 +13,7 @@ mod ratios;
 mod seconds;
 mod sweep;
 
-use dbdyno_analyse::{Findings, StepFindings, VariantStep, VariantSummary};
+use dbdyno_analyse::{Findings, StepFindings, StepRun, VariantStep, VariantSummary};
 use dbdyno_model::Colours;
 use serde_json::{Value, json};
 
@@ -148,14 +148,18 @@ fn chart(title: impl Into<String>, data: Value) -> Chart {
     Chart { title: title.into(), data, ..Chart::default() }
 }
 
-/// Pairs of block and rate, for valid runs only.
+/// A variant's rate in a table of rates.
 fn rate_of(rates: &Table, variant: &str) -> Option<f64> {
     rates.rows_of(variant).find_map(|row| rates.cell(row, "rate"))?.value
 }
 
-/// Pairs of block and rate, valid runs only.
-fn block_rates(variant: &VariantStep) -> Vec<(u32, Value)> {
-    variant.valid_runs().map(|run| (run.block, figure(run.rate))).collect()
+/// Block and rate of the valid runs. A time that was cut off has a third item, true.
+fn block_rates(variant: &VariantStep) -> Vec<Value> {
+    let of_run = |run: &StepRun| match run.cut_off {
+        true => json!([run.block, figure(run.rate), true]),
+        false => json!([run.block, figure(run.rate)]),
+    };
+    variant.valid_runs().map(of_run).collect()
 }
 
 /// A number for the data. A whole number is without its `.0`, because a large run has 80,000 of

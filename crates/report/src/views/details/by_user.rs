@@ -24,7 +24,7 @@ const CPU: [Part; 5] = [
 const IO: [Part; 3] = [
     ("read by the server", |run| run.cost.server_read_kib),
     ("read by others", StepRun::others_read_kib),
-    ("written", StepRun::written_kib),
+    ("written", |run| run.written_kib),
 ];
 
 /// Makes the table. Parts that nobody used have no column. It has no rows where nothing was sampled.
@@ -41,7 +41,10 @@ pub(crate) fn table(step: &StepFindings) -> Table {
     let mut table =
         Table::new("CPU and IO by who used it", "Medians of the valid blocks.", ["variant"], heads);
     for (at, variant) in variants.iter().enumerate().filter(|_| !shown.is_empty()) {
-        let cells = shown.iter().map(|(_, values)| known(values[at], fixed(values[at], 2)));
+        let cells = shown.iter().map(|(column, values)| {
+            let decimals = if column.unit == IO_UNIT { 3 } else { 2 };
+            known(values[at], fixed(values[at], decimals))
+        });
         table.push(std::iter::once(Cell::from(variant.variant.as_str())).chain(cells));
     }
     table
@@ -61,7 +64,7 @@ mod tests {
         }
         step.variants[1].runs.clear();
         let table = table(&step);
-        insta::assert_snapshot!(heads(&table).join(" | "), @"variant | client µs/op | rest of the host µs/op | read by others KiB/op | written KiB/op");
-        insta::assert_snapshot!(rows(&table), @"rollback | 7.50 | 1.75 | 0.26 | 185.38");
+        insta::assert_snapshot!(heads(&table).join(" | "), @"variant | client µs/op | rest of the host µs/op | written KiB/op");
+        insta::assert_snapshot!(rows(&table), @"rollback | 7.50 | 1.75 | 185.385");
     }
 }
