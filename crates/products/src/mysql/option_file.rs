@@ -1,8 +1,8 @@
 //! Reads MySQL and MariaDB option files: groups, settings, quotes, comments, includes.
 
 use super::MARIADB;
-use crate::configured::ConfiguredLine;
-use crate::known::KNOWN;
+use crate::settings::ConfiguredLine;
+use crate::settings::KNOWN;
 use crate::{Product, Release};
 
 /// One line that has a meaning.

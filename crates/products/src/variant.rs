@@ -1,10 +1,80 @@
-//! The variant options for one product family: the table `options` in a variant, for which the
-//! product defines types and checks.
+//! What a variant says beyond its settings: the kind of server that it runs on, its storage engine,
+//! and the options that its product defines.
+//!
+//! The variant options are the table `options` in a variant, for which the product family defines
+//! types and checks.
 
+use std::path::PathBuf;
+
+use dbdyno_model::Variant;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+use crate::EMBEDDED;
+
+/// A variant's kind, after the plan's check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VariantKind {
+    /// The database works inside dbdyno. Each connection has its own thread and files.
+    Embedded,
+    Null,
+    /// The base directory of a server that dbdyno starts.
+    BaseDir(PathBuf),
+    /// A name to look up in the servers folder.
+    Named(String),
+    /// The address of a server that others run.
+    Address(String),
+}
+
+impl VariantKind {
+    /// Determines a variant's kind. In a checked plan it has exactly one of `server`, `basedir` and
+    /// `address`. In an unchecked one, `basedir` takes precedence over `address`, and that over
+    /// `server`.
+    pub fn of(variant: &Variant) -> Self {
+        match (&variant.basedir, &variant.address, variant.server.as_deref().unwrap_or_default()) {
+            (Some(basedir), _, _) => Self::BaseDir(basedir.clone()),
+            (None, Some(address), _) => Self::Address(address.clone()),
+            (None, None, "null") => Self::Null,
+            (None, None, name) if name == EMBEDDED.name => Self::Embedded,
+            (None, None, name) => Self::Named(name.to_owned()),
+        }
+    }
+
+    /// Whether dbdyno starts a server for it.
+    pub fn is_started(&self) -> bool {
+        matches!(self, Self::BaseDir(_) | Self::Named(_))
+    }
+
+    pub fn is_embedded(&self) -> bool {
+        *self == Self::Embedded
+    }
+
+    /// Whether others run its server.
+    pub fn is_address(&self) -> bool {
+        matches!(self, Self::Address(_))
+    }
+}
+
+/// The engine that a variant names for its tables, in lower case. All families whose tables have
+/// engines use the same option name.
+pub fn engine_of(variant: &Variant) -> Option<String> {
+    variant.options.get("engine")?.as_str().map(str::to_lowercase)
+}
+
+/// An engine's name for people, however a plan or a server spells it: `rocksdb` is MyRocks.
+pub fn engine_name(word: &str) -> String {
+    let name = match word.to_ascii_lowercase().as_str() {
+        "innodb" => "InnoDB",
+        "rocksdb" => "MyRocks",
+        "myisam" => "MyISAM",
+        "aria" => "Aria",
+        "memory" => "MEMORY",
+        _ => word,
+    };
+    name.to_owned()
+}
 
 /// An option, and the text that completes a sentence beginning with the variant's name.
 type Mistake = (&'static str, String);
