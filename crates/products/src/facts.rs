@@ -6,8 +6,7 @@ use dbdyno_model::Variant;
 use crate::server_address::TlsOption;
 use crate::settings::ConfiguredLine;
 use crate::subject::{Derive, Settings};
-use crate::variant::engine_of;
-use crate::variant::{NoOptions, VariantOptions};
+use crate::variant::{NoOptions, VariantOptions, engine_of};
 use crate::{ALL, EMBEDDED, Product, Release, VariantKind};
 
 /// The column values in a query plan's row. `None` is NULL.

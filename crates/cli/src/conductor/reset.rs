@@ -11,7 +11,7 @@ use dbdyno_record::{CellId, CellWriter, ServerInfo};
 use dbdyno_workloads::Work;
 use serde_json::{Map, Value, json};
 
-use crate::conductor::start::Database;
+use crate::conductor::database::Database;
 use crate::conductor::{Conductor, Stop};
 use crate::exit::Fault;
 use crate::host;

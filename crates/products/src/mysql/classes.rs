@@ -5,8 +5,7 @@ use dbdyno_model::ColumnDefinitions;
 
 use super::{MARIADB, MysqlOptions};
 use crate::settings::{LATER, NEVER, SYNCED, Value, io_words, switch};
-use crate::variant::TypedOptions;
-use crate::variant::engine_name;
+use crate::variant::{TypedOptions, engine_name};
 use crate::{Derive, Knowledge, Reader, Subject};
 
 /// Every function, by its name in `classes.toml` or `pitfalls.toml`.

@@ -22,8 +22,7 @@ use crate::conductor::{
     RunClock, Tally, data_root, kept_option_file, partial, remove_data_of, remove_data_root, snapshot_dir,
 };
 use crate::exit::ExitError;
-use crate::manifest::{host_info, tool, workloads};
-use crate::prepare::{Prepared, prepare};
+use crate::plan::prepare::{Prepared, host_info, prepare, tool, workloads};
 use crate::{fleet, host, terminal, time};
 
 /// Goes on with a run. It is `None` for a run that is over, which only gets a missing report. Cells
