@@ -419,9 +419,7 @@ impl Conductor<'_> {
         }
         if self.cancelled() { Err(interrupted("after")) } else { Ok(()) }
     }
-}
 
-impl Conductor<'_> {
     /// Goes on after a step that did not complete, if the server only refused it, because the later
     /// steps do not depend on it. A step that has lost the server ends the cell.
     fn gone_on(

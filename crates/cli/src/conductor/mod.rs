@@ -298,9 +298,7 @@ impl Conductor<'_> {
         let _ = database.end(false, self.plan.host.stop_timeout.0, &self.cancel);
         Ok(server?)
     }
-}
 
-impl Conductor<'_> {
     /// Waits for `work`. It is `None` when the user wants the run to end before the work is done.
     pub(crate) fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.runtime.block_on(unless_cancelled(&self.cancel, work))
