@@ -141,10 +141,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Metrics that the measuring thread and the answering thread share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Metrics(Arc<Mutex<State>>);
+pub(crate) struct Metrics(Arc<Mutex<MetricsState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct MetricsState {
     run: String,
     plan: String,
     /// Part of the run that is done (0 to 1), and seconds to its end.
@@ -179,7 +179,7 @@ impl Metrics {
         self.change(|state| (state.run, state.plan) = (run.to_owned(), plan.to_owned()));
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut MetricsState)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -257,9 +257,9 @@ impl Metrics {
 }
 
 /// Name, kind, help and value of a metric family that has one sample per kind of operation.
-type Family = (&'static str, &'static str, &'static str, fn(&Interval) -> u64);
+type MetricFamily = (&'static str, &'static str, &'static str, fn(&Interval) -> u64);
 
-const FAMILIES: [Family; 6] = [
+const FAMILIES: [MetricFamily; 6] = [
     ("dbdyno_operations", "counter", "Operations answered since the step began.", |sum| sum.done),
     ("dbdyno_rows", "counter", "Rows inserted, deleted, fetched or indexed since the step began.", |sum| {
         sum.rows

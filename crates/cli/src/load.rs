@@ -82,9 +82,9 @@ impl<'a> LoadClient<'a> {
 
 /// Response times in microseconds.
 #[derive(Debug, Clone)]
-pub(crate) struct Times(pub(crate) Histogram<u64>);
+pub(crate) struct ResponseTimes(pub(crate) Histogram<u64>);
 
-impl Default for Times {
+impl Default for ResponseTimes {
     fn default() -> Self {
         Self(Histogram::new(3).expect("three digits are allowed"))
     }

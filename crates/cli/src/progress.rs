@@ -21,18 +21,18 @@ use crate::http::Metrics;
 use crate::{terminal, time};
 
 /// Names of a cell's steps and of the work between them, with their forecast durations, in order.
-type Forecast = Vec<(String, Duration)>;
+type CellForecast = Vec<(String, Duration)>;
 
 pub(crate) struct Progress {
     pub(crate) metrics: Option<Metrics>,
     bar: ProgressBar,
     /// Forecasts by (variant, workload): of its first cell, and of its later cells.
-    forecasts: HashMap<(String, String), [Forecast; 2]>,
+    forecasts: HashMap<(String, String), [CellForecast; 2]>,
     /// Cells that were begun, by (variant, workload).
     begun: HashSet<(String, String)>,
     /// Block and variant of the current cell, in words.
     cell: (String, String),
-    forecast: Forecast,
+    forecast: CellForecast,
     /// Forecast time of all cells that are over.
     over: Duration,
     /// Forecast time of everything that is done.
@@ -142,10 +142,10 @@ impl Progress {
 
     /// Shows work that has no rate: initialising, starting, cleanup.
     pub(crate) fn busy(&self, what: &str) {
-        self.show(Line { what: what.to_owned(), ..Line::default() });
+        self.show(ProgressLine { what: what.to_owned(), ..ProgressLine::default() });
     }
 
-    fn show(&self, line: Line) {
+    fn show(&self, line: ProgressLine) {
         let position = self.position.get();
         let done = millis(position).min(millis(self.total)) as f64 / millis(self.total).max(1) as f64;
         let remaining = self.eta(position);
@@ -154,13 +154,13 @@ impl Progress {
         }
         let eta = time::clock(remaining);
         let (block, variant) = self.cell.clone();
-        let line = Line { done, eta, block, variant, ..line };
+        let line = ProgressLine { done, eta, block, variant, ..line };
         let text = line.fitted(terminal::width_of_progress());
         self.bar.set_message(terminal::message(&text).into_owned());
     }
 
     /// Shows how far a step has come. Everything that is planned before it counts as done.
-    fn within(&self, step: &str, at: Duration, line: Line) {
+    fn within(&self, step: &str, at: Duration, line: ProgressLine) {
         let before = self.forecast.iter().take_while(|entry| entry.0 != step).map(|entry| entry.1);
         self.position.set(self.over + before.sum::<Duration>() + at.min(self.forecast_of(step)));
         self.show(line);
@@ -168,7 +168,7 @@ impl Progress {
 
     /// Ends a step. Its forecast counts as done, whatever it really took.
     pub(crate) fn passed(&self, step: &str) {
-        self.within(step, Duration::MAX, Line::default());
+        self.within(step, Duration::MAX, ProgressLine::default());
     }
 
     pub(crate) fn line(&self, text: &str) {
@@ -229,7 +229,7 @@ fn rests(rest: Duration, count: usize) -> Duration {
     rest.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-fn sum(forecast: &Forecast) -> Duration {
+fn sum(forecast: &CellForecast) -> Duration {
     forecast.iter().map(|entry| entry.1).sum()
 }
 
@@ -300,12 +300,12 @@ impl Observer for Watcher<'_> {
         if let Some(metrics) = &self.progress.metrics {
             metrics.second(intervals, rate, &headline.label);
         }
-        let line = Line {
+        let line = ProgressLine {
             what,
             rate: format!("{} {}", rate_text(Some(rate)), headline.label),
             latency: std::mem::take(&mut self.latency),
             times: format!("{} / {}", time::about(at), time::about(self.forecast)),
-            ..Line::default()
+            ..ProgressLine::default()
         };
         self.progress.within(&self.spec.name, at, line);
     }
@@ -334,7 +334,7 @@ const GAP: &str = "  ";
 
 /// What there is to show at a moment. Empty parts are left out.
 #[derive(Debug, Clone, Default)]
-struct Line {
+struct ProgressLine {
     done: f64,
     eta: String,
     /// `block 3/5`, where there are several blocks.
@@ -348,7 +348,7 @@ struct Line {
     times: String,
 }
 
-impl Line {
+impl ProgressLine {
     fn fitted(&self, width: usize) -> String {
         let mut line = self.clone();
         let over = |line: &Self, bar| line.parts(bar).chars().count().saturating_sub(width);
@@ -530,9 +530,9 @@ mod tests {
         assert!(progress.total > estimate.duration + rest, "a block that is added rests before its cells");
     }
 
-    fn line() -> Line {
+    fn line() -> ProgressLine {
         let text = |text: &str| text.to_owned();
-        Line {
+        ProgressLine {
             done: 0.4321,
             eta: text("0:02:10"),
             block: text("block 3/5"),
@@ -544,7 +544,7 @@ mod tests {
         }
     }
 
-    fn check(line: &Line, widths: &[usize]) -> String {
+    fn check(line: &ProgressLine, widths: &[usize]) -> String {
         let fit = |width: &usize| {
             let text = line.fitted(*width);
             assert!(text.chars().count() <= *width, "{width}: {text}");
@@ -570,13 +570,13 @@ mod tests {
 
     #[test]
     fn work_outside_the_clock_has_no_rate_and_keeps_its_name() {
-        let busy = Line {
+        let busy = ProgressLine {
             block: line().block,
             variant: line().variant,
             eta: line().eta,
             done: line().done,
             what: "restoring data".to_owned(),
-            ..Line::default()
+            ..ProgressLine::default()
         };
         insta::assert_snapshot!(check(&busy, &[100, 80, 60, 40]), @r"
         100 |━━━━━━━━╸───────────   43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  restoring data

@@ -13,7 +13,7 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::files::{self, Catalogue, Entry, Partial, Source, check_name};
 use crate::scratch::probe;
-use crate::{Answer, Error, Origin, ServerEntry, inventory};
+use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin, inventory};
 
 /// Puts the server for `entry` into `servers_dir/NAME`, starts it once and keeps its answers in its
 /// server entry. An existing server is not fetched again. It is asked if no one has asked it in its
@@ -41,7 +41,7 @@ pub fn get(
         (true, Some(server_entry)) => server_entry,
         (true, None) => {
             let source = "found in the servers folder".to_owned();
-            ServerEntry { origin: Origin::Found, source, answer: None }
+            ServerEntry { origin: ServerOrigin::Found, source, answer: None }
         }
         (false, _) => bring(entry, folder, cancel, log)?,
     };
@@ -60,7 +60,7 @@ pub(super) fn keep(
     folder: &Path,
     name: &str,
     mut server_entry: ServerEntry,
-    asked: Result<Answer, Error>,
+    asked: Result<ProbeAnswer, Error>,
     is_new: bool,
 ) -> Result<ServerEntry, Error> {
     match asked {
@@ -88,18 +88,18 @@ fn bring(
 ) -> Result<ServerEntry, Error> {
     let (name, source) = (&entry.name, entry.source.to_string());
     if let Source::Basedir { path } = &entry.source {
-        let server_entry = ServerEntry { origin: Origin::Added, source, answer: None };
+        let server_entry = ServerEntry { origin: ServerOrigin::Added, source, answer: None };
         server_entry.write(folder, name)?;
         link(path, &folder.join(name)).inspect_err(|_| drop(ServerEntry::remove(folder, name)))?;
         return Ok(server_entry);
     }
-    let server_entry = ServerEntry { origin: Origin::Got, source, answer: None };
+    let server_entry = ServerEntry { origin: ServerOrigin::Got, source, answer: None };
     server_entry.write(folder, name)?;
     files::fetch(entry, folder, cancel, log).inspect_err(|_| drop(ServerEntry::remove(folder, name)))?;
     Ok(server_entry)
 }
 
-fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
+fn first_answer(entry: &Entry, place: &Path) -> Result<ProbeAnswer, Error> {
     let base = Base::open(place).map_err(|source| does_not_run(&entry.name, source))?;
     check_version(entry, &base)?;
     probe(&base).map_err(|source| does_not_run(&entry.name, source))
@@ -172,7 +172,7 @@ pub fn add(
         )));
     }
     let source = format!("the base directory {}", base.path.display());
-    let origin = if is_new { Origin::Added } else { Origin::Found };
+    let origin = if is_new { ServerOrigin::Added } else { ServerOrigin::Found };
     let known = ServerEntry::read(folder, name)?.filter(|_| !is_new);
     let server_entry = known.unwrap_or(ServerEntry { origin, source, answer: None });
     if is_new {
@@ -199,10 +199,10 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
         return Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), help });
     }
     let server_entry =
-        server_entry.filter(|server_entry| server_entry.origin != Origin::Found).ok_or_else(|| {
+        server_entry.filter(|server_entry| server_entry.origin != ServerOrigin::Found).ok_or_else(|| {
             stays(format!("dbdyno has neither got nor added it; remove {} yourself", place.display()))
         })?;
-    if server_entry.origin == Origin::Got
+    if server_entry.origin == ServerOrigin::Got
         && let Some(pid) = running_from(&place)
     {
         return Err(stays(format!("process {pid} runs from {}; stop it first", place.display())));
@@ -269,7 +269,7 @@ impl Locked {
 mod tests {
     use super::*;
 
-    fn put(folder: &Path, name: &str, origin: Option<Origin>) {
+    fn put(folder: &Path, name: &str, origin: Option<ServerOrigin>) {
         fs::create_dir_all(folder.join(name).join("bin")).unwrap();
         fs::write(folder.join(name).join("bin/mysqld"), "").unwrap();
         if let Some(origin) = origin {
@@ -282,8 +282,8 @@ mod tests {
     fn what_dbdyno_got_goes_and_what_others_put_there_stays() {
         let desk = tempfile::tempdir().unwrap();
         let folder = desk.path().join("servers");
-        put(&folder, "got", Some(Origin::Got));
-        put(&folder, "found", Some(Origin::Found));
+        put(&folder, "got", Some(ServerOrigin::Got));
+        put(&folder, "found", Some(ServerOrigin::Found));
         put(&folder, "foreign", None);
         remove("got", &folder, &mut |_| {}).unwrap();
         assert!(!folder.join("got").exists() && !folder.join("got.toml").exists());
@@ -301,7 +301,7 @@ mod tests {
         put(desk.path(), "own", None);
         put(&folder, "other", None);
         std::os::unix::fs::symlink(desk.path().join("own"), folder.join("mine")).unwrap();
-        ServerEntry { origin: Origin::Added, source: "x".to_owned(), answer: None }
+        ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None }
             .write(&folder, "mine")
             .unwrap();
         remove("mine", &folder, &mut |_| {}).unwrap();
@@ -313,7 +313,7 @@ mod tests {
     fn no_name_leads_out_of_the_folder() {
         let desk = tempfile::tempdir().unwrap();
         let folder = desk.path().join("servers");
-        put(desk.path(), "own", Some(Origin::Got));
+        put(desk.path(), "own", Some(ServerOrigin::Got));
         for name in ["../own", "..", ".", "", "/own"] {
             assert!(matches!(remove(name, &folder, &mut |_| {}), Err(Error::NotInFolder { .. })), "{name}");
         }
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_server_from_which_a_process_runs_stays() {
         let desk = tempfile::tempdir().unwrap();
-        put(desk.path(), "used", Some(Origin::Got));
+        put(desk.path(), "used", Some(ServerOrigin::Got));
         let program = desk.path().join("used/bin/mysqld");
         // A separate process writes the file. The kernel runs no program that is open for writing
         // anywhere, and a process that another test starts meanwhile inherits this process's open

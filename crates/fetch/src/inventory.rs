@@ -8,7 +8,7 @@ use dbdyno_products::Product;
 use strsim::levenshtein;
 
 use crate::files::{Catalogue, Entry, catalogue};
-use crate::{Answer, Error, Origin, ServerEntry};
+use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin};
 
 /// A server that can be fetched or is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +30,10 @@ pub struct Here {
     /// Its base directory, with links resolved.
     pub base_dir: PathBuf,
     /// Its origin; `None` when no one has asked dbdyno to look at it.
-    pub origin: Option<Origin>,
+    pub origin: Option<ServerOrigin>,
     /// What it answered when it was started once; `None` when it was not, or when its program has
     /// changed since.
-    pub answer: Option<Answer>,
+    pub answer: Option<ProbeAnswer>,
     pub problem: Option<String>,
 }
 
@@ -60,7 +60,7 @@ fn server_entry_names(servers_dir: &Path) -> Vec<String> {
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names = names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
     let is_of_something = |name: &String| match ServerEntry::read(servers_dir, name) {
-        Ok(Some(server_entry)) => server_entry.origin != Origin::Got || servers_dir.join(name).exists(),
+        Ok(Some(server_entry)) => server_entry.origin != ServerOrigin::Got || servers_dir.join(name).exists(),
         Ok(None) => false,
         Err(_) => true,
     };
@@ -193,9 +193,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let catalogue = Catalogue { entries: vec![by_name("mysql-8.0.31").unwrap()], own_file: None };
         std::os::unix::fs::symlink("/nowhere/base", folder.path().join("mine")).unwrap();
-        let server_entry = ServerEntry { origin: Origin::Added, source: "x".to_owned(), answer: None };
+        let server_entry = ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None };
         server_entry.write(folder.path(), "mine").unwrap();
-        let server_entry = ServerEntry { origin: Origin::Got, ..server_entry };
+        let server_entry = ServerEntry { origin: ServerOrigin::Got, ..server_entry };
         server_entry.write(folder.path(), "mysql-8.0.31").unwrap();
         let all = inventory(folder.path(), &catalogue);
         assert_eq!(

@@ -20,4 +20,4 @@ pub use files::{
 };
 pub use inventory::{Here, ListedServer, find_named, inventory};
 pub use scratch::{ScratchOptions, ScratchServer, client, probe_embedded};
-pub use server_entry::{Answer, Origin, ServerEntry, answer_of};
+pub use server_entry::{ProbeAnswer, ServerEntry, ServerOrigin, answer_of};

@@ -18,7 +18,7 @@ use dbdyno_db::{ConnectionSettings, DatabaseServer, DbError, Description, Family
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
-use crate::Answer;
+use crate::ProbeAnswer;
 use crate::server_entry::fingerprint;
 
 /// Prefix for the folders' names, by which a forgotten one is found again.
@@ -136,7 +136,7 @@ fn sweep(parent: &Path) {
 const ROCKSDB: &str = "ha_rocksdb.so";
 
 /// Starts the server in `base`, probes it and stops it. Its data is made for this and removed.
-pub(crate) fn probe(base: &Base) -> Result<Answer, Error> {
+pub(crate) fn probe(base: &Base) -> Result<ProbeAnswer, Error> {
     let scratch = start(base)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -149,7 +149,7 @@ pub(crate) fn probe(base: &Base) -> Result<Answer, Error> {
     let settings = settings(&description);
     let Description { product, version_text: version, .. } = description;
     let program = fingerprint(&base.path).unwrap_or_default();
-    Ok(Answer { product, version, program, start_ms, abilities, settings })
+    Ok(ProbeAnswer { product, version, program, start_ms, abilities, settings })
 }
 
 /// Probes the embedded product, on a new file, for its name, its version and its settings.

@@ -27,7 +27,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::clients::agent::{Used, unix_us};
-use crate::exit::{ExitError, Fault};
+use crate::exit::{BoxedError, ExitError};
 use crate::host;
 
 /// Longest time that an agent takes for a handshake.
@@ -45,7 +45,7 @@ pub(super) enum AgentAnswer {
         clock_source: String,
         boot_id: String,
     },
-    Pong(Clock),
+    Pong(AgentClock),
     Done(Used),
     /// Nothing more will come of the step or of the agent, for this reason.
     Lost(String),
@@ -53,7 +53,7 @@ pub(super) enum AgentAnswer {
 
 /// How an agent's clock differs from this process's clock, by one round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Clock {
+pub(super) struct AgentClock {
     /// The agent's clock minus this process's, in nanoseconds.
     pub(super) ahead_ns: i64,
     /// Half of the round trip, in microseconds.
@@ -62,7 +62,7 @@ pub(super) struct Clock {
     pub(super) offset_us: i64,
 }
 
-pub(super) struct Link {
+pub(super) struct AgentLink {
     /// The agent's number.
     pub(super) host: usize,
     pub(super) name: String,
@@ -72,7 +72,7 @@ pub(super) struct Link {
     pub(super) zero: Instant,
 }
 
-impl Link {
+impl AgentLink {
     /// Connects to the agent that listens at `port` of its host, and sends it what comes through
     /// `orders`. It ends when no sender is left.
     pub(super) fn attend(
@@ -123,7 +123,7 @@ impl Link {
                 let (now_ns, now_us) = (self.now_ns(), unix_us());
                 let half_ns = now_ns.saturating_sub(sent_ns) / 2;
                 let error_us = half_ns.div_ceil(1000);
-                AgentAnswer::Pong(Clock {
+                AgentAnswer::Pong(AgentClock {
                     ahead_ns: difference(agent_ns, sent_ns + half_ns),
                     error_us,
                     offset_us: its - (now_us - i64::try_from(error_us).unwrap_or(i64::MAX)),
@@ -233,7 +233,7 @@ impl From<TlsPem> for Credentials {
 
 impl Credentials {
     /// Makes the agent's side of TLS.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, Fault> {
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, BoxedError> {
         let provider = Arc::new(ring::default_provider());
         let roots = Arc::new(self.roots()?);
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider)).build()?;
@@ -245,7 +245,7 @@ impl Credentials {
     }
 
     /// Makes the conductor's side of TLS.
-    pub(super) fn connector(&self) -> Result<TlsConnector, Fault> {
+    pub(super) fn connector(&self) -> Result<TlsConnector, BoxedError> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13])?
             .with_root_certificates(self.roots()?)

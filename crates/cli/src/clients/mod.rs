@@ -23,7 +23,7 @@ use crate::time::to_us;
 pub(crate) use agent::agent;
 use agent::{Used, boot_id};
 pub(crate) use link::AgentTask;
-use link::{AgentAnswer, Clock, Link, ToAgent};
+use link::{AgentAnswer, AgentClock, AgentLink, ToAgent};
 use start::{Launched, Process, launch, places};
 
 /// Folder of the agents' logs in the run directory.
@@ -36,7 +36,7 @@ const ROUND_TRIP: Duration = Duration::from_secs(2);
 
 /// The client hosts of a run. Their agents end with it.
 pub(crate) struct ClientHosts {
-    hosts: Vec<Host>,
+    hosts: Vec<AgentHost>,
     /// Messages of load threads.
     messages: Receiver<(usize, FromHost)>,
     /// Other messages of agents.
@@ -48,7 +48,7 @@ pub(crate) struct ClientHosts {
     _reservation: Option<Process>,
 }
 
-struct Host {
+struct AgentHost {
     name: String,
     cpus: u32,
     clock_source: String,
@@ -74,7 +74,7 @@ impl ClientHosts {
             let port = launched.port()?;
             let Launched { process: _process, credentials, name } = launched;
             let (orders, to_send) = unbounded_channel();
-            let link = Link {
+            let link = AgentLink {
                 host: all.hosts.len(),
                 name: name.clone(),
                 messages: message.clone(),
@@ -82,7 +82,7 @@ impl ClientHosts {
                 zero: all.zero,
             };
             link.attend(port, credentials, to_send)?;
-            all.hosts.push(Host {
+            all.hosts.push(AgentHost {
                 name,
                 cpus: 0,
                 clock_source: String::new(),
@@ -158,7 +158,7 @@ impl ClientHosts {
 
     /// Returns a function that sends commands to a running step on all hosts, with times by each
     /// host's clock.
-    fn follower(&self, clocks: &[Clock]) -> Follower {
+    fn follower(&self, clocks: &[AgentClock]) -> Follower {
         let zero = self.zero;
         let orders = self.hosts.iter().map(|host| host.orders.clone());
         let hosts: Vec<_> = orders.zip(clocks.to_vec()).collect();
@@ -175,13 +175,13 @@ impl ClientHosts {
     }
 
     /// Compares all clocks with this one. The error names the host that does not answer.
-    fn clocks(&self) -> Result<Vec<Clock>, String> {
+    fn clocks(&self) -> Result<Vec<AgentClock>, String> {
         while self.answers.try_recv().is_ok() {}
         self.hosts.iter().enumerate().map(|(index, host)| self.clock(index, host)).collect()
     }
 
-    fn clock(&self, index: usize, host: &Host) -> Result<Clock, String> {
-        let mut best: Option<Clock> = None;
+    fn clock(&self, index: usize, host: &AgentHost) -> Result<AgentClock, String> {
+        let mut best: Option<AgentClock> = None;
         for _ in 0..ROUND_TRIPS {
             if host.orders.send(ToAgent::Ping { sent_ns: 0 }).is_err() {
                 return Err(format!("client host {} was lost before this step", host.name));
@@ -213,8 +213,8 @@ impl ClientHosts {
     }
 }
 
-impl Host {
-    fn record(&self, connections: usize, part: &HostPart, used: Used, clocks: [Clock; 2]) -> ClientHost {
+impl AgentHost {
+    fn record(&self, connections: usize, part: &HostPart, used: Used, clocks: [AgentClock; 2]) -> ClientHost {
         let [before, after] = clocks;
         ClientHost {
             host: self.name.clone(),

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use crate::args::{RunArgs, TaskArgs};
 use crate::clients::ClientHosts;
 use crate::conductor::{
-    AdvisoryLocks, Conductor, Partial, RunClock, TEMPLATES, Tally, data_root, elsewhere, partial,
+    AdvisoryLocks, Conductor, Partial, RunClock, RunTally, TEMPLATES, data_root, elsewhere, partial,
     refuse_links, remove_data_root,
 };
 use crate::doctor::{self, calibration};
@@ -28,7 +28,7 @@ use crate::exit::ExitError;
 use crate::fleet::{self, Fleet};
 use crate::host::{self, give_cpus};
 use crate::http::{Metrics, serve_metrics};
-use crate::plan::prepare::{Prepared, manifest, prepare, tool};
+use crate::plan::prepare::{PreparedVariant, manifest, prepare, tool};
 use crate::plan::{forecast, parity, plan_source, power};
 use crate::progress::Progress;
 use crate::{files, signals, terminal, time};
@@ -40,15 +40,15 @@ const DETAILS: &str = "report-details.html";
 const METRICS: &str = "metrics.prom";
 
 /// A run that is about to begin or to go on.
-pub(super) struct Ready {
+pub(super) struct ReadyRun {
     pub(super) plan: Plan,
-    pub(super) variants: Vec<Prepared>,
+    pub(super) variants: Vec<PreparedVariant>,
     pub(super) writer: RunWriter,
     pub(super) manifest: Manifest,
     /// Cells that are left.
     pub(super) cells: Vec<CellId>,
     /// How the other cells ended.
-    pub(super) before: Tally,
+    pub(super) before: RunTally,
     pub(super) clock: RunClock,
     pub(super) advisory_locks: AdvisoryLocks,
     pub(super) partial: Partial,
@@ -88,13 +88,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
 /// Runs the cells that are left on the machines of a fleet. `begun` reports an end of the run once
 /// it has begun.
 fn on_fleet(
-    ready: Ready,
+    ready: ReadyRun,
     launcher: Box<dyn Launcher>,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
     begun: impl FnOnce(ExitError) -> ExitError,
-) -> Result<Tally, ExitError> {
-    let Ready { mut plan, writer, manifest, cells, before, clock, advisory_locks, .. } = ready;
+) -> Result<RunTally, ExitError> {
+    let ReadyRun { mut plan, writer, manifest, cells, before, clock, advisory_locks, .. } = ready;
     // Tasks look for the option files here.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
     let progress = Progress::new(&forecast::of(&plan), &cells);
@@ -117,14 +117,14 @@ fn on_fleet(
 /// Runs the cells that are left on this machine. `begun` reports an end of the run once it has
 /// begun.
 fn conduct(
-    ready: Ready,
+    ready: ReadyRun,
     runtime: Runtime,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
     metrics: Option<Metrics>,
     begun: impl FnOnce(ExitError) -> ExitError,
-) -> Result<Tally, ExitError> {
-    let Ready { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial } = ready;
+) -> Result<RunTally, ExitError> {
+    let ReadyRun { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
     let data_root = data_root(&plan, &dir);
@@ -212,7 +212,7 @@ fn is_reported(dir: &Path) -> bool {
 }
 
 /// Reports what there is, however the cells ended, and says how to go on.
-fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
+fn finish(tally: &RunTally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
     power::remember(&run.manifest, &findings);
@@ -256,7 +256,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     Err(ExitError::new(code, message))
 }
 
-fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
+fn begin(args: &RunArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
     let overrides = args.changes.overrides();
     let plan = match &args.on {
         None => plan_source::plan(&args.source, &overrides)?,
@@ -284,7 +284,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
 fn locked(
     args: &RunArgs,
     plan: &Plan,
-    variants: &[Prepared],
+    variants: &[PreparedVariant],
     runtime: &Runtime,
 ) -> Result<AdvisoryLocks, ExitError> {
     match args.on {
@@ -296,11 +296,11 @@ fn locked(
 /// Makes the directory of a new run, with what is known of this machine.
 fn create(
     plan: Plan,
-    variants: Vec<Prepared>,
+    variants: Vec<PreparedVariant>,
     advisory_locks: AdvisoryLocks,
     mut manifest: Manifest,
     (out, name): (&Path, Name),
-) -> Result<Ready, ExitError> {
+) -> Result<ReadyRun, ExitError> {
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     let machine = doctor::at_once(data_dir);
@@ -317,8 +317,8 @@ fn create(
     }
     record_warnings(&mut writer, &advisory_locks.doubts)?;
     let cells = manifest.order.clone();
-    let (before, partial) = (Tally::default(), Partial::new());
-    Ok(Ready { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial })
+    let (before, partial) = (RunTally::default(), Partial::new());
+    Ok(ReadyRun { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial })
 }
 
 /// How a new run gets its name.
@@ -432,7 +432,7 @@ pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
 }
 
 /// Prepares the block, and checks what it must have in common with the run.
-fn begin_task(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
+fn begin_task(args: &TaskArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
     let record = Run::outline(&args.run)?;
     let of_run = &record.manifest;
     let mut plan = dbdyno_workloads::plans::of_record(&of_run.plan)?;
@@ -452,7 +452,7 @@ fn begin_task(args: &TaskArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
     let own = manifest(&plan, &variants, &args.out)?;
     let manifest = Manifest { run_id: args.name.clone(), order, ..own };
     let ready = create(plan, variants, advisory_locks, manifest, (&args.out, Name::Given))?;
-    Ok(Ready { partial: partial(&record.events), ..ready })
+    Ok(ReadyRun { partial: partial(&record.events), ..ready })
 }
 
 #[cfg(test)]

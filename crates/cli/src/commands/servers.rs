@@ -12,8 +12,8 @@ use dbdyno_db::server::{
 };
 use dbdyno_fetch as servers;
 use dbdyno_fetch::{
-    Catalogue, Entry, Error, ListedServer, Origin, ScratchOptions, ScratchServer, ServerEntry, catalogue,
-    client, find_named, inventory, missing_tools,
+    Catalogue, Entry, Error, ListedServer, ScratchOptions, ScratchServer, ServerEntry, ServerOrigin,
+    catalogue, client, find_named, inventory, missing_tools,
 };
 use dbdyno_plan::Plan;
 use dbdyno_products::{ALL, FamilyFacts, VariantKind};
@@ -142,8 +142,10 @@ fn remove(name: &str) -> Result<(), ExitError> {
     let server_entry =
         servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
     result(&match server_entry.origin {
-        Origin::Added => format!("{name}: forgotten; {} stays as it is", server_entry.source),
-        Origin::Got | Origin::Found => format!("{name}: removed from {}", servers_dir().display()),
+        ServerOrigin::Added => format!("{name}: forgotten; {} stays as it is", server_entry.source),
+        ServerOrigin::Got | ServerOrigin::Found => {
+            format!("{name}: removed from {}", servers_dir().display())
+        }
     })
 }
 

@@ -140,7 +140,7 @@ fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) 
 }
 
 /// Variant, workload and step of each undecided comparison.
-pub(super) type Open = BTreeSet<(String, String, String)>;
+pub(super) type OpenComparisons = BTreeSet<(String, String, String)>;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct NextBlock {
@@ -156,8 +156,8 @@ pub(super) struct NextBlock {
 
 /// Returns the undecided comparisons, without those that no further block can decide: those whose
 /// base stalled, those with a failed cell in the last block, and the control.
-pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
-    let mut open = Open::new();
+pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> OpenComparisons {
+    let mut open = OpenComparisons::new();
     for workload in &findings.workloads {
         for step in &workload.steps {
             for variant in &step.variants {
@@ -175,7 +175,11 @@ pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
 
 /// Drops the cells that failed in the last block, because they would fail again until the budget is
 /// spent. It also drops workloads whose base failed, because nothing can then be compared.
-fn without_failed(mut open: Open, failed: &BTreeSet<(String, String)>, base: &str) -> Open {
+fn without_failed(
+    mut open: OpenComparisons,
+    failed: &BTreeSet<(String, String)>,
+    base: &str,
+) -> OpenComparisons {
     let has = |variant: &str, workload: &str| !failed.contains(&(variant.to_owned(), workload.to_owned()));
     open.retain(|(variant, workload, _)| has(variant, workload) && has(base, workload));
     open
@@ -192,7 +196,7 @@ fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
 
 /// Returns the undecided cells, with the base and, with A/A, the control. All cells of a workload
 /// run the same steps, so that the same steps have run before a step on both sides.
-pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
+pub(super) fn next_block(plan: &Plan, open: &OpenComparisons, block: u32) -> NextBlock {
     let (base, control) = (plan.base_name(), plan.control_name());
     let cells = further_cells(plan, block, |cell| {
         let is_base = cell.variant == base || control.as_deref() == Some(cell.variant.as_str());
@@ -220,7 +224,12 @@ pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
 
 /// Returns which differences the undecided comparisons can show when the time `left` is filled with
 /// blocks like the next one, which take `each`.
-pub(super) fn shows(findings: &Findings, open: &Open, left: Duration, each: Duration) -> Option<(f64, f64)> {
+pub(super) fn shows(
+    findings: &Findings,
+    open: &OpenComparisons,
+    left: Duration,
+    each: Duration,
+) -> Option<(f64, f64)> {
     let further = (left.as_secs_f64() / each.as_secs_f64().max(1e-3)) as u32;
     let mut all: Vec<f64> = Vec::new();
     for (variant, workload, step) in open {
@@ -366,15 +375,19 @@ mod tests {
 
     #[test]
     fn a_workload_whose_base_failed_gets_no_further_block() {
-        let all = Open::from([of("b", "oltp", "s"), of("c", "oltp", "s"), of("b", "insert-benchmark", "s")]);
+        let all = OpenComparisons::from([
+            of("b", "oltp", "s"),
+            of("c", "oltp", "s"),
+            of("b", "insert-benchmark", "s"),
+        ]);
         let without = |failed: &[(&str, &str)]| {
             let failed = failed.iter().map(|(variant, workload)| ((*variant).into(), (*workload).into()));
             without_failed(all.clone(), &failed.collect(), "a")
         };
         assert_eq!(without(&[]), all);
-        let left = Open::from([of("b", "oltp", "s"), of("b", "insert-benchmark", "s")]);
+        let left = OpenComparisons::from([of("b", "oltp", "s"), of("b", "insert-benchmark", "s")]);
         assert_eq!(without(&[("c", "oltp")]), left);
-        assert_eq!(without(&[("a", "oltp")]), Open::from([of("b", "insert-benchmark", "s")]));
+        assert_eq!(without(&[("a", "oltp")]), OpenComparisons::from([of("b", "insert-benchmark", "s")]));
     }
 
     const PLAN: &str = r#"

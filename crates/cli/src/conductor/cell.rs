@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use crate::conductor::database::Database;
 use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
 use crate::conductor::step::{Ran, StepTask};
-use crate::conductor::{Conductor, Ending, OpenCell, Stop, Tally, ending};
+use crate::conductor::{CellEnding, Conductor, OpenCell, RunTally, Stop, ending};
 use crate::exit::ExitError;
 use crate::load::{self, time_seed};
-use crate::plan::prepare::Prepared;
+use crate::plan::prepare::PreparedVariant;
 use crate::{limits, time};
 
 /// A server that has said what it is, with a workload on it.
@@ -36,7 +36,11 @@ pub(super) struct Described {
 impl Conductor<'_> {
     /// Runs one cell. It locks and starts the database, runs the steps, and ends the database. The
     /// cell's server may stop while that of the `next` cell starts.
-    pub(super) fn cell(&mut self, cell: &mut OpenCell<'_>, next: Option<&CellId>) -> Result<Ending, Stop> {
+    pub(super) fn cell(
+        &mut self,
+        cell: &mut OpenCell<'_>,
+        next: Option<&CellId>,
+    ) -> Result<CellEnding, Stop> {
         self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
         // Connections of the look at the variant before the run do not belong to its first cell.
         self.connections(cell.id);
@@ -83,7 +87,7 @@ impl Conductor<'_> {
     }
 
     /// Returns the ending of a cell whose database another run may have locked meanwhile.
-    fn still_locked(&mut self, cell: &mut OpenCell<'_>, ended: Ending) -> Result<Ending, Stop> {
+    fn still_locked(&mut self, cell: &mut OpenCell<'_>, ended: CellEnding) -> Result<CellEnding, Stop> {
         if self.cancelled() {
             return Ok(ended);
         }
@@ -123,10 +127,10 @@ impl Conductor<'_> {
     /// Adds to an ending what the server says of it.
     pub(super) fn explained(
         &self,
-        mut ending: Ending,
+        mut ending: CellEnding,
         writer: &mut CellWriter,
         database: &Database,
-    ) -> Result<Ending, ExitError> {
+    ) -> Result<CellEnding, ExitError> {
         let exit_report = database.exit_report();
         if !database.owned {
             // These statements belong to a check or a pause that was cut off. Those of a step are
@@ -142,7 +146,7 @@ impl Conductor<'_> {
         Ok(ending)
     }
 
-    pub(crate) fn prepared(&self, id: &CellId) -> Result<&Prepared, ExitError> {
+    pub(crate) fn prepared(&self, id: &CellId) -> Result<&PreparedVariant, ExitError> {
         let found = self.variants.iter().find(|variant| variant.info.name == id.variant);
         found.ok_or_else(|| {
             ExitError::ours(format!("the run names a variant {} that its plan lacks", id.variant))
@@ -445,10 +449,10 @@ impl Conductor<'_> {
 
 /// Servers that stay up from block to block, by variant.
 #[derive(Default)]
-pub(super) struct Up(BTreeMap<String, Server>);
+pub(super) struct Up(BTreeMap<String, StartedServer>);
 
 /// A server that stays up, with its workload loaded.
-struct Server {
+struct StartedServer {
     database: Database,
     session: AnySession,
     workload: Box<dyn AnyWorkload>,
@@ -463,7 +467,7 @@ impl Conductor<'_> {
         &mut self,
         cells: &[CellId],
         up: &mut Up,
-        tally: &mut Tally,
+        tally: &mut RunTally,
     ) -> Result<(), ExitError> {
         let Some(block) = cells.first().map(|cell| cell.block) else { return Ok(()) };
         let mut open = cells.iter().map(|id| self.begun(id)).collect::<Result<Vec<_>, _>>()?;
@@ -518,7 +522,7 @@ impl Conductor<'_> {
 
     /// Starts a cell's server and loads its data. It is `None` when that failed, which ends the
     /// cell.
-    fn brought_up(&mut self, cell: &mut OpenCell<'_>) -> Result<Option<Server>, ExitError> {
+    fn brought_up(&mut self, cell: &mut OpenCell<'_>) -> Result<Option<StartedServer>, ExitError> {
         let database = match self.start(cell, None) {
             Ok(database) => database,
             Err(stop) => {
@@ -530,7 +534,7 @@ impl Conductor<'_> {
             Ok(described) => described,
             Err(stop) => return self.given_up(cell, stop, database).map(|()| None),
         };
-        let mut server = Server { database, session, workload, info, misloaded: Vec::new() };
+        let mut server = StartedServer { database, session, workload, info, misloaded: Vec::new() };
         for index in 0..server.workload.load_steps() {
             if let Err(stop) = self.step_on(cell, &mut server, index) {
                 return self.given_up(cell, stop, server.database).map(|()| None);
@@ -557,7 +561,12 @@ impl Conductor<'_> {
         further_cells(self.plan, draw, |_| true).into_iter().map(|cell| cell.variant).collect()
     }
 
-    fn step_on(&mut self, cell: &mut OpenCell<'_>, server: &mut Server, index: usize) -> Result<(), Stop> {
+    fn step_on(
+        &mut self,
+        cell: &mut OpenCell<'_>,
+        server: &mut StartedServer,
+        index: usize,
+    ) -> Result<(), Stop> {
         let mut steps = CellSteps::new(cell, &mut server.database, &mut *server.workload);
         steps.misloaded = std::mem::take(&mut server.misloaded);
         let went = self.one_step(&mut steps, index, &mut server.session, false);

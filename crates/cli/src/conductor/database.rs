@@ -30,9 +30,9 @@ use dbdyno_sample::device_of;
 
 use crate::conductor::reset::{SNAPSHOTS, TEMPLATES};
 use crate::conductor::{Conductor, OpenCell, Stop};
-use crate::exit::{ExitError, Fault};
+use crate::exit::{BoxedError, ExitError};
 use crate::host::HostFiles;
-use crate::plan::prepare::{Prepared, Source};
+use crate::plan::prepare::{PreparedVariant, ServerSource};
 use crate::{terminal, time};
 
 /// Name of the database on servers that dbdyno starts. It is the name in the original Insert
@@ -59,7 +59,7 @@ pub(crate) struct Database {
     pub(crate) data_dir: Option<PathBuf>,
     /// Folder of the benchmark's own tables. For MyRocks it is the engine's folder.
     pub(crate) database_dir: Option<PathBuf>,
-    /// Notes on the configuration, see [`Prepared::notes`].
+    /// Notes on the configuration, see [`PreparedVariant::notes`].
     config_notes: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ impl Conductor<'_> {
     }
 
     /// Waits for `start`, unless the user wants the run to end before that.
-    pub(super) fn started<T>(&self, start: impl Future<Output = Result<T, Fault>>) -> Result<T, Stop> {
+    pub(super) fn started<T>(&self, start: impl Future<Output = Result<T, BoxedError>>) -> Result<T, Stop> {
         self.unless_cancelled(start).unwrap_or_else(|| Err(STOPPED.into())).map_err(Stop::failed)
     }
 
@@ -131,17 +131,17 @@ impl Conductor<'_> {
     /// fresh data or on the data in `data_dir`. The call blocks for seconds.
     pub(super) async fn database(
         &self,
-        variant: &Prepared,
+        variant: &PreparedVariant,
         data_dir: PathBuf,
         log: PathBuf,
         runtime_dir: Option<RuntimeDir>,
         data: Data,
-    ) -> Result<Database, Fault> {
+    ) -> Result<Database, BoxedError> {
         let mut database = match &variant.source {
-            Source::Null => {
+            ServerSource::Null => {
                 Database::new(DatabaseAddress::Null(null::Options::default()).database_server("", true), true)
             }
-            Source::Embedded(settings) => {
+            ServerSource::Embedded(settings) => {
                 let is_fresh = data == Data::Fresh;
                 if is_fresh {
                     prepare_data(&data_dir, &self.cancel)?;
@@ -154,11 +154,11 @@ impl Conductor<'_> {
                     ..Database::new(database_server, true)
                 }
             }
-            Source::Address(database_server) => {
+            ServerSource::Address(database_server) => {
                 let found_pid = process_of(database_server).await?;
                 Database { found_pid, ..Database::new((**database_server).clone(), false) }
             }
-            Source::Started { base, config, certificates } => {
+            ServerSource::Started { base, config, certificates } => {
                 let spec = ServerSpec {
                     base: (**base).clone(),
                     config: self.kept(&variant.info.name, config)?,

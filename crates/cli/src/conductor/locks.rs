@@ -13,7 +13,7 @@ use dbdyno_plan::Plan;
 use tokio::runtime::Runtime;
 
 use crate::exit::ExitError;
-use crate::plan::prepare::{Prepared, Source};
+use crate::plan::prepare::{PreparedVariant, ServerSource};
 use crate::time;
 
 /// Time that it waits for a lock, because the other run may be just about to end.
@@ -41,7 +41,7 @@ impl AdvisoryLocks {
     /// host.
     pub(crate) fn take(
         plan: &Plan,
-        variants: &[Prepared],
+        variants: &[PreparedVariant],
         alone: bool,
         runtime: &Runtime,
     ) -> Result<Self, ExitError> {
@@ -152,14 +152,14 @@ impl AdvisoryLocks {
 }
 
 /// Returns where to reach the servers that others run.
-pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<DatabaseServer> {
+pub(crate) fn elsewhere(variants: &[PreparedVariant]) -> Vec<DatabaseServer> {
     variants.iter().filter_map(database_server).collect()
 }
 
-fn database_server(variant: &Prepared) -> Option<DatabaseServer> {
+fn database_server(variant: &PreparedVariant) -> Option<DatabaseServer> {
     match &variant.source {
-        Source::Address(database_server) => Some((**database_server).clone()),
-        Source::Embedded(_) | Source::Null | Source::Started { .. } => None,
+        ServerSource::Address(database_server) => Some((**database_server).clone()),
+        ServerSource::Embedded(_) | ServerSource::Null | ServerSource::Started { .. } => None,
     }
 }
 

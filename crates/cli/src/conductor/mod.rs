@@ -34,15 +34,15 @@ pub(crate) use reset::{TEMPLATES, snapshot_dir};
 use tokio::runtime::Runtime;
 
 use crate::clients::ClientHosts;
-use crate::exit::{ExitError, Fault, INTERRUPTED};
+use crate::exit::{BoxedError, ExitError, INTERRUPTED};
 use crate::plan::parity;
-use crate::plan::prepare::Prepared;
+use crate::plan::prepare::PreparedVariant;
 use crate::progress::{FIRST_WORD, Progress};
 use crate::time;
 
 pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) variants: &'a [Prepared],
+    pub(crate) variants: &'a [PreparedVariant],
     pub(crate) writer: RunWriter,
     /// The manifest by which completed steps are judged. It is `None` where the client is driven to
     /// its limit on purpose, and each step's own record says all.
@@ -65,7 +65,7 @@ pub(crate) struct Conductor<'a> {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct RunTally {
     pub(crate) completed: usize,
     pub(crate) failed: usize,
     pub(crate) interrupted: bool,
@@ -76,14 +76,14 @@ pub(crate) struct OpenCell<'a> {
     pub(crate) id: &'a CellId,
     pub(crate) writer: CellWriter,
     /// How the cell ended, once it goes no further.
-    ended: Option<Ending>,
+    ended: Option<CellEnding>,
     /// Why steps failed that let the other steps run. Each text names its step.
     refused: Vec<String>,
 }
 
 impl OpenCell<'_> {
     /// Returns the ending of a cell that has come to its end.
-    fn walked(&self) -> Ending {
+    fn walked(&self) -> CellEnding {
         match &self.refused[..] {
             [] => (Outcome::Completed, None),
             [why] => (Outcome::Failed, Some(format!("{why}; the other steps ran"))),
@@ -99,7 +99,7 @@ impl Conductor<'_> {
     /// Runs `cells` in order, then the cells that a budget of time adds. `before` counts the cells
     /// that an earlier process ran, because the run is complete when all of its cells are. It fails
     /// when the record cannot be written, because figures that cannot be kept need not be measured.
-    pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
+    pub(crate) fn run(&mut self, cells: &[CellId], before: RunTally) -> Result<RunTally, ExitError> {
         let mut tally = before;
         let mut up = Up::default();
         let cancel = Arc::clone(&self.cancel);
@@ -145,7 +145,12 @@ impl Conductor<'_> {
         Ok(OpenCell { id, writer, ended: None, refused: Vec::new() })
     }
 
-    fn ended(&mut self, cell: OpenCell<'_>, ending: Ending, tally: &mut Tally) -> Result<(), ExitError> {
+    fn ended(
+        &mut self,
+        cell: OpenCell<'_>,
+        ending: CellEnding,
+        tally: &mut RunTally,
+    ) -> Result<(), ExitError> {
         let OpenCell { id, mut writer, .. } = cell;
         let (mut outcome, message) = ending;
         // A signal to all processes (a shutdown, a job's end) stops the server too. A failure is
@@ -185,7 +190,7 @@ impl Conductor<'_> {
     }
 }
 
-impl Tally {
+impl RunTally {
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self { interrupted: true, .. } => Outcome::Interrupted,
@@ -210,12 +215,12 @@ impl Tally {
 }
 
 /// How a cell or step ended, with the reason if it did not complete.
-pub(crate) type Ending = (Outcome, Option<String>);
+pub(crate) type CellEnding = (Outcome, Option<String>);
 
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The cell is over, and the next one begins.
-    Cell(Ending),
+    Cell(CellEnding),
     /// The run is over, for example because the record cannot be written.
     Run(ExitError),
 }
@@ -239,7 +244,7 @@ impl Stop {
 }
 
 /// Returns the ending of a cell that has come to its end or has stopped.
-pub(crate) fn ending(went: Result<Ending, Stop>) -> Result<Ending, ExitError> {
+pub(crate) fn ending(went: Result<CellEnding, Stop>) -> Result<CellEnding, ExitError> {
     match went {
         Ok(ending) | Err(Stop::Cell(ending)) => Ok(ending),
         Err(Stop::Run(ended)) => Err(ended),
@@ -282,7 +287,7 @@ impl Conductor<'_> {
         Err(ExitError::usage(refusal))
     }
 
-    async fn read_back(&self, variant: &Prepared) -> Result<ServerInfo, Fault> {
+    async fn read_back(&self, variant: &PreparedVariant) -> Result<ServerInfo, BoxedError> {
         let name = format!("look-{}", variant.info.name);
         let (data_dir, log) =
             (self.data_root.join(&name), self.writer.logs_dir().join(format!("{name}.log")));

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::clients::AgentTask;
 use crate::conductor::database::Database;
-use crate::conductor::{Conductor, Ending};
+use crate::conductor::{CellEnding, Conductor};
 use crate::exit::ExitError;
 use crate::load::{self, LoadClient};
 use crate::progress::{FIRST_WORD, StallWatch, Watcher};
@@ -45,7 +45,7 @@ pub(crate) struct StepTask<'a, 'b> {
 }
 
 pub(crate) struct Ran {
-    pub(crate) ending: Ending,
+    pub(crate) ending: CellEnding,
     pub(crate) mismatches: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ use dbdyno_workloads::plans::parse;
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
-use crate::conductor::{AdvisoryLocks, Conductor, Partial, RunClock, TEMPLATES, Tally};
+use crate::conductor::{AdvisoryLocks, Conductor, Partial, RunClock, RunTally, TEMPLATES};
 use crate::engines::this_program;
 use crate::exit::ExitError;
 use crate::plan::forecast;
@@ -83,7 +83,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, ExitErro
         partial: Partial::new(),
         stopping: None,
     };
-    let tally = conductor.run(&manifest.order, Tally::default())?;
+    let tally = conductor.run(&manifest.order, RunTally::default())?;
     drop(conductor);
     drop(servers);
     tally.ended()?;

@@ -21,7 +21,7 @@ use dbdyno_record::{CellId, HostInfo, Outcome, Run, RunEvent, RunWriter};
 use dbdyno_report::host_class_words;
 use shipment::Shipment;
 
-use crate::conductor::{AdvisoryLocks, Tally, further_blocks};
+use crate::conductor::{AdvisoryLocks, RunTally, further_blocks};
 use crate::engines::{Launcher, ask_to_end, this_program};
 use crate::exit::ExitError;
 use crate::progress::Progress;
@@ -47,7 +47,7 @@ pub(crate) struct Fleet<'a> {
     /// Time that the run has taken on all machines together, in microseconds.
     pub(crate) spent_us: u64,
     /// The first machine that has begun a block, and its class.
-    pub(crate) first: Option<(String, Class)>,
+    pub(crate) first: Option<(String, MachineClass)>,
 }
 
 struct Machine {
@@ -103,7 +103,7 @@ pub(crate) fn fitted(mut plan: Plan) -> Result<Plan, ExitError> {
 impl Fleet<'_> {
     /// Runs the blocks of `cells`, which are all cells of these blocks. `before` counts the cells
     /// that have ended earlier. The result is an error when a block was lost too often.
-    pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
+    pub(crate) fn run(mut self, cells: &[CellId], before: RunTally) -> Result<RunTally, ExitError> {
         let mut tally = before;
         let walked = self.all(cells, &mut tally);
         self.progress.finish();
@@ -125,7 +125,7 @@ impl Fleet<'_> {
 
     /// Runs the blocks of `cells`, then those that a budget adds, as many at once as there are
     /// machines.
-    fn all(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), ExitError> {
+    fn all(&mut self, cells: &[CellId], tally: &mut RunTally) -> Result<(), ExitError> {
         let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(Machine::new).collect();
         let shipment = self.shipment(&mut machines)?.map(Arc::new);
         self.walk(&mut machines, shipment.as_ref(), cells, tally)?;
@@ -144,7 +144,7 @@ impl Fleet<'_> {
         machines: &mut [Machine],
         shipment: Option<&Arc<Shipment>>,
         cells: &[CellId],
-        tally: &mut Tally,
+        tally: &mut RunTally,
     ) -> Result<(), ExitError> {
         let of_block = cells.chunk_by(|one, other| one.block == other.block);
         let waiting = of_block.filter_map(|cells| Some(cells.first()?.block)).collect();
@@ -194,7 +194,7 @@ impl Fleet<'_> {
         machine: &mut Machine,
         task: &BlockTask,
         blocks: &mut Blocks,
-        tally: &mut Tally,
+        tally: &mut RunTally,
     ) -> Result<Option<ExitError>, ExitError> {
         if !machine.is_refused && self.collect(&machine.name, task, tally)? || self.cancelled() {
             return Ok(None);
@@ -258,12 +258,12 @@ fn next(machines: &[Machine]) -> Option<usize> {
 }
 
 /// The values that make up a machine's class, by name.
-pub(crate) type Class = BTreeMap<String, String>;
+pub(crate) type MachineClass = BTreeMap<String, String>;
 
 const HOW_TO_ALLOW: &str = "unlike_machines = \"warn\" in [host], or --set host.unlike_machines=warn";
 
 /// Returns the machine that measured the first block of a resumed run, and its class.
-pub(crate) fn first_measured(dir: &Path) -> Option<(String, Class)> {
+pub(crate) fn first_measured(dir: &Path) -> Option<(String, MachineClass)> {
     let measured = |event| match event {
         RunEvent::BlockMeasured { machine, host, .. } => Some((machine, class(&host))),
         _ => None,
@@ -309,7 +309,7 @@ impl Fleet<'_> {
 }
 
 /// Returns the class without the CPUs in use, because machines on one host share its CPUs.
-fn class(host: &HostInfo) -> Class {
+fn class(host: &HostInfo) -> MachineClass {
     host_class_words(host_class(&HostInfo { server_cpus: None, client_cpus: None, ..host.clone() }))
 }
 
@@ -408,7 +408,7 @@ impl Drop for BlockTask {
 impl Fleet<'_> {
     /// Takes the records of an ended task into the run. It is `false` when the task did not come to
     /// the end of its block.
-    fn collect(&mut self, machine: &str, task: &BlockTask, tally: &mut Tally) -> Result<bool, ExitError> {
+    fn collect(&mut self, machine: &str, task: &BlockTask, tally: &mut RunTally) -> Result<bool, ExitError> {
         let Ok(measured) = Run::outline(&task.dir) else { return Ok(false) };
         let (host, cells) = (measured.manifest.host, measured.manifest.order);
         if !is_whole(&measured.events) {

@@ -217,14 +217,14 @@ pub(super) struct Logs {
 struct LogFile {
     out: Box<dyn Write + Send>,
     /// When the interval began, since 1970. It is set once the clock runs.
-    interval: Option<(Duration, Interval)>,
+    interval: Option<(Duration, LogInterval)>,
     /// The error of the first line that could not be written.
     failure: Option<Error>,
 }
 
 /// Count, sum, sum of squares, lowest and highest value, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Figures {
+struct LogFigures {
     count: u64,
     sum: f64,
     squares: f64,
@@ -233,9 +233,9 @@ struct Figures {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Interval {
-    latency: Figures,
-    lag: Figures,
+struct LogInterval {
+    latency: LogFigures,
+    lag: LogFigures,
     skipped: u64,
     retried: u64,
     retries: u64,
@@ -275,7 +275,7 @@ impl Logs {
     pub(super) fn begin(&self, at: SystemTime) {
         for file in &self.files {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.interval = Some((since_1970(at), Interval::default()));
+            file.interval = Some((since_1970(at), LogInterval::default()));
         }
     }
 
@@ -366,7 +366,7 @@ impl LogFile {
             && from + length <= now
         {
             self.print(&interval.line(from.as_secs(), format));
-            self.interval = Some((from + length, Interval::default()));
+            self.interval = Some((from + length, LogInterval::default()));
         }
     }
 
@@ -415,7 +415,7 @@ fn end_of_line(format: &Format, lag: u64, retries: u32) -> String {
     lag + &retries
 }
 
-impl Figures {
+impl LogFigures {
     fn add(&mut self, value: u64) {
         let value = value as f64;
         self.least = if self.count == 0 { value } else { self.least.min(value) };
@@ -430,7 +430,7 @@ impl Figures {
     }
 }
 
-impl Interval {
+impl LogInterval {
     fn add(&mut self, transaction: &Transaction) {
         self.retries += u64::from(transaction.retries);
         self.retried += u64::from(transaction.retries > 0);
@@ -448,7 +448,7 @@ impl Interval {
 
     /// Writes all columns in each run. Columns that were not asked for are 0.
     fn line(&self, from_s: u64, format: &Format) -> String {
-        let lag = if format.has_rate { self.lag } else { Figures::default() };
+        let lag = if format.has_rate { self.lag } else { LogFigures::default() };
         let shown = |is_shown: bool, count: u64| if is_shown { count } else { 0 };
         format!(
             "{from_s} {} {} {} {} {} {} {} {}",

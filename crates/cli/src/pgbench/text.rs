@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use dbdyno_workloads::pgbench::ScriptInfo;
 
 use super::invocation::PgbenchInvocation;
-use crate::load::Times;
+use crate::load::ResponseTimes;
 use crate::pgbench::log::{ScriptTally, Troubles};
 use crate::time::to_us;
 
@@ -16,10 +16,10 @@ use crate::time::to_us;
 pub(super) struct PgbenchCounts {
     pub(super) done: u64,
     /// Times from when a transaction was due to its end, and until it was sent.
-    pub(super) times: Times,
+    pub(super) times: ResponseTimes,
     pub(super) lag_us: u64,
     pub(super) lag_max_us: u64,
-    pub(super) parts: BTreeMap<String, (u64, Times)>,
+    pub(super) parts: BTreeMap<String, (u64, ResponseTimes)>,
 }
 
 impl PgbenchCounts {
@@ -257,7 +257,7 @@ impl PgbenchReport<'_> {
 }
 
 /// Writes mean and standard deviation, if anything was done.
-fn spread(what: &str, done: u64, times: &Times, line: &mut impl FnMut(String)) {
+fn spread(what: &str, done: u64, times: &ResponseTimes, line: &mut impl FnMut(String)) {
     if done > 0 {
         line(format!("{what} average = {:.3} ms", times.0.mean() / 1e3));
         line(format!("{what} stddev = {:.3} ms", times.0.stdev() / 1e3));

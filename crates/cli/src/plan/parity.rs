@@ -17,7 +17,7 @@ use dbdyno_report::parity_refusal;
 use tokio::runtime::Runtime;
 
 use crate::exit::{ExitError, USAGE};
-use crate::plan::prepare::{Prepared, check_login, prepare_one, refusal, workloads};
+use crate::plan::prepare::{PreparedVariant, check_login, prepare_one, refusal, workloads};
 use crate::{host, terminal};
 
 /// Refuses a plan whose `differs` names an unknown class of settings.
@@ -158,7 +158,7 @@ fn build_of(variant: &Variant, base: Option<&Base>) -> Option<Build> {
 }
 
 /// Reports what is predicted before a run, or refuses the run.
-pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), ExitError> {
+pub(crate) fn before_a_run(plan: &Plan, variants: &[PreparedVariant]) -> Result<(), ExitError> {
     let variants = plan
         .variants
         .iter()

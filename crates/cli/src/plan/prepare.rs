@@ -27,19 +27,19 @@ use crate::{host, terminal, time};
 
 /// A variant whose server can be started or reached.
 #[derive(Debug, Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedVariant {
     /// What the record keeps of it. Its `config` is the text of the option file.
     pub(crate) info: VariantInfo,
     /// How connections to it are opened.
     pub(crate) connection_settings: ConnectionSettings,
     /// How intents that are no setting were applied, and what the variant's own settings change.
     pub(crate) notes: Vec<String>,
-    pub(crate) source: Source,
+    pub(crate) source: ServerSource,
 }
 
 /// Where a variant's database comes from.
 #[derive(Debug, Clone)]
-pub(crate) enum Source {
+pub(crate) enum ServerSource {
     /// There is no database, and every statement is answered at once.
     Null,
     /// The database works inside dbdyno, with these settings on every connection.
@@ -55,8 +55,8 @@ pub(crate) enum Source {
     Address(Box<DatabaseServer>),
 }
 
-impl Prepared {
-    fn new(variant: &Variant, driver: &str, server: String, source: Source) -> Self {
+impl PreparedVariant {
+    fn new(variant: &Variant, driver: &str, server: String, source: ServerSource) -> Self {
         let info = VariantInfo {
             name: variant.name.clone(),
             driver: driver.to_owned(),
@@ -78,7 +78,7 @@ impl Prepared {
     /// Returns the build whose server dbdyno starts.
     pub(crate) fn base(&self) -> Option<&Base> {
         match &self.source {
-            Source::Started { base, .. } => Some(base),
+            ServerSource::Started { base, .. } => Some(base),
             _ => None,
         }
     }
@@ -94,7 +94,7 @@ impl Prepared {
 
 /// Checks this machine's limits and all variants of a plan. It connects to each address, and takes
 /// ownership of its database.
-pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, ExitError> {
+pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<PreparedVariant>, ExitError> {
     limits::check(plan)?;
     host::check_life(plan)?;
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
@@ -131,9 +131,13 @@ pub(crate) fn refusal(wrong: Vec<ExitError>) -> ExitError {
     ExitError::new(code, reasons.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, ExitError> {
+pub(crate) fn prepare_one(
+    plan: &Plan,
+    variant: &Variant,
+    runtime: &Runtime,
+) -> Result<PreparedVariant, ExitError> {
     let prepared = match VariantKind::of(variant) {
-        VariantKind::Null => Ok(Prepared::new(variant, "null", "null".to_owned(), Source::Null)),
+        VariantKind::Null => Ok(PreparedVariant::new(variant, "null", "null".to_owned(), ServerSource::Null)),
         VariantKind::Embedded => embedded(variant).map_err(ExitError::usage),
         VariantKind::BaseDir(_) | VariantKind::Named(_) => build(variant)
             .map_err(ExitError::server)
@@ -143,18 +147,19 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
     prepared.map_err(|ended| ended.of_variant(&variant.name))
 }
 
-fn embedded(variant: &Variant) -> Result<Prepared, String> {
+fn embedded(variant: &Variant) -> Result<PreparedVariant, String> {
     let config = embedded_config(variant)?;
     let settings = config.pragmas();
     let text = settings.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
     let title = format!("{} (embedded)", Family::EMBEDDED.facts().products[0]);
-    let mut prepared = Prepared::new(variant, Family::EMBEDDED.name(), title, Source::Embedded(settings));
+    let mut prepared =
+        PreparedVariant::new(variant, Family::EMBEDDED.name(), title, ServerSource::Embedded(settings));
     prepared.info.embedded = true;
     Ok(prepared.configured(&config, text))
 }
 
 /// Prepares a variant whose server dbdyno starts from the build `base`.
-fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, String> {
+fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<PreparedVariant, String> {
     check_options(variant, base.family)?;
     let config = config(variant, &base)?;
     check_connections(plan, variant, &base, &config)?;
@@ -170,21 +175,28 @@ fn started(plan: &Plan, variant: &Variant, base: Base) -> Result<Prepared, Strin
         _ => base.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
     let (family, title) = (base.family, format!("{} ({folder})", base.title));
-    let source = Source::Started { base: Box::new(base), config: Box::new(config.clone()), certificates };
-    let mut prepared = Prepared::new(variant, family.name(), title, source).configured(&config, text);
+    let source =
+        ServerSource::Started { base: Box::new(base), config: Box::new(config.clone()), certificates };
+    let mut prepared = PreparedVariant::new(variant, family.name(), title, source).configured(&config, text);
     prepared.connection_settings = connection_settings(plan, variant, family, tls)?;
     Ok(prepared)
 }
 
 /// Prepares a variant whose server others run at the address `text`.
-fn reached(plan: &Plan, variant: &Variant, text: String, runtime: &Runtime) -> Result<Prepared, ExitError> {
+fn reached(
+    plan: &Plan,
+    variant: &Variant,
+    text: String,
+    runtime: &Runtime,
+) -> Result<PreparedVariant, ExitError> {
     let database_server = log_in(plan, variant, runtime)?;
     let driver = database_server.address.name();
     let connection_settings =
         database_server.address.login().map(|login| login.connection_settings.clone()).unwrap_or_default();
-    let mut prepared = Prepared::new(variant, driver, text, Source::Address(Box::new(database_server)));
+    let mut prepared =
+        PreparedVariant::new(variant, driver, text, ServerSource::Address(Box::new(database_server)));
     prepared.info.external = true;
-    Ok(Prepared { connection_settings, ..prepared })
+    Ok(PreparedVariant { connection_settings, ..prepared })
 }
 
 /// Opens the build of a variant whose server dbdyno starts.
@@ -564,7 +576,7 @@ pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     }
 }
 
-pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, ExitError> {
+pub(crate) fn manifest(plan: &Plan, variants: &[PreparedVariant], out: &Path) -> Result<Manifest, ExitError> {
     let recorded = recorded(plan)
         .map_err(|error| ExitError::ours(format!("the plan cannot be written down: {error}")))?;
     Ok(Manifest {
@@ -586,8 +598,8 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
 
 /// Describes the workloads in the order in which a plan names them. Without `variants` it leaves
 /// out the differences from the original benchmarks that depend on them.
-pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo> {
-    let on_socket = variants.iter().find_map(Prepared::on_a_socket_for_lack_of_tls);
+pub(crate) fn workloads(plan: &Plan, variants: &[PreparedVariant]) -> Vec<WorkloadInfo> {
+    let on_socket = variants.iter().find_map(PreparedVariant::on_a_socket_for_lack_of_tls);
     let around = Surroundings { rest: plan.host.rest.0, on_socket };
     let info = |(name, options)| kind_of(name)?.info(name, options, &around);
     plan.workload.iter().filter_map(info).collect()

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use dbdyno_workloads::sysbench::Stat;
 
-use crate::load::Times;
+use crate::load::ResponseTimes;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct SysbenchCounts {
@@ -20,7 +20,7 @@ pub(super) struct SysbenchCounts {
     /// Reconnects for which an event began again.
     pub(super) reopened: u64,
     /// Times from when an event was due to its end.
-    pub(super) times: Times,
+    pub(super) times: ResponseTimes,
     /// Length of the queue at the end of the last interval.
     pub(super) queue_length: u64,
     pub(super) concurrency: u64,
