@@ -1,6 +1,6 @@
-//! This host: whether it can run the plan (CPUs, space, and folders), the kernel's files, below a
-//! root that tests may move, and the CPUs that server and client get where a plan names none. Each
-//! gets whole cores.
+//! What this host is and gives. It checks whether the host can run the plan (CPUs, space, and
+//! folders), reads the kernel's files below a root that tests may move, and divides the CPUs between
+//! server and client where a plan names none. Each gets whole cores.
 
 use std::fs::File;
 use std::io::Write;

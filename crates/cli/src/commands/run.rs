@@ -13,7 +13,6 @@ use dbdyno_db::Family;
 use dbdyno_plan::{Plan, each_file};
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{ReportPart, TerminalOptions, published_html, run_html, run_openmetrics, run_terminal};
-use resume::{other_program, other_variant, own_option_files, resume};
 use tokio::runtime::Runtime;
 
 use crate::args::{RunArgs, TaskArgs};
@@ -32,6 +31,7 @@ use crate::plan::prepare::{PreparedVariant, manifest, prepare, tool};
 use crate::plan::{forecast, parity, plan_source, power};
 use crate::progress::Progress;
 use crate::{files, signals, terminal, time};
+use resume::{other_program, other_variant, own_option_files, resume};
 
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";

@@ -17,10 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub(crate) use budget::{Partial, RunClock, further_blocks, partial};
-use cell::{Up, server_info};
-use database::{Database, Stopping};
-pub(crate) use database::{data_root, kept_option_file, refuse_links, remove_data_of, remove_data_root};
 use dbdyno_analyse::numbered;
 use dbdyno_analyse::parity::{compared, effective};
 use dbdyno_db::server::Data;
@@ -29,8 +25,6 @@ use dbdyno_model::Design;
 use dbdyno_plan::Plan;
 use dbdyno_record::{CellEvent, CellId, CellWriter, Manifest, Outcome, RunEvent, RunWriter, ServerInfo};
 use dbdyno_report::parity_refusal;
-pub(crate) use locks::{AdvisoryLocks, elsewhere, is_ended_process, sweep_run_files};
-pub(crate) use reset::{TEMPLATES, snapshot_dir};
 use tokio::runtime::Runtime;
 
 use crate::clients::ClientHosts;
@@ -39,6 +33,12 @@ use crate::plan::parity;
 use crate::plan::prepare::PreparedVariant;
 use crate::progress::{FIRST_WORD, Progress};
 use crate::time;
+pub(crate) use budget::{Partial, RunClock, further_blocks, partial};
+use cell::{Up, server_info};
+use database::{Database, Stopping};
+pub(crate) use database::{data_root, kept_option_file, refuse_links, remove_data_of, remove_data_root};
+pub(crate) use locks::{AdvisoryLocks, elsewhere, is_ended_process, sweep_run_files};
+pub(crate) use reset::{TEMPLATES, snapshot_dir};
 
 pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,

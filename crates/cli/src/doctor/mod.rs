@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use dbdyno_record::{ClientCalibration, HostCalibration};
 use dbdyno_report::document::{Block, Cell, Column, Table, Tone};
-use disk::existing;
 use serde::Serialize;
 
 use crate::args::DoctorArgs;
@@ -24,8 +23,8 @@ use crate::exit::{ExitError, MACHINE};
 use crate::host::{self, HostFiles};
 use crate::plan::prepare::tool;
 use crate::terminal;
-
 use calibration::{calibration_blocks, calibration_json};
+use disk::existing;
 
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<(), ExitError> {
     if args.client { client(args) } else { machine(args) }

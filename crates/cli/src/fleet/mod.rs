@@ -19,13 +19,13 @@ use dbdyno_plan::{Plan, each_file};
 use dbdyno_products::VariantKind;
 use dbdyno_record::{CellId, HostInfo, Outcome, Run, RunEvent, RunWriter};
 use dbdyno_report::host_class_words;
-use shipment::Shipment;
 
 use crate::conductor::{AdvisoryLocks, RunTally, further_blocks};
 use crate::engines::{Launcher, ask_to_end, this_program};
 use crate::exit::ExitError;
 use crate::progress::Progress;
 use crate::time;
+use shipment::Shipment;
 
 /// A run ends when a block was lost this often, because then no machine is at fault.
 const MOST_LOSSES: usize = 3;

@@ -11,12 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-pub(crate) use catalogue::check_name;
-pub use catalogue::{Catalogue, Entry, Layout, Source, by_name, catalogue};
 use dbdyno_db::server::Base;
-pub use programs::{install_tools, missing_libraries, missing_tools};
 
 use crate::Error;
+pub(crate) use catalogue::check_name;
+pub use catalogue::{Catalogue, Entry, Layout, Source, by_name, catalogue};
+pub use programs::{install_tools, missing_libraries, missing_tools};
 
 /// Where the files are unpacked, and where they will lie in the end.
 struct Goal<'a> {
