@@ -8,7 +8,7 @@ use crate::places;
 
 /// The lists of products, and the list of the layouts in which makers pack builds, below `crates`.
 /// Only these files may name a product outside its folders.
-const LISTS: [&str; 3] = ["db/src/products.rs", "fetch/src/files/maven.rs", "products/src/lib.rs"];
+const LISTS: [&str; 3] = ["db/src/products.rs", "fetch/src/files/archives.rs", "products/src/lib.rs"];
 
 /// Folders and files about another program, whose own words name products. They are the command
 /// lines of sysbench and pgbench, and the known-answer server, which speaks protocols and shares no

@@ -1,22 +1,15 @@
 //! The command line. Its texts are the manual: `--help` shows them.
 
-mod accepted;
-mod doctor;
 mod known_answer;
-mod plan_source;
-mod servers;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use dbdyno_model::On;
+use dbdyno_model::{CpuList, On, PlanDuration};
 use dbdyno_report::ReportPart;
 
-pub(crate) use accepted::accepted;
-pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
-pub(crate) use plan_source::{Changes, InitArgs, PlanSource, PlansVerb, Spelt};
-pub(crate) use servers::ServersVerb;
 
 /// Folder in which run directories are made.
 pub(crate) const DEFAULT_OUT: &str = "runs";
@@ -504,6 +497,260 @@ fn difference(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a percentage above 0 and below 100, for instance 2 or 1.5".to_owned())
 }
 
+/// Which plan.
+#[derive(Debug, Default, Parser)]
+pub(crate) struct PlanSource {
+    /// Plan file (TOML), or `@NAME` of a plan that ships; `dbdyno plans` lists these. Without one,
+    /// and without --server or --address: the quickstart, which runs the Insert Benchmark on SQLite
+    /// with a rollback journal and with a write-ahead log. It takes less than a minute and needs no
+    /// server.
+    #[arg(conflicts_with_all = ["servers", "addresses"])]
+    pub(crate) plan: Option<PathBuf>,
+    /// The plan in another size that it has, such as `small`; `dbdyno plan` lists them.
+    #[arg(long, value_name = "NAME", requires = "plan")]
+    pub(crate) size: Option<String>,
+    #[command(flatten)]
+    pub(crate) spelt: Spelt,
+    /// Write the plan of these flags to this new file.
+    #[arg(long, value_name = "FILE", requires = "workload")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// A plan in flags.
+#[derive(Debug, Default, Parser)]
+pub(crate) struct Spelt {
+    /// A variant: a server of the servers folder, or `sqlite`. The first one is the base. May be
+    /// given more than once, as --address, --config and --test.
+    #[arg(long = "server", value_name = "NAME", requires = "workload")]
+    pub(crate) servers: Vec<String>,
+    /// A variant: the address of a running server, `mysql://user@host/database`.
+    #[arg(long = "address", value_name = "URL", requires = "workload")]
+    pub(crate) addresses: Vec<String>,
+    /// Environment variable that holds the password for each --address.
+    #[arg(long, value_name = "NAME", requires = "addresses")]
+    pub(crate) password_env: Option<String>,
+    /// Config of each server; with several, each server is a variant with each of them.
+    #[arg(long = "config", id = "config", value_name = "FILE", requires = "servers")]
+    pub(crate) configs: Vec<PathBuf>,
+    /// Workload of --server and --address; `dbdyno list workloads` shows them.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Option `tests` of that workload.
+    #[arg(long = "test", value_name = "NAME", requires = "workload")]
+    pub(crate) tests: Vec<String>,
+    /// Option `connections` of that workload: `16`, `1,4,16` or `1..64`.
+    #[arg(long, alias = "threads", value_name = "N", requires = "workload")]
+    pub(crate) connections: Option<String>,
+    /// How long each step of that workload takes: its option `time`, or those for reads and writes.
+    /// Where loading and writing as many rows as usual would take longer than the steps, there are
+    /// fewer, unless --set says how many.
+    #[arg(long, value_name = "TIME", value_parser = PlanDuration::of_argument, requires = "workload")]
+    pub(crate) time: Option<PlanDuration>,
+}
+
+/// What is changed of a plan.
+#[derive(Debug, Parser)]
+pub(crate) struct Changes {
+    /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`,
+    /// `variant.NAME.KEY=VALUE`. May be given more than once.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    overrides: Vec<(String, String)>,
+    /// Number of blocks, instead of the plan's.
+    #[arg(long, value_name = "N")]
+    blocks: Option<u32>,
+    /// A/A: run the base under a second name too, once in every block. The report then shows the
+    /// noise and the false differences of this machine, and `dbdyno plan --noise RUN` computes from
+    /// it what a plan can detect.
+    #[arg(long)]
+    aa: bool,
+    /// Time that the whole run may take, such as 2h. After the plan's blocks (3 or more) come
+    /// interim analyses: while a comparison is undecided and time is left, further blocks of the
+    /// base and the undecided variants are run. Verdicts are corrected for each interim analysis.
+    /// With --on it is the time of all machines together.
+    #[arg(long, value_name = "TIME", value_parser = PlanDuration::of_argument)]
+    budget: Option<PlanDuration>,
+}
+
+impl Changes {
+    /// `--blocks N` is `--set blocks=N`, and so on.
+    pub(crate) fn overrides(&self) -> Vec<(String, String)> {
+        let blocks = self.blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
+        let aa = self.aa.then(|| ("aa".to_owned(), "true".to_owned()));
+        let budget = self.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
+        self.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for instance blocks=5")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlansVerb {
+    /// Print a plan, or a file that plans refer to.
+    Show {
+        /// Name of a plan, with or without @; or of a file, as configs/small.toml.
+        name: String,
+    },
+}
+
+/// Write a commented plan to a new file, from flags or, on a terminal, from a few questions.
+///
+/// Options of the workload that were not chosen are in it as comments, if they have a default. All
+/// options: dbdyno plan --schema
+#[derive(Debug, Parser)]
+pub(crate) struct InitArgs {
+    /// The new file.
+    #[arg(default_value = "plan.toml")]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) spelt: Spelt,
+    /// Number of blocks; verdicts need three or more.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) blocks: u32,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersVerb {
+    /// List servers that can be downloaded, and those that are here with their features.
+    ///
+    /// The features come from the server itself, which was started once on fresh data when it was
+    /// downloaded or added.
+    List {
+        /// Only downloaded and added servers.
+        #[arg(long)]
+        here: bool,
+        /// Print JSON instead, with all engines and logins.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Download servers of the catalogue.
+    ///
+    /// Each is downloaded, checked (SHA-256; Debian packages by apt's signature), unpacked, started
+    /// once on fresh data and asked what it can do. A failed download leaves no files. A server
+    /// that is here is not downloaded again.
+    Get {
+        /// Names in the catalogue; `dbdyno servers list` shows them.
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// Take the tarball from this file, or from this folder under the vendor's file name,
+        /// instead of downloading it. It is checked and started as if it had been downloaded.
+        #[arg(long, value_name = "FILE|FOLDER")]
+        from: Option<PathBuf>,
+    },
+    /// Name a server that you built or installed, for use in plans.
+    ///
+    /// It is started once on fresh data and asked what it can do. Its base directory stays where it
+    /// is, and as it is. After a rebuild in place, add it again.
+    Add {
+        /// Name for plans: letters, digits, dots, dashes and underscores.
+        name: String,
+        /// What `make install`, a binary tarball or a package made: the folder with bin/mysqld,
+        /// bin/mariadbd, sbin/mysqld, usr/sbin/mariadbd, bin/postgres or the like.
+        #[arg(long, value_name = "DIR")]
+        basedir: PathBuf,
+    },
+    /// Start a server on fresh data, for trying things out, until Ctrl-C.
+    ///
+    /// It listens on a private unix socket only, and its superuser has no password. When it ends,
+    /// its data is removed.
+    Start {
+        /// A downloaded or added server.
+        name: String,
+        /// The server's own option file: my.cnf, or settings of postgresql.conf.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Remove a downloaded server, or forget one that was added.
+    ///
+    /// The base directory of a server that was added stays. Folders that dbdyno did not create are
+    /// refused.
+    Remove {
+        /// A downloaded or added server.
+        name: String,
+    },
+}
+
+/// Check whether this machine is fit for measuring, or calibrate the load client on it.
+///
+/// Without --client it looks at CPUs, memory, the disk under the data, the kernel, limits and other
+/// programs, for about three seconds, and prints a line for each check with a verdict (`good`;
+/// `note`: figures may be worse or vary more than they need; `bad`: measuring makes no sense) and a
+/// remedy. The status is 3 when something is bad. Nothing is changed; a small file is written and
+/// removed to time an fsync.
+///
+/// With --client it runs point selects against servers that only answer (`dbdyno known-answer`,
+/// MySQL's and PostgreSQL's protocol), prints the rates, and keeps them in client-calibration.json
+/// in the cache folder. `dbdyno run` finds them there and has steps in which the client was the
+/// limit marked invalid.
+#[derive(Debug, Parser)]
+pub(crate) struct DoctorArgs {
+    /// Calibrate the load client.
+    #[arg(long)]
+    pub(crate) client: bool,
+    /// Folder for the data; its disk is checked. The current folder when left out.
+    #[arg(long, value_name = "DIR", conflicts_with = "client")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// CPUs of the client, as `client_cpus` of a plan: "2-3". All when left out.
+    #[arg(long, value_name = "CPUS", requires = "client")]
+    pub(crate) client_cpus: Option<CpuList>,
+    /// CPUs of the server that answers, as `server_cpus` of a plan: "0-1". All when left out.
+    #[arg(long, value_name = "CPUS", requires = "client")]
+    pub(crate) server_cpus: Option<CpuList>,
+    /// Load threads, as `client_threads` of a plan. dbdyno's own choice when left out.
+    #[arg(long, value_name = "N", requires = "client")]
+    pub(crate) client_threads: Option<u32>,
+    /// How load threads wait for answers, as `client_wait` of a plan: "sleep" or "spin". As in a
+    /// plan when left out.
+    #[arg(long, value_name = "HOW", requires = "client", value_parser = ["sleep", "spin"])]
+    pub(crate) client_wait: Option<String>,
+    /// Numbers of connections.
+    #[arg(
+        long,
+        value_name = "N,N",
+        requires = "client",
+        value_delimiter = ',',
+        default_value = "1,16,64,256,1024"
+    )]
+    pub(crate) connections: Vec<u32>,
+    /// How long each number of connections is measured; at least a second.
+    #[arg(long, value_name = "TIME", requires = "client", value_parser = PlanDuration::of_argument, default_value = "2s")]
+    pub(crate) time: PlanDuration,
+    /// Print JSON instead.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Commands with `--format`.
+const WITH_FORMATS: [&str; 3] = ["report", "compare", "history"];
+/// Commands that print text or, with `--json`, JSON.
+const WITH_JSON: [&str; 4] = ["plan", "list", "servers", "doctor"];
+
+/// The words of the command line as the command spells them.
+pub(crate) fn accepted(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<OsString> = words.collect();
+    let is_any = |names: &[&str]| {
+        let mut plain = all.iter().skip(1).filter_map(|word| word.to_str());
+        plain
+            .find(|word| WITH_FORMATS.contains(word) || WITH_JSON.contains(word))
+            .is_some_and(|word| names.contains(&word))
+    };
+    if is_any(&WITH_FORMATS) {
+        for word in all.iter_mut().filter(|word| *word == "--json") {
+            *word = "--format=json".into();
+        }
+    } else if is_any(&WITH_JSON) {
+        if let Some(at) = all.windows(2).position(|pair| pair[0] == "--format" && pair[1] == "json") {
+            all.splice(at..at + 2, [OsString::from("--json")]);
+        }
+        for word in all.iter_mut().filter(|word| *word == "--format=json") {
+            *word = "--json".into();
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -520,5 +767,43 @@ mod tests {
         assert_eq!((difference("1.5"), percent("0")), (Ok(1.5), Ok(0.0)));
         assert!(difference("0").is_err() && difference("100").is_err());
         assert!(percent("100").is_err() && percent("-1").is_err() && percent("NaN").is_err());
+    }
+
+    #[test]
+    fn a_setting_is_split_at_its_first_equals_sign() {
+        assert_eq!(key_value("a.b = c=d"), Ok(("a.b".to_owned(), "c=d".to_owned())));
+        assert!(key_value("blocks").is_err());
+    }
+
+    #[test]
+    fn a_duration_needs_a_unit_and_no_quotes() {
+        let said = PlanDuration::of_argument("3").unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "the duration \"3\" has no unit: write a number and its unit (ms, s, m or h), e.g. 30s"
+        );
+    }
+
+    #[test]
+    fn short_ways_are_settings() {
+        let changes = Changes::parse_from(["dbdyno", "--aa", "--blocks", "5", "--set", "a.b=1"]);
+        let pairs = [("a.b", "1"), ("blocks", "5"), ("aa", "true")];
+        assert_eq!(changes.overrides(), pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn each_command_takes_both_spellings() {
+        for (given, spelt) in [
+            ("report latest --json", "report latest --format=json"),
+            ("--quiet compare a b --json", "--quiet compare a b --format=json"),
+            ("plan x.toml --format json", "plan x.toml --json"),
+            ("list runs --format=json", "list runs --json"),
+            ("report latest --format md", "report latest --format md"),
+            ("run --json", "run --json"),
+        ] {
+            let words = format!("dbdyno {given}");
+            let words = accepted(words.split(' ').map(OsString::from));
+            assert_eq!(words.join(" ".as_ref()).to_str(), Some(format!("dbdyno {spelt}").as_str()));
+        }
     }
 }

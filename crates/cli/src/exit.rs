@@ -3,7 +3,7 @@
 use dbdyno_report::not_comparable;
 
 /// Any error of which only the text matters.
-pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A comparison ended as slower than allowed.
 pub(crate) const SLOWER: u8 = 1;

@@ -1,4 +1,6 @@
-//! Checks whether this machine can run the plan: CPUs, space, and folders.
+//! What this host is and gives. It checks whether the host can run the plan (CPUs, space, and
+//! folders), reads the kernel's files below a root that tests may move, and divides the CPUs between
+//! server and client where a plan names none. Each gets whole cores.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dbdyno_db::server::{Cgroup, RuntimeDir};
-use dbdyno_model::{CpuList, NoLimit};
+use dbdyno_model::{CpuList, Cpus, NoLimit};
 use dbdyno_plan::{Basis, Plan, estimate};
 use dbdyno_products::VariantKind;
 use nix::errno::Errno;
@@ -16,7 +18,7 @@ use nix::unistd::{AccessFlags, Pid, access};
 use tokio::runtime::Runtime;
 
 use crate::exit::ExitError;
-use crate::{limits, terminal, time};
+use crate::{host, limits, terminal, time};
 
 /// Unit of a file's block count in bytes, whatever the filesystem's own block size.
 const BLOCK_BYTES: u64 = 512;
@@ -227,8 +229,163 @@ pub(crate) fn kept_templates(named: Option<&Path>) -> Result<Option<PathBuf>, Ex
     })
 }
 
+/// The files below a root folder. The root `/` is this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct HostFiles {
+    root: PathBuf,
+}
+
+impl HostFiles {
+    pub(crate) fn here() -> Self {
+        Self { root: PathBuf::from("/") }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn below(root: &std::path::Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(path)).ok()
+    }
+
+    /// Returns a file's text without the white space around it.
+    pub(crate) fn line(&self, path: &str) -> Option<String> {
+        Some(self.text(path)?.trim().to_owned())
+    }
+
+    pub(crate) fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
+        self.line(path)?.parse().ok()
+    }
+
+    /// Returns a value of `/proc/meminfo` in bytes. There kB means 1024 bytes.
+    pub(crate) fn meminfo(&self, key: &str) -> Option<u64> {
+        let text = self.text("/proc/meminfo")?;
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    }
+
+    /// Returns the word in brackets among several: `always [madvise] never`.
+    pub(crate) fn chosen(&self, path: &str) -> Option<String> {
+        let line = self.line(path)?;
+        let (_, rest) = line.split_once('[')?;
+        Some(rest.split_once(']')?.0.to_owned())
+    }
+
+    /// Returns the names in a folder, sorted.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+}
+
+/// Makes a machine from a few files, for tests of code that reads them.
+#[cfg(test)]
+pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let machine = HostFiles::below(folder.path());
+    for (path, text) in files {
+        let path = machine.path(path);
+        std::fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    (folder, machine)
+}
+
+/// The client gets one of this many cores. It gets the last ones.
+const CORES_PER_CLIENT_CORE: usize = 4;
+
+/// Variable that, with the value `shared`, lets plans without CPUs run on all of them. It is for
+/// machines that do other work as well.
+const CPUS_VARIABLE: &str = "DBDYNO_CPUS";
+
+/// Connections for each core of the client. A load thread serves as many.
+const CONNECTIONS_PER_CORE: u32 = 64;
+
+/// Gives servers that dbdyno starts, and the client, CPUs of their own, where the plan names none
+/// and this process may use two or more. They are whole cores of one node. The client gets the last
+/// ones, one per 64 connections and at most a quarter.
+pub(crate) fn give_cpus(plan: &mut Plan) {
+    let is_shared = std::env::var_os(CPUS_VARIABLE).is_some_and(|value| value == "shared");
+    let asked = &plan.host;
+    let is_named = asked.server_cpus.is_some() || asked.client_cpus.is_some();
+    let starts = plan.variants.iter().any(|variant| VariantKind::of(variant).is_started());
+    if is_shared || is_named || asked.cpus == Cpus::Shared || !starts {
+        return;
+    }
+    let Ok(usable) = host::usable_cpus() else { return };
+    let most = plan.workload.most_connections().div_ceil(CONNECTIONS_PER_CORE).max(1);
+    let (server, client) = sides(&HostFiles::here(), &usable.0, most as usize);
+    let fits = plan.host.client_threads.is_none_or(|threads| threads as usize <= client.len());
+    if !client.is_empty() && fits {
+        (plan.host.server_cpus, plan.host.client_cpus) = (Some(CpuList(server)), Some(CpuList(client)));
+    }
+}
+
+/// Returns the CPUs of the server and of the client, on the node that has the most usable CPUs. The
+/// client gets at most `most` cores, and none where there is one CPU. Where all CPUs are one core,
+/// it gets the last CPU.
+fn sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>) {
+    let usable = of_one_node(files, usable);
+    let cores = match cores(files, &usable) {
+        cores if cores.len() > 1 => cores,
+        _ => usable.iter().map(|cpu| vec![*cpu]).collect(),
+    };
+    if cores.len() < 2 {
+        return (usable, Vec::new());
+    }
+    let for_client = (cores.len() / CORES_PER_CLIENT_CORE).min(most).max(1);
+    let (server, client) = cores.split_at(cores.len() - for_client);
+    let sorted = |cores: &[Vec<u32>]| {
+        let mut cpus = cores.concat();
+        cpus.sort_unstable();
+        cpus
+    };
+    (sorted(server), sorted(client))
+}
+
+/// Returns the usable CPUs of the node that has the most of them. It returns all CPUs where no node
+/// has two.
+fn of_one_node(files: &HostFiles, usable: &[u32]) -> Vec<u32> {
+    let folder = "/sys/devices/system/node";
+    let of_node = |node: String| {
+        let list = files.line(&format!("{folder}/{node}/cpulist"))?.parse::<CpuList>().ok()?;
+        Some(usable.iter().copied().filter(|cpu| list.0.contains(cpu)).collect::<Vec<u32>>())
+    };
+    let nodes = files.names(folder).into_iter().filter_map(of_node);
+    // The first of equally large nodes wins.
+    let largest = nodes.reduce(|best, node| if node.len() > best.len() { node } else { best });
+    largest.filter(|node| node.len() > 1).unwrap_or_else(|| usable.to_vec())
+}
+
+/// Returns the CPUs of each core, as the kernel reports them, in the order of their first CPUs.
+fn cores(files: &HostFiles, usable: &[u32]) -> Vec<Vec<u32>> {
+    let mut cores: Vec<(Option<String>, Vec<u32>)> = Vec::new();
+    for &cpu in usable {
+        let siblings = files.line(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"));
+        match cores.iter_mut().find(|(core, _)| core.is_some() && *core == siblings) {
+            Some((_, cpus)) => cpus.push(cpu),
+            None => cores.push((siblings, vec![cpu])),
+        }
+    }
+    cores.into_iter().map(|(_, cpus)| cpus).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn plan(host: &str) -> Plan {
@@ -269,5 +426,52 @@ mod tests {
         std::fs::write(inner.join("data"), vec![1; 100_000]).expect("a file");
         std::fs::write(folder.path().join("more"), vec![1; 50_000]).expect("a file");
         assert!(size_of(folder.path()) >= 150_000, "{}", size_of(folder.path()));
+    }
+
+    #[test]
+    fn files_are_looked_for_below_the_root_and_absent_ones_are_nothing() {
+        let (_folder, files) = machine(&[("/sys/a/mode", "x [y] z\n"), ("/proc/n", " 12\n")]);
+        assert_eq!((files.chosen("/sys/a/mode").as_deref(), files.number("/proc/n")), (Some("y"), Some(12)));
+        assert_eq!((files.line("/proc/absent"), files.names("/sys")), (None, vec!["a".to_owned()]));
+        assert!(files.has("/sys/a") && !files.has("/sys/b"));
+        assert_eq!(HostFiles::here().path("/proc/loadavg"), Path::new("/proc/loadavg"));
+    }
+
+    const TOPOLOGY: &str = "/sys/devices/system/cpu/cpu";
+
+    fn of(siblings: &[&str], usable: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let paths: Vec<String> =
+            (0..siblings.len()).map(|cpu| format!("{TOPOLOGY}{cpu}/topology/thread_siblings_list")).collect();
+        let files: Vec<(&str, &str)> =
+            paths.iter().map(String::as_str).zip(siblings.iter().copied()).collect();
+        sides(&machine(&files).1, usable, usize::MAX)
+    }
+
+    #[test]
+    fn the_client_has_a_quarter_of_the_cores_and_at_least_one() {
+        assert_eq!(of(&[], &[0]), (vec![0], vec![]));
+        assert_eq!(of(&[], &[0, 1]), (vec![0], vec![1]));
+        assert_eq!(of(&[], &[0, 1, 2, 3, 4, 5, 6, 7]), (vec![0, 1, 2, 3, 4, 5], vec![6, 7]));
+    }
+
+    #[test]
+    fn cores_stay_whole_unless_there_is_only_one() {
+        let siblings = ["0,2\n", "1,3\n", "0,2\n", "1,3\n"];
+        assert_eq!(of(&siblings, &[0, 1, 2, 3]), (vec![0, 2], vec![1, 3]));
+        assert_eq!(of(&siblings, &[0, 3]), (vec![0], vec![3]), "a sibling that may not be used");
+        assert_eq!(of(&["0-1\n", "0-1\n"], &[0, 1]), (vec![0], vec![1]), "one core");
+    }
+
+    #[test]
+    fn of_several_nodes_the_largest_is_used_and_few_connections_need_few_cores() {
+        let nodes = [
+            ("/sys/devices/system/node/node0/cpulist", "0-3\n"),
+            ("/sys/devices/system/node/node1/cpulist", "4-15\n"),
+        ];
+        let usable: Vec<u32> = (0..16).collect();
+        let sides = |files: &[(&str, &str)], most| sides(&machine(files).1, &usable, most);
+        assert_eq!(sides(&nodes, 9), ((4..13).collect(), vec![13, 14, 15]));
+        assert_eq!(sides(&nodes, 1), ((4..15).collect(), vec![15]));
+        assert_eq!(sides(&[], 2), ((0..14).collect(), vec![14, 15]));
     }
 }

@@ -1,43 +1,27 @@
 //! The command `dbdyno`: it reads the command line, runs a command, and turns its end into an exit
 //! status.
 
-mod ad_hoc;
 mod args;
-mod cache_file;
 mod clients;
 mod commands;
 mod conductor;
-mod cores;
 mod doctor;
 mod engines;
 mod exit;
+mod files;
 mod fleet;
-mod forecast;
 mod host;
-mod host_files;
 mod http;
 mod limits;
 mod load;
-mod login;
-mod manifest;
-mod metrics;
-mod other_runs;
-mod parity;
 mod pgbench;
-mod plan_source;
-mod power;
-mod prepare;
+mod plan;
 mod progress;
-mod shipped;
-mod shown;
 mod signals;
-mod sizes;
-mod stall_watch;
 #[cfg(feature = "scripts")]
 mod sysbench;
 mod terminal;
 mod time;
-mod whole_file;
 
 use std::process::ExitCode;
 
@@ -73,15 +57,15 @@ fn run_command(command: Option<Command>) -> Result<(), ExitError> {
         None => commands::manual::overview(),
         Some(Command::Run(run)) => commands::run::run(&run),
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
-        Some(Command::Plans { verb }) => commands::plans::plans(verb.as_ref()),
+        Some(Command::Plans { verb }) => commands::plan::plans(verb.as_ref()),
         Some(Command::Init(init)) => commands::init::init(&init),
         Some(Command::Report(report)) => commands::report::report(&report),
         Some(Command::Compare(compare)) => commands::compare::compare(&compare),
         Some(Command::History(history)) => commands::history::history(&history),
-        Some(Command::Serve { folder, port }) => commands::serve::serve(&folder, port),
+        Some(Command::Serve { folder, port }) => commands::site::serve(&folder, port),
         Some(Command::List(list)) => commands::list::list(&list),
         Some(Command::Servers { verb }) => commands::servers::servers(&verb),
-        Some(Command::Doctor(doctor)) => commands::doctor::doctor(&doctor),
+        Some(Command::Doctor(doctor)) => doctor::doctor(&doctor),
         Some(Command::Completions { shell }) => commands::manual::completions(shell),
         Some(Command::Man { command }) => commands::manual::man(command.as_deref()),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),

@@ -1,7 +1,9 @@
 //! Shows the progress of a run. A terminal gets a bar with the plan's and the step's progress and
-//! the time left, and any other output gets one line per step.
-
-mod line;
+//! the time left, and any other output gets one line per step. A server that answers nothing for a
+//! while is reported.
+//!
+//! The line of the progress is fitted to the terminal: its bar shrinks first, then names do, and
+//! rate, latency and time left stay.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -15,24 +17,22 @@ use dbdyno_sample::{Mark, Sampler};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::metrics::Metrics;
-use crate::stall_watch::{FIRST_WORD, StallWatch};
+use crate::http::Metrics;
 use crate::{terminal, time};
-use line::Line;
 
 /// Names of a cell's steps and of the work between them, with their forecast durations, in order.
-type Forecast = Vec<(String, Duration)>;
+type CellForecast = Vec<(String, Duration)>;
 
 pub(crate) struct Progress {
     pub(crate) metrics: Option<Metrics>,
     bar: ProgressBar,
     /// Forecasts by (variant, workload): of its first cell, and of its later cells.
-    forecasts: HashMap<(String, String), [Forecast; 2]>,
+    forecasts: HashMap<(String, String), [CellForecast; 2]>,
     /// Cells that were begun, by (variant, workload).
     begun: HashSet<(String, String)>,
     /// Block and variant of the current cell, in words.
     cell: (String, String),
-    forecast: Forecast,
+    forecast: CellForecast,
     /// Forecast time of all cells that are over.
     over: Duration,
     /// Forecast time of everything that is done.
@@ -142,10 +142,10 @@ impl Progress {
 
     /// Shows work that has no rate: initialising, starting, cleanup.
     pub(crate) fn busy(&self, what: &str) {
-        self.show(Line { what: what.to_owned(), ..Line::default() });
+        self.show(ProgressLine { what: what.to_owned(), ..ProgressLine::default() });
     }
 
-    fn show(&self, line: Line) {
+    fn show(&self, line: ProgressLine) {
         let position = self.position.get();
         let done = millis(position).min(millis(self.total)) as f64 / millis(self.total).max(1) as f64;
         let remaining = self.eta(position);
@@ -154,13 +154,13 @@ impl Progress {
         }
         let eta = time::clock(remaining);
         let (block, variant) = self.cell.clone();
-        let line = Line { done, eta, block, variant, ..line };
+        let line = ProgressLine { done, eta, block, variant, ..line };
         let text = line.fitted(terminal::width_of_progress());
         self.bar.set_message(terminal::message(&text).into_owned());
     }
 
     /// Shows how far a step has come. Everything that is planned before it counts as done.
-    fn within(&self, step: &str, at: Duration, line: Line) {
+    fn within(&self, step: &str, at: Duration, line: ProgressLine) {
         let before = self.forecast.iter().take_while(|entry| entry.0 != step).map(|entry| entry.1);
         self.position.set(self.over + before.sum::<Duration>() + at.min(self.forecast_of(step)));
         self.show(line);
@@ -168,7 +168,7 @@ impl Progress {
 
     /// Ends a step. Its forecast counts as done, whatever it really took.
     pub(crate) fn passed(&self, step: &str) {
-        self.within(step, Duration::MAX, Line::default());
+        self.within(step, Duration::MAX, ProgressLine::default());
     }
 
     pub(crate) fn line(&self, text: &str) {
@@ -229,7 +229,7 @@ fn rests(rest: Duration, count: usize) -> Duration {
     rest.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-fn sum(forecast: &Forecast) -> Duration {
+fn sum(forecast: &CellForecast) -> Duration {
     forecast.iter().map(|entry| entry.1).sum()
 }
 
@@ -300,12 +300,12 @@ impl Observer for Watcher<'_> {
         if let Some(metrics) = &self.progress.metrics {
             metrics.second(intervals, rate, &headline.label);
         }
-        let line = Line {
+        let line = ProgressLine {
             what,
             rate: format!("{} {}", rate_text(Some(rate)), headline.label),
             latency: std::mem::take(&mut self.latency),
             times: format!("{} / {}", time::about(at), time::about(self.forecast)),
-            ..Line::default()
+            ..ProgressLine::default()
         };
         self.progress.within(&self.spec.name, at, line);
     }
@@ -320,6 +320,131 @@ impl Observer for Watcher<'_> {
 
     fn has_looked(&mut self) -> bool {
         self.mark.is_taken()
+    }
+}
+
+/// Columns of the bar, where there is room for them. It has few lengths, so that it does not follow
+/// each digit of the rate.
+const BARS: [usize; 2] = [20, 10];
+/// Names are cut down to 14 characters, then to 8, before they are left out.
+const SHORT_NAMES: [usize; 2] = [14, 8];
+/// This word is left out where there is little room for the numbers after it.
+const BLOCK: &str = "block ";
+const GAP: &str = "  ";
+
+/// What there is to show at a moment. Empty parts are left out.
+#[derive(Debug, Clone, Default)]
+struct ProgressLine {
+    done: f64,
+    eta: String,
+    /// `block 3/5`, where there are several blocks.
+    block: String,
+    variant: String,
+    /// The step, or the work outside the measured time.
+    what: String,
+    rate: String,
+    latency: String,
+    /// How far the step is, and how long it is expected to take.
+    times: String,
+}
+
+impl ProgressLine {
+    fn fitted(&self, width: usize) -> String {
+        let mut line = self.clone();
+        let over = |line: &Self, bar| line.parts(bar).chars().count().saturating_sub(width);
+        let bar = BARS.into_iter().find(|bar| over(&line, *bar) == 0).unwrap_or(0);
+        if over(&line, bar) > 0 {
+            line.times.clear();
+        }
+        if over(&line, bar) > 0 {
+            line.block = line.block.trim_start_matches(BLOCK).to_owned();
+        }
+        for least in SHORT_NAMES {
+            line.variant = shortened(&line.variant, over(&line, bar), least);
+            line.what = shortened(&line.what, over(&line, bar), least);
+        }
+        let parts: [fn(&mut Self) -> &mut String; 3] =
+            [|line| &mut line.variant, |line| &mut line.latency, |line| &mut line.block];
+        for part in parts {
+            if over(&line, bar) > 0 {
+                part(&mut line).clear();
+            }
+        }
+        if over(&line, bar) == 0 {
+            return line.parts(bar);
+        }
+        let first = if line.rate.is_empty() { &line.what } else { &line.rate };
+        format!("{first}{GAP}ETA {}", line.eta)
+    }
+
+    fn parts(&self, bar: usize) -> String {
+        let percent = format!("{:>3.0} %", (100.0 * self.done).floor());
+        let eta = format!("ETA {}", self.eta);
+        let parts = [drawn(bar, self.done), percent, eta];
+        let said = [&self.block, &self.variant, &self.what, &self.rate, &self.latency, &self.times];
+        let all: Vec<&str> =
+            parts.iter().chain(said).map(String::as_str).filter(|part| !part.is_empty()).collect();
+        all.join(GAP)
+    }
+}
+
+fn drawn(columns: usize, done: f64) -> String {
+    if columns == 0 {
+        return String::new();
+    }
+    let full = ((columns as f64 * done.clamp(0.0, 1.0)) as usize).min(columns);
+    let head = if full < columns { "╸" } else { "" };
+    format!("{}{head}{}", "━".repeat(full), "─".repeat(columns.saturating_sub(full + 1)))
+}
+
+/// Cuts `over` characters from the middle of `name`, as far as that leaves enough to recognise it.
+/// Names of variants are seldom alike at both ends.
+fn shortened(name: &str, over: usize, least: usize) -> String {
+    let length = name.chars().count();
+    if over == 0 || length <= least {
+        return name.to_owned();
+    }
+    // The mark for the cut takes one column.
+    let kept = length.saturating_sub(over).max(least) - 1;
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let begin: String = name.chars().take(head).collect();
+    let end: String = name.chars().skip(length - tail).collect();
+    format!("{begin}…{end}")
+}
+
+/// A silence is reported when it has lasted this long, and again each time it has doubled.
+pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(crate) struct StallWatch {
+    since_us: u64,
+    pub(crate) lasts: Duration,
+    next_word: Duration,
+}
+
+impl Default for StallWatch {
+    fn default() -> Self {
+        Self { since_us: 0, lasts: Duration::ZERO, next_word: FIRST_WORD }
+    }
+}
+
+impl StallWatch {
+    /// Takes what all clients did in the last second. It returns how long the silence lasts, if it
+    /// is time to say so. A server that is asked nothing is not silent.
+    pub(crate) fn second(&mut self, intervals: &[Interval]) -> Option<Duration> {
+        let last = intervals.first()?;
+        let is_silent = intervals.iter().all(|interval| interval.done + interval.failed == 0)
+            && intervals.iter().any(|interval| interval.in_flight > 0);
+        if !is_silent {
+            *self = Self { since_us: last.to_us, ..Self::default() };
+            return None;
+        }
+        self.lasts = Duration::from_micros(last.to_us.saturating_sub(self.since_us));
+        let is_time = self.lasts >= self.next_word;
+        is_time.then(|| {
+            self.next_word = self.next_word.max(self.lasts) * 2;
+            self.lasts
+        })
     }
 }
 
@@ -403,5 +528,94 @@ mod tests {
         assert_eq!((progress.over, progress.position.get()), (rest, rest));
         progress.more(&cells[..1], &BTreeSet::new());
         assert!(progress.total > estimate.duration + rest, "a block that is added rests before its cells");
+    }
+
+    fn line() -> ProgressLine {
+        let text = |text: &str| text.to_owned();
+        ProgressLine {
+            done: 0.4321,
+            eta: text("0:02:10"),
+            block: text("block 3/5"),
+            variant: text("mariadb-10.11-pool-of-threads"),
+            what: text("range-notcovered-si.pre.c64"),
+            rate: text("197,739 queries/s"),
+            latency: text("p99 3.1 ms"),
+            times: text("12 s / 30 s"),
+        }
+    }
+
+    fn check(line: &ProgressLine, widths: &[usize]) -> String {
+        let fit = |width: &usize| {
+            let text = line.fitted(*width);
+            assert!(text.chars().count() <= *width, "{width}: {text}");
+            format!("{width:>3} |{text}")
+        };
+        widths.iter().map(fit).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_bar_gives_way_first_then_names_and_rate_and_eta_last() {
+        insta::assert_snapshot!(check(&line(), &[150, 140, 130, 100, 80, 60, 50, 40, 30]), @r"
+        150 |━━━━╸─────   43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  p99 3.1 ms  12 s / 30 s
+        140 | 43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  p99 3.1 ms  12 s / 30 s
+        130 | 43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  p99 3.1 ms
+        100 | 43 %  ETA 0:02:10  3/5  mariadb…threads  range-notcovered-si.pre.c64  197,739 queries/s  p99 3.1 ms
+         80 | 43 %  ETA 0:02:10  3/5  mari…ads  range-n…re.c64  197,739 queries/s  p99 3.1 ms
+         60 | 43 %  ETA 0:02:10  3/5  rang…c64  197,739 queries/s
+         50 | 43 %  ETA 0:02:10  rang…c64  197,739 queries/s
+         40 |197,739 queries/s  ETA 0:02:10
+         30 |197,739 queries/s  ETA 0:02:10
+        ");
+    }
+
+    #[test]
+    fn work_outside_the_clock_has_no_rate_and_keeps_its_name() {
+        let busy = ProgressLine {
+            block: line().block,
+            variant: line().variant,
+            eta: line().eta,
+            done: line().done,
+            what: "restoring data".to_owned(),
+            ..ProgressLine::default()
+        };
+        insta::assert_snapshot!(check(&busy, &[100, 80, 60, 40]), @r"
+        100 |━━━━━━━━╸───────────   43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  restoring data
+         80 | 43 %  ETA 0:02:10  block 3/5  mariadb-10.11-pool-of-threads  restoring data
+         60 | 43 %  ETA 0:02:10  3/5  mariadb-1…f-threads  restoring data
+         40 | 43 %  ETA 0:02:10  3/5  rest…ata
+        ");
+    }
+
+    #[test]
+    fn the_bar_is_as_full_as_the_run() {
+        let bars = [0.0, 0.26, 0.5, 1.0].map(|done| drawn(8, done));
+        assert_eq!(bars, ["╸───────", "━━╸─────", "━━━━╸───", "━━━━━━━━"]);
+    }
+
+    fn at(second: u64, done: u64, in_flight: u64) -> [Interval; 1] {
+        let (from_us, to_us) = (second * 1_000_000, (second + 1) * 1_000_000);
+        [Interval { from_us, to_us, done, in_flight, ..Interval::default() }]
+    }
+
+    /// Returns the seconds after which something was said. The server answers in the seconds for
+    /// which `answers` holds.
+    fn words(seconds: u64, in_flight: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
+        let mut silence = StallWatch::default();
+        let said = |second| {
+            silence.second(&at(second, answers(second).into(), in_flight)).map(|lasts| lasts.as_secs())
+        };
+        (0..seconds).zip((0..seconds).map(said)).filter_map(|(second, said)| Some((second, said?))).collect()
+    }
+
+    #[test]
+    fn a_silence_is_reported_when_it_has_doubled() {
+        assert_eq!(words(250, 1, |_| false), [(29, 30), (59, 60), (119, 120), (239, 240)]);
+        assert_eq!(words(100, 1, |second| second < 10 || second == 70), [(39, 30), (69, 60)]);
+        assert_eq!(words(100, 1, |second| second % 20 == 0), []);
+    }
+
+    #[test]
+    fn a_server_that_is_asked_nothing_is_not_silent() {
+        assert_eq!(words(100, 0, |_| false), []);
     }
 }

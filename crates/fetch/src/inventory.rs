@@ -1,11 +1,14 @@
 //! The inventory: all servers that a plan can name, from the catalogue and from the servers folder.
+//! A server is found by its name, and a name that is not found gets suggestions.
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_db::server::{Base, list};
+use dbdyno_db::server::{Base, list, servers_dir};
+use dbdyno_products::Product;
+use strsim::levenshtein;
 
-use crate::files::{Catalogue, Entry};
-use crate::{Answer, Origin, ServerEntry};
+use crate::files::{Catalogue, Entry, catalogue};
+use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin};
 
 /// A server that can be fetched or is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +30,10 @@ pub struct Here {
     /// Its base directory, with links resolved.
     pub base_dir: PathBuf,
     /// Its origin; `None` when no one has asked dbdyno to look at it.
-    pub origin: Option<Origin>,
+    pub origin: Option<ServerOrigin>,
     /// What it answered when it was started once; `None` when it was not, or when its program has
     /// changed since.
-    pub answer: Option<Answer>,
+    pub answer: Option<ProbeAnswer>,
     pub problem: Option<String>,
 }
 
@@ -57,7 +60,7 @@ fn server_entry_names(servers_dir: &Path) -> Vec<String> {
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names = names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
     let is_of_something = |name: &String| match ServerEntry::read(servers_dir, name) {
-        Ok(Some(server_entry)) => server_entry.origin != Origin::Got || servers_dir.join(name).exists(),
+        Ok(Some(server_entry)) => server_entry.origin != ServerOrigin::Got || servers_dir.join(name).exists(),
         Ok(None) => false,
         Err(_) => true,
     };
@@ -103,6 +106,83 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Here) {
     )
 }
 
+/// Opens the base directory `name` in the servers folder.
+pub fn find_named(name: &str) -> Result<Base, Error> {
+    use dbdyno_db::server::Error::NotInFolder;
+
+    dbdyno_db::server::find_named(name).map_err(|error| match error {
+        NotInFolder { name, folder, .. } => {
+            let help = how_to_get(&name, &list(&servers_dir()));
+            Error::NotInFolder { name, folder, help }
+        }
+        other => other.into(),
+    })
+}
+
+/// How to get the server `name`, or which names are similar.
+fn how_to_get(name: &str, there: &[String]) -> String {
+    // Errors in the user's own catalogue are left to the commands that are about it.
+    let entries = Catalogue::read().map_or_else(|_| catalogue(), |catalogue| catalogue.entries);
+    if entries.iter().any(|entry| entry.name == name) {
+        return format!("`dbdyno servers get {name}` gets it, as does `dbdyno run --get`");
+    }
+    let known = there.iter().map(String::as_str).chain(entries.iter().map(|entry| entry.name.as_str()));
+    suggestions(name, known)
+}
+
+/// Highest number of names that a message suggests.
+const OFFERED: usize = 4;
+
+/// What to try instead of `name`, for the end of a message: similar names among `known`, and the
+/// command that lists all.
+pub(crate) fn suggestions<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let suggestions = nearest(name, known);
+    let all = "`dbdyno servers list` shows all";
+    if suggestions.is_empty() {
+        all.to_owned()
+    } else {
+        format!("suggestions: {}; {all}", suggestions.join(", "))
+    }
+}
+
+/// The known names for the version that is meant, newest first. If there are none, these are the
+/// names that need the fewest edits, closest first and sorted when equal. None needs more edits
+/// than a third of its letters.
+fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let name = name.to_lowercase();
+    let name = Product::name_in_catalogues(&name).unwrap_or(name);
+    let is_of_version = |other: &&str| match other.strip_prefix(&name) {
+        Some(rest) => rest.is_empty() || rest.starts_with(['.', '-']),
+        None => false,
+    };
+    let mut of_version: Vec<&str> = known.iter().copied().filter(is_of_version).collect();
+    if !of_version.is_empty() {
+        let numbers = |name: &str| -> Vec<u32> {
+            name.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+        };
+        of_version.sort_by_key(|name| std::cmp::Reverse(numbers(name)));
+        of_version.dedup();
+        of_version.truncate(OFFERED);
+        return of_version;
+    }
+    let mut suggestions: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|other| (levenshtein(&name, &other.to_lowercase()), other))
+        .filter(|(edits, other)| *edits <= other.chars().count() / 3)
+        .collect();
+    suggestions.sort();
+    suggestions.dedup();
+    let best = suggestions.first().map_or(0, |(edits, _)| *edits);
+    // Names with many more edits than the best one are not meant.
+    suggestions
+        .into_iter()
+        .filter(|(edits, _)| *edits <= best + 1)
+        .map(|(_, other)| other)
+        .take(OFFERED)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,9 +193,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let catalogue = Catalogue { entries: vec![by_name("mysql-8.0.31").unwrap()], own_file: None };
         std::os::unix::fs::symlink("/nowhere/base", folder.path().join("mine")).unwrap();
-        let server_entry = ServerEntry { origin: Origin::Added, source: "x".to_owned(), answer: None };
+        let server_entry = ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None };
         server_entry.write(folder.path(), "mine").unwrap();
-        let server_entry = ServerEntry { origin: Origin::Got, ..server_entry };
+        let server_entry = ServerEntry { origin: ServerOrigin::Got, ..server_entry };
         server_entry.write(folder.path(), "mysql-8.0.31").unwrap();
         let all = inventory(folder.path(), &catalogue);
         assert_eq!(
@@ -126,5 +206,28 @@ mod tests {
         let here = all[1].here.as_ref().unwrap();
         assert_eq!(here.base_dir, Path::new("/nowhere/base"));
         assert!(here.problem.as_ref().unwrap().contains("holds no server that dbdyno knows"));
+    }
+
+    #[test]
+    fn a_name_of_the_catalogue_is_got_and_others_offer_what_is_near() {
+        let there = ["mariadb-10.1.23", "mysql-8.0.31"].map(str::to_owned);
+        insta::assert_snapshot!(how_to_get("mysql-8.0.99", &there), @"suggestions: mysql-8.0.12, mysql-8.0.15, mysql-8.0.22, mysql-8.0.31; `dbdyno servers list` shows all");
+        assert_eq!(
+            how_to_get("mysql-5.7.22", &there),
+            "`dbdyno servers get mysql-5.7.22` gets it, as does `dbdyno run --get`"
+        );
+    }
+
+    #[test]
+    fn the_nearest_names_come_first_and_far_ones_not_at_all() {
+        let known = ["mysql-5.5.9", "mysql-8.0.31", "mysql-8.0.33", "mariadb-10.11.5", "pg-18.6"];
+        assert_eq!(nearest("mysql-8.0.32", known), ["mysql-8.0.31", "mysql-8.0.33"]);
+        assert_eq!(nearest("PG-18.6", known), ["pg-18.6"]);
+        assert_eq!(nearest("oracle-23", known), [""; 0]);
+        assert_eq!(nearest("postgres-18", known), ["pg-18.6"]);
+        assert_eq!(nearest("PostgreSQL-18.6", known), ["pg-18.6"]);
+        assert_eq!(nearest("mysql-8", known), ["mysql-8.0.33", "mysql-8.0.31"]);
+        assert_eq!(nearest("mysql-8.0", known), ["mysql-8.0.33", "mysql-8.0.31"]);
+        assert_eq!(suggestions("oracle-23", known), "`dbdyno servers list` shows all");
     }
 }

@@ -1,6 +1,8 @@
 //! A scratch server: it has fresh data in a folder for temporary files, and everything is removed
-//! when it stops.
+//! when it stops. A probe starts one to find out a server's version, its abilities and its
+//! settings.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -8,10 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use dbdyno_db::server::{Base, Error, Server, ServerSpec, Stopped, remove_data};
-use dbdyno_db::{ConnectionSettings, DatabaseServer};
+use dbdyno_db::server::{
+    Abilities, Base, Error, RuntimeDir, Server, ServerProbe, ServerSpec, Stopped, ask, calling, find_in_path,
+    remove_data,
+};
+use dbdyno_db::{ConnectionSettings, DatabaseServer, DbError, Description, Family, Session, describe};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
+
+use crate::ProbeAnswer;
+use crate::server_entry::fingerprint;
 
 /// Prefix for the folders' names, by which a forgotten one is found again.
 const PREFIX: &str = "dbdyno-scratch-";
@@ -125,9 +133,99 @@ fn sweep(parent: &Path) {
     }
 }
 
+const ROCKSDB: &str = "ha_rocksdb.so";
+
+/// Starts the server in `base`, probes it and stops it. Its data is made for this and removed.
+pub(crate) fn probe(base: &Base) -> Result<ProbeAnswer, Error> {
+    let scratch = start(base)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::io("cannot make an event loop to talk to", &base.path))?;
+    let asked = runtime.block_on(talk(&scratch, base));
+    let start_ms = u64::try_from(scratch.start_time.as_millis()).unwrap_or(u64::MAX);
+    scratch.stop()?;
+    let (description, abilities) = asked?;
+    let settings = settings(&description);
+    let Description { product, version_text: version, .. } = description;
+    let program = fingerprint(&base.path).unwrap_or_default();
+    Ok(ProbeAnswer { product, version, program, start_ms, abilities, settings })
+}
+
+/// Probes the embedded product, on a new file, for its name, its version and its settings.
+pub fn probe_embedded() -> Result<(String, String, BTreeMap<String, String>), Error> {
+    let failed =
+        |source: DbError| Error::Database { what: format!("asking {}", Family::EMBEDDED.name()), source };
+    let cannot = || Error::io("cannot make a folder in", std::env::temp_dir());
+    // The folder is removed even if this process is killed.
+    let runtime_dir = RuntimeDir::new()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(cannot())?;
+    let database_server = Family::EMBEDDED.open_file(runtime_dir.path(), &[], true).map_err(failed)?;
+    let described = runtime.block_on(async { describe(&mut database_server.connect().await?).await });
+    let description = described.map_err(failed)?;
+    let settings = settings(&description);
+    Ok((description.product, description.version_text, settings))
+}
+
+/// The server's settings, and a session's settings where the server has none with that name.
+fn settings(description: &Description) -> BTreeMap<String, String> {
+    let mut settings = description.session.clone();
+    settings.extend(description.settings.clone());
+    settings
+}
+
+/// Starts the server with MyRocks where it is installed, because dbdyno also wants to know whether
+/// the plugin loads. If the server does not start with it, dbdyno starts it without.
+fn start(base: &Base) -> Result<ScratchServer, Error> {
+    if base.has_plugin(ROCKSDB) {
+        let options = ScratchOptions { engine: Some("rocksdb".to_owned()), ..ScratchOptions::default() };
+        if let Ok(scratch) = ScratchServer::start(base, &options) {
+            return Ok(scratch);
+        }
+    }
+    ScratchServer::start(base, &ScratchOptions::default())
+}
+
+async fn talk(scratch: &ScratchServer, base: &Base) -> Result<(Description, Abilities), Error> {
+    let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title), source };
+    let mut session = scratch.database_server().connect().await.map_err(failed)?;
+    let description = describe(&mut session).await.map_err(failed)?;
+    let log = scratch.log_text()?;
+    let probe = ServerProbe { session: &mut session, base, description: &description, log: &log };
+    let abilities = base.family.abilities(probe).await.map_err(failed)?;
+    session.close().await;
+    Ok((description, abilities))
+}
+
+/// Program and arguments that open a session on the private `socket` of a `base` server. The
+/// program is the build's own client if it has one that runs here, otherwise this machine's. The
+/// result is `None` when there is neither.
+pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
+    let (program, version) =
+        programs(base).into_iter().find_map(|program| Some((program.clone(), version(&program)?)))?;
+    let mut words = vec![program.display().to_string()];
+    words.extend(base.family.client_arguments(socket, &version));
+    Some(words)
+}
+
+/// Candidates, with the best one first.
+fn programs(base: &Base) -> Vec<PathBuf> {
+    let (folder, names) = base.family.clients(base);
+    let own = names.iter().map(|name| folder.join(name));
+    own.chain(names.iter().filter_map(|name| find_in_path(name))).collect()
+}
+
+/// What the program prints as its version. Old builds have clients that need libraries which no
+/// longer exist; those print none.
+fn version(program: &Path) -> Option<String> {
+    let output = ask(calling(program).arg("--version")).ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::write_program;
 
     #[test]
     fn what_a_killed_dbdyno_left_is_removed_and_what_is_in_use_is_not() {
@@ -145,5 +243,21 @@ mod tests {
         sweep(parent.path());
         assert!(!left.exists());
         assert!(used.exists() && starting.exists() && other.exists());
+    }
+
+    #[test]
+    fn the_builds_own_client_goes_before_that_of_the_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, script: &str| write_program(&folder.path().join("bin").join(name), script);
+        put("mysqld", "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'");
+        put("mysql", "echo 'mysql  Ver 14.14 Distrib 5.6.24, for Linux (x86_64)'");
+        let base = Base::open(folder.path()).unwrap();
+        let words = client(&base, Path::new("/t/s")).unwrap();
+        let own = folder.path().canonicalize().unwrap().join("bin/mysql").display().to_string();
+        assert_eq!(words, [own.as_str(), "--no-defaults", "--user=root", "--socket=/t/s"]);
+        put("mysql", "echo 'mysql from 11.8.6-MariaDB, client 15.2'");
+        assert_eq!(client(&base, Path::new("/t/s")).unwrap().last().unwrap(), "--skip-ssl");
+        put("mysql", "exit 127");
+        assert_ne!(client(&base, Path::new("/t/s")).map(|words| words[0].clone()), Some(own));
     }
 }

@@ -20,16 +20,16 @@ const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbd
 /// A server's origin and its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerEntry {
-    pub origin: Origin,
+    pub origin: ServerOrigin,
     pub source: String,
     /// `None` until the server has been started once.
-    pub answer: Option<Answer>,
+    pub answer: Option<ProbeAnswer>,
 }
 
 /// The base directory's origin, which says who owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum ServerOrigin {
     /// dbdyno has fetched it, so dbdyno may remove it.
     Got,
     /// It belongs to someone and lies elsewhere. Only the link to it is dbdyno's.
@@ -40,7 +40,7 @@ pub enum Origin {
 
 /// What a server answered when it was started once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ProbeAnswer {
     /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
     pub product: String,
     /// The version as the server writes it: `10.11.19-MariaDB-0+deb12u1`.
@@ -93,8 +93,8 @@ impl ServerEntry {
 
     /// What the server in `base_dir` answered, if it was asked for its settings and its program has
     /// not changed since.
-    pub fn current_answer(&self, base_dir: &Path) -> Option<&Answer> {
-        let is_whole = |answer: &&Answer| !answer.settings.is_empty();
+    pub fn current_answer(&self, base_dir: &Path) -> Option<&ProbeAnswer> {
+        let is_whole = |answer: &&ProbeAnswer| !answer.settings.is_empty();
         let answer = self.answer.as_ref().filter(is_whole)?;
         (fingerprint(base_dir).as_deref() == Some(&answer.program)).then_some(answer)
     }
@@ -102,7 +102,7 @@ impl ServerEntry {
 
 /// What the server `name` in the servers folder answered when it was started once. The result is
 /// `None` when it was not asked, or when its program has changed since.
-pub fn answer_of(servers_dir: &Path, name: &str) -> Option<Answer> {
+pub fn answer_of(servers_dir: &Path, name: &str) -> Option<ProbeAnswer> {
     let server_entry = ServerEntry::read(servers_dir, name).ok()??;
     server_entry.current_answer(&servers_dir.join(name)).cloned()
 }
@@ -135,7 +135,7 @@ mod tests {
             aio: vec!["io_uring".to_owned()],
             ..Abilities::default()
         };
-        let answer = Answer {
+        let answer = ProbeAnswer {
             product: "MariaDB".to_owned(),
             version: "10.11.19-MariaDB".to_owned(),
             program: program.to_owned(),
@@ -143,7 +143,7 @@ mod tests {
             abilities,
             settings: [("log_bin".to_owned(), "OFF".to_owned())].into(),
         };
-        ServerEntry { origin: Origin::Got, source: "Debian bookworm".to_owned(), answer: Some(answer) }
+        ServerEntry { origin: ServerOrigin::Got, source: "Debian bookworm".to_owned(), answer: Some(answer) }
     }
 
     #[test]

@@ -3,11 +3,10 @@
 
 use dbdyno_model::Variant;
 
-use crate::configured::ConfiguredLine;
-use crate::engine::engine_of;
-use crate::options::{NoOptions, VariantOptions};
+use crate::server_address::TlsOption;
+use crate::settings::ConfiguredLine;
 use crate::subject::{Derive, Settings};
-use crate::tls_options::TlsOption;
+use crate::variant::{NoOptions, VariantOptions, engine_of};
 use crate::{ALL, EMBEDDED, Product, Release, VariantKind};
 
 /// The column values in a query plan's row. `None` is NULL.

@@ -5,34 +5,24 @@
 //! have for its servers, and what its settings and query plans mean. Other crates read these facts
 //! and implement the sessions and servers.
 
-mod configured;
-mod engine;
 mod facts;
-mod known;
 pub mod mysql;
-mod options;
 pub mod postgres;
 mod product;
-mod release;
 mod server_address;
+mod settings;
 pub mod sqlite;
 mod subject;
-mod tls_options;
-mod value;
-mod variant_kind;
+mod variant;
 
-pub use configured::ConfiguredLine;
-pub use engine::{engine_name, engine_of};
 pub use facts::{FamilyFacts, PlanRow};
-pub use known::KNOWN;
-pub use options::{OptionProblem, TypedOptions, VariantOptions, is_word};
-pub use product::Product;
-pub use release::Release;
-pub use server_address::{Address, ServerAddress};
+pub use product::{Product, Release};
+pub use server_address::{Address, ServerAddress, TlsOption, TlsOptions};
+pub use settings::{ConfiguredLine, KNOWN, Value, number, says_the_same, size, size_text, switch};
 pub use subject::{Derive, Foreign, Knowledge, Planned, Reader, Settings, Subject};
-pub use tls_options::{TlsOption, TlsOptions};
-pub use value::{Value, number, says_the_same, size, size_text, switch};
-pub use variant_kind::VariantKind;
+pub use variant::{
+    OptionProblem, TypedOptions, VariantKind, VariantOptions, engine_name, engine_of, is_word,
+};
 
 /// Every family, in the order of tables.
 pub static ALL: &[&FamilyFacts] = &[&mysql::FACTS, &postgres::FACTS, &sqlite::FACTS];

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use dbdyno_model::{TlsMode, Variant, foreign_title};
 use serde::Serialize;
 
-use crate::configured::ConfiguredLine;
-use crate::value::{Value, size, switch};
+use crate::settings::{ConfiguredLine, Value, size, switch};
 use crate::{FamilyFacts, Product, Release};
 
 /// Settings by name, as the server writes them.

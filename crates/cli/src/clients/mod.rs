@@ -3,10 +3,7 @@
 
 mod agent;
 mod link;
-mod places;
-mod process;
-mod usage;
-mod wire;
+mod start;
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
@@ -21,15 +18,13 @@ use dbdyno_record::{ClientHost, Outcome, StepEvent, StepWriter};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::exit::ExitError;
-use crate::manifest::tool;
+use crate::plan::prepare::tool;
 use crate::time::to_us;
 pub(crate) use agent::agent;
-use link::{Answer, Clock, Link};
-use places::places;
-use process::{Launched, Process, launch};
-use usage::{Used, boot_id};
-pub(crate) use wire::Task;
-use wire::ToAgent;
+use agent::{Used, boot_id};
+pub(crate) use link::AgentTask;
+use link::{AgentAnswer, AgentClock, AgentLink, ToAgent};
+use start::{Launched, Process, launch, places};
 
 /// Folder of the agents' logs in the run directory.
 const FOLDER: &str = "clients";
@@ -41,11 +36,11 @@ const ROUND_TRIP: Duration = Duration::from_secs(2);
 
 /// The client hosts of a run. Their agents end with it.
 pub(crate) struct ClientHosts {
-    hosts: Vec<Host>,
+    hosts: Vec<AgentHost>,
     /// Messages of load threads.
     messages: Receiver<(usize, FromHost)>,
     /// Other messages of agents.
-    answers: Receiver<(usize, Answer)>,
+    answers: Receiver<(usize, AgentAnswer)>,
     /// Moment from which times are counted.
     zero: Instant,
     /// The hosts' reservation. It is dropped after the hosts, whose agents must have ended before
@@ -53,7 +48,7 @@ pub(crate) struct ClientHosts {
     _reservation: Option<Process>,
 }
 
-struct Host {
+struct AgentHost {
     name: String,
     cpus: u32,
     clock_source: String,
@@ -79,7 +74,7 @@ impl ClientHosts {
             let port = launched.port()?;
             let Launched { process: _process, credentials, name } = launched;
             let (orders, to_send) = unbounded_channel();
-            let link = Link {
+            let link = AgentLink {
                 host: all.hosts.len(),
                 name: name.clone(),
                 messages: message.clone(),
@@ -87,7 +82,7 @@ impl ClientHosts {
                 zero: all.zero,
             };
             link.attend(port, credentials, to_send)?;
-            all.hosts.push(Host {
+            all.hosts.push(AgentHost {
                 name,
                 cpus: 0,
                 clock_source: String::new(),
@@ -103,7 +98,7 @@ impl ClientHosts {
     fn greet(&mut self) -> Result<(), String> {
         for _ in 0..self.hosts.len() {
             match self.answers.recv_timeout(PATIENCE) {
-                Ok((host, Answer::Hello { tool: its, cpus, clock_source, boot_id: booted })) => {
+                Ok((host, AgentAnswer::Hello { tool: its, cpus, clock_source, boot_id: booted })) => {
                     let host = &mut self.hosts[host];
                     (host.cpus, host.clock_source) = (cpus, clock_source);
                     host.is_here = !booted.is_empty() && booted == boot_id();
@@ -114,7 +109,7 @@ impl ClientHosts {
                         ));
                     }
                 }
-                Ok((_, Answer::Lost(why))) => return Err(why),
+                Ok((_, AgentAnswer::Lost(why))) => return Err(why),
                 Ok(_) => {}
                 Err(_) => return Err("the agent of a client host did not identify itself".to_owned()),
             }
@@ -125,7 +120,7 @@ impl ClientHosts {
     /// Runs a step with the tasks `specs` on all hosts. It ignores the part that `task` names.
     pub(crate) fn run(
         &self,
-        task: &Task,
+        task: &AgentTask,
         step: &Step<'_>,
         specs: &[TaskSpec],
         writer: &mut StepWriter,
@@ -143,7 +138,7 @@ impl ClientHosts {
         };
         let hosts = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
         for (number, host) in (0..).zip(&self.hosts) {
-            let task = Task { part: HostShare { host: number, hosts }, ..task.clone() };
+            let task = AgentTask { part: HostShare { host: number, hosts }, ..task.clone() };
             // A host that takes no orders has been lost since the clocks were compared, which is
             // reported already.
             let _ = host.orders.send(ToAgent::Step(Box::new(task)));
@@ -163,7 +158,7 @@ impl ClientHosts {
 
     /// Returns a function that sends commands to a running step on all hosts, with times by each
     /// host's clock.
-    fn follower(&self, clocks: &[Clock]) -> Follower {
+    fn follower(&self, clocks: &[AgentClock]) -> Follower {
         let zero = self.zero;
         let orders = self.hosts.iter().map(|host| host.orders.clone());
         let hosts: Vec<_> = orders.zip(clocks.to_vec()).collect();
@@ -180,22 +175,22 @@ impl ClientHosts {
     }
 
     /// Compares all clocks with this one. The error names the host that does not answer.
-    fn clocks(&self) -> Result<Vec<Clock>, String> {
+    fn clocks(&self) -> Result<Vec<AgentClock>, String> {
         while self.answers.try_recv().is_ok() {}
         self.hosts.iter().enumerate().map(|(index, host)| self.clock(index, host)).collect()
     }
 
-    fn clock(&self, index: usize, host: &Host) -> Result<Clock, String> {
-        let mut best: Option<Clock> = None;
+    fn clock(&self, index: usize, host: &AgentHost) -> Result<AgentClock, String> {
+        let mut best: Option<AgentClock> = None;
         for _ in 0..ROUND_TRIPS {
             if host.orders.send(ToAgent::Ping { sent_ns: 0 }).is_err() {
                 return Err(format!("client host {} was lost before this step", host.name));
             }
             match self.answers.recv_timeout(ROUND_TRIP) {
-                Ok((from, Answer::Pong(clock))) if from == index => {
+                Ok((from, AgentAnswer::Pong(clock))) if from == index => {
                     best = Some(best.filter(|best| best.error_us <= clock.error_us).unwrap_or(clock));
                 }
-                Ok((_, Answer::Lost(why))) => return Err(why),
+                Ok((_, AgentAnswer::Lost(why))) => return Err(why),
                 Ok(_) => {}
                 Err(_) => break,
             }
@@ -208,8 +203,8 @@ impl ClientHosts {
         let mut all = vec![None; self.hosts.len()];
         while all.iter().any(Option::is_none) {
             match self.answers.recv_timeout(PATIENCE) {
-                Ok((host, Answer::Done(used))) => all[host] = Some(used),
-                Ok((host, Answer::Lost(_))) => all[host] = Some(Used::default()),
+                Ok((host, AgentAnswer::Done(used))) => all[host] = Some(used),
+                Ok((host, AgentAnswer::Lost(_))) => all[host] = Some(Used::default()),
                 Ok(_) => {}
                 Err(_) => break,
             }
@@ -218,8 +213,8 @@ impl ClientHosts {
     }
 }
 
-impl Host {
-    fn record(&self, connections: usize, part: &HostPart, used: Used, clocks: [Clock; 2]) -> ClientHost {
+impl AgentHost {
+    fn record(&self, connections: usize, part: &HostPart, used: Used, clocks: [AgentClock; 2]) -> ClientHost {
         let [before, after] = clocks;
         ClientHost {
             host: self.name.clone(),

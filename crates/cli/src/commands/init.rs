@@ -11,8 +11,9 @@ use toml::{Table, Value};
 
 use crate::args::InitArgs;
 use crate::exit::ExitError;
-use crate::plan_source::{self, options, resolved, save, table};
-use crate::{sizes, terminal};
+use crate::plan::forecast;
+use crate::plan::plan_source::{self, options, resolved, save, table};
+use crate::terminal;
 
 /// A plan that takes longer than this gets a hint how to shorten it.
 const LONG: Duration = Duration::from_secs(1800);
@@ -27,7 +28,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
             let mut plan = table(&args.spelt)?;
             plan.insert("blocks".to_owned(), i64::from(args.blocks).into());
             if let Some(time) = &args.spelt.time {
-                plan_source::say_sizes(&sizes::fit(&mut plan, &[])?, time);
+                plan_source::say_sizes(&forecast::fit_sizes(&mut plan, &[])?, time);
             }
             plan
         }
@@ -40,9 +41,9 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), ExitError> {
         }
     };
     save(&args.file, &text(&args.file, &plan)?)?;
-    let estimate = sizes::whole(&plan)?;
+    let estimate = forecast::whole_estimate(&plan)?;
     let file = args.file.display();
-    terminal::note(&format!("it takes {}; to run it: dbdyno run {file}", sizes::in_all(&estimate)));
+    terminal::note(&format!("it takes {}; to run it: dbdyno run {file}", forecast::in_all(&estimate)));
     if args.spelt.workload.is_some() && args.spelt.time.is_none() && estimate.duration > LONG {
         terminal::note("for less: --time, which is the length of a step, and fewer --blocks");
     }
@@ -76,7 +77,7 @@ fn asked(blocks: u32) -> Result<Table, ExitError> {
     plan.insert("blocks".to_owned(), like(&Value::Integer(0), &blocks));
     let limit = ask("Time that all of it may take", "10m")?;
     let limit = PlanDuration::of_argument(&limit).map_err(ExitError::usage)?;
-    sizes::fit_whole(&mut plan, limit.0)?;
+    forecast::fit_whole(&mut plan, limit.0)?;
     let defaults = options(&resolved(&plan)?, &workload);
     let mut chosen = options(&plan, &workload);
     for key in marked(&workload, ASKED) {

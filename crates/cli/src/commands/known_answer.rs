@@ -61,14 +61,14 @@ fn script(args: &KnownAnswerArgs) -> Script {
 
 fn print_report(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), ExitError> {
     #[derive(serde::Serialize)]
-    struct Report {
+    struct KnownAnswerReport {
         protocol: Protocol,
         script: Script,
         #[serde(flatten)]
         stats: Stats,
     }
     let script = handle.script().clone();
-    let report = Report { protocol, script, stats: handle.stop() };
+    let report = KnownAnswerReport { protocol, script, stats: handle.stop() };
     let text = serde_json::to_string_pretty(&report).map_err(ExitError::ours)?;
     let Some(path) = file else {
         return terminal::out(&text);

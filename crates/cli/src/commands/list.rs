@@ -1,4 +1,5 @@
-//! `dbdyno list` shows what is available: workloads, servers, drivers, metrics and runs.
+//! `dbdyno list` shows what is available: workloads, servers, drivers, metrics and runs. For
+//! workloads it shows the steps, each with its statements, its parameters and its purpose.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +8,11 @@ use dbdyno_analyse::{HostCheck, MetricGroup};
 use dbdyno_db::Family;
 use dbdyno_record::{Outcome, Run, RunEvent};
 use dbdyno_report::document::Block;
+use dbdyno_workloads::{ALL, StepSummary, WorkloadSummary};
 use serde_json::{Value, json};
 
 use crate::args::{ListArgs, Listed};
-use crate::commands::{servers, summaries};
+use crate::commands::servers;
 use crate::exit::ExitError;
 use crate::terminal;
 
@@ -24,7 +26,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), ExitError> {
     }
     if args.json {
         return match args.what {
-            Listed::Workloads => terminal::out_json(&summaries::of(name)?),
+            Listed::Workloads => terminal::out_json(&summaries(name)?),
             Listed::Drivers => terminal::out_json(&drivers_json()),
             Listed::Metrics => terminal::out_json(&metrics_json()),
             Listed::Runs => terminal::out_json(&runs_json(&run_dirs(&args.out))),
@@ -32,7 +34,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), ExitError> {
         };
     }
     terminal::out_blocks(&match args.what {
-        Listed::Workloads => summaries::blocks(name)?,
+        Listed::Workloads => workload_blocks(name)?,
         Listed::Drivers => vec![drivers()],
         Listed::Metrics => metrics(),
         Listed::Runs => vec![runs(&args.out)],
@@ -60,7 +62,7 @@ pub(super) fn is_run(dir: &Path) -> bool {
 }
 
 /// Returns the run directories, the newest first, because their names begin with the time.
-pub(super) fn run_dirs(out: &Path) -> Vec<PathBuf> {
+pub(crate) fn run_dirs(out: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
     let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_run(path)).collect();
     dirs.sort_by(|one, other| other.cmp(one));
@@ -143,4 +145,85 @@ fn runs_json(dirs: &[PathBuf]) -> Value {
         }),
     };
     json!({ "schema": SCHEMA, "runs": dirs.iter().map(run).collect::<Vec<_>>() })
+}
+
+/// Shows the steps of the workload called `name`. Without a name it shows all workloads, with the
+/// names of their steps.
+pub(crate) fn workload_blocks(name: Option<&str>) -> Result<Vec<Block>, ExitError> {
+    let lists = summaries(name)?;
+    if name.is_some() {
+        return Ok(lists.iter().flat_map(workload_details).collect());
+    }
+    let purpose = ALL.iter().map(|kind| (kind.name().to_owned(), kind.purpose()));
+    let steps = |list: &WorkloadSummary| {
+        let names = list.steps.iter().map(|step_summary| step_summary.step.as_str());
+        (workload_title(list), names.collect::<Vec<_>>().join(" "))
+    };
+    Ok(vec![
+        Block::Facts(purpose.collect()),
+        Block::heading(3, "steps with every test and part, other options at their defaults"),
+        Block::Facts(lists.iter().map(steps).collect()),
+        Block::text(""),
+        Block::text("each step with its statements, parameters and pitfalls: dbdyno list workloads NAME"),
+        Block::text("those that a plan runs: dbdyno plan"),
+    ])
+}
+
+/// Returns the steps of the workload called `name`, or of all.
+pub(crate) fn summaries(name: Option<&str>) -> Result<Vec<WorkloadSummary>, ExitError> {
+    let Some(name) = name else { return Ok(ALL.iter().flat_map(|kind| kind.summaries()).collect()) };
+    let Some(kind) = ALL.iter().find(|kind| kind.name() == name) else {
+        let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
+        let message = format!("there is no workload {name:?}; its name must be one of: {}", names.join(", "));
+        return Err(ExitError::usage(message));
+    };
+    let lists = kind.summaries();
+    // A build that leaves a workload out knows none of its steps.
+    if lists.is_empty() {
+        return Err(ExitError::usage(format!("workload {name}: {}", kind.purpose())));
+    }
+    Ok(lists)
+}
+
+fn workload_title(list: &WorkloadSummary) -> String {
+    if list.title.is_empty() {
+        list.workload.to_owned()
+    } else {
+        format!("{}, {}", list.workload, list.title)
+    }
+}
+
+fn workload_details(list: &WorkloadSummary) -> Vec<Block> {
+    // These are the steps for the null database, which takes the same statements as the first
+    // family.
+    let own = dbdyno_products::ALL[0].products.iter().filter(|product| product.base.is_none());
+    let products: Vec<&str> = own.map(|product| product.name).collect();
+    let what = format!(
+        "{} steps with every test and part, other options at their defaults; statements as {} get them",
+        list.steps.len(),
+        products.join(" and ")
+    );
+    let mut blocks = vec![Block::heading(2, workload_title(list)), Block::text(what)];
+    blocks.extend(list.steps.iter().flat_map(step_summary));
+    blocks
+}
+
+fn step_summary(step_summary: &StepSummary) -> [Block; 2] {
+    let published =
+        step_summary.published_as.as_ref().map_or_else(String::new, |name| format!(" (published as {name})"));
+    let mut facts = vec![("for", step_summary.purpose.to_owned())];
+    for operation in &step_summary.operations {
+        facts.push(("sends", format!("{}, {}", operation.kind, operation.protocol)));
+        facts.extend(operation.statements.iter().map(|sql| ("", sql.clone())));
+    }
+    let groups = step_summary.groups.iter().map(|(grouping, group)| format!("{grouping}: {group}"));
+    facts.extend([
+        ("parameters", step_summary.parameters.to_owned()),
+        ("rate", step_summary.rate.clone()),
+        ("pitfall", step_summary.pitfall.to_owned()),
+        ("groups", groups.collect::<Vec<_>>().join("; ")),
+    ]);
+    facts.retain(|(_, text)| !text.is_empty());
+    let facts = facts.into_iter().map(|(name, text)| (name.to_owned(), text));
+    [Block::heading(3, format!("{}{published}", step_summary.step)), Block::Facts(facts.collect())]
 }

@@ -1,7 +1,6 @@
 //! The commands of dbdyno, one file per command.
 
 pub(crate) mod compare;
-pub(crate) mod doctor;
 pub(crate) mod history;
 pub(crate) mod init;
 pub(crate) mod known_answer;
@@ -10,10 +9,7 @@ pub(crate) mod manual;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub(crate) mod plan;
-pub(crate) mod plans;
 pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod serve;
 pub(crate) mod servers;
-mod site;
-pub(crate) mod summaries;
+pub(crate) mod site;

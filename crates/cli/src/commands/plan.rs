@@ -1,5 +1,6 @@
 //! `dbdyno plan` shows what a plan would run, how long it takes, how much disk it needs, and what
-//! differences it can detect.
+//! differences it can detect. `dbdyno plans` lists the plans that ship with dbdyno, and the files
+//! that they refer to.
 
 use std::path::Path;
 
@@ -12,14 +13,14 @@ use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::json_schema;
 use serde_json::{Value, json};
 
-use crate::args::{DEFAULT_OUT, PlanArgs};
+use crate::args::{DEFAULT_OUT, PlanArgs, PlansVerb};
 use crate::commands::run::warn_of_margins;
 use crate::exit::ExitError;
-use crate::manifest::manifest;
-use crate::parity;
-use crate::power::Power;
-use crate::prepare::{Predicted, predicted};
-use crate::{forecast, host, limits, plan_source, power, terminal, time};
+use crate::plan::plan_source::{self, shipped_file, shipped_names};
+use crate::plan::power::{self, Power};
+use crate::plan::prepare::{Predicted, manifest, predicted};
+use crate::plan::{forecast, parity};
+use crate::{host, limits, terminal, time};
 
 /// Schema version of the JSON. It rises when a key is removed or changes its meaning.
 const SCHEMA: u32 = 1;
@@ -289,4 +290,58 @@ fn document(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Value {
         // It is `null` for a plan that compares nothing.
         "power": power,
     })
+}
+
+pub(crate) fn plans(verb: Option<&PlansVerb>) -> Result<(), ExitError> {
+    match verb {
+        None => terminal::out_blocks(&list_of_plans()),
+        Some(PlansVerb::Show { name }) => {
+            let (_, text) = shipped_file(name.trim_start_matches('@'))?;
+            terminal::out(text.trim_end())
+        }
+    }
+}
+
+/// Lists each plan by its name and its first sentence. A plan that follows a published report also
+/// names the report and its sizes.
+fn list_of_plans() -> Vec<Block> {
+    let about = |(name, text): (&str, &str)| {
+        let origin = origin(text).map(|origin| (String::new(), origin));
+        [(format!("@{name}"), summary(text))].into_iter().chain(origin)
+    };
+    vec![
+        Block::Facts(shipped_names().flat_map(about).collect()),
+        Block::text(""),
+        Block::text("dbdyno run @NAME runs one; dbdyno plans show NAME prints it"),
+    ]
+}
+
+/// Writes `after: LINK (AUTHOR, YEAR); --size small`.
+fn origin(text: &str) -> Option<String> {
+    let plan: toml::Table = text.parse().ok()?;
+    let report = plan.get("report")?.as_table()?;
+    let (author, year) = (report.get("author")?.as_str()?, report.get("year")?.as_integer()?);
+    let links = report.get("links").and_then(toml::Value::as_array).into_iter().flatten();
+    let links: Vec<&str> = links.filter_map(toml::Value::as_str).collect();
+    let sizes = plan.get("size").and_then(toml::Value::as_table).into_iter().flatten();
+    let sizes: Vec<String> = sizes.map(|(name, _)| format!("; --size {name}")).collect();
+    Some(format!("after: {} ({author}, {year}){}", links.join("; "), sizes.concat()))
+}
+
+fn summary(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix('#'));
+    let comment = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    comment.split(". ").next().unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_plan_has_a_sentence_that_says_what_it_is() {
+        for (name, text) in shipped_names() {
+            assert!(summary(text).split(' ').count() > 3, "{name}: {}", summary(text));
+        }
+    }
 }

@@ -1,8 +1,8 @@
-//! `dbdyno run` turns a plan into a run directory with records, and writes its report.
+//! `dbdyno run` turns a plan into a run directory with records, and writes its report. `dbdyno
+//! task` runs one block of a fleet's run as a run of its own, on the machine that the fleet has
+//! chosen.
 
 mod resume;
-mod stale_files;
-mod task;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use std::sync::atomic::AtomicBool;
 
 use dbdyno_analyse::margins_without_step;
 use dbdyno_db::Family;
-use dbdyno_plan::Plan;
+use dbdyno_plan::{Plan, each_file};
 use dbdyno_record::{CellId, ClientCalibration, HostCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{ReportPart, TerminalOptions, published_html, run_html, run_openmetrics, run_terminal};
 use tokio::runtime::Runtime;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, TaskArgs};
 use crate::clients::ClientHosts;
 use crate::conductor::{
-    AdvisoryLocks, Conductor, Partial, RunClock, TEMPLATES, Tally, data_root, elsewhere, refuse_links,
-    remove_data_root,
+    AdvisoryLocks, Conductor, Partial, RunClock, RunTally, TEMPLATES, data_root, elsewhere, partial,
+    refuse_links, remove_data_root,
 };
-use crate::doctor::{finding, fitness, store};
+use crate::doctor::{self, calibration};
 use crate::engines::{Launcher, engine};
 use crate::exit::ExitError;
 use crate::fleet::{self, Fleet};
-use crate::manifest::{manifest, tool};
-use crate::metrics::{Metrics, serve};
-use crate::prepare::{Prepared, prepare};
+use crate::host::{self, give_cpus};
+use crate::http::{Metrics, serve_metrics};
+use crate::plan::prepare::{PreparedVariant, manifest, prepare, tool};
+use crate::plan::{forecast, parity, plan_source, power};
 use crate::progress::Progress;
-use crate::{forecast, host, parity, plan_source, power, signals, sizes, terminal, time, whole_file};
-use resume::{own_option_files, resume};
-pub(crate) use task::task;
+use crate::{files, signals, terminal, time};
+use resume::{other_program, other_variant, own_option_files, resume};
 
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
@@ -40,15 +40,15 @@ const DETAILS: &str = "report-details.html";
 const METRICS: &str = "metrics.prom";
 
 /// A run that is about to begin or to go on.
-pub(super) struct Ready {
+pub(super) struct ReadyRun {
     pub(super) plan: Plan,
-    pub(super) variants: Vec<Prepared>,
+    pub(super) variants: Vec<PreparedVariant>,
     pub(super) writer: RunWriter,
     pub(super) manifest: Manifest,
     /// Cells that are left.
     pub(super) cells: Vec<CellId>,
     /// How the other cells ended.
-    pub(super) before: Tally,
+    pub(super) before: RunTally,
     pub(super) clock: RunClock,
     pub(super) advisory_locks: AdvisoryLocks,
     pub(super) partial: Partial,
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
     // Servers are started from this thread, so it must not end before the run does.
     let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
-    stale_files::remove();
+    crate::files::remove_stale();
     let engine = args.on.as_ref().map(engine).transpose()?;
     let metrics = args.metrics.as_deref().map(metrics).transpose()?;
     let templates = host::kept_templates(args.templates.as_deref())?;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
     };
     signals::idle(false);
     let Some(ready) = ready? else {
-        stale_files::remove();
+        crate::files::remove_stale();
         return Ok(());
     };
     let dir = ready.writer.dir().to_owned();
@@ -81,20 +81,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExitError> {
         None => conduct(ready, runtime, cancel, templates, metrics, begun)?,
     };
     // Servers of a dbdyno that was killed just before this run began have ended by now.
-    stale_files::remove();
+    crate::files::remove_stale();
     finish(&tally, &dir, args)
 }
 
 /// Runs the cells that are left on the machines of a fleet. `begun` reports an end of the run once
 /// it has begun.
 fn on_fleet(
-    ready: Ready,
+    ready: ReadyRun,
     launcher: Box<dyn Launcher>,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
     begun: impl FnOnce(ExitError) -> ExitError,
-) -> Result<Tally, ExitError> {
-    let Ready { mut plan, writer, manifest, cells, before, clock, advisory_locks, .. } = ready;
+) -> Result<RunTally, ExitError> {
+    let ReadyRun { mut plan, writer, manifest, cells, before, clock, advisory_locks, .. } = ready;
     // Tasks look for the option files here.
     own_option_files(&mut plan, writer.dir(), &manifest)?;
     let progress = Progress::new(&forecast::of(&plan), &cells);
@@ -117,14 +117,14 @@ fn on_fleet(
 /// Runs the cells that are left on this machine. `begun` reports an end of the run once it has
 /// begun.
 fn conduct(
-    ready: Ready,
+    ready: ReadyRun,
     runtime: Runtime,
     cancel: Arc<AtomicBool>,
     templates: Option<PathBuf>,
     metrics: Option<Metrics>,
     begun: impl FnOnce(ExitError) -> ExitError,
-) -> Result<Tally, ExitError> {
-    let Ready { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial } = ready;
+) -> Result<RunTally, ExitError> {
+    let ReadyRun { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
     let data_root = data_root(&plan, &dir);
@@ -174,7 +174,7 @@ fn conduct(
 
 fn metrics(address: &str) -> Result<Metrics, ExitError> {
     let metrics = Metrics::default();
-    terminal::note(&format!("metrics: {}", serve(address, metrics.clone())?));
+    terminal::note(&format!("metrics: {}", serve_metrics(address, metrics.clone())?));
     Ok(metrics)
 }
 
@@ -212,7 +212,7 @@ fn is_reported(dir: &Path) -> bool {
 }
 
 /// Reports what there is, however the cells ended, and says how to go on.
-fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
+fn finish(tally: &RunTally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
     power::remember(&run.manifest, &findings);
@@ -225,7 +225,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
         let advice = format!("the record is whole; when it can be written: dbdyno report {}", dir.display());
         let cannot =
             |error| ExitError::machine(format!("cannot write {}: {error}; {advice}", path.display()));
-        whole_file::write(path, text).map_err(cannot)
+        files::write_whole(path, text).map_err(cannot)
     };
     if args.metrics.is_some() {
         write(&dir.join(METRICS), &run_openmetrics(&findings))?;
@@ -256,7 +256,7 @@ fn finish(tally: &Tally, dir: &Path, args: &RunArgs) -> Result<(), ExitError> {
     Err(ExitError::new(code, message))
 }
 
-fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
+fn begin(args: &RunArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
     let overrides = args.changes.overrides();
     let plan = match &args.on {
         None => plan_source::plan(&args.source, &overrides)?,
@@ -268,9 +268,9 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
         terminal::warning(&warning);
     }
     host::check(&plan, &args.out, 0)?;
-    stale_files::name(&args.out, plan.host.data_dir.as_deref());
+    crate::files::name_stale(&args.out, plan.host.data_dir.as_deref());
     let variants = prepare(&plan, runtime)?;
-    terminal::note(&format!("the plan takes {}", sizes::in_all(&forecast::of(&plan))));
+    terminal::note(&format!("the plan takes {}", forecast::in_all(&forecast::of(&plan))));
     let advisory_locks = locked(args, &plan, &variants, runtime)?;
     parity::before_a_run(&plan, &variants)?;
     let manifest = manifest(&plan, &variants, &args.out)?;
@@ -284,7 +284,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, ExitError> {
 fn locked(
     args: &RunArgs,
     plan: &Plan,
-    variants: &[Prepared],
+    variants: &[PreparedVariant],
     runtime: &Runtime,
 ) -> Result<AdvisoryLocks, ExitError> {
     match args.on {
@@ -296,15 +296,15 @@ fn locked(
 /// Makes the directory of a new run, with what is known of this machine.
 fn create(
     plan: Plan,
-    variants: Vec<Prepared>,
+    variants: Vec<PreparedVariant>,
     advisory_locks: AdvisoryLocks,
     mut manifest: Manifest,
     (out, name): (&Path, Name),
-) -> Result<Ready, ExitError> {
+) -> Result<ReadyRun, ExitError> {
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
-    let machine = fitness::at_once(data_dir);
-    let (facts, calibration) = fitness::facts(&machine, data_dir);
+    let machine = doctor::at_once(data_dir);
+    let (facts, calibration) = doctor::facts(&machine, data_dir);
     let reached = manifest.client_calibration.iter().flat_map(|found| &found.rates);
     let client = reached.map(|rate| rate.statements_per_second).reduce(f64::max);
     manifest.host.facts = facts;
@@ -312,13 +312,13 @@ fn create(
     let mut writer = new_directory(out, name, plan.host.data_dir.as_deref(), &mut manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: tool() })?;
     let clock = RunClock::start();
-    if let Some(text) = finding::doubts(&machine) {
+    if let Some(text) = doctor::doubts(&machine) {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
     record_warnings(&mut writer, &advisory_locks.doubts)?;
     let cells = manifest.order.clone();
-    let (before, partial) = (Tally::default(), Partial::new());
-    Ok(Ready { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial })
+    let (before, partial) = (RunTally::default(), Partial::new());
+    Ok(ReadyRun { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial })
 }
 
 /// How a new run gets its name.
@@ -397,8 +397,8 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
     if plan.clients.is_some() || !manifest.variants.iter().any(|variant| is_over_the_wire(&variant.driver)) {
         return None;
     }
-    let host = store::calibrated_host(&manifest.host, plan);
-    let found = store::path().and_then(|path| store::find(&path, &manifest.tool, &host));
+    let host = calibration::calibrated_host(&manifest.host, plan);
+    let found = calibration::path().and_then(|path| calibration::find(&path, &manifest.tool, &host));
     if found.is_none() && !cfg!(debug_assertions) {
         let cpus = |key: &str, list: &Option<String>| {
             list.as_ref().map_or_else(String::new, |list| format!(" --{key} {list}"))
@@ -418,6 +418,43 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
     found
 }
 
+/// Runs the block. Its records end up in a run directory, from which the fleet takes them.
+pub(crate) fn task(args: &TaskArgs) -> Result<(), ExitError> {
+    // Servers are started from this thread, as in `run`.
+    let runtime = host::event_loop()?;
+    let cancel = signals::watch(signals::RUN_STOPS)?;
+    files::remove_stale();
+    let templates = host::kept_templates(args.templates.as_deref())?;
+    signals::idle(true);
+    let ready = begin_task(args, &runtime);
+    signals::idle(false);
+    conduct(ready?, runtime, cancel, templates, None, |ended| ended)?.ended()
+}
+
+/// Prepares the block, and checks what it must have in common with the run.
+fn begin_task(args: &TaskArgs, runtime: &Runtime) -> Result<ReadyRun, ExitError> {
+    let record = Run::outline(&args.run)?;
+    let of_run = &record.manifest;
+    let mut plan = dbdyno_workloads::plans::of_record(&of_run.plan)?;
+    other_program(&record, &plan, false)?;
+    // The fleet spends the budget.
+    plan.budget = None;
+    if let Some(files) = &args.files {
+        each_file(&mut plan, |path| *path = files.join(path.strip_prefix("/").unwrap_or(path)));
+    }
+    give_cpus(&mut plan);
+    host::check(&plan, &args.out, 0)?;
+    own_option_files(&mut plan, &args.run, of_run)?;
+    let variants = prepare(&plan, runtime)?;
+    other_variant(&variants, of_run)?;
+    let advisory_locks = AdvisoryLocks::take(&plan, &variants, false, runtime)?;
+    let order = of_run.order.iter().filter(|cell| cell.block == args.block).cloned().collect();
+    let own = manifest(&plan, &variants, &args.out)?;
+    let manifest = Manifest { run_id: args.name.clone(), order, ..own };
+    let ready = create(plan, variants, advisory_locks, manifest, (&args.out, Name::Given))?;
+    Ok(ReadyRun { partial: partial(&record.events), ..ready })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -425,7 +462,7 @@ mod tests {
     fn manifest() -> Manifest {
         let mut plan = dbdyno_workloads::plans::parse(dbdyno_plan::QUICKSTART, "quickstart").expect("a plan");
         plan.name = "x".to_owned();
-        let manifest = crate::manifest::manifest(&plan, &[], Path::new(".")).expect("a manifest");
+        let manifest = crate::plan::prepare::manifest(&plan, &[], Path::new(".")).expect("a manifest");
         Manifest { run_id: "20260101T000000Z-x".to_owned(), ..manifest }
     }
 

@@ -1,9 +1,11 @@
 //! Makes the pages of a folder of runs: an index, one page per run, and one history per plan that
-//! ran more than once. They become files (`dbdyno report RUNS`), or are made on request (`dbdyno
-//! serve`).
+//! ran more than once. They become files (`dbdyno report RUNS`), or are made from the records when
+//! a browser on this machine requests them (`dbdyno serve`).
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use dbdyno_analyse::{HistoryChoices, Measure, RunValues, analyse, history};
 use dbdyno_record::{Run, parallel};
@@ -11,7 +13,8 @@ use dbdyno_report::{HistoryEntry, RunEntry, history_html, index_html, run_html};
 
 use crate::commands::list::{progress, run_dirs};
 use crate::exit::ExitError;
-use crate::{terminal, whole_file};
+use crate::http::{self, HttpAnswer};
+use crate::{files, terminal};
 
 const INDEX: &str = "index.html";
 const REPORT: &str = "report.html";
@@ -142,7 +145,7 @@ fn history_page(runs: &[RunValues], plan: &str) -> Option<String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ExitError> {
-    whole_file::write(path, text)
+    files::write_whole(path, text)
         .map_err(|error| ExitError::machine(format!("cannot write {}: {error}", path.display())))
 }
 
@@ -152,4 +155,26 @@ pub(super) fn no_runs(folder: &Path) -> ExitError {
         folder.display()
     );
     ExitError::usage(message)
+}
+
+/// Seconds between two requests for news by the page of an unfinished run.
+const LIVE_SECONDS: u32 = 2;
+const PATIENCE: Duration = Duration::from_secs(5);
+const HTML: &str = "text/html; charset=utf-8";
+
+pub(crate) fn serve(folder: &Path, port: u16) -> Result<(), ExitError> {
+    let site = Site::of(folder).ok_or_else(|| no_runs(folder))?;
+    let cannot =
+        |error| ExitError::machine(format!("cannot listen on port {port}: {error}; try another --port"));
+    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    terminal::out(&format!("runs of {}: http://{address}/ (Ctrl-C ends)", folder.display()))?;
+    http::serve(&listener, PATIENCE, move |path| match site.page(path, LIVE_SECONDS) {
+        Some(body) => HttpAnswer { status: "200 OK", kind: HTML, body },
+        None => {
+            let body = "There is no such page; the index is at /.\n".to_owned();
+            HttpAnswer { status: "404 Not Found", kind: HTML, body }
+        }
+    });
+    Ok(())
 }

@@ -1,15 +1,19 @@
 //! Spends a plan's budget of time. After the plan's blocks it looks at the results, and adds blocks
-//! of what is still undecided.
+//! of what is still undecided: the undecided comparisons and the steps that they need, if the time
+//! that is left suffices for them.
+//!
+//! The time that a run has taken is measured by a monotonic clock and by what earlier sessions of
+//! the run have recorded.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
-use dbdyno_analyse::{Findings, Verdict, analyse, numbered};
-use dbdyno_plan::Plan;
-use dbdyno_record::{CellId, Run, RunEvent, RunWriter};
+use dbdyno_analyse::{Findings, Verdict, analyse, fixed_blocks, forecast, numbered};
+use dbdyno_model::Design;
+use dbdyno_plan::{Plan, further_cells, needed_steps};
+use dbdyno_record::{CellId, Outcome, Run, RunEvent, RunWriter, StepEvent, StepRecord};
 
 use crate::conductor::Conductor;
-use crate::conductor::next_block::{NextBlock, next_block, open, shows};
 use crate::exit::ExitError;
 use crate::progress::Progress;
 use crate::time;
@@ -135,8 +139,222 @@ fn reported(findings: &Findings, blocks: u32, next: &NextBlock, left: Duration) 
     format!("{found}; {more} of {names}{steps} ({left}{shows})")
 }
 
+/// Variant, workload and step of each undecided comparison.
+pub(super) type OpenComparisons = BTreeSet<(String, String, String)>;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct NextBlock {
+    pub(super) cells: Vec<CellId>,
+    /// Steps that are run, by workload. A workload that runs all its steps is not listed.
+    pub(super) steps: BTreeMap<String, Vec<String>>,
+    /// Workload and step of the steps that are not run.
+    pub(super) left_out: BTreeSet<(String, String)>,
+    /// The smallest difference that each undecided comparison can show in the time that is left, as
+    /// a fraction. The pair is its lowest and highest value over these comparisons.
+    pub(super) shows: Option<(f64, f64)>,
+}
+
+/// Returns the undecided comparisons, without those that no further block can decide: those whose
+/// base stalled, those with a failed cell in the last block, and the control.
+pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> OpenComparisons {
+    let mut open = OpenComparisons::new();
+    for workload in &findings.workloads {
+        for step in &workload.steps {
+            for variant in &step.variants {
+                let is_control = findings.run.control.as_ref() == Some(&variant.variant);
+                let is_open = variant.to_base.verdict == Some(Verdict::Undecided)
+                    && variant.to_base.zero_rates.base_stalled.is_empty();
+                if is_open && !is_control {
+                    open.insert((variant.variant.clone(), workload.name.clone(), step.name.clone()));
+                }
+            }
+        }
+    }
+    without_failed(open, &failed(run, blocks), run.manifest.base())
+}
+
+/// Drops the cells that failed in the last block, because they would fail again until the budget is
+/// spent. It also drops workloads whose base failed, because nothing can then be compared.
+fn without_failed(
+    mut open: OpenComparisons,
+    failed: &BTreeSet<(String, String)>,
+    base: &str,
+) -> OpenComparisons {
+    let has = |variant: &str, workload: &str| !failed.contains(&(variant.to_owned(), workload.to_owned()));
+    open.retain(|(variant, workload, _)| has(variant, workload) && has(base, workload));
+    open
+}
+
+/// Returns the cells of a block that did not complete.
+fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
+    let of_block = run.cells.iter().filter(|cell| cell.id.block == block);
+    of_block
+        .filter(|cell| cell.outcome() != Some(Outcome::Completed))
+        .map(|cell| (cell.id.variant.clone(), cell.id.workload.clone()))
+        .collect()
+}
+
+/// Returns the undecided cells, with the base and, with A/A, the control. All cells of a workload
+/// run the same steps, so that the same steps have run before a step on both sides.
+pub(super) fn next_block(plan: &Plan, open: &OpenComparisons, block: u32) -> NextBlock {
+    let (base, control) = (plan.base_name(), plan.control_name());
+    let cells = further_cells(plan, block, |cell| {
+        let is_base = cell.variant == base || control.as_deref() == Some(cell.variant.as_str());
+        open.iter()
+            .any(|(variant, workload, _)| *workload == cell.workload && (is_base || *variant == cell.variant))
+    });
+    let (mut steps, mut left_out) = (BTreeMap::new(), BTreeSet::new());
+    for (name, options) in plan.workload.iter() {
+        let all = options.steps();
+        let is_open = |name_of_step: &str| open.iter().any(|(_, w, step)| w == name && step == name_of_step);
+        let needed = needed_steps(&all, options.needs().data, |step| is_open(&step.name));
+        if needed.contains(&true) && needed.contains(&false) {
+            let (run, not): (Vec<_>, Vec<_>) = all.into_iter().zip(needed).partition(|(_, needed)| *needed);
+            steps.insert(name.to_owned(), run.into_iter().map(|(step, _)| step.name).collect());
+            left_out.extend(not.into_iter().map(|(step, _)| (name.to_owned(), step.name)));
+        }
+    }
+    let id = |cell: dbdyno_plan::Cell| CellId {
+        block: cell.block,
+        variant: cell.variant,
+        workload: cell.workload,
+    };
+    NextBlock { cells: cells.into_iter().map(id).collect(), steps, left_out, shows: None }
+}
+
+/// Returns which differences the undecided comparisons can show when the time `left` is filled with
+/// blocks like the next one, which take `each`.
+pub(super) fn shows(
+    findings: &Findings,
+    open: &OpenComparisons,
+    left: Duration,
+    each: Duration,
+) -> Option<(f64, f64)> {
+    let further = (left.as_secs_f64() / each.as_secs_f64().max(1e-3)) as u32;
+    let mut all: Vec<f64> = Vec::new();
+    for (variant, workload, step) in open {
+        let of_workload = findings.workloads.iter().find(|found| found.name == *workload)?;
+        let step = of_workload.steps.iter().find(|found| found.name == *step)?;
+        let ratio = step.variant(variant)?.to_base.ratio.as_ref()?;
+        let Some(paired) = ratio.inference.as_ref().and_then(|inference| inference.paired.as_ref()) else {
+            continue;
+        };
+        let blocks = fixed_blocks((ratio.blocks.len() as u32).saturating_add(further));
+        all.extend(forecast(paired.deviation, blocks, 1, 2.0 * step.margin, step.margin).detects);
+    }
+    let least = all.iter().copied().reduce(f64::min)?;
+    Some((least, all.iter().copied().reduce(f64::max)?))
+}
+
+impl NextBlock {
+    /// Returns the time that the block would take. It counts what its cells took last, and a rest
+    /// before each of them. Cells that alternate run at the same time, so they count once.
+    pub(super) fn duration(&self, run: &Run, rest: Duration) -> Duration {
+        let cell = |id: &CellId| {
+            let is_same = |other: &&dbdyno_record::CellRecord| {
+                (&other.id.variant, &other.id.workload) == (&id.variant, &id.workload)
+            };
+            let Some(last) = run.cells.iter().filter(is_same).max_by_key(|cell| cell.id.block) else {
+                return rest;
+            };
+            let is_left_out =
+                |step: &&StepRecord| self.left_out.contains(&(id.workload.clone(), step.name.clone()));
+            let left_out: Duration = last.steps.iter().filter(is_left_out).filter_map(duration_of_step).sum();
+            let (began_us, ended_us) = run.cell_span_us(&last.id).unwrap_or_default();
+            let took = Duration::from_micros(ended_us.saturating_sub(began_us));
+            took.saturating_sub(left_out).saturating_add(rest)
+        };
+        let durations = self.cells.iter().map(cell);
+        match run.manifest.plan.design {
+            // Each cell lasts as long as the block. What the others leave out is not counted.
+            Design::Alternate => durations.max().unwrap_or_default(),
+            Design::Blocks => durations.fold(Duration::ZERO, Duration::saturating_add),
+        }
+    }
+}
+
+/// Returns the time from the step's start to its end, by the time of day.
+fn duration_of_step(step: &StepRecord) -> Option<Duration> {
+    let started = step.events.iter().find_map(|event| match event {
+        StepEvent::Started { at, .. } => Some(at),
+        _ => None,
+    });
+    let ended = step.events.iter().rev().find_map(|event| match event {
+        StepEvent::Ended { at, .. } => Some(at),
+        _ => None,
+    });
+    time::between(started?, ended?)
+}
+
+/// Counts the time of a run. It leaves out the time between a stop and the resumption.
+pub(crate) struct RunClock {
+    /// Time that earlier sessions took.
+    before: Duration,
+    began: Instant,
+}
+
+impl RunClock {
+    pub(crate) fn start() -> Self {
+        Self::going_on(&[])
+    }
+
+    /// Makes the clock of a run whose earlier sessions have recorded `events`.
+    pub(crate) fn going_on(events: &[RunEvent]) -> Self {
+        Self { before: recorded(events), began: Instant::now() }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.before + self.began.elapsed()
+    }
+
+    pub(crate) fn elapsed_us(&self) -> u64 {
+        time::to_us(self.elapsed())
+    }
+
+    /// Returns the time of day and [`Self::elapsed_us`], read at the same moment. A later reading
+    /// of both then shows whether the time of day was set.
+    pub(crate) fn now(&self) -> (String, u64) {
+        /// Two readings this close say that the thread was not kept waiting between them.
+        const AT_ONCE: Duration = Duration::from_millis(1);
+        const TRIES: usize = 10;
+        let read = || {
+            let (before, at, after) = (self.elapsed(), time::now(), self.elapsed());
+            (after - before, at, time::to_us(before))
+        };
+        let mut best = read();
+        for _ in 1..TRIES {
+            if best.0 <= AT_ONCE {
+                break;
+            }
+            let again = read();
+            if again.0 < best.0 {
+                best = again;
+            }
+        }
+        (best.1, best.2)
+    }
+}
+
+/// Returns the time that the run took up to the last event in which its sessions recorded a time.
+fn recorded(events: &[RunEvent]) -> Duration {
+    events.iter().rev().find_map(elapsed).unwrap_or_default()
+}
+
+/// Returns the time since the run began.
+fn elapsed(event: &RunEvent) -> Option<Duration> {
+    match event {
+        RunEvent::CellStarted { elapsed_us, .. }
+        | RunEvent::CellEnded { elapsed_us, .. }
+        | RunEvent::Look { elapsed_us, .. }
+        | RunEvent::Rested { elapsed_us, .. } => Some(Duration::from_micros(*elapsed_us)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::{CellId, Outcome, RunEvent, ToolInfo};
+
     use super::*;
 
     #[test]
@@ -149,5 +367,128 @@ mod tests {
         assert!(!is_over(&events));
         events.push(look(Vec::new()));
         assert!(is_over(&events));
+    }
+
+    fn of(variant: &str, workload: &str, step: &str) -> (String, String, String) {
+        (variant.to_owned(), workload.to_owned(), step.to_owned())
+    }
+
+    #[test]
+    fn a_workload_whose_base_failed_gets_no_further_block() {
+        let all = OpenComparisons::from([
+            of("b", "oltp", "s"),
+            of("c", "oltp", "s"),
+            of("b", "insert-benchmark", "s"),
+        ]);
+        let without = |failed: &[(&str, &str)]| {
+            let failed = failed.iter().map(|(variant, workload)| ((*variant).into(), (*workload).into()));
+            without_failed(all.clone(), &failed.collect(), "a")
+        };
+        assert_eq!(without(&[]), all);
+        let left = OpenComparisons::from([of("b", "oltp", "s"), of("b", "insert-benchmark", "s")]);
+        assert_eq!(without(&[("c", "oltp")]), left);
+        assert_eq!(without(&[("a", "oltp")]), OpenComparisons::from([of("b", "insert-benchmark", "s")]));
+    }
+
+    const PLAN: &str = r#"
+        name = "p"
+        blocks = 3
+        budget = "1h"
+        variant = [{ name = "a", server = "null" }, { name = "b", server = "null" }, { name = "c", server = "null" }]
+        [workload.oltp]
+        tests = ["point-select", "read-only", "read-write"]
+        [host]
+        rest = "10s"
+    "#;
+
+    #[test]
+    fn a_block_runs_the_base_and_what_is_open_with_the_steps_that_it_needs() {
+        let plan = dbdyno_workloads::plans::parse(PLAN, "p").unwrap();
+        let next = |open: &[(&str, &str)]| {
+            let open = open.iter().map(|(variant, step)| of(variant, "oltp", step)).collect();
+            let next = next_block(&plan, &open, 4);
+            let mut variants: Vec<&str> = next.cells.iter().map(|cell| cell.variant.as_str()).collect();
+            variants.sort_unstable();
+            let steps = next.steps.get("oltp").map_or_else(|| "all".to_owned(), |steps| steps.join(" "));
+            format!("{}: {steps}", variants.join(" "))
+        };
+        insta::assert_snapshot!(next(&[("b", "point-select.c1")]), @"a b: load index point-select.c1");
+        insta::assert_snapshot!(next(&[("b", "read-write.c1"), ("c", "read-only.c1")]), @"a b c: load index read-only.c1 read-write.c1");
+        insta::assert_snapshot!(next(&[("c", "point-select.c1"), ("c", "read-only.c1"), ("c", "read-write.c1")]), @"a c: all");
+        insta::assert_snapshot!(next(&[]), @": all");
+    }
+
+    /// Makes a run whose third block took 40 s of `a`, 7 s of them for point-select.
+    fn measured() -> Run {
+        let id = CellId { block: 3, variant: "a".to_owned(), workload: "oltp".to_owned() };
+        let at = |second: u32| format!("2026-11-22T03:00:{second:02}.000Z");
+        let mut step = StepRecord::open(std::path::Path::new("point-select.c1"));
+        let ended = |at| StepEvent::Ended { at, at_us: 1, outcome: Outcome::Completed, message: None };
+        step.events = vec![StepEvent::Started { at: at(5), spec: step.spec.clone() }, ended(at(12))];
+        let cell = dbdyno_record::CellRecord { id: id.clone(), events: Vec::new(), steps: vec![step] };
+        let plan = dbdyno_workloads::plans::parse(PLAN, "p").unwrap();
+        let mut manifest = crate::plan::prepare::manifest(&plan, &[], std::path::Path::new(".")).unwrap();
+        manifest.order = vec![id.clone()];
+        let events = vec![
+            RunEvent::CellStarted { at: at(0), cell: id.clone(), elapsed_us: 1_000_000 },
+            RunEvent::CellEnded {
+                at: at(40),
+                cell: id,
+                outcome: Outcome::Completed,
+                message: None,
+                elapsed_us: 41_000_000,
+            },
+        ];
+        let dir = std::path::PathBuf::new();
+        Run { dir, manifest, events, cells: vec![cell], is_going_on: true, warnings: Vec::new() }
+    }
+
+    #[test]
+    fn a_block_takes_what_its_cells_took_without_the_steps_that_are_left_out_and_a_rest_before_each() {
+        let id =
+            |variant: &str| CellId { block: 4, variant: variant.to_owned(), workload: "oltp".to_owned() };
+        let seconds = |cells: Vec<CellId>, left_out: &[&str]| {
+            let left_out = left_out.iter().map(|step| ("oltp".to_owned(), (*step).to_owned())).collect();
+            let next = NextBlock { cells, left_out, ..NextBlock::default() };
+            next.duration(&measured(), Duration::from_secs(10)).as_secs()
+        };
+        assert_eq!(seconds(vec![id("a")], &["read-only"]), 40 + 10);
+        assert_eq!(seconds(vec![id("a")], &["point-select.c1"]), 40 - 7 + 10);
+        assert_eq!(
+            seconds(vec![id("a"), id("b")], &["point-select.c1"]),
+            40 - 7 + 10 + 10,
+            "b was never measured"
+        );
+    }
+
+    fn started(resumed: bool) -> RunEvent {
+        RunEvent::Started { at: String::new(), resumed, tool: ToolInfo::default() }
+    }
+
+    /// Makes the start and end of a cell, in seconds of the run's clock.
+    fn cell(variant: &str, from: u64, to: Option<u64>) -> Vec<RunEvent> {
+        let (at, cell) =
+            (String::new(), CellId { block: 1, variant: variant.to_owned(), workload: "oltp".to_owned() });
+        let begun =
+            RunEvent::CellStarted { at: at.clone(), cell: cell.clone(), elapsed_us: from * 1_000_000 };
+        let ended = to.map(|seconds| RunEvent::CellEnded {
+            at,
+            cell,
+            outcome: Outcome::Completed,
+            message: None,
+            elapsed_us: seconds * 1_000_000,
+        });
+        [begun].into_iter().chain(ended).collect()
+    }
+
+    #[test]
+    fn a_run_that_goes_on_has_taken_what_its_last_cell_says() {
+        assert_eq!(recorded(&[]), Duration::ZERO);
+        let killed = [vec![started(false)], cell("a", 1, Some(5)), cell("b", 6, None)].concat();
+        assert_eq!(recorded(&[&killed[..], &[started(true)]].concat()), Duration::from_secs(6));
+        let events = [killed, vec![started(true)], cell("b", 7, Some(10))].concat();
+        assert_eq!(recorded(&events), Duration::from_secs(10));
+        let clock = RunClock::going_on(&events);
+        assert!(clock.elapsed() >= Duration::from_secs(10) && clock.elapsed() < Duration::from_secs(60));
     }
 }

@@ -1,17 +1,29 @@
-//! Runs one cell: one variant with fresh data runs all steps of one workload.
+//! Runs one cell: one variant with fresh data runs all steps of one workload, each on the data and
+//! in the server that the plan asks for.
+//!
+//! With `design = "alternate"` the servers of all variants stay up, and each step of a block runs
+//! on one after the other of them. Therefore what slows the machine for some seconds slows them
+//! all.
 
-use dbdyno_db::{AnySession, ConnectionLog, Description, Tls, describe};
-use dbdyno_plan::WorkloadOptions;
+use std::collections::BTreeMap;
+
+use dbdyno_db::server::Snapshot;
+use dbdyno_db::{AnySession, ConnectionLog, Description, Session, Tls, describe};
+use dbdyno_plan::{WorkloadOptions, further_cells};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_report::warning_text;
 use dbdyno_workloads::{AnyWorkload, Context, Work};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::ad_hoc::time_seed;
-use crate::conductor::start::Database;
-use crate::conductor::{Conductor, Ending, OpenCell, Stop, ending};
+use crate::conductor::database::Database;
+use crate::conductor::reset::{DataChange, Reset, StepStart, reset_before};
+use crate::conductor::step::{Ran, StepTask};
+use crate::conductor::{CellEnding, Conductor, OpenCell, RunTally, Stop, ending};
 use crate::exit::ExitError;
-use crate::prepare::Prepared;
-use crate::{limits, load, time};
+use crate::load::{self, time_seed};
+use crate::plan::prepare::PreparedVariant;
+use crate::{limits, time};
 
 /// A server that has said what it is, with a workload on it.
 pub(super) struct Described {
@@ -24,7 +36,11 @@ pub(super) struct Described {
 impl Conductor<'_> {
     /// Runs one cell. It locks and starts the database, runs the steps, and ends the database. The
     /// cell's server may stop while that of the `next` cell starts.
-    pub(super) fn cell(&mut self, cell: &mut OpenCell<'_>, next: Option<&CellId>) -> Result<Ending, Stop> {
+    pub(super) fn cell(
+        &mut self,
+        cell: &mut OpenCell<'_>,
+        next: Option<&CellId>,
+    ) -> Result<CellEnding, Stop> {
         self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
         // Connections of the look at the variant before the run do not belong to its first cell.
         self.connections(cell.id);
@@ -71,7 +87,7 @@ impl Conductor<'_> {
     }
 
     /// Returns the ending of a cell whose database another run may have locked meanwhile.
-    fn still_locked(&mut self, cell: &mut OpenCell<'_>, ended: Ending) -> Result<Ending, Stop> {
+    fn still_locked(&mut self, cell: &mut OpenCell<'_>, ended: CellEnding) -> Result<CellEnding, Stop> {
         if self.cancelled() {
             return Ok(ended);
         }
@@ -111,10 +127,10 @@ impl Conductor<'_> {
     /// Adds to an ending what the server says of it.
     pub(super) fn explained(
         &self,
-        mut ending: Ending,
+        mut ending: CellEnding,
         writer: &mut CellWriter,
         database: &Database,
-    ) -> Result<Ending, ExitError> {
+    ) -> Result<CellEnding, ExitError> {
         let exit_report = database.exit_report();
         if !database.owned {
             // These statements belong to a check or a pause that was cut off. Those of a step are
@@ -130,7 +146,7 @@ impl Conductor<'_> {
         Ok(ending)
     }
 
-    pub(crate) fn prepared(&self, id: &CellId) -> Result<&Prepared, ExitError> {
+    pub(crate) fn prepared(&self, id: &CellId) -> Result<&PreparedVariant, ExitError> {
         let found = self.variants.iter().find(|variant| variant.info.name == id.variant);
         found.ok_or_else(|| {
             ExitError::ours(format!("the run names a variant {} that its plan lacks", id.variant))
@@ -220,5 +236,373 @@ pub(crate) fn server_info(description: Description, database: &Database) -> Serv
         settings: description.settings,
         session: description.session,
         sources: description.sources,
+    }
+}
+
+/// Least width of a step's name in the line that reports it.
+const LEAST_WIDTH: usize = 8;
+
+/// What the steps of one cell share.
+pub(super) struct CellSteps<'a> {
+    pub(super) id: &'a CellId,
+    pub(super) writer: &'a mut CellWriter,
+    pub(super) database: &'a mut Database,
+    pub(super) workload: &'a mut dyn AnyWorkload,
+    names: Vec<String>,
+    name_width: usize,
+    /// What the workload knew before any table was there.
+    blank: Value,
+    began_on_copy: bool,
+    /// The content checks that failed after the load of the current tables.
+    pub(super) misloaded: Vec<String>,
+    has_measured: bool,
+    /// The steps that the server refused while the others could run.
+    refused: &'a mut Vec<String>,
+}
+
+/// What is known of the tables as the load has left them. A snapshot of the tables keeps it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Loaded {
+    #[serde(rename = "workload")]
+    knowledge: Value,
+    /// The content checks after the load that failed, in words.
+    faults: Vec<String>,
+}
+
+impl<'a> CellSteps<'a> {
+    pub(super) fn new(
+        cell: &'a mut OpenCell<'_>,
+        database: &'a mut Database,
+        workload: &'a mut dyn AnyWorkload,
+    ) -> Self {
+        let names = workload.steps();
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
+        let blank = workload.knowledge();
+        Self {
+            id: cell.id,
+            writer: &mut cell.writer,
+            database,
+            workload,
+            names,
+            name_width,
+            blank,
+            began_on_copy: false,
+            misloaded: Vec::new(),
+            has_measured: false,
+            refused: &mut cell.refused,
+        }
+    }
+
+    fn restore_state(&mut self, snapshot: &Snapshot) -> Result<(), Stop> {
+        let Loaded { knowledge, faults } =
+            Loaded::deserialize(&snapshot.info.knowledge).map_err(Stop::failed)?;
+        self.misloaded = faults;
+        self.workload.restore_state(&knowledge).map_err(Stop::failed)
+    }
+}
+
+impl Conductor<'_> {
+    /// Runs the steps of a cell. It leaves out the load steps on a copy of loaded data.
+    pub(super) fn steps(
+        &mut self,
+        cell: &mut OpenCell<'_>,
+        database: &mut Database,
+        described: Described,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<(), Stop> {
+        let Described { mut session, mut workload, .. } = described;
+        let mut steps = CellSteps::new(cell, database, &mut *workload);
+        let mut first = 0;
+        if let Some(snapshot) = snapshot {
+            steps.restore_state(snapshot)?;
+            first = steps.workload.load_steps();
+            steps.began_on_copy = true;
+        }
+        for index in self.steps_of(&steps, first) {
+            session = self.ready(&mut steps, index, session)?;
+            self.one_step(&mut steps, index, &mut session, false)?;
+        }
+        self.runtime.block_on(session.close());
+        Ok(())
+    }
+
+    /// Returns the steps from `first` on that the cell's block runs.
+    pub(super) fn steps_of(&self, steps: &CellSteps<'_>, first: usize) -> Vec<usize> {
+        let partial = self.partial.get(&(steps.id.block, steps.id.workload.clone()));
+        let is_run = |index: &usize| partial.is_none_or(|partial| partial.contains(&steps.names[*index]));
+        (first..steps.names.len()).filter(is_run).collect()
+    }
+
+    /// Gives step `index` the server and the data that the plan asks for.
+    fn ready(
+        &mut self,
+        steps: &mut CellSteps<'_>,
+        index: usize,
+        session: AnySession,
+    ) -> Result<AnySession, Stop> {
+        let loads = steps.workload.load_steps();
+        if loads == 0 || index < loads || !steps.database.can_turn() {
+            return Ok(session);
+        }
+        let (mode, cold) = self.plan.workload.data_of(&steps.id.workload);
+        let step = StepStart {
+            is_first: !steps.has_measured,
+            began_on_copy: steps.began_on_copy,
+            begins_group: steps.workload.outlines()[index].begins_group,
+            is_cold: cold.holds(&steps.names[index]),
+        };
+        steps.has_measured = true;
+        let Some(reset) = reset_before(mode, step) else { return Ok(session) };
+        let place = format!("before step {}", steps.names[index]);
+        let here = |stop: Stop| stop.at(&place);
+        let loaded = Loaded { knowledge: steps.workload.knowledge(), faults: steps.misloaded.clone() };
+        // A repeated load would warm the caches, so they are emptied after it.
+        let now = Reset { is_cold: reset.is_cold && reset.data != DataChange::Anew, ..reset };
+        let restarted =
+            self.reset_before(steps.id, steps.writer, steps.database, session, now, json!(loaded));
+        let mut session = restarted.map_err(here)?;
+        if reset.data == DataChange::Restore
+            && let Some(snapshot) = self.snapshot(steps.id)
+        {
+            steps.restore_state(&snapshot).map_err(here)?;
+        }
+        if reset.data == DataChange::Anew {
+            steps.misloaded.clear();
+            steps.workload.restore_state(&steps.blank).map_err(|error| here(Stop::failed(error)))?;
+            for load in 0..loads {
+                self.one_step(steps, load, &mut session, true)?;
+            }
+            if reset.is_cold {
+                let then = Reset { data: DataChange::AsItIs, is_cold: true };
+                let restarted =
+                    self.reset_before(steps.id, steps.writer, steps.database, session, then, Value::Null);
+                return restarted.map_err(here);
+            }
+        }
+        Ok(session)
+    }
+
+    /// Runs one step with the work before and after it. `is_repeated` says that it runs again only
+    /// to make the data.
+    pub(super) fn one_step(
+        &mut self,
+        steps: &mut CellSteps<'_>,
+        index: usize,
+        session: &mut AnySession,
+        is_repeated: bool,
+    ) -> Result<(), Stop> {
+        let name = &steps.names[index];
+        let interrupted = |when: &str| Stop::interrupted(&format!("{when} step {name}"));
+        self.let_work(session);
+        let before = self.answered(&format!("preparing {name}"), steps.workload.before(index, session));
+        self.write_works(steps.writer, before.ok_or_else(|| interrupted("before"))?)?;
+        let (cell, database, name_width) = (steps.id, &*steps.database, steps.name_width);
+        let misloaded = &steps.misloaded[..];
+        let step =
+            StepTask { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
+        let Ran { ending: (outcome, message), mismatches } =
+            step.run(steps.writer, steps.workload, session)?;
+        if index < steps.workload.load_steps() {
+            steps.misloaded.extend(mismatches);
+            // An index build may find the same rows missing as the load before it.
+            steps.misloaded.sort();
+            steps.misloaded.dedup();
+        }
+        if outcome != Outcome::Completed {
+            let stop = Stop::Cell((outcome, message)).at(&format!("step {name}"));
+            return self.gone_on(steps, index, stop, session);
+        }
+        if !is_repeated {
+            self.progress.passed(name);
+        }
+        self.progress.busy("between steps");
+        // The work may pause for many minutes, so Ctrl-C does not wait for its end.
+        let after = self.unless_cancelled(steps.workload.after(index, session));
+        if let Some(after) = after {
+            self.write_works(steps.writer, after)?;
+        }
+        if self.cancelled() { Err(interrupted("after")) } else { Ok(()) }
+    }
+
+    /// Goes on after a step that did not complete, if the server only refused it, because the later
+    /// steps do not depend on it. A step that has lost the server ends the cell.
+    fn gone_on(
+        &self,
+        steps: &mut CellSteps<'_>,
+        index: usize,
+        stop: Stop,
+        session: &mut AnySession,
+    ) -> Result<(), Stop> {
+        let why = match stop {
+            Stop::Cell((Outcome::Failed, Some(why))) if steps.workload.outlines()[index].leaves_data => why,
+            stop => return Err(stop),
+        };
+        match self.unless_cancelled(steps.database.connect()) {
+            Some(Ok(again)) => *session = again,
+            Some(Err(_)) => return Err(Stop::failed(why)),
+            None => return Err(Stop::interrupted(&format!("after step {}", steps.names[index]))),
+        }
+        steps.refused.push(why);
+        Ok(())
+    }
+}
+
+/// Servers that stay up from block to block, by variant.
+#[derive(Default)]
+pub(super) struct Up(BTreeMap<String, StartedServer>);
+
+/// A server that stays up, with its workload loaded.
+struct StartedServer {
+    database: Database,
+    session: AnySession,
+    workload: Box<dyn AnyWorkload>,
+    info: ServerInfo,
+    misloaded: Vec<String>,
+}
+
+impl Conductor<'_> {
+    /// Runs the cells of one block. Every measured step runs on one server after the other, in an
+    /// order that is drawn for each step.
+    pub(super) fn round(
+        &mut self,
+        cells: &[CellId],
+        up: &mut Up,
+        tally: &mut RunTally,
+    ) -> Result<(), ExitError> {
+        let Some(block) = cells.first().map(|cell| cell.block) else { return Ok(()) };
+        let mut open = cells.iter().map(|id| self.begun(id)).collect::<Result<Vec<_>, _>>()?;
+        self.bring_up(&mut open, up)?;
+        for index in self.measured(&mut open, up) {
+            for variant in self.drawn(block, index) {
+                let Some(cell) =
+                    open.iter_mut().find(|cell| cell.id.variant == variant && cell.ended.is_none())
+                else {
+                    continue;
+                };
+                if self.cancelled() {
+                    cell.ended = Some(ending(Err(Stop::interrupted("between two steps")))?);
+                    continue;
+                }
+                let Some(mut server) = up.0.remove(&variant) else { continue };
+                self.progress.cell(cell.id, self.plan.blocks.max(block));
+                match self.step_on(cell, &mut server, index) {
+                    Ok(()) => {
+                        up.0.insert(variant, server);
+                    }
+                    Err(stop) => self.given_up(cell, stop, server.database)?,
+                }
+            }
+        }
+        for mut cell in open {
+            let ended = cell.ended.take().unwrap_or_else(|| cell.walked());
+            self.ended(cell, ended, tally)?;
+        }
+        Ok(())
+    }
+
+    /// Starts and loads the servers that are not up yet, one after the other.
+    fn bring_up(&mut self, open: &mut [OpenCell<'_>], up: &mut Up) -> Result<(), ExitError> {
+        for cell in open.iter_mut() {
+            if self.cancelled() {
+                break;
+            }
+            self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
+            // Connections of the look at the variant before the run do not belong to its first
+            // cell.
+            self.connections(cell.id);
+            if let Some(server) = up.0.get(&cell.id.variant) {
+                let server = server.info.clone();
+                cell.writer.event(&CellEvent::Server { at: time::now(), server })?;
+            } else if let Some(server) = self.brought_up(cell)? {
+                up.0.insert(cell.id.variant.clone(), server);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a cell's server and loads its data. It is `None` when that failed, which ends the
+    /// cell.
+    fn brought_up(&mut self, cell: &mut OpenCell<'_>) -> Result<Option<StartedServer>, ExitError> {
+        let database = match self.start(cell, None) {
+            Ok(database) => database,
+            Err(stop) => {
+                cell.ended = Some(ending(Err(stop))?);
+                return Ok(None);
+            }
+        };
+        let Described { session, workload, server: info } = match self.described(cell, &database) {
+            Ok(described) => described,
+            Err(stop) => return self.given_up(cell, stop, database).map(|()| None),
+        };
+        let mut server = StartedServer { database, session, workload, info, misloaded: Vec::new() };
+        for index in 0..server.workload.load_steps() {
+            if let Err(stop) = self.step_on(cell, &mut server, index) {
+                return self.given_up(cell, stop, server.database).map(|()| None);
+            }
+        }
+        Ok(Some(server))
+    }
+
+    fn measured(&self, open: &mut [OpenCell<'_>], up: &mut Up) -> Vec<usize> {
+        let Some(cell) = open.iter_mut().find(|cell| up.0.contains_key(&cell.id.variant)) else {
+            return Vec::new();
+        };
+        let Some(server) = up.0.get_mut(&cell.id.variant) else { return Vec::new() };
+        let loads = server.workload.load_steps();
+        let steps = CellSteps::new(cell, &mut server.database, &mut *server.workload);
+        self.steps_of(&steps, loads)
+    }
+
+    /// Returns the variants in the random order of a step.
+    fn drawn(&self, block: u32, index: usize) -> Vec<String> {
+        /// A number above any workload's number of steps.
+        const STRIDE: u32 = 10_007;
+        let draw = block.wrapping_mul(STRIDE).wrapping_add(index as u32);
+        further_cells(self.plan, draw, |_| true).into_iter().map(|cell| cell.variant).collect()
+    }
+
+    fn step_on(
+        &mut self,
+        cell: &mut OpenCell<'_>,
+        server: &mut StartedServer,
+        index: usize,
+    ) -> Result<(), Stop> {
+        let mut steps = CellSteps::new(cell, &mut server.database, &mut *server.workload);
+        steps.misloaded = std::mem::take(&mut server.misloaded);
+        let went = self.one_step(&mut steps, index, &mut server.session, false);
+        server.misloaded = steps.misloaded;
+        went
+    }
+
+    /// Ends a failed cell together with its server. The next block starts a new server.
+    fn given_up(&mut self, cell: &mut OpenCell<'_>, stop: Stop, database: Database) -> Result<(), ExitError> {
+        let ended = ending(Err(stop))?;
+        cell.ended = Some(self.explained(ended, &mut cell.writer, &database)?);
+        let odd = self.end_of(database);
+        self.warn_of_run(odd)
+    }
+
+    pub(super) fn all_down(&mut self, up: Up) -> Result<(), ExitError> {
+        for server in up.0.into_values() {
+            self.progress.busy("stopping");
+            self.runtime.block_on(server.session.close());
+            let odd = self.end_of(server.database);
+            self.warn_of_run(odd)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_remembers_the_checks_of_its_load_that_failed() {
+        let knowledge = json!({ "rows": "2000" });
+        for faults in [vec!["table sbtest1: rows is 1999, must be 2000".to_owned()], Vec::new()] {
+            let loaded = Loaded { knowledge: knowledge.clone(), faults };
+            assert_eq!(Loaded::deserialize(json!(loaded)).unwrap(), loaded);
+        }
     }
 }

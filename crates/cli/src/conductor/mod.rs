@@ -1,50 +1,48 @@
 //! Runs a plan's blocks and cells in the recorded order. A cell is one workload on one variant
 //! within one block. When a cell fails, the record says so, and the other cells still run.
+//!
+//! Before anything is measured, the server of each variant is started once to read its settings
+//! back. Waits for a server outside the measured time end when the user wants the run to end, and a
+//! long wait is reported.
 
-mod advisory_locks;
 mod budget;
 mod cell;
-mod clock;
-mod deferred_work;
-mod end;
-mod hosts;
-mod next_block;
+mod database;
+mod locks;
 mod reset;
-mod rounds;
-mod settings_check;
-mod start;
 mod step;
-mod steps;
-mod waiting;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use dbdyno_analyse::numbered;
+use dbdyno_analyse::parity::{compared, effective};
+use dbdyno_db::server::Data;
+use dbdyno_db::{AnySession, Session, describe};
 use dbdyno_model::Design;
 use dbdyno_plan::Plan;
-use dbdyno_record::{CellEvent, CellId, CellWriter, Manifest, Outcome, RunEvent, RunWriter};
+use dbdyno_record::{CellEvent, CellId, CellWriter, Manifest, Outcome, RunEvent, RunWriter, ServerInfo};
+use dbdyno_report::parity_refusal;
 use tokio::runtime::Runtime;
 
 use crate::clients::ClientHosts;
-use crate::conductor::end::Stopping;
-use crate::conductor::rounds::Up;
-use crate::exit::{ExitError, INTERRUPTED};
-use crate::prepare::Prepared;
-use crate::progress::Progress;
+use crate::exit::{BoxedError, ExitError, INTERRUPTED};
+use crate::plan::parity;
+use crate::plan::prepare::PreparedVariant;
+use crate::progress::{FIRST_WORD, Progress};
 use crate::time;
-
-pub(crate) use advisory_locks::{AdvisoryLocks, elsewhere};
-pub(crate) use budget::{Partial, further_blocks, partial};
-pub(crate) use clock::RunClock;
-pub(crate) use end::{refuse_links, remove_data_of, remove_data_root};
+pub(crate) use budget::{Partial, RunClock, further_blocks, partial};
+use cell::{Up, server_info};
+use database::{Database, Stopping};
+pub(crate) use database::{data_root, kept_option_file, refuse_links, remove_data_of, remove_data_root};
+pub(crate) use locks::{AdvisoryLocks, elsewhere, is_ended_process, sweep_run_files};
 pub(crate) use reset::{TEMPLATES, snapshot_dir};
-pub(crate) use start::{data_root, kept_option_file};
 
 pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) variants: &'a [Prepared],
+    pub(crate) variants: &'a [PreparedVariant],
     pub(crate) writer: RunWriter,
     /// The manifest by which completed steps are judged. It is `None` where the client is driven to
     /// its limit on purpose, and each step's own record says all.
@@ -67,7 +65,7 @@ pub(crate) struct Conductor<'a> {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct RunTally {
     pub(crate) completed: usize,
     pub(crate) failed: usize,
     pub(crate) interrupted: bool,
@@ -78,14 +76,14 @@ pub(crate) struct OpenCell<'a> {
     pub(crate) id: &'a CellId,
     pub(crate) writer: CellWriter,
     /// How the cell ended, once it goes no further.
-    ended: Option<Ending>,
+    ended: Option<CellEnding>,
     /// Why steps failed that let the other steps run. Each text names its step.
     refused: Vec<String>,
 }
 
 impl OpenCell<'_> {
     /// Returns the ending of a cell that has come to its end.
-    fn walked(&self) -> Ending {
+    fn walked(&self) -> CellEnding {
         match &self.refused[..] {
             [] => (Outcome::Completed, None),
             [why] => (Outcome::Failed, Some(format!("{why}; the other steps ran"))),
@@ -101,7 +99,7 @@ impl Conductor<'_> {
     /// Runs `cells` in order, then the cells that a budget of time adds. `before` counts the cells
     /// that an earlier process ran, because the run is complete when all of its cells are. It fails
     /// when the record cannot be written, because figures that cannot be kept need not be measured.
-    pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
+    pub(crate) fn run(&mut self, cells: &[CellId], before: RunTally) -> Result<RunTally, ExitError> {
         let mut tally = before;
         let mut up = Up::default();
         let cancel = Arc::clone(&self.cancel);
@@ -147,7 +145,12 @@ impl Conductor<'_> {
         Ok(OpenCell { id, writer, ended: None, refused: Vec::new() })
     }
 
-    fn ended(&mut self, cell: OpenCell<'_>, ending: Ending, tally: &mut Tally) -> Result<(), ExitError> {
+    fn ended(
+        &mut self,
+        cell: OpenCell<'_>,
+        ending: CellEnding,
+        tally: &mut RunTally,
+    ) -> Result<(), ExitError> {
         let OpenCell { id, mut writer, .. } = cell;
         let (mut outcome, message) = ending;
         // A signal to all processes (a shutdown, a job's end) stops the server too. A failure is
@@ -187,7 +190,7 @@ impl Conductor<'_> {
     }
 }
 
-impl Tally {
+impl RunTally {
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self { interrupted: true, .. } => Outcome::Interrupted,
@@ -212,12 +215,12 @@ impl Tally {
 }
 
 /// How a cell or step ended, with the reason if it did not complete.
-pub(crate) type Ending = (Outcome, Option<String>);
+pub(crate) type CellEnding = (Outcome, Option<String>);
 
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// The cell is over, and the next one begins.
-    Cell(Ending),
+    Cell(CellEnding),
     /// The run is over, for example because the record cannot be written.
     Run(ExitError),
 }
@@ -241,7 +244,7 @@ impl Stop {
 }
 
 /// Returns the ending of a cell that has come to its end or has stopped.
-pub(crate) fn ending(went: Result<Ending, Stop>) -> Result<Ending, ExitError> {
+pub(crate) fn ending(went: Result<CellEnding, Stop>) -> Result<CellEnding, ExitError> {
     match went {
         Ok(ending) | Err(Stop::Cell(ending)) => Ok(ending),
         Err(Stop::Run(ended)) => Err(ended),
@@ -257,5 +260,156 @@ impl From<ExitError> for Stop {
 impl From<dbdyno_record::Error> for Stop {
     fn from(error: dbdyno_record::Error) -> Self {
         Self::Run(error.into())
+    }
+}
+
+impl Conductor<'_> {
+    /// Ends the run when the variants differ in settings that decide results and the plan does not
+    /// say so.
+    pub(crate) fn refuse_unequal(&mut self) -> Result<(), ExitError> {
+        parity::check_differs(self.plan)?;
+        let mut subjects = Vec::new();
+        for variant in self.variants {
+            self.progress.busy("a look at the settings of each variant");
+            let planned = parity::planned(self.plan, &variant.info.name);
+            let server = match self.unless_cancelled(self.read_back(variant)) {
+                Some(server) if !self.cancelled() => server,
+                _ => return Err(ExitError::silent(INTERRUPTED)),
+            };
+            let server = server
+                .map_err(|error| ExitError::server(format!("variant {}: {error}", variant.info.name)))?;
+            subjects.push(effective(&variant.info, &server, &planned));
+        }
+        let circumstances = parity::circumstances_of(self.plan);
+        let parity = compared(&subjects, &self.plan.differs, circumstances);
+        let Some(refusal) = parity_refusal(&parity) else { return Ok(()) };
+        self.writer.event(&RunEvent::Warning { at: time::now(), text: refusal.clone() })?;
+        Err(ExitError::usage(refusal))
+    }
+
+    async fn read_back(&self, variant: &PreparedVariant) -> Result<ServerInfo, BoxedError> {
+        let name = format!("look-{}", variant.info.name);
+        let (data_dir, log) =
+            (self.data_root.join(&name), self.writer.logs_dir().join(format!("{name}.log")));
+        let database = self.database(variant, data_dir, log, None, Data::Fresh).await?;
+        let described = async {
+            let mut session = database.connect_to_probe().await?;
+            let description = describe(&mut session).await;
+            session.close().await;
+            description
+        };
+        let server = described.await.map(|described| server_info(described, &database));
+        // A fault at the server's end is reported when the server is measured.
+        let _ = database.end(false, self.plan.host.stop_timeout.0, &self.cancel);
+        Ok(server?)
+    }
+
+    /// Waits for `work`. It is `None` when the user wants the run to end before the work is done.
+    pub(crate) fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.runtime.block_on(unless_cancelled(&self.cancel, work))
+    }
+
+    /// Waits for server queries in the same way. A server may work long or may have stopped
+    /// responding, so the progress line counts the time, and a message reports it now and then.
+    pub(crate) fn answered<T>(&self, what: &str, queries: impl Future<Output = T>) -> Option<T> {
+        self.progress.busy(what);
+        self.unless_cancelled(async {
+            tokio::select! {
+                biased;
+                done = queries => done,
+                never = tell_of_waiting(&self.progress, what) => match never {},
+            }
+        })
+    }
+
+    /// Cancels what the server still does for connections that were dropped before its response, so
+    /// that nothing is measured beside it. It waits for that, but only briefly when the user wants
+    /// the run to end.
+    pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
+        let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
+        self.runtime.block_on(database.database_server.cancel_abandoned(limit))
+    }
+
+    /// Gives later statements of `session` the plan's time limit for statements whose time depends
+    /// on the data.
+    pub(crate) fn let_work(&self, session: &mut AnySession) {
+        session.limit_statements(Some(self.plan.host.statement_timeout.0));
+    }
+
+    /// Leaves the machine alone between two cells for as long as the plan says, unless the user
+    /// wants the run to end.
+    fn rest(&mut self) -> Result<(), ExitError> {
+        let length = self.plan.host.rest.0;
+        if length.is_zero() || self.cancelled() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        self.unless_cancelled(rest_until_over(&self.progress, began, length));
+        self.progress.rested(length);
+        self.writer.event(&RunEvent::Rested {
+            at: time::now(),
+            duration_us: time::to_us(began.elapsed()),
+            elapsed_us: self.clock.elapsed_us(),
+        })?;
+        Ok(())
+    }
+}
+
+async fn rest_until_over(progress: &Progress, began: Instant, length: Duration) {
+    loop {
+        let passed = began.elapsed();
+        let left = length.saturating_sub(passed);
+        if left.is_zero() {
+            return;
+        }
+        progress.resting(passed, left);
+        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
+    }
+}
+
+/// Reports how long `what` has taken, until the future is dropped.
+async fn tell_of_waiting(progress: &Progress, what: &str) -> std::convert::Infallible {
+    let began = Instant::now();
+    let mut next_word = FIRST_WORD;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let waited = began.elapsed();
+        progress.busy(&format!("{what}  {}", time::clock(waited)));
+        if waited >= next_word {
+            next_word *= 2;
+            progress.line(&format!("{what}: the server has not answered for {}", time::about(waited)));
+        }
+    }
+}
+
+async fn unless_cancelled<T>(cancel: &AtomicBool, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = cancelled(cancel) => None,
+    }
+}
+
+async fn cancelled(cancel: &AtomicBool) {
+    const POLL: Duration = Duration::from_millis(50);
+    while !cancel.load(Ordering::Relaxed) {
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_never_answers_is_waited_for_until_the_user_has_enough() {
+        let cancel = AtomicBool::new(false);
+        assert_eq!(unless_cancelled(&cancel, async { 7 }).await, Some(7));
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            cancel.store(true, Ordering::Relaxed);
+        };
+        let (waited, ()) = tokio::join!(unless_cancelled(&cancel, std::future::pending::<()>()), stop);
+        assert_eq!(waited, None);
     }
 }

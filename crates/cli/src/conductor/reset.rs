@@ -11,9 +11,9 @@ use dbdyno_record::{CellId, CellWriter, ServerInfo};
 use dbdyno_workloads::Work;
 use serde_json::{Map, Value, json};
 
-use crate::conductor::start::Database;
+use crate::conductor::database::Database;
 use crate::conductor::{Conductor, Stop};
-use crate::exit::Fault;
+use crate::exit::BoxedError;
 use crate::host;
 
 /// What is done before a measured step. The server stops before it and starts after it.
@@ -91,7 +91,7 @@ impl Conductor<'_> {
     }
 
     /// Makes a data directory a copy of the snapshot.
-    pub(super) fn restored(&self, snapshot: &Snapshot, data_dir: &Path) -> Result<Work, Fault> {
+    pub(super) fn restored(&self, snapshot: &Snapshot, data_dir: &Path) -> Result<Work, BoxedError> {
         let began = Instant::now();
         let Copied { files, bytes, shared_files } = snapshot.restore(data_dir, &self.cancel)?;
         let details = json!({ "files": files, "bytes": bytes, "shared_files": shared_files });
@@ -159,7 +159,7 @@ impl Conductor<'_> {
         reset: Reset,
         knowledge: Value,
         works: &mut Vec<Work>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BoxedError> {
         let (data_dir, folder) = (self.data_dir(id), snapshot_dir(&self.data_root, id));
         let began = Instant::now();
         let snapshot = match reset.data {

@@ -1,28 +1,33 @@
-//! Runs one step: it starts the sampler, puts the load on, verifies the tables, and writes the
-//! record.
+//! Runs one step: it starts the sampler, puts the load on (from this process or from the client
+//! hosts that the plan names), verifies the tables, and writes the record. The server's deferred
+//! work (purge, compaction, dirty pages) is read before and after the step, outside of the measured
+//! window.
 
-use dbdyno_plan::client_wait;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dbdyno_analyse::{Validity, Warning, failed_check, headline_rate, step_validity};
-use dbdyno_db::{AnySession, Class, DbError, explain, explain_executed};
-use dbdyno_loadgen::{StepEnd, Threads};
+use dbdyno_db::{AnySession, Capabilities, Class, DbError, explain, explain_executed};
+use dbdyno_loadgen::{Error, HostShare, Step, StepEnd, Threads};
 use dbdyno_model::{ClientWait, CpuList};
-use dbdyno_record::{CellId, CellWriter, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
+use dbdyno_plan::client_wait;
+use dbdyno_record::{
+    CellId, CellWriter, CounterHeader, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
+};
 use dbdyno_report::{reason_brief, warning_text};
 use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
+use serde_json::{Map, Value};
 
-use crate::conductor::deferred_work;
-use crate::conductor::start::Database;
-use crate::conductor::{Conductor, Ending};
+use crate::clients::AgentTask;
+use crate::conductor::database::Database;
+use crate::conductor::{CellEnding, Conductor};
 use crate::exit::ExitError;
 use crate::load::{self, LoadClient};
-use crate::progress::Watcher;
-use crate::stall_watch::{FIRST_WORD, StallWatch};
+use crate::progress::{FIRST_WORD, StallWatch, Watcher};
 use crate::time::{self, about};
 
 pub(crate) struct StepTask<'a, 'b> {
@@ -40,7 +45,7 @@ pub(crate) struct StepTask<'a, 'b> {
 }
 
 pub(crate) struct Ran {
-    pub(crate) ending: Ending,
+    pub(crate) ending: CellEnding,
     pub(crate) mismatches: Vec<String>,
 }
 
@@ -116,7 +121,7 @@ impl StepTask<'_, '_> {
             Outcome::Completed => self.deferred_work(session, &mut writer, "after the step")?,
             Outcome::Failed | Outcome::Interrupted => None,
         };
-        deferred_work::write(&writer, barrier, [before, after])?;
+        write_deferred_work(&writer, barrier, [before, after])?;
         let ran = self.finish(&mut writer, workload, session, &end)?;
         self.end(writer, &end, ran)
     }
@@ -165,12 +170,12 @@ impl StepTask<'_, '_> {
         session: &mut AnySession,
         writer: &mut StepWriter,
         when: &str,
-    ) -> Result<Option<deferred_work::Reading>, ExitError> {
+    ) -> Result<Option<DeferredWorkReading>, ExitError> {
         if !self.conductor.plan.host.sampling {
             return Ok(None);
         }
         let capabilities = &self.database.database_server.capabilities;
-        match self.conductor.unless_cancelled(deferred_work::read(session, capabilities)) {
+        match self.conductor.unless_cancelled(read_deferred_work(session, capabilities)) {
             None => Ok(None),
             Some(Ok(reading)) => Ok(reading),
             Some(Err(why)) => {
@@ -371,4 +376,83 @@ fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> Stri
     };
     let note = reason.map_or(String::new(), |reason| format!("  INVALID: {}", reason_brief(&reason)));
     format!("{figure:>12} {:<15} in {seconds:>7.1} s{note}", step.spec.headline.label)
+}
+
+impl StepTask<'_, '_> {
+    /// This process runs loads and index builds itself. Client hosts, where there are any, share
+    /// the connections of the other steps.
+    pub(super) fn put_load_on(
+        &self,
+        workload: &mut dyn AnyWorkload,
+        step: Step<'_>,
+        writer: &mut StepWriter,
+        watcher: &mut Watcher<'_>,
+    ) -> Result<StepEnd, Error> {
+        let database_server = &self.database.database_server;
+        let manifest = self.conductor.manifest.as_ref();
+        let (Some(hosts), Some(state), Some(login), Some(manifest)) = (
+            &self.conductor.clients,
+            workload.tasks_state(self.index),
+            database_server.address.login(),
+            manifest,
+        ) else {
+            return workload.run(self.index, step, writer, watcher);
+        };
+        let task = AgentTask {
+            plan: manifest.plan.clone(),
+            variant: self.cell.variant.clone(),
+            workload: self.cell.workload.clone(),
+            step: self.index,
+            state,
+            warmup: step.warmup,
+            user: login.user.clone(),
+            password: login.password.reveal().to_owned(),
+            sets_autocommit: login.connection_settings.sets_autocommit,
+            missing: database_server.capabilities.lacks().map(str::to_owned).collect(),
+            draws: step.spec.options.get("seed").and_then(Value::as_u64).unwrap_or(manifest.plan.seed),
+            part: HostShare::WHOLE,
+        };
+        hosts.run(&task, &step, &workload.task_specs(self.index), writer, watcher)
+    }
+}
+
+const DEFERRED_WORK: &str = "deferred_work";
+/// dbdyno waits no longer than this for a query that should take milliseconds.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+pub(crate) struct DeferredWorkReading {
+    at: Instant,
+    levels: BTreeMap<String, i64>,
+}
+
+/// Asks the server for its deferred work. It is `None` when the server has nothing to report, as
+/// the null database.
+pub(crate) async fn read_deferred_work(
+    session: &mut AnySession,
+    capabilities: &Capabilities,
+) -> Result<Option<DeferredWorkReading>, String> {
+    let asked = tokio::time::timeout(ANSWER_MAX, dbdyno_db::deferred_work(session, capabilities)).await;
+    let deferred_work = asked
+        .map_err(|_| format!("no answer within {} s", ANSWER_MAX.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    Ok((!deferred_work.levels.is_empty())
+        .then(|| DeferredWorkReading { at: Instant::now(), levels: deferred_work.levels }))
+}
+
+/// Writes both readings, with their times relative to the barrier. It writes nothing for a step
+/// that never came to its barrier, nor when one reading is missing, because one reading alone shows
+/// no change.
+pub(crate) fn write_deferred_work(
+    writer: &StepWriter,
+    barrier: Option<Instant>,
+    readings: [Option<DeferredWorkReading>; 2],
+) -> Result<(), ExitError> {
+    let (Some(barrier), [Some(before), Some(after)]) = (barrier, readings) else { return Ok(()) };
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    let header = CounterHeader { source: DEFERRED_WORK.to_owned(), about: Map::new() };
+    let mut lines = writer.counters(header)?;
+    lines.line(-micros(barrier.saturating_duration_since(before.at)), &before.levels)?;
+    lines.line(micros(after.at.saturating_duration_since(barrier)), &after.levels)?;
+    lines.sync()?;
+    Ok(())
 }

@@ -20,11 +20,11 @@ const AUTH_MODE: &str = "RAY_AUTH_MODE";
 pub(super) struct Ray {
     address: String,
     /// Nodes that have CPUs.
-    nodes: Vec<Node>,
+    nodes: Vec<RayNode>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Node {
+struct RayNode {
     id: String,
     cpus: String,
     address: String,
@@ -77,7 +77,7 @@ pub(super) fn gang(address: Option<&str>, hosts: u32) -> Result<Gang, ExitError>
     Ok(Gang { words, variables: of_ray(), starting: Box::new(starting) })
 }
 
-impl Node {
+impl RayNode {
     fn is_open_to_the_network(&self) -> bool {
         self.is_open && !self.address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
     }
@@ -98,14 +98,14 @@ fn of_ray() -> Vec<(OsString, OsString)> {
 }
 
 /// Returns the nodes that [`PROGRAM`] has printed, by name.
-fn nodes(listed: &str) -> Vec<Node> {
+fn nodes(listed: &str) -> Vec<RayNode> {
     let node = |line: &str| {
         let mut words = line.strip_prefix("node ")?.splitn(5, ' ').map(str::to_owned);
         let is_open = words.next()? != "token";
         let (id, cpus, address, name) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        Some(Node { id, cpus, address, name, is_open })
+        Some(RayNode { id, cpus, address, name, is_open })
     };
-    let mut nodes: Vec<Node> = listed.lines().filter_map(node).collect();
+    let mut nodes: Vec<RayNode> = listed.lines().filter_map(node).collect();
     nodes.sort_by(|one, other| one.name.cmp(&other.name));
     nodes
 }
@@ -122,7 +122,7 @@ impl Launcher for Ray {
         log: &Path,
         is_piped: bool,
     ) -> Result<Child, ExitError> {
-        let Node { id, cpus, name, .. } = &self.nodes[machine];
+        let RayNode { id, cpus, name, .. } = &self.nodes[machine];
         let how = if is_piped { "stream" } else { "run" };
         let mut line = called(&self.address, [how.to_owned(), id.clone(), cpus.clone()]);
         line.extend((!is_piped).then(|| log.display().to_string()));

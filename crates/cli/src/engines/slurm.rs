@@ -17,11 +17,11 @@ const HOLD: &str = "sinfo --noheader --Node --nodes=\"$SLURM_JOB_NODELIST\" --fo
 
 pub(super) struct Slurm {
     partition: Option<String>,
-    nodes: Vec<Node>,
+    nodes: Vec<SlurmNode>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Node {
+struct SlurmNode {
     name: String,
     cpus: String,
 }
@@ -63,11 +63,11 @@ pub(super) fn gang(partition: Option<&str>, hosts: u32) -> Gang {
 
 /// Returns the nodes that sinfo lists, each with its CPUs and a partition. A star marks the default
 /// one.
-fn nodes(listed: &str, only_default: bool) -> Vec<Node> {
+fn nodes(listed: &str, only_default: bool) -> Vec<SlurmNode> {
     let node = |line: &str| {
         let mut words = line.split_whitespace().map(str::to_owned);
         let (name, cpus, partition) = (words.next()?, words.next()?, words.next()?);
-        (!only_default || partition.ends_with('*')).then_some(Node { name, cpus })
+        (!only_default || partition.ends_with('*')).then_some(SlurmNode { name, cpus })
     };
     listed.lines().filter_map(node).collect()
 }
@@ -84,7 +84,7 @@ impl Launcher for Slurm {
         log: &Path,
         is_piped: bool,
     ) -> Result<Child, ExitError> {
-        let Node { name, cpus } = &self.nodes[machine];
+        let SlurmNode { name, cpus } = &self.nodes[machine];
         let mut line: Vec<String> = SRUN.map(str::to_owned).to_vec();
         // A step of an allocation would get only the CPUs that it asks for (`--exact`), so `gang`
         // does not set this option.

@@ -1,32 +1,31 @@
 //! Runs the blocks of a plan on several machines. Each block is a task, which is a dbdyno of its
-//! own on one machine. When it has ended, its records become those of the run.
+//! own on one machine. When it has ended, its records become those of the run. Machines of another
+//! class than the first one get no block unless the plan says so.
 
-mod class;
-mod collect;
 mod shipment;
-mod task;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use dbdyno_model::Design;
+use dbdyno_analyse::host_class;
+use dbdyno_model::{Design, Unlike};
 use dbdyno_plan::{Plan, each_file};
 use dbdyno_products::VariantKind;
-use dbdyno_record::{CellId, RunEvent, RunWriter};
+use dbdyno_record::{CellId, HostInfo, Outcome, Run, RunEvent, RunWriter};
+use dbdyno_report::host_class_words;
 
-use crate::conductor::{AdvisoryLocks, Tally, further_blocks};
-use crate::engines::Launcher;
+use crate::conductor::{AdvisoryLocks, RunTally, further_blocks};
+use crate::engines::{Launcher, ask_to_end, this_program};
 use crate::exit::ExitError;
 use crate::progress::Progress;
 use crate::time;
-use class::Class;
-pub(crate) use class::first_measured;
 use shipment::Shipment;
-use task::Task;
 
 /// A run ends when a block was lost this often, because then no machine is at fault.
 const MOST_LOSSES: usize = 3;
@@ -48,12 +47,12 @@ pub(crate) struct Fleet<'a> {
     /// Time that the run has taken on all machines together, in microseconds.
     pub(crate) spent_us: u64,
     /// The first machine that has begun a block, and its class.
-    pub(crate) first: Option<(String, Class)>,
+    pub(crate) first: Option<(String, MachineClass)>,
 }
 
 struct Machine {
     name: String,
-    task: Option<Task>,
+    task: Option<BlockTask>,
     /// The machine rests until this moment.
     free_at: Instant,
     losses: usize,
@@ -104,7 +103,7 @@ pub(crate) fn fitted(mut plan: Plan) -> Result<Plan, ExitError> {
 impl Fleet<'_> {
     /// Runs the blocks of `cells`, which are all cells of these blocks. `before` counts the cells
     /// that have ended earlier. The result is an error when a block was lost too often.
-    pub(crate) fn run(mut self, cells: &[CellId], before: Tally) -> Result<Tally, ExitError> {
+    pub(crate) fn run(mut self, cells: &[CellId], before: RunTally) -> Result<RunTally, ExitError> {
         let mut tally = before;
         let walked = self.all(cells, &mut tally);
         self.progress.finish();
@@ -126,7 +125,7 @@ impl Fleet<'_> {
 
     /// Runs the blocks of `cells`, then those that a budget adds, as many at once as there are
     /// machines.
-    fn all(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), ExitError> {
+    fn all(&mut self, cells: &[CellId], tally: &mut RunTally) -> Result<(), ExitError> {
         let mut machines: Vec<Machine> = self.launcher.machines().into_iter().map(Machine::new).collect();
         let shipment = self.shipment(&mut machines)?.map(Arc::new);
         self.walk(&mut machines, shipment.as_ref(), cells, tally)?;
@@ -145,7 +144,7 @@ impl Fleet<'_> {
         machines: &mut [Machine],
         shipment: Option<&Arc<Shipment>>,
         cells: &[CellId],
-        tally: &mut Tally,
+        tally: &mut RunTally,
     ) -> Result<(), ExitError> {
         let of_block = cells.chunk_by(|one, other| one.block == other.block);
         let waiting = of_block.filter_map(|cells| Some(cells.first()?.block)).collect();
@@ -154,7 +153,7 @@ impl Fleet<'_> {
         let mut is_asked = false;
         loop {
             for machine in &mut *machines {
-                machine.task.iter_mut().for_each(Task::look);
+                machine.task.iter_mut().for_each(BlockTask::look);
                 self.look_at(machine)?;
                 if let Some(task) = machine.task.take_if(|task| task.has_ended()) {
                     machine.free_at = Instant::now() + self.plan.host.rest.0;
@@ -163,7 +162,7 @@ impl Fleet<'_> {
             }
             if self.cancelled() && !is_asked {
                 is_asked = true;
-                machines.iter().filter_map(|machine| machine.task.as_ref()).for_each(Task::stop);
+                machines.iter().filter_map(|machine| machine.task.as_ref()).for_each(BlockTask::stop);
             }
             let goes_on = !is_asked && end.is_none();
             while goes_on && let Some(number) = next(machines) {
@@ -171,14 +170,15 @@ impl Fleet<'_> {
                 let shipment = shipment.filter(|_| machines[number].lacks_files);
                 machines[number].task = Some(self.start(number, block, shipment)?);
             }
-            let tasks: Vec<&Task> = machines.iter().filter_map(|machine| machine.task.as_ref()).collect();
+            let tasks: Vec<&BlockTask> =
+                machines.iter().filter_map(|machine| machine.task.as_ref()).collect();
             let passed = tasks.iter().map(|task| task.started.elapsed()).sum();
             let running: Vec<u32> = tasks.iter().map(|task| task.block).collect();
             if running.is_empty() && (!goes_on || blocks.waiting.is_empty()) {
                 return end.map_or(Ok(()), Err);
             }
             if running.is_empty() && machines.iter().all(|machine| machine.is_refused) {
-                return Err(class::none_is_left());
+                return Err(none_is_left());
             }
             let running: Vec<String> = running.iter().map(u32::to_string).collect();
             self.progress.elsewhere(machines.len(), passed);
@@ -192,9 +192,9 @@ impl Fleet<'_> {
     fn settle(
         &mut self,
         machine: &mut Machine,
-        task: &Task,
+        task: &BlockTask,
         blocks: &mut Blocks,
-        tally: &mut Tally,
+        tally: &mut RunTally,
     ) -> Result<Option<ExitError>, ExitError> {
         if !machine.is_refused && self.collect(&machine.name, task, tally)? || self.cancelled() {
             return Ok(None);
@@ -233,13 +233,13 @@ impl Fleet<'_> {
         machine: usize,
         block: u32,
         shipment: Option<&Arc<Shipment>>,
-    ) -> Result<Task, ExitError> {
+    ) -> Result<BlockTask, ExitError> {
         if let Some(others) = self.advisory_locks.others.new_ones() {
             self.warn(others)?;
         }
         let templates = self.templates.as_deref();
         let run = (self.writer.dir(), self.run_id);
-        Task::start(&*self.launcher, machine, run, block, templates, shipment)
+        BlockTask::start(&*self.launcher, machine, run, block, templates, shipment)
     }
 
     fn cancelled(&self) -> bool {
@@ -255,6 +255,218 @@ fn next(machines: &[Machine]) -> Option<usize> {
     let now = Instant::now();
     let is_free = |machine: &Machine| machine.task.is_none() && machine.free_at <= now && !machine.is_refused;
     machines.iter().position(|machine| machine.losses == least && is_free(machine))
+}
+
+/// The values that make up a machine's class, by name.
+pub(crate) type MachineClass = BTreeMap<String, String>;
+
+const HOW_TO_ALLOW: &str = "unlike_machines = \"warn\" in [host], or --set host.unlike_machines=warn";
+
+/// Returns the machine that measured the first block of a resumed run, and its class.
+pub(crate) fn first_measured(dir: &Path) -> Option<(String, MachineClass)> {
+    let measured = |event| match event {
+        RunEvent::BlockMeasured { machine, host, .. } => Some((machine, class(&host))),
+        _ => None,
+    };
+    Run::outline(dir).ok()?.events.into_iter().find_map(measured)
+}
+
+/// Says why a run ends before all of its blocks are measured.
+fn none_is_left() -> ExitError {
+    let what = "no machine has the class of the first block's machine";
+    let advice = format!("go on with such machines, or start a new run with {HOW_TO_ALLOW}");
+    ExitError::machine(format!("{what}; {advice}"))
+}
+
+impl Fleet<'_> {
+    /// Reads once what a machine is, as soon as its task has written that down. A machine of
+    /// another class is reported, and its task ends.
+    fn look_at(&mut self, machine: &mut Machine) -> Result<(), ExitError> {
+        let Some(task) = machine.task.as_ref().filter(|_| !machine.is_known) else { return Ok(()) };
+        let Ok(begun) = Run::outline(&task.dir) else { return Ok(()) };
+        machine.is_known = true;
+        let Some(text) = self.unlike(&machine.name, &begun.manifest.host) else { return Ok(()) };
+        if self.plan.host.unlike_machines == Unlike::Warn {
+            return self.warn(format!("{text}; rates of its blocks differ by that, and ratios may"));
+        }
+        machine.is_refused = true;
+        task.stop();
+        self.warn(format!("{text}; it gets no block; to measure on both: {HOW_TO_ALLOW}"))
+    }
+
+    /// Returns how a machine's class differs from the first one's.
+    fn unlike(&mut self, machine: &str, host: &HostInfo) -> Option<String> {
+        let class = class(host);
+        let (first, of_first) = self.first.get_or_insert_with(|| (machine.to_owned(), class.clone()));
+        let differs = |(what, value): (&String, &String)| {
+            let there = of_first.get(what).filter(|there| *there != value)?;
+            Some(format!("{what} {value}, not {there}"))
+        };
+        let all: Vec<String> = class.iter().filter_map(differs).collect();
+        let what = format!("{machine} is a machine of another class than {first}");
+        (!all.is_empty()).then(|| format!("{what}: {}", all.join(", ")))
+    }
+}
+
+/// Returns the class without the CPUs in use, because machines on one host share its CPUs.
+fn class(host: &HostInfo) -> MachineClass {
+    host_class_words(host_class(&HostInfo { server_cpus: None, client_cpus: None, ..host.clone() }))
+}
+
+struct BlockTask {
+    block: u32,
+    name: String,
+    /// The task's run directory, once the task has made it.
+    dir: PathBuf,
+    log: PathBuf,
+    child: Child,
+    /// The thread that brings files to its machine, and records back.
+    courier: Option<JoinHandle<io::Result<()>>>,
+    lost: Option<io::Error>,
+    started: Instant,
+    status: Option<ExitStatus>,
+}
+
+impl BlockTask {
+    /// Starts the task of `block` of a run (directory and name) on a machine.
+    fn start(
+        launcher: &dyn Launcher,
+        machine: usize,
+        (run, run_id): (&Path, &str),
+        block: u32,
+        templates: Option<&Path>,
+        shipment: Option<&Arc<Shipment>>,
+    ) -> Result<Self, ExitError> {
+        let run = std::path::absolute(run).unwrap_or(run.to_owned());
+        let folder = run.join(FOLDER);
+        let mut attempt = 1;
+        let (name, log) = loop {
+            // Data outside the run directory are in folders of this name.
+            let name = format!("{run_id}-{block}.{attempt}");
+            let log = folder.join(format!("{name}.log"));
+            if !log.exists() {
+                break (name, log);
+            }
+            attempt += 1;
+        };
+        let templates = templates.map(|folder| format!("--templates={}", folder.display()));
+        let words = match shipment {
+            Some(shipment) => shipment.words(block, &name, templates),
+            None => {
+                let text = |path: &Path| path.display().to_string();
+                let mut words = vec![text(&this_program()?), "task".to_owned()];
+                words.extend(templates);
+                words.extend([text(&run), block.to_string(), text(&folder), name.clone()]);
+                words
+            }
+        };
+        let mut child = launcher.start(machine, &words, &log, shipment.is_some())?;
+        let courier = shipment.map(|shipment| shipment.attend(&mut child, &run, &name));
+        let (dir, started) = (folder.join(&name), Instant::now());
+        Ok(Self { block, dir, name, log, child, courier, lost: None, started, status: None })
+    }
+
+    /// Looks whether the task has ended. A process that cannot be checked counts as running, and
+    /// its end shows at the next look.
+    fn look(&mut self) {
+        let has_records = self.courier.as_ref().is_none_or(JoinHandle::is_finished);
+        self.status = has_records.then(|| self.child.try_wait().ok().flatten()).flatten();
+        if let Some(courier) = self.courier.take_if(|courier| courier.is_finished()) {
+            self.lost = courier.join().ok().and_then(Result::err);
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.status.is_some()
+    }
+
+    fn stop(&self) {
+        if self.status.is_none() {
+            ask_to_end(&self.child);
+        }
+    }
+
+    /// Returns why the task ended, as far as it has said so.
+    fn why(&self) -> String {
+        let status = self.status.map_or_else(String::new, |status| status.to_string());
+        let lost = self.lost.as_ref().map(|error| format!("{error} ({status})"));
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        match log.lines().rfind(|line| line.contains("error: ")) {
+            Some(last) => format!("{} ({status})", last.trim()),
+            None => lost.unwrap_or(status),
+        }
+    }
+}
+
+impl Drop for BlockTask {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Fleet<'_> {
+    /// Takes the records of an ended task into the run. It is `false` when the task did not come to
+    /// the end of its block.
+    fn collect(&mut self, machine: &str, task: &BlockTask, tally: &mut RunTally) -> Result<bool, ExitError> {
+        let Ok(measured) = Run::outline(&task.dir) else { return Ok(false) };
+        let (host, cells) = (measured.manifest.host, measured.manifest.order);
+        if !is_whole(&measured.events) {
+            return Ok(false);
+        }
+        let before_us = self.spent_us;
+        for mut event in measured.events {
+            if matches!(event, RunEvent::Started { .. } | RunEvent::Ended { .. }) {
+                continue;
+            }
+            if let Some(elapsed_us) = elapsed_us(&mut event) {
+                *elapsed_us += before_us;
+                self.spent_us = *elapsed_us;
+            }
+            if let RunEvent::CellEnded { cell, outcome, message, .. } = &event {
+                match outcome {
+                    Outcome::Completed => tally.completed += 1,
+                    _ => {
+                        tally.failed += 1;
+                        let why = message.as_deref().unwrap_or("no reason was given");
+                        self.progress.line(&format!("error: {cell} failed on {machine}: {why}"));
+                    }
+                }
+            }
+            self.writer.event(&event)?;
+        }
+        let (at, machine) = (time::now(), machine.to_owned());
+        let took = time::about(std::time::Duration::from_micros(self.spent_us - before_us));
+        self.progress.line(&format!("block {} on {machine}: {took}", task.block));
+        // This comes before the cells, so that a block in the record always has its machine.
+        self.writer.event(&RunEvent::BlockMeasured {
+            at,
+            block: task.block,
+            machine,
+            host: Box::new(host),
+        })?;
+        for cell in &cells {
+            self.writer.take_over(&task.dir, cell)?;
+            self.progress.cell_elsewhere(cell);
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a task has come to its end. A task that was interrupted lacks cells.
+fn is_whole(events: &[RunEvent]) -> bool {
+    let Some(RunEvent::Ended { outcome, .. }) = events.last() else { return false };
+    *outcome != Outcome::Interrupted
+}
+
+/// Returns the time since the run began.
+fn elapsed_us(event: &mut RunEvent) -> Option<&mut u64> {
+    match event {
+        RunEvent::CellStarted { elapsed_us, .. }
+        | RunEvent::CellEnded { elapsed_us, .. }
+        | RunEvent::Rested { elapsed_us, .. } => Some(elapsed_us),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
-//! Turns pgbench's command line into options of the workload, and finds its database.
+//! Reads pgbench's command line (short and long options in any order, and a database), turns it
+//! into options of the workload, and finds its database.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_db::mysql::Options as Login;
@@ -11,12 +13,11 @@ use dbdyno_workloads::pgbench::builtin;
 use dbdyno_workloads::pgbench::options::{PartitionMethod, Pgbench as Options, QueryMode, Vacuum};
 use serde_json::{Value, json};
 
-use super::command_line::CommandLine;
-use super::log::LogOptions;
-use crate::ad_hoc::Opening;
+use crate::load::Opening;
+use crate::pgbench::log::LogOptions;
 
 #[derive(Debug)]
-pub(super) struct Invocation {
+pub(super) struct PgbenchInvocation {
     pub(super) options: Options,
     pub(super) database_server: DatabaseServer,
     pub(super) opening: Opening,
@@ -38,8 +39,8 @@ pub(super) struct Invocation {
     pub(super) log: Option<LogOptions>,
 }
 
-impl Invocation {
-    pub(super) fn of(line: &CommandLine) -> Result<Self, String> {
+impl PgbenchInvocation {
+    pub(super) fn of(line: &PgbenchCommandLine) -> Result<Self, String> {
         let clients = line.number("client")?.unwrap_or(1_u32);
         let mut options = Options {
             files: files(line)?,
@@ -122,7 +123,7 @@ fn opening() -> Result<Opening, String> {
     Ok(Opening { load, login_key: VARIABLE })
 }
 
-fn tries(line: &CommandLine) -> Result<u32, String> {
+fn tries(line: &PgbenchCommandLine) -> Result<u32, String> {
     let tries = line.number("max-tries")?.unwrap_or(1);
     if tries == 0 && line.text("latency-limit").or(line.text("time")).is_none() {
         return Err("an unlimited number of transaction tries needs --latency-limit or -T".to_owned());
@@ -130,7 +131,7 @@ fn tries(line: &CommandLine) -> Result<u32, String> {
     Ok(tries)
 }
 
-fn partition_method(line: &CommandLine) -> Result<PartitionMethod, String> {
+fn partition_method(line: &PgbenchCommandLine) -> Result<PartitionMethod, String> {
     let Some(word) = line.text("partition-method") else { return Ok(PartitionMethod::Range) };
     if line.number("partitions")?.unwrap_or(0_u32) == 0 {
         return Err("--partition-method requires greater than zero --partitions".to_owned());
@@ -140,7 +141,7 @@ fn partition_method(line: &CommandLine) -> Result<PartitionMethod, String> {
 }
 
 /// Reads what `-l` asks for. The other options of the log need it.
-fn log(line: &CommandLine) -> Result<Option<LogOptions>, String> {
+fn log(line: &PgbenchCommandLine) -> Result<Option<LogOptions>, String> {
     let options = ["aggregate-interval", "log-prefix", "sampling-rate"];
     let alone = options.into_iter().find(|name| !line.has("log") && line.has(name));
     if let Some(name) = alone {
@@ -168,10 +169,10 @@ fn log(line: &CommandLine) -> Result<Option<LogOptions>, String> {
 }
 
 /// Returns a new seed for each run unless one is given, as pgbench does.
-fn seed(line: &CommandLine) -> Result<u64, String> {
+fn seed(line: &PgbenchCommandLine) -> Result<u64, String> {
     let variable = std::env::var("PGBENCH_RANDOM_SEED").ok();
     match line.text("random-seed").or(variable.as_deref()) {
-        None | Some("time" | "rand") => Ok(crate::ad_hoc::time_seed()),
+        None | Some("time" | "rand") => Ok(crate::load::time_seed()),
         Some(text) => text.parse().map_err(|_| {
             format!("--random-seed is {text}, but must be a whole number, \"time\" or \"rand\"")
         }),
@@ -183,7 +184,7 @@ fn milliseconds(limit: f64) -> Result<Duration, String> {
         .map_err(|_| format!("--latency-limit is {limit}, but must be above 0"))
 }
 
-fn init_steps(line: &CommandLine) -> String {
+fn init_steps(line: &PgbenchCommandLine) -> String {
     let mut steps = line.text("init-steps").unwrap_or("dtgvp").replace(' ', "");
     if line.has("no-vacuum") {
         steps = steps.replace('v', "");
@@ -195,7 +196,7 @@ fn init_steps(line: &CommandLine) -> String {
 }
 
 /// Returns the scripts in their order.
-fn files(line: &CommandLine) -> Result<Vec<String>, String> {
+fn files(line: &PgbenchCommandLine) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     for (name, value) in &line.repeated {
         match *name {
@@ -217,7 +218,7 @@ fn files(line: &CommandLine) -> Result<Vec<String>, String> {
 }
 
 /// Returns the address and the user, from the options and libpq's variables.
-fn login(line: &CommandLine) -> Result<Login, String> {
+fn login(line: &PgbenchCommandLine) -> Result<Login, String> {
     const SOCKETS: &str = "/var/run/postgresql";
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let text = |name: &str, of: &str| line.text(name).map(str::to_owned).or_else(|| variable(of));
@@ -240,4 +241,204 @@ fn login(line: &CommandLine) -> Result<Login, String> {
         Some(password) => login.with_password(dbdyno_db::Secret::new(password)),
         None => login,
     })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Flag,
+    Value,
+    /// The option takes a value and may come several times, or it is one of the scripts.
+    Script,
+    /// The option stands for one of pgbench's own scripts, at its place among the others.
+    Builtin(&'static str),
+    /// The option changes nothing.
+    Ignored,
+    /// The option would make other tables, so it is refused.
+    Refused,
+}
+
+const OPTIONS: [(char, &str, Use); 47] = [
+    ('i', "initialize", Use::Flag),
+    ('I', "init-steps", Use::Value),
+    ('F', "fillfactor", Use::Value),
+    ('n', "no-vacuum", Use::Flag),
+    ('q', "quiet", Use::Ignored),
+    ('s', "scale", Use::Value),
+    (' ', "foreign-keys", Use::Flag),
+    (' ', "index-tablespace", Use::Refused),
+    (' ', "partition-method", Use::Value),
+    (' ', "partitions", Use::Value),
+    (' ', "tablespace", Use::Refused),
+    (' ', "unlogged-tables", Use::Flag),
+    ('b', "builtin", Use::Script),
+    ('f', "file", Use::Script),
+    ('N', "skip-some-updates", Use::Builtin("simple-update")),
+    ('S', "select-only", Use::Builtin("select-only")),
+    ('c', "client", Use::Value),
+    ('C', "connect", Use::Flag),
+    ('D', "define", Use::Script),
+    ('j', "jobs", Use::Value),
+    ('l', "log", Use::Flag),
+    ('L', "latency-limit", Use::Value),
+    ('M', "protocol", Use::Value),
+    ('P', "progress", Use::Value),
+    ('r', "report-per-command", Use::Flag),
+    (' ', "report-latencies", Use::Flag),
+    ('R', "rate", Use::Value),
+    ('t', "transactions", Use::Value),
+    ('T', "time", Use::Value),
+    ('v', "vacuum-all", Use::Flag),
+    (' ', "aggregate-interval", Use::Value),
+    (' ', "exit-on-abort", Use::Flag),
+    (' ', "failures-detailed", Use::Flag),
+    (' ', "log-prefix", Use::Value),
+    (' ', "max-tries", Use::Value),
+    (' ', "progress-timestamp", Use::Flag),
+    (' ', "random-seed", Use::Value),
+    (' ', "sampling-rate", Use::Value),
+    (' ', "show-script", Use::Value),
+    (' ', "verbose-errors", Use::Flag),
+    ('d', "debug", Use::Ignored),
+    (' ', "dbname", Use::Value),
+    ('h', "host", Use::Value),
+    ('p', "port", Use::Value),
+    ('U', "username", Use::Value),
+    ('V', "version", Use::Flag),
+    ('?', "help", Use::Flag),
+];
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct PgbenchCommandLine {
+    options: BTreeMap<&'static str, String>,
+    /// Options that may come several times: name and value, in their order.
+    pub(super) repeated: Vec<(&'static str, String)>,
+    pub(super) database: Option<String>,
+    pub(super) ignored: Vec<&'static str>,
+}
+
+pub(super) fn read_words(arguments: &[String]) -> Result<PgbenchCommandLine, String> {
+    let mut read = PgbenchCommandLine::default();
+    let mut words = arguments.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
+            let (name, value) =
+                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let found = OPTIONS.iter().find(|(_, own, _)| *own == name);
+            let (_, name, of) = found.ok_or_else(|| format!("--{name} is no option of pgbench"))?;
+            read.take(name, *of, || value.or_else(|| words.next()))?;
+        } else if let Some(short) = word.strip_prefix('-').filter(|short| !short.is_empty()) {
+            read.cluster(short, &mut words)?;
+        } else if read.database.replace(word.to_owned()).is_some() {
+            return Err(format!("{word} is one word too many: [OPTION]... [DBNAME]"));
+        }
+    }
+    Ok(read)
+}
+
+impl PgbenchCommandLine {
+    /// Reads the letters after one `-`. When a letter takes a value, the rest of the word is its
+    /// value.
+    fn cluster<'a>(
+        &mut self,
+        short: &'a str,
+        words: &mut impl Iterator<Item = &'a str>,
+    ) -> Result<(), String> {
+        let mut rest = short;
+        while let Some(letter) = rest.chars().next() {
+            rest = &rest[letter.len_utf8()..];
+            let found = OPTIONS.iter().find(|(own, ..)| *own == letter && letter != ' ');
+            let (_, name, of) = found.ok_or_else(|| format!("-{letter} is no option of pgbench"))?;
+            let takes = matches!(of, Use::Value | Use::Script);
+            let own = (takes && !rest.is_empty()).then_some(rest);
+            self.take(name, *of, || own.or_else(|| words.next()))?;
+            if takes {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn take<'a>(
+        &mut self,
+        name: &'static str,
+        of: Use,
+        value: impl FnOnce() -> Option<&'a str>,
+    ) -> Result<(), String> {
+        let missing = || format!("--{name} takes a value");
+        match of {
+            Use::Flag => drop(self.options.insert(name, String::new())),
+            Use::Value => drop(self.options.insert(name, value().ok_or_else(missing)?.to_owned())),
+            Use::Script => self.repeated.push((name, value().ok_or_else(missing)?.to_owned())),
+            Use::Builtin(script) => self.repeated.push(("builtin", script.to_owned())),
+            Use::Ignored => self.ignored.push(name),
+            Use::Refused => {
+                return Err(format!("--{name} is not there: dbdyno makes no such tables; leave it out"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.options.contains_key(name)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str)
+    }
+
+    pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, String> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| format!("--{name} is {text}, but must be a number"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<PgbenchCommandLine, String> {
+        read_words(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn short_and_long_options_are_read_as_pgbench_reads_them() {
+        let line =
+            of("-nr -c16 --jobs=2 -T 60 -f a.sql@9 -Dx=1 -S --file b.sql -q --max-tries 3 bench").unwrap();
+        assert!(line.has("no-vacuum") && line.has("report-per-command") && !line.has("connect"));
+        assert_eq!((line.number("client"), line.number("time")), (Ok(Some(16_u32)), Ok(Some(60_u64))));
+        assert_eq!(line.number("max-tries"), Ok(Some(3_u32)));
+        let repeated: Vec<(&str, &str)> =
+            line.repeated.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        assert_eq!(
+            repeated,
+            [("file", "a.sql@9"), ("define", "x=1"), ("builtin", "select-only"), ("file", "b.sql")]
+        );
+        assert_eq!((line.database.as_deref(), line.ignored), (Some("bench"), vec!["quiet"]));
+    }
+
+    #[test]
+    fn the_long_form_of_every_option_says_what_its_letter_says() {
+        for (letter, name, used) in OPTIONS.into_iter().filter(|(letter, ..)| *letter != ' ') {
+            let value = if matches!(used, Use::Value | Use::Script) { " tpcb-like" } else { "" };
+            let short = of(&format!("-{letter}{value}"));
+            assert!(short.is_ok(), "-{letter}: {short:?}");
+            assert_eq!(short, of(&format!("--{name}{value}")), "-{letter} --{name}");
+            assert_eq!(short, of(&format!("--{name}{}", value.replace(' ', "="))), "-{letter} --{name}=");
+        }
+        let read = of("--builtin=select-only").unwrap();
+        assert_eq!(read.repeated, [("builtin", "select-only".to_owned())]);
+    }
+
+    #[test]
+    fn words_without_a_place_are_named() {
+        assert_eq!(of("-Z").unwrap_err(), "-Z is no option of pgbench");
+        assert_eq!(of("--nix=1").unwrap_err(), "--nix is no option of pgbench");
+        assert_eq!(of("-c").unwrap_err(), "--client takes a value");
+        assert_eq!(of("a b").unwrap_err(), "b is one word too many: [OPTION]... [DBNAME]");
+        assert!(of("--tablespace=x").unwrap_err().contains("--tablespace is not there"));
+        assert_eq!(
+            of("-c x").unwrap().number::<u32>("client").unwrap_err(),
+            "--client is x, but must be a number"
+        );
+    }
 }

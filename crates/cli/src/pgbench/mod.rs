@@ -1,10 +1,8 @@
 //! `dbdyno pgbench` offers pgbench's own command line and text output, with dbdyno's load engine.
 
-mod command_line;
 mod invocation;
 mod log;
 mod text;
-mod watch;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,11 +13,11 @@ use dbdyno_record::{Interval, Outcome};
 use dbdyno_workloads::pgbench::{Alone, BUILTINS, Listener, Pgbench, builtin};
 use hdrhistogram::Histogram;
 
-use self::invocation::Invocation;
-use self::text::{Counts, Report, Took};
-use self::watch::{Troubles, Watch};
+use self::invocation::PgbenchInvocation;
+use self::text::{PgbenchCounts, PgbenchReport, Took};
 use crate::exit::ExitError;
-use crate::{ad_hoc, terminal};
+use crate::pgbench::log::{Troubles, Watch};
+use crate::{load, terminal};
 
 /// Exit status for what is wrong before a run: options, scripts, files, or the first connection.
 const STATIC: u8 = 1;
@@ -31,7 +29,7 @@ fn wrong(problem: impl ToString) -> ExitError {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
-    let line = command_line::read(arguments).map_err(wrong)?;
+    let line = invocation::read_words(arguments).map_err(wrong)?;
     if line.repeated.iter().any(|(name, value)| *name == "builtin" && value == "list") {
         terminal::aside(&listed());
         return Ok(());
@@ -48,8 +46,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
         let names: Vec<String> = line.ignored.iter().map(|name| format!("--{name}")).collect();
         terminal::note(&format!("without effect here: {}", names.join(", ")));
     }
-    let invocation = Invocation::of(&line).map_err(wrong)?;
-    let context = ad_hoc::context(invocation.database_server.clone(), invocation.seed).map_err(as_static)?;
+    let invocation = PgbenchInvocation::of(&line).map_err(wrong)?;
+    let context =
+        load::ad_hoc_context(invocation.database_server.clone(), invocation.seed).map_err(as_static)?;
     let watch = Arc::new(Watch::new(&invocation).map_err(wrong)?);
     let alone =
         Alone { listener: Arc::clone(&watch) as Arc<dyn Listener>, latency_limit: invocation.latency_limit };
@@ -72,7 +71,7 @@ fn listed() -> String {
     format!("Available builtin scripts:\n{}", lines.collect::<String>())
 }
 
-fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitError> {
+fn initialize(invocation: &PgbenchInvocation, workload: &Pgbench) -> Result<(), ExitError> {
     if invocation.options.init_steps.is_empty() {
         return Err(wrong("no initialization steps specified"));
     }
@@ -82,7 +81,7 @@ fn initialize(invocation: &Invocation, workload: &Pgbench) -> Result<(), ExitErr
         100_000 * workload.scale(),
         invocation.options.init_steps
     ));
-    let end = ad_hoc::step(
+    let end = load::ad_hoc_step(
         workload,
         Threads::default(),
         (&invocation.opening, invocation.seed),
@@ -105,13 +104,12 @@ struct Nothing;
 
 impl Observer for Nothing {}
 
-fn measure(invocation: &Invocation, mut workload: Pgbench, watch: &Watch) -> Result<(), ExitError> {
+fn measure(invocation: &PgbenchInvocation, mut workload: Pgbench, watch: &Watch) -> Result<(), ExitError> {
     terminal::note(&format!("setting random seed to {}", invocation.seed));
-    let partitions =
-        ad_hoc::wait(ready(invocation, &mut workload)).and_then(|done| done).map_err(as_static)?;
-    let mut seen = Seen::new(invocation, watch);
+    let partitions = load::wait(ready(invocation, &mut workload)).and_then(|done| done).map_err(as_static)?;
+    let mut seen = PgbenchObserver::new(invocation, watch);
     let threads = Threads { count: Some(invocation.jobs), ..Threads::default() };
-    let end = ad_hoc::step(&workload, threads, (&invocation.opening, invocation.seed), None, &mut seen)?;
+    let end = load::ad_hoc_step(&workload, threads, (&invocation.opening, invocation.seed), None, &mut seen)?;
     let has_completed = end.outcome == Outcome::Completed;
     if !has_completed && !seen.has_begun {
         return Err(wrong(reason(&end)));
@@ -128,7 +126,7 @@ fn measure(invocation: &Invocation, mut workload: Pgbench, watch: &Watch) -> Res
         connecting: seen.barrier.saturating_duration_since(seen.began),
     };
     let tally = watch.tally();
-    let report = Report {
+    let report = PgbenchReport {
         counts: &seen.all,
         tally: &tally,
         invocation,
@@ -148,7 +146,7 @@ fn measure(invocation: &Invocation, mut workload: Pgbench, watch: &Watch) -> Res
 /// Method and number of the accounts table's partitions, if it has any.
 type Partitions = Option<(&'static str, i64)>;
 
-async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<Partitions, ExitError> {
+async fn ready(invocation: &PgbenchInvocation, workload: &mut Pgbench) -> Result<Partitions, ExitError> {
     let mut session = invocation.database_server.connect().await.map_err(wrong)?;
     let done = prepared(invocation, workload, &mut session).await.map_err(wrong);
     session.close().await;
@@ -156,7 +154,7 @@ async fn ready(invocation: &Invocation, workload: &mut Pgbench) -> Result<Partit
 }
 
 async fn prepared(
-    invocation: &Invocation,
+    invocation: &PgbenchInvocation,
     workload: &mut Pgbench,
     session: &mut AnySession,
 ) -> Result<Partitions, dbdyno_workloads::Error> {
@@ -175,12 +173,12 @@ async fn prepared(
     Ok(partitions)
 }
 
-struct Seen<'a> {
-    invocation: &'a Invocation,
+struct PgbenchObserver<'a> {
+    invocation: &'a PgbenchInvocation,
     watch: &'a Watch,
-    all: Counts,
+    all: PgbenchCounts,
     /// Counts since the previous line.
-    part: Counts,
+    part: PgbenchCounts,
     /// Failures and retries up to the previous line.
     troubles: Troubles,
     began: Instant,
@@ -190,14 +188,14 @@ struct Seen<'a> {
     line_us: u64,
 }
 
-impl<'a> Seen<'a> {
-    fn new(invocation: &'a Invocation, watch: &'a Watch) -> Self {
+impl<'a> PgbenchObserver<'a> {
+    fn new(invocation: &'a PgbenchInvocation, watch: &'a Watch) -> Self {
         let now = Instant::now();
         Self {
             invocation,
             watch,
-            all: Counts::default(),
-            part: Counts::default(),
+            all: PgbenchCounts::default(),
+            part: PgbenchCounts::default(),
             troubles: Troubles::default(),
             began: now,
             barrier: now,
@@ -208,7 +206,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl Observer for Seen<'_> {
+impl Observer for PgbenchObserver<'_> {
     fn warning(&mut self, text: &str) {
         terminal::warning(text);
     }
@@ -254,7 +252,7 @@ impl Observer for Seen<'_> {
             let troubles = all.since(&self.troubles);
             let seconds = since.as_secs_f64();
             terminal::note(&text::progress(&self.part, &troubles, self.invocation, seconds, total));
-            (self.part, self.troubles, self.line_us) = (Counts::default(), all, self.last_us);
+            (self.part, self.troubles, self.line_us) = (PgbenchCounts::default(), all, self.last_us);
         }
     }
 }

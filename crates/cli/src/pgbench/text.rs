@@ -7,22 +7,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dbdyno_workloads::pgbench::ScriptInfo;
 
-use super::invocation::Invocation;
-use super::watch::{Tally, Troubles};
-use crate::ad_hoc::Times;
+use super::invocation::PgbenchInvocation;
+use crate::load::ResponseTimes;
+use crate::pgbench::log::{ScriptTally, Troubles};
 use crate::time::to_us;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counts {
+pub(super) struct PgbenchCounts {
     pub(super) done: u64,
     /// Times from when a transaction was due to its end, and until it was sent.
-    pub(super) times: Times,
+    pub(super) times: ResponseTimes,
     pub(super) lag_us: u64,
     pub(super) lag_max_us: u64,
-    pub(super) parts: BTreeMap<String, (u64, Times)>,
+    pub(super) parts: BTreeMap<String, (u64, ResponseTimes)>,
 }
 
-impl Counts {
+impl PgbenchCounts {
     fn part(&self, name: &str) -> (u64, f64, f64) {
         let part = self.parts.get(name);
         part.map_or((0, 0.0, 0.0), |(done, times)| (*done, times.0.mean() / 1e3, times.0.stdev() / 1e3))
@@ -40,10 +40,10 @@ pub(super) struct Took {
 }
 
 /// What a report is made of.
-pub(super) struct Report<'a> {
-    pub(super) counts: &'a Counts,
-    pub(super) tally: &'a Tally,
-    pub(super) invocation: &'a Invocation,
+pub(super) struct PgbenchReport<'a> {
+    pub(super) counts: &'a PgbenchCounts,
+    pub(super) tally: &'a ScriptTally,
+    pub(super) invocation: &'a PgbenchInvocation,
     pub(super) scripts: &'a [ScriptInfo],
     pub(super) scale: u64,
     /// How the accounts are partitioned.
@@ -63,9 +63,9 @@ fn percent_of(part: u64, of: u64, digits: usize) -> String {
 /// Writes a line of `--progress`. `total` is the time since the start. `seconds`, `counts` and
 /// `troubles` are since the previous line.
 pub(super) fn progress(
-    counts: &Counts,
+    counts: &PgbenchCounts,
     troubles: &Troubles,
-    invocation: &Invocation,
+    invocation: &PgbenchInvocation,
     seconds: f64,
     total: f64,
 ) -> String {
@@ -93,7 +93,7 @@ pub(super) fn progress(
     line
 }
 
-impl Report<'_> {
+impl PgbenchReport<'_> {
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         let mut line = |text: String| {
@@ -257,7 +257,7 @@ impl Report<'_> {
 }
 
 /// Writes mean and standard deviation, if anything was done.
-fn spread(what: &str, done: u64, times: &Times, line: &mut impl FnMut(String)) {
+fn spread(what: &str, done: u64, times: &ResponseTimes, line: &mut impl FnMut(String)) {
     if done > 0 {
         line(format!("{what} average = {:.3} ms", times.0.mean() / 1e3));
         line(format!("{what} stddev = {:.3} ms", times.0.stdev() / 1e3));
@@ -266,24 +266,24 @@ fn spread(what: &str, done: u64, times: &Times, line: &mut impl FnMut(String)) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_line;
     use super::*;
+    use crate::pgbench::invocation;
 
-    fn invocation(line: &str) -> Invocation {
+    fn invocation(line: &str) -> PgbenchInvocation {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        Invocation::of(&command_line::read(&words).unwrap()).unwrap()
+        PgbenchInvocation::of(&invocation::read_words(&words).unwrap()).unwrap()
     }
 
     /// Returns the report of `done` transactions in two seconds, each of which took 50 ms.
     fn report(line: &str, done: u64, troubles: Troubles) -> String {
         let invocation = invocation(line);
-        let mut counts = Counts { done, ..Counts::default() };
+        let mut counts = PgbenchCounts { done, ..PgbenchCounts::default() };
         (0..done).for_each(|_| counts.times.0.record(50_000).unwrap());
-        let mut tally = Tally::default();
+        let mut tally = ScriptTally::default();
         tally.all = troubles;
         let script = ScriptInfo { name: "s", title: "s".to_owned(), weight: 1, commands: Vec::new() };
         let took = Took { seconds: 2.0, connecting: Duration::ZERO };
-        Report {
+        PgbenchReport {
             counts: &counts,
             tally: &tally,
             invocation: &invocation,
@@ -327,7 +327,8 @@ mod tests {
 
     #[test]
     fn lines_of_progress_have_the_time_since_the_start_or_since_1970() {
-        let line = |words| progress(&Counts::default(), &Troubles::default(), &invocation(words), 5.0, 15.0);
+        let line =
+            |words| progress(&PgbenchCounts::default(), &Troubles::default(), &invocation(words), 5.0, 15.0);
         assert_eq!(
             line("-U any -T 20 -P 5"),
             "progress: 15.0 s, 0.0 tps, lat 0.000 ms stddev 0.000, 0 failed"

@@ -1,6 +1,5 @@
 //! `dbdyno sysbench` offers sysbench's own command line and text output, with dbdyno's load engine.
 
-mod command_line;
 mod invocation;
 mod text;
 
@@ -11,13 +10,13 @@ use dbdyno_record::{Interval, Outcome};
 use dbdyno_workloads::sysbench::Sysbench;
 use hdrhistogram::Histogram;
 
-use self::invocation::Invocation;
-use self::text::Counts;
+use self::invocation::SysbenchInvocation;
+use self::text::SysbenchCounts;
 use crate::exit::ExitError;
-use crate::{ad_hoc, terminal, time};
+use crate::{load, terminal, time};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
-    let line = command_line::read(arguments).map_err(ExitError::usage)?;
+    let line = invocation::read_words(arguments).map_err(ExitError::usage)?;
     let missing =
         |what: &str| ExitError::usage(format!("{what}, e.g. dbdyno sysbench oltp_read_only --threads=4 run"));
     let commands = "no command given: prepare, run, cleanup, prewarm, help or one of the script's own";
@@ -32,8 +31,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
     if !ignored.is_empty() {
         terminal::note(&format!("without effect here: {}", ignored.join(", ")));
     }
-    let invocation = Invocation::of(&line, &script, &command).map_err(ExitError::usage)?;
-    let context = ad_hoc::context(invocation.database_server.clone(), invocation.seed)?;
+    let invocation = SysbenchInvocation::of(&line, &script, &command).map_err(ExitError::usage)?;
+    let context = load::ad_hoc_context(invocation.database_server.clone(), invocation.seed)?;
     let workload = Sysbench::alone(&invocation.options, context).map_err(ExitError::usage)?;
     terminal::out(&format!("sysbench 1.0.20 (dbdyno {})\n\n", env!("CARGO_PKG_VERSION")))?;
     match command.as_str() {
@@ -46,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), ExitError> {
 fn help(script: &str, mut workload: Sysbench) -> Result<(), ExitError> {
     if workload.has_help() {
         // This call prints the help.
-        ad_hoc::wait(workload.help())?.map_err(ExitError::usage)?;
+        load::wait(workload.help())?.map_err(ExitError::usage)?;
         return printed(&workload);
     }
     let stem = script.strip_suffix(".lua").unwrap_or(script);
@@ -58,18 +57,18 @@ fn help(script: &str, mut workload: Sysbench) -> Result<(), ExitError> {
 }
 
 /// Runs `prepare`, `cleanup` or another command. The script prints what it does.
-fn run_command(invocation: &Invocation, workload: Sysbench) -> Result<(), ExitError> {
-    let end = engine(invocation, &workload, &mut Seen::new(invocation, &workload))?;
+fn run_command(invocation: &SysbenchInvocation, workload: Sysbench) -> Result<(), ExitError> {
+    let end = engine(invocation, &workload, &mut SysbenchObserver::new(invocation, &workload))?;
     printed(&workload)?;
     ended(&end)
 }
 
-fn measure(invocation: &Invocation, mut workload: Sysbench) -> Result<(), ExitError> {
+fn measure(invocation: &SysbenchInvocation, mut workload: Sysbench) -> Result<(), ExitError> {
     terminal::out(&header(invocation))?;
-    ad_hoc::wait(workload.begin())?.map_err(ExitError::server)?;
+    load::wait(workload.begin())?.map_err(ExitError::server)?;
     printed(&workload)?;
     terminal::out("Initializing worker threads...\n\nThreads started!\n\n")?;
-    let mut seen = Seen::new(invocation, &workload);
+    let mut seen = SysbenchObserver::new(invocation, &workload);
     let end = engine(invocation, &workload, &mut seen)?;
     printed(&workload)?;
     ended(&end)?;
@@ -84,12 +83,12 @@ fn measure(invocation: &Invocation, mut workload: Sysbench) -> Result<(), ExitEr
         terminal::out(&text::cumulative(&seen.all, invocation.percentile, seconds, &threads, seen.asks()))?;
     }
     let queue = seen.queue_fault();
-    ad_hoc::wait(workload.end())?.map_err(ExitError::server)?;
+    load::wait(workload.end())?.map_err(ExitError::server)?;
     printed(&workload)?;
     queue.map_or(Ok(()), |fault| Err(ExitError::new(1, fault)))
 }
 
-fn header(invocation: &Invocation) -> String {
+fn header(invocation: &SysbenchInvocation) -> String {
     let mut lines = vec!["Running the test with following options:".to_owned()];
     lines.push(format!("Number of threads: {}", invocation.threads));
     let warmup = invocation.options.warmup.0.as_secs();
@@ -121,24 +120,28 @@ fn ended(end: &StepEnd) -> Result<(), ExitError> {
     }
 }
 
-fn engine(invocation: &Invocation, workload: &Sysbench, seen: &mut Seen<'_>) -> Result<StepEnd, ExitError> {
+fn engine(
+    invocation: &SysbenchInvocation,
+    workload: &Sysbench,
+    seen: &mut SysbenchObserver<'_>,
+) -> Result<StepEnd, ExitError> {
     let threads =
         Threads { blocking: invocation.database_server.capabilities.blocking, ..Threads::default() };
     let is_run = invocation.options.commands == ["run"];
     let shortened =
         invocation.forced_shutdown.filter(|_| is_run).map(|more| invocation.options.time.0 + more);
-    ad_hoc::step(workload, threads, (&invocation.opening, invocation.seed), shortened, seen)
+    load::ad_hoc_step(workload, threads, (&invocation.opening, invocation.seed), shortened, seen)
 }
 
 /// Seconds of the target rate that may wait when the warm-up ends.
 const MOST_QUEUED_SECONDS: f64 = 0.010;
 
-struct Seen<'a> {
-    invocation: &'a Invocation,
+struct SysbenchObserver<'a> {
+    invocation: &'a SysbenchInvocation,
     workload: &'a Sysbench,
-    all: Counts,
+    all: SysbenchCounts,
     /// Counts since the previous line.
-    part: Counts,
+    part: SysbenchCounts,
     clients: BTreeMap<u32, (u64, u64)>,
     last_us: u64,
     line_us: u64,
@@ -146,9 +149,9 @@ struct Seen<'a> {
     queued: u64,
 }
 
-impl<'a> Seen<'a> {
-    fn new(invocation: &'a Invocation, workload: &'a Sysbench) -> Self {
-        let (all, part) = (Counts::default(), Counts::default());
+impl<'a> SysbenchObserver<'a> {
+    fn new(invocation: &'a SysbenchInvocation, workload: &'a Sysbench) -> Self {
+        let (all, part) = (SysbenchCounts::default(), SysbenchCounts::default());
         let clients = BTreeMap::new();
         Self { invocation, workload, all, part, clients, last_us: 0, line_us: 0, queued: 0 }
     }
@@ -194,7 +197,7 @@ impl<'a> Seen<'a> {
     }
 
     fn line(&mut self) {
-        let Invocation { threads, percentile, .. } = *self.invocation;
+        let SysbenchInvocation { threads, percentile, .. } = *self.invocation;
         let seconds = (self.last_us - self.line_us) as f64 / 1e6;
         let total = self.last_us.saturating_sub(self.warmup_us()) as f64 / 1e6;
         let part = std::mem::take(&mut self.part);
@@ -217,7 +220,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl Observer for Seen<'_> {
+impl Observer for SysbenchObserver<'_> {
     fn warning(&mut self, text: &str) {
         terminal::warning(text);
     }
@@ -256,7 +259,8 @@ impl Observer for Seen<'_> {
             (client.0, client.1) = (client.0 + interval.done, client.1 + interval.service_sum_us);
         }
         if self.last_us <= self.warmup_us() {
-            (self.all, self.part, self.line_us) = (Counts::default(), Counts::default(), self.last_us);
+            (self.all, self.part, self.line_us) =
+                (SysbenchCounts::default(), SysbenchCounts::default(), self.last_us);
             self.clients.clear();
             let ended = intervals.iter().filter(|interval| interval.to_us == self.warmup_us());
             self.queued += ended.map(|interval| interval.backlog).sum::<u64>();

@@ -6,10 +6,10 @@ use std::fmt::Write;
 
 use dbdyno_workloads::sysbench::Stat;
 
-use crate::ad_hoc::Times;
+use crate::load::ResponseTimes;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counts {
+pub(super) struct SysbenchCounts {
     pub(super) events: u64,
     pub(super) reads: u64,
     pub(super) writes: u64,
@@ -20,13 +20,13 @@ pub(super) struct Counts {
     /// Reconnects for which an event began again.
     pub(super) reopened: u64,
     /// Times from when an event was due to its end.
-    pub(super) times: Times,
+    pub(super) times: ResponseTimes,
     /// Length of the queue at the end of the last interval.
     pub(super) queue_length: u64,
     pub(super) concurrency: u64,
 }
 
-impl Counts {
+impl SysbenchCounts {
     pub(super) fn queries(&self) -> u64 {
         self.reads + self.writes + self.other
     }
@@ -71,7 +71,7 @@ impl Counts {
 }
 
 pub(super) fn interval(
-    counts: &Counts,
+    counts: &SysbenchCounts,
     threads: u32,
     percentile: u64,
     seconds: f64,
@@ -100,13 +100,13 @@ pub(super) fn interval(
 }
 
 /// Writes what follows the line of an interval where a rate was asked for.
-pub(super) fn queue(counts: &Counts, total: f64) -> String {
+pub(super) fn queue(counts: &SysbenchCounts, total: f64) -> String {
     format!("[ {total:.0}s ] queue length: {}, concurrency: {}", counts.queue_length, counts.concurrency)
 }
 
 /// Writes the report at the end. `threads` holds the events and seconds of each thread.
 pub(super) fn cumulative(
-    counts: &Counts,
+    counts: &SysbenchCounts,
     percentile: u64,
     seconds: f64,
     threads: &[(f64, f64)],
@@ -172,7 +172,7 @@ fn mean_and_spread(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, 
     (mean, variance.sqrt())
 }
 
-pub(super) fn histogram(counts: &Counts) -> String {
+pub(super) fn histogram(counts: &SysbenchCounts) -> String {
     const BUCKETS: usize = 1024;
     let (least, greatest) = (0.001_f64, 100_000.0_f64);
     let step = (greatest / least).ln() / (BUCKETS - 1) as f64;
@@ -211,8 +211,9 @@ pub(super) fn option(name: &str, kind: &str, description: &str, default: Option<
 mod tests {
     use super::*;
 
-    fn counts() -> Counts {
-        let mut counts = Counts { events: 10, reads: 140, writes: 40, other: 20, ..Counts::default() };
+    fn counts() -> SysbenchCounts {
+        let mut counts =
+            SysbenchCounts { events: 10, reads: 140, writes: 40, other: 20, ..Counts::default() };
         [1000, 1000, 2000, 10_000].into_iter().for_each(|us| counts.times.0.record(us).unwrap());
         counts
     }
@@ -262,21 +263,21 @@ mod tests {
 
     #[test]
     fn a_script_that_asks_a_database_has_its_totals_where_nothing_was_answered() {
-        let text = cumulative(&Counts::default(), 95, 1.0, &[(0.0, 0.0)], true);
+        let text = cumulative(&SysbenchCounts::default(), 95, 1.0, &[(0.0, 0.0)], true);
         for name in ["transactions:", "queries:"] {
             let line = text.lines().map(str::trim).find(|line| line.starts_with(name)).unwrap();
             assert!(line.ends_with(" 0      (0.00 per sec.)"), "{line}");
         }
     }
 
-    fn of_ms(all: &[f64]) -> Counts {
-        let mut counts = Counts::default();
+    fn of_ms(all: &[f64]) -> SysbenchCounts {
+        let mut counts = SysbenchCounts::default();
         all.iter().for_each(|ms| counts.times.0.record((ms * 1e3) as u64).unwrap());
         counts
     }
 
     /// Returns the lowest and highest time and the percentile that the report prints.
-    fn printed(counts: &Counts, percentile: u64) -> [f64; 3] {
+    fn printed(counts: &SysbenchCounts, percentile: u64) -> [f64; 3] {
         let text = cumulative(counts, percentile, 1.0, &[(1.0, 1.0)], false);
         ["min:", "max:", "percentile:"].map(|name| {
             let line = text.lines().find(|line| line.contains(name)).unwrap();

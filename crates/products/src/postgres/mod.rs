@@ -1,8 +1,6 @@
 //! Facts about PostgreSQL.
 
-use crate::configured::ConfiguredLine;
-use crate::known::KNOWN;
-use crate::value::{LATER, NEVER, SYNCED, Value, io_words};
+use crate::settings::{ConfiguredLine, KNOWN, LATER, NEVER, SYNCED, Value, io_words};
 use crate::{FamilyFacts, Product, Reader, TlsOption};
 
 pub const POSTGRESQL: &Product = &Product {

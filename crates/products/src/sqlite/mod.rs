@@ -1,12 +1,12 @@
-//! Facts about SQLite.
+//! Facts about SQLite, and the options that variants on it have.
 
-mod options;
+use std::collections::BTreeMap;
 
-pub use options::SqliteOptions;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use crate::configured::ConfiguredLine;
-use crate::options::VariantOptions;
-use crate::value::{NEVER, SYNCED, Value};
+use crate::settings::{ConfiguredLine, NEVER, SYNCED, Value};
+use crate::variant::{TypedOptions, VariantOptions, is_word};
 use crate::{FamilyFacts, Product, Reader};
 
 pub const SQLITE: &Product = &Product { word: "sqlite", name: "SQLite", prefixes: &[], base: None };
@@ -74,6 +74,24 @@ fn redo(reader: &Reader<'_>) -> Option<Value> {
 fn plan_node(row: &[Option<String>]) -> Option<String> {
     let detail = row.last()?.as_deref()?.replace(" TABLE ", " ");
     Some(detail.split(" (~").next().unwrap_or_default().to_owned())
+}
+
+/// `options` of a variant.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SqliteOptions {
+    /// SQLite: pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
+    /// They win over `config`.
+    pub pragmas: BTreeMap<String, String>,
+}
+
+impl TypedOptions for SqliteOptions {
+    fn problem(&self) -> Option<(&'static str, String)> {
+        let is_value = |text: &str| !text.is_empty() && is_word(&text.replace(['-', '.'], "_"));
+        let bad = self.pragmas.iter().find(|(pragma, value)| !is_word(pragma) || !is_value(value))?;
+        // The value is not shown, because some SQLite builds take their key from a pragma.
+        Some(("pragmas", format!("has a pragma that is not a name and a plain value: {}", bad.0)))
+    }
 }
 
 #[cfg(test)]

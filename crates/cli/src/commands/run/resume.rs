@@ -15,15 +15,14 @@ use dbdyno_record::{
 use dbdyno_report::host_class_words;
 use tokio::runtime::Runtime;
 
-use super::{Ready, finish, is_reported, locked, record_warnings};
+use super::{ReadyRun, finish, is_reported, locked, record_warnings};
 use crate::args::RunArgs;
 use crate::commands::report::{LATEST, directory};
 use crate::conductor::{
-    RunClock, Tally, data_root, kept_option_file, partial, remove_data_of, remove_data_root, snapshot_dir,
+    RunClock, RunTally, data_root, kept_option_file, partial, remove_data_of, remove_data_root, snapshot_dir,
 };
 use crate::exit::ExitError;
-use crate::manifest::{host_info, tool, workloads};
-use crate::prepare::{Prepared, prepare};
+use crate::plan::prepare::{PreparedVariant, host_info, prepare, tool, workloads};
 use crate::{fleet, host, terminal, time};
 
 /// Goes on with a run. It is `None` for a run that is over, which only gets a missing report. Cells
@@ -31,7 +30,7 @@ use crate::{fleet, host, terminal, time};
 /// failed cells run again too. A run is refused when the remaining cells would differ from those
 /// that were measured. Where they only may differ, `anyway` lets it go on. Nothing is written to a
 /// run that cannot go on.
-pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>, ExitError> {
+pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<ReadyRun>, ExitError> {
     let RunArgs { anyway, failed: repeats_failed, .. } = *args;
     let dir = &directory(args.resume.as_deref().unwrap_or(Path::new(LATEST)))?;
     let (mut writer, manifest) = RunWriter::resume(dir)?;
@@ -58,7 +57,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     }
     let left: HashSet<&CellId> = cells.iter().collect();
     let stay = |ended: &HashSet<&CellId>| ended.difference(&left).count();
-    let before = Tally { completed: stay(&completed), failed: stay(&failed), interrupted: false };
+    let before = RunTally { completed: stay(&completed), failed: stay(&failed), interrupted: false };
     let data_root = data_root(&plan, dir);
     let is_over = cells.is_empty() && is_over(&record, &plan);
     if !plan.host.keep_data {
@@ -94,7 +93,7 @@ pub(super) fn resume(args: &RunArgs, runtime: &Runtime) -> Result<Option<Ready>,
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
     terminal::note(&format!("resuming: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let partial = partial(&record.events);
-    Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial }))
+    Ok(Some(ReadyRun { plan, variants, writer, manifest, cells, before, clock, advisory_locks, partial }))
 }
 
 /// Says that a run is over, and removes data that a process killed at its end has left.
@@ -107,7 +106,7 @@ fn nothing_left(args: &RunArgs, plan: &Plan, data_root: &Path, cells: usize) -> 
 }
 
 /// Refuses variants that have changed since the run began.
-pub(super) fn other_variant(variants: &[Prepared], of_run: &Manifest) -> Result<(), ExitError> {
+pub(super) fn other_variant(variants: &[PreparedVariant], of_run: &Manifest) -> Result<(), ExitError> {
     for (now, then) in variants.iter().zip(&of_run.variants) {
         // Not every record has this value, and no config changes it.
         let now_info = VariantInfo { embedded: then.embedded, ..now.info.clone() };

@@ -1,0 +1,362 @@
+//! The actions that change a servers folder: get, add and remove a server. A lock lets only one
+//! dbdyno at a time change the folder.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use dbdyno_db::server::{Base, list};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::files::{self, Catalogue, Entry, Partial, Source, check_name};
+use crate::scratch::probe;
+use crate::{Error, ProbeAnswer, ServerEntry, ServerOrigin, inventory};
+
+/// Puts the server for `entry` into `servers_dir/NAME`, starts it once and keeps its answers in its
+/// server entry. An existing server is not fetched again. It is asked if no one has asked it in its
+/// current state. `log` gets a sentence for each thing that takes a while. After an error the
+/// fetched files are removed, but a server that existed before stays.
+pub fn get(
+    entry: &Entry,
+    servers_dir: &Path,
+    cancel: &AtomicBool,
+    log: &mut dyn FnMut(&str),
+) -> Result<ServerEntry, Error> {
+    let locked = Locked::open(servers_dir, cancel, log)?;
+    let folder = &locked.path;
+    let place = folder.join(&entry.name);
+    let server_entry = ServerEntry::read(folder, &entry.name)?;
+    let is_there = Base::is_in(&place);
+    if !is_there && fs::symlink_metadata(&place).is_ok() {
+        let why = format!("{} exists but holds no server: remove it", place.display());
+        return Err(Error::Unfetchable { name: entry.name.clone(), why });
+    }
+    let server_entry = match (is_there, server_entry) {
+        (true, Some(server_entry)) if server_entry.current_answer(&place).is_some() => {
+            return Ok(server_entry);
+        }
+        (true, Some(server_entry)) => server_entry,
+        (true, None) => {
+            let source = "found in the servers folder".to_owned();
+            ServerEntry { origin: ServerOrigin::Found, source, answer: None }
+        }
+        (false, _) => bring(entry, folder, cancel, log)?,
+    };
+    log(&format!("{}: starting it once, to ask what it can do", entry.name));
+    let asked = if cancel.load(Ordering::Relaxed) {
+        Err(Error::Cancelled { what: format!("getting {}", entry.name) })
+    } else {
+        first_answer(entry, &place)
+    };
+    keep(folder, &entry.name, server_entry, asked, !is_there)
+}
+
+/// Keeps the answers from the server `name` in its server entry. A new server that did not answer
+/// is removed.
+pub(super) fn keep(
+    folder: &Path,
+    name: &str,
+    mut server_entry: ServerEntry,
+    asked: Result<ProbeAnswer, Error>,
+    is_new: bool,
+) -> Result<ServerEntry, Error> {
+    match asked {
+        Ok(answer) => {
+            server_entry.answer = Some(answer);
+            server_entry.write(folder, name)?;
+            Ok(server_entry)
+        }
+        Err(error) => {
+            if is_new {
+                take_away(folder, name)?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Puts what the entry names into the folder. The server entry is written first, so that a dbdyno
+/// that is killed in between leaves nothing of unknown origin.
+fn bring(
+    entry: &Entry,
+    folder: &Path,
+    cancel: &AtomicBool,
+    log: &mut dyn FnMut(&str),
+) -> Result<ServerEntry, Error> {
+    let (name, source) = (&entry.name, entry.source.to_string());
+    if let Source::Basedir { path } = &entry.source {
+        let server_entry = ServerEntry { origin: ServerOrigin::Added, source, answer: None };
+        server_entry.write(folder, name)?;
+        link(path, &folder.join(name)).inspect_err(|_| drop(ServerEntry::remove(folder, name)))?;
+        return Ok(server_entry);
+    }
+    let server_entry = ServerEntry { origin: ServerOrigin::Got, source, answer: None };
+    server_entry.write(folder, name)?;
+    files::fetch(entry, folder, cancel, log).inspect_err(|_| drop(ServerEntry::remove(folder, name)))?;
+    Ok(server_entry)
+}
+
+fn first_answer(entry: &Entry, place: &Path) -> Result<ProbeAnswer, Error> {
+    let base = Base::open(place).map_err(|source| does_not_run(&entry.name, source))?;
+    check_version(entry, &base)?;
+    probe(&base).map_err(|source| does_not_run(&entry.name, source))
+}
+
+pub(super) fn does_not_run(name: &str, source: dbdyno_db::server::Error) -> Error {
+    Error::DoesNotRun { name: name.to_owned(), source: Box::new(source) }
+}
+
+/// Compares the program's version with the one that the entry promises.
+pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
+    if base.product.to_string() == entry.product && entry.means(&base.version) {
+        return Ok(());
+    }
+    Err(Error::OtherVersion {
+        name: entry.name.clone(),
+        wanted: format!("{} {}", entry.product, entry.version),
+        answered: base.title.clone(),
+    })
+}
+
+pub(super) fn link(target: &Path, place: &Path) -> Result<(), Error> {
+    // This comes before the link, so that errors name the folder itself.
+    let base = Base::open(target)?;
+    std::os::unix::fs::symlink(&base.path, place).map_err(Error::io("cannot link", place))
+}
+
+/// Removes `NAME` from the folder: the base directory, or the link to it, and its server entry. A
+/// base directory is renamed first, so that no half-removed one can be taken for a server.
+pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
+    let place = folder.join(name);
+    let is_link = fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink());
+    let partial = match is_link {
+        true => {
+            fs::remove_file(&place).map_err(Error::io("cannot remove", place))?;
+            None
+        }
+        false if place.exists() => Some(Partial::of(folder, name)?),
+        false => None,
+    };
+    ServerEntry::remove(folder, name)?;
+    drop(partial);
+    Ok(())
+}
+
+/// Gives the server in `base_dir` the name `name`: starts it once, asks it about itself, and makes
+/// a link to it in `servers_dir`. The base directory itself does not change. `log` gets a sentence
+/// before the start. A server that was added before under that name is asked again.
+pub fn add(
+    name: &str,
+    base_dir: &Path,
+    servers_dir: &Path,
+    catalogue: &Catalogue,
+    log: &mut dyn FnMut(&str),
+) -> Result<ServerEntry, Error> {
+    let taken = |why: String| Error::NameTaken { name: name.to_owned(), why };
+    check_name(name).map_err(taken)?;
+    let base = Base::open(base_dir)?;
+    if let Some(entry) = catalogue.entries.iter().find(|entry| entry.name == name) {
+        check_version(entry, &base)
+            .map_err(|error| taken(format!("{error}; choose a name that is not in the catalogue")))?;
+    }
+    let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
+    let (folder, place) = (&locked.path, locked.path.join(name));
+    let is_new = fs::symlink_metadata(&place).is_err();
+    if !is_new && place.canonicalize().ok().as_deref() != Some(&base.path) {
+        return Err(taken(format!(
+            "{} is another server; choose another name, or `dbdyno servers remove {name}` first",
+            place.display()
+        )));
+    }
+    let source = format!("the base directory {}", base.path.display());
+    let origin = if is_new { ServerOrigin::Added } else { ServerOrigin::Found };
+    let known = ServerEntry::read(folder, name)?.filter(|_| !is_new);
+    let server_entry = known.unwrap_or(ServerEntry { origin, source, answer: None });
+    if is_new {
+        server_entry.write(folder, name)?;
+        link(&base.path, &place)?;
+    }
+    log(&format!("{name}: starting it once, to ask what it can do"));
+    let asked = probe(&base).map_err(|source| does_not_run(name, source));
+    keep(folder, name, server_entry, asked, is_new)
+}
+
+/// Removes the server `name` from `servers_dir`, with all files that dbdyno fetched for it. The
+/// base directory of an added server stays. `log` gets a sentence when it has to wait. It refuses
+/// while a server runs from it.
+pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<ServerEntry, Error> {
+    let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
+    let (folder, place) = (&locked.path, locked.path.join(name));
+    let stays = |why: String| Error::NotRemovable { name: name.to_owned(), why };
+    let server_entry = if check_name(name).is_ok() { ServerEntry::read(folder, name)? } else { None };
+    let is_there = check_name(name).is_ok() && fs::symlink_metadata(&place).is_ok();
+    if !is_there && server_entry.is_none() {
+        let names = list(folder);
+        let help = inventory::suggestions(name, names.iter().map(String::as_str));
+        return Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), help });
+    }
+    let server_entry =
+        server_entry.filter(|server_entry| server_entry.origin != ServerOrigin::Found).ok_or_else(|| {
+            stays(format!("dbdyno has neither got nor added it; remove {} yourself", place.display()))
+        })?;
+    if server_entry.origin == ServerOrigin::Got
+        && let Some(pid) = running_from(&place)
+    {
+        return Err(stays(format!("process {pid} runs from {}; stop it first", place.display())));
+    }
+    take_away(folder, name)?;
+    Ok(server_entry)
+}
+
+/// Finds a process whose program lies in `base_dir`.
+fn running_from(base_dir: &Path) -> Option<u32> {
+    let base_dir = base_dir.canonicalize().ok()?;
+    let names =
+        fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.parse().ok()).find(|pid: &u32| {
+        let program = fs::read_link(format!("/proc/{pid}/exe"));
+        program.is_ok_and(|program| program.starts_with(&base_dir))
+    })
+}
+
+/// Interval between two attempts to lock a folder in which others work.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A servers folder that no other process changes while the value lives.
+pub(super) struct Locked {
+    /// The folder's absolute path.
+    pub(super) path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Locked {
+    /// Makes the folder if it is missing, waits for its lock, and removes what a killed dbdyno has
+    /// left in it. `log` gets a sentence when it has to wait for others.
+    pub(super) fn open(
+        servers_dir: &Path,
+        cancel: &AtomicBool,
+        log: &mut dyn FnMut(&str),
+    ) -> Result<Self, Error> {
+        fs::create_dir_all(servers_dir).map_err(Error::io("cannot make the servers folder", servers_dir))?;
+        let path = servers_dir.canonicalize().map_err(Error::io("cannot find", servers_dir))?;
+        let file = path.join(".lock");
+        let mut opened = File::create(&file).map_err(Error::io("cannot make", file.clone()))?;
+        let mut is_reported = false;
+        let lock = loop {
+            match Flock::lock(opened, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => break lock,
+                Err((unlocked, Errno::EWOULDBLOCK)) => opened = unlocked,
+                Err((_, errno)) => return Err(Error::io("cannot lock", file)(errno.into())),
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled { what: format!("waiting for {}", path.display()) });
+            }
+            if !is_reported {
+                log(&format!("waiting until another dbdyno is done in {}", path.display()));
+                is_reported = true;
+            }
+            sleep(POLL);
+        };
+        files::sweep(&path)?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(folder: &Path, name: &str, origin: Option<ServerOrigin>) {
+        fs::create_dir_all(folder.join(name).join("bin")).unwrap();
+        fs::write(folder.join(name).join("bin/mysqld"), "").unwrap();
+        if let Some(origin) = origin {
+            let server_entry = ServerEntry { origin, source: "x".to_owned(), answer: None };
+            server_entry.write(folder, name).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_dbdyno_got_goes_and_what_others_put_there_stays() {
+        let desk = tempfile::tempdir().unwrap();
+        let folder = desk.path().join("servers");
+        put(&folder, "got", Some(ServerOrigin::Got));
+        put(&folder, "found", Some(ServerOrigin::Found));
+        put(&folder, "foreign", None);
+        remove("got", &folder, &mut |_| {}).unwrap();
+        assert!(!folder.join("got").exists() && !folder.join("got.toml").exists());
+        for name in ["found", "foreign"] {
+            let message = remove(name, &folder, &mut |_| {}).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("{name} stays: dbdyno has neither got")), "{message}");
+            assert!(folder.join(name).exists());
+        }
+    }
+
+    #[test]
+    fn of_an_added_server_only_the_link_goes() {
+        let desk = tempfile::tempdir().unwrap();
+        let folder = desk.path().join("servers");
+        put(desk.path(), "own", None);
+        put(&folder, "other", None);
+        std::os::unix::fs::symlink(desk.path().join("own"), folder.join("mine")).unwrap();
+        ServerEntry { origin: ServerOrigin::Added, source: "x".to_owned(), answer: None }
+            .write(&folder, "mine")
+            .unwrap();
+        remove("mine", &folder, &mut |_| {}).unwrap();
+        assert!(desk.path().join("own/bin/mysqld").exists());
+        assert!(fs::symlink_metadata(folder.join("mine")).is_err() && !folder.join("mine.toml").exists());
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        let desk = tempfile::tempdir().unwrap();
+        let folder = desk.path().join("servers");
+        put(desk.path(), "own", Some(ServerOrigin::Got));
+        for name in ["../own", "..", ".", "", "/own"] {
+            assert!(matches!(remove(name, &folder, &mut |_| {}), Err(Error::NotInFolder { .. })), "{name}");
+        }
+        assert!(desk.path().join("own/bin/mysqld").exists());
+    }
+
+    #[test]
+    fn a_server_from_which_a_process_runs_stays() {
+        let desk = tempfile::tempdir().unwrap();
+        put(desk.path(), "used", Some(ServerOrigin::Got));
+        let program = desk.path().join("used/bin/mysqld");
+        // A separate process writes the file. The kernel runs no program that is open for writing
+        // anywhere, and a process that another test starts meanwhile inherits this process's open
+        // files.
+        let copied = std::process::Command::new("cp")
+            .args(["--remove-destination", "/bin/sleep"])
+            .arg(&program)
+            .status()
+            .unwrap();
+        assert!(copied.success());
+        let mut process = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        let refused = remove("used", desk.path(), &mut |_| {});
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains(&format!("process {} runs from", process.id())), "{message}");
+        remove("used", desk.path(), &mut |_| {}).unwrap();
+        assert!(!desk.path().join("used").exists());
+    }
+
+    #[test]
+    fn the_second_to_come_reports_that_it_waits_and_can_be_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let cancel = AtomicBool::new(false);
+        let first = Locked::open(folder.path(), &cancel, &mut |_| {}).unwrap();
+        let mut said = Vec::new();
+        let second = Locked::open(folder.path(), &cancel, &mut |line| {
+            said.push(line.to_owned());
+            cancel.store(true, Ordering::Relaxed);
+        });
+        assert!(matches!(second, Err(Error::Cancelled { .. })));
+        assert_eq!(said.len(), 1, "{said:?}");
+        drop(first);
+        assert!(Locked::open(folder.path(), &cancel, &mut |_| {}).is_ok());
+    }
+}
