@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use crate::places;
+use crate::workspace;
 
 /// The lists of products, and the list of the layouts in which makers pack builds, below `crates`.
 /// Only these files may name a product outside its folders.
@@ -28,7 +28,7 @@ fn names_of_products() -> impl Iterator<Item = (&'static str, Vec<String>)> {
 fn product_code() -> Vec<(String, String)> {
     fn read(folder: &Path, found: &mut Vec<(String, String)>) {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            let name = path.strip_prefix(places::root().join("crates")).unwrap().display().to_string();
+            let name = path.strip_prefix(workspace::root().join("crates")).unwrap().display().to_string();
             let is_of_tests = ["/tests", "_tests.rs", "/fixture", "/node_modules", "/examples"];
             if is_of_tests.iter().any(|part| name.contains(part)) {
                 continue;
@@ -41,7 +41,7 @@ fn product_code() -> Vec<(String, String)> {
         }
     }
     let mut found = Vec::new();
-    read(&places::root().join("crates"), &mut found);
+    read(&workspace::root().join("crates"), &mut found);
     assert!(found.len() > 50, "the sources were not found");
     found
 }
@@ -87,7 +87,7 @@ fn a_product_that_is_named_elsewhere_is_found() {
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 fn imports_of_manifests() -> Imports {
-    let crates = fs::read_dir(places::root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let crates = fs::read_dir(workspace::root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
     let imports = |path: std::path::PathBuf| {
         let manifest: toml::Table =
             fs::read_to_string(path.join("Cargo.toml")).unwrap().parse().expect("a manifest");
@@ -119,7 +119,7 @@ fn imports_of_page(page: &str, known: &Imports) -> Imports {
 #[test]
 fn the_import_table_is_what_the_manifests_say() {
     let real = imports_of_manifests();
-    let page = fs::read_to_string(places::root().join("ARCHITECTURE.md")).unwrap();
+    let page = fs::read_to_string(workspace::root().join("ARCHITECTURE.md")).unwrap();
     assert_eq!(imports_of_page(&page, &real), real, "ARCHITECTURE.md, and what each Cargo.toml says");
 }
 
@@ -127,7 +127,7 @@ fn the_import_table_is_what_the_manifests_say() {
 /// crates take it from the workspace and that it is used.
 #[test]
 fn every_dependency_has_a_reason_and_one_version() {
-    let read = |name: &str| fs::read_to_string(places::root().join(name)).unwrap();
+    let read = |name: &str| fs::read_to_string(workspace::root().join(name)).unwrap();
     let (manifest, lock) = (read("Cargo.toml"), read("Cargo.lock"));
     let (_, section) = manifest.split_once("[workspace.dependencies]\n").unwrap();
     for line in section.lines().take_while(|line| !line.starts_with('[')).filter(|line| line.contains(" = "))

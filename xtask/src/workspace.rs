@@ -1,12 +1,12 @@
-//! Runs other programs in the repository's root.
+//! Runs other programs in the repository's root, finds folders (the repository, the cache and the build
+//! output), and prints. This is the only place where these commands print.
 
+use std::env;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-
-use crate::places;
 
 /// Beginnings of the variables by which cargo tells a program its own package.
 const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
@@ -29,7 +29,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
 /// names its command line.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = shown(command);
-    let status = command.current_dir(places::root()).stdin(Stdio::null()).status();
+    let status = command.current_dir(root()).stdin(Stdio::null()).status();
     let status = status.with_context(|| format!("`{line}` cannot be run"))?;
     if !status.success() {
         bail!("`{line}` failed ({status})");
@@ -40,7 +40,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// Runs `command` like [`run`], but returns what it prints on its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let line = shown(command);
-    let command = command.current_dir(places::root()).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let command = command.current_dir(root()).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("`{line}` cannot be run"))?;
     if !output.status.success() {
         bail!("`{line}` failed ({})", output.status);
@@ -52,7 +52,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 /// that output, and whether the command succeeded.
 pub(crate) fn shown_and_kept(command: &mut Command) -> Result<(bool, String)> {
     let line = shown(command);
-    let command = command.current_dir(places::root()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let command = command.current_dir(root()).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("`{line}` cannot be run"))?;
     let (mut kept, mut part) = (Vec::new(), [0; 8192]);
     if let Some(mut output) = child.stdout.take() {
@@ -80,7 +80,35 @@ fn shown(command: &Command) -> String {
 /// Builds dbdyno in release, and returns its path.
 pub(crate) fn built_dbdyno() -> Result<PathBuf> {
     run(&mut cargo(&["build", "--locked", "--release", "--package", "dbdyno", "--features", "full"]))?;
-    Ok(places::target().join("release/dbdyno"))
+    Ok(target().join("release/dbdyno"))
+}
+
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
+}
+
+/// Returns `$XDG_CACHE_HOME/dbdyno`, otherwise `~/.cache/dbdyno`. It holds what can be made again,
+/// but takes a while.
+pub(crate) fn cache() -> PathBuf {
+    let folder = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    cache.unwrap_or_else(|| root().join("target/cache")).join("dbdyno")
+}
+
+/// Returns the folder of Cargo's build output.
+pub(crate) fn target() -> PathBuf {
+    let named = env::var_os("CARGO_TARGET_DIR").filter(|value| !value.is_empty());
+    root().join(named.map_or_else(|| PathBuf::from("target"), PathBuf::from))
+}
+
+#[expect(clippy::print_stdout, reason = "this is where the commands speak")]
+pub(crate) fn out(text: &str) {
+    println!("{text}");
+}
+
+#[expect(clippy::print_stderr, reason = "this is where the commands speak")]
+pub(crate) fn note(text: &str) {
+    eprintln!("{text}");
 }
 
 #[cfg(test)]
