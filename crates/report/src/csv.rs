@@ -1,5 +1,5 @@
 //! Writes the observations as a table for spreadsheets and statistics, with one row per run of a
-//! step and one column per metric.
+//! step and one column per metric. A [`Value`] may be missing; Parquet files have the same values.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Describes run, host and variants in words that every format shares.
+//! Describes run, host and variants in words that every format shares, and differences between runs,
+//! between starts of servers, and between hosts.
 
 use std::collections::BTreeMap;
 
@@ -183,32 +184,35 @@ pub(crate) fn option_text(value: &Value) -> String {
 }
 
 pub fn not_comparable(differences: &[Difference]) -> String {
-    format!("the runs are not comparable: {}; --anyway compares them anyway", phrases(differences))
+    format!("the runs are not comparable: {}; --anyway compares them anyway", difference_phrases(differences))
 }
 
 /// The sentence about two joined runs that differ.
 pub fn unlike_runs(one: &str, two: &str, differences: &[Difference]) -> String {
-    format!("the runs {one} and {two} are not alike: {}", phrases(differences))
+    format!("the runs {one} and {two} are not alike: {}", difference_phrases(differences))
 }
 
 /// The properties of a host's class, by name. Stored noise has these names as keys, and is not
 /// found again under other names.
 pub fn host_class_words(class: Vec<(Aspect, Option<String>)>) -> BTreeMap<String, String> {
-    class.into_iter().map(|(aspect, value)| (name(&aspect), text(&aspect, value.as_deref()))).collect()
+    class
+        .into_iter()
+        .map(|(aspect, value)| (aspect_name(&aspect), aspect_text(&aspect, value.as_deref())))
+        .collect()
 }
 
 /// Words such as `seed 7 and 8; server memory of a not limited and 2 GiB`.
-pub(crate) fn phrases(differences: &[Difference]) -> String {
+pub(crate) fn difference_phrases(differences: &[Difference]) -> String {
     differences.iter().map(phrase).collect::<Vec<_>>().join("; ")
 }
 
 fn phrase(Difference { aspect, variant, base, new }: &Difference) -> String {
     let of_variant = variant.as_ref().map_or_else(String::new, |variant| format!(" of {variant}"));
-    let [base, new] = [base, new].map(|value| text(aspect, value.as_deref()));
-    format!("{}{of_variant} {base} and {new}", name(aspect))
+    let [base, new] = [base, new].map(|value| aspect_text(aspect, value.as_deref()));
+    format!("{}{of_variant} {base} and {new}", aspect_name(aspect))
 }
 
-pub(crate) fn name(aspect: &Aspect) -> String {
+pub(crate) fn aspect_name(aspect: &Aspect) -> String {
     let name = match aspect {
         Aspect::Plan => "plan",
         Aspect::Seed => "seed",
@@ -234,7 +238,7 @@ pub(crate) fn name(aspect: &Aspect) -> String {
 }
 
 /// The value on one side, in words.
-pub(crate) fn text(aspect: &Aspect, value: Option<&str>) -> String {
+pub(crate) fn aspect_text(aspect: &Aspect, value: Option<&str>) -> String {
     let absent = match aspect {
         Aspect::ServerCpus | Aspect::ClientCpus => "any",
         Aspect::StartedMemory => "not limited",

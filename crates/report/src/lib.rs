@@ -4,9 +4,9 @@
 //! [`ALL`] names the formats that are one text. Everything that a reader sees comes from
 //! [`Findings`]. No code here computes a step's rate, ratio or percentile, but views put several
 //! steps together. Terminal, Markdown and HTML are rendered from one [`document`]; `run`,
-//! `comparison` and `history` build it. `views` makes its tables and the summary. `facts`, `warnings`
-//! and `words` put run, host, variants and reasons into words. JSON, CSV, Parquet and OpenMetrics are made from the
-//! findings and their two long tables. JSON has the views too.
+//! `comparison` and `history` build it. `views` makes its tables and the summary. `facts`,
+//! `warnings` and `words` put run, host, variants and reasons into words. JSON, CSV, Parquet and
+//! OpenMetrics are made from the findings and their two long tables. JSON has the views too.
 
 mod charts;
 mod comparison;

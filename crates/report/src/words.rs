@@ -1,4 +1,5 @@
-//! Words that several tables and sentences share, and the tables' own words from `tables.toml`.
+//! Words that several tables and sentences share, the tables' own words from `tables.toml`, and words for
+//! levels of deferred work, with their units, from `levels.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

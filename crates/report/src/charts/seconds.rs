@@ -1,5 +1,5 @@
 //! Charts of a step by second: rate, longest response time and the device. Notes say in words which
-//! runs are not drawn.
+//! runs are not drawn. A long line has fewer points than it has seconds, and keeps its extremes.
 
 use std::collections::BTreeMap;
 
