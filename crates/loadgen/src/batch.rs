@@ -183,7 +183,9 @@ pub(crate) mod some_counts {
         histogram.as_ref().map(HistogramCounts::from).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Histogram<u64>>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Histogram<u64>>, D::Error> {
         Ok(Option::<HistogramCounts>::deserialize(deserializer)?.map(Into::into))
     }
 }

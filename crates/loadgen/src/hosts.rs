@@ -1,5 +1,6 @@
 //! Runs a step whose connections are on several client hosts. Each host runs a part of the tasks, and
-//! what its load threads report goes to one collector.
+//! what its load threads report goes to one collector. A [`HostShare`] says which part that is, and which
+//! numbers of a shared schedule the host takes.
 //!
 //! While the clock runs, hosts exchange only what load threads report anyway, once per second. All
 //! hosts start their clocks at one moment and cut their counters at the same moments. Seconds and

@@ -84,7 +84,7 @@ impl Source for Interrupts {
     }
 }
 
-/// CpuCounts of each kind, or `None` where one kind has no line. The first line names the CPUs that are
+/// Counts of each kind, or `None` where one kind has no line. The first line names the CPUs that are
 /// online.
 fn parse(text: &str) -> Option<[CpuCounts; KINDS.len()]> {
     let mut lines = text.lines();
