@@ -7,9 +7,9 @@ use std::process::Command;
 use anyhow::Result;
 use clap::Parser;
 
-use crate::command::{built_dbdyno, run};
-use crate::plan_run::{get, measured, servers_of};
-use crate::{page, places};
+use crate::page;
+use crate::servers::{get_for_plan, measured, servers_of};
+use crate::workspace::{self, built_dbdyno, run};
 
 /// Compare five MySQL and MariaDB servers (docs/demo/demo.toml) and write docs/demo: the page and
 /// screenshots.
@@ -17,7 +17,7 @@ use crate::{page, places};
 /// Builds dbdyno in release, gets the servers and runs them for about half an hour; nothing else
 /// should run on the machine meanwhile. Chromium and npm are needed for the screenshots.
 #[derive(Debug, Parser)]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// Write page and screenshots of a run that is there, instead of running the plan.
     #[arg(long, value_name = "DIR")]
     run: Option<PathBuf>,
@@ -25,14 +25,14 @@ pub(crate) struct Args {
 
 const PLAN: [&str; 1] = ["docs/demo/demo.toml"];
 
-pub(crate) fn make(args: &Args) -> Result<()> {
+pub(crate) fn make(args: &DemoArgs) -> Result<()> {
     let dbdyno = built_dbdyno()?;
-    let folder = places::root().join("docs/demo");
+    let folder = workspace::root().join("docs/demo");
     let measured = match &args.run {
         Some(run) => std::path::absolute(run)?,
         None => {
-            get(&servers_of(&dbdyno, &PLAN)?)?;
-            measured(&dbdyno, &PLAN, &places::target().join("demo"), None)?
+            get_for_plan(&servers_of(&dbdyno, &PLAN)?)?;
+            measured(&dbdyno, &PLAN, &workspace::target().join("demo"), None)?
         }
     };
     let html = folder.join("report.html");

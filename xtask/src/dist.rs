@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 
-use crate::command::{cargo, output, run};
-use crate::{places, terminal, tools};
+use crate::test;
+use crate::workspace::{self, cargo, output, run};
 
 /// Build what users install: for x86_64 and aarch64 a stripped static binary, its symbols and line
 /// tables in a file of their own, a Debian package with manual pages and completions of bash, zsh
@@ -18,7 +18,7 @@ use crate::{places, terminal, tools};
 /// aarch64 is built with a cross compiler. What is missing for that is named before anything is
 /// built. cargo-deb, which makes the package, is built when it is missing.
 #[derive(Debug, Parser)]
-pub(crate) struct Args {
+pub(crate) struct DistArgs {
     /// Only this architecture.
     #[arg(long, value_name = "ARCH")]
     arch: Option<Arch>,
@@ -43,8 +43,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Highest number of bytes in a binary.
 const MOST_BYTES: u64 = 25_000_000;
 
-pub(crate) fn go(args: &Args) -> Result<()> {
-    let out = args.out.clone().unwrap_or_else(|| places::target().join("dist-files"));
+pub(crate) fn go(args: &DistArgs) -> Result<()> {
+    let out = args.out.clone().unwrap_or_else(|| workspace::target().join("dist-files"));
     let out = std::path::absolute(out)?;
     let chosen = args.arch.map_or_else(|| Arch::value_variants().to_vec(), |arch| vec![arch]);
     let missing: Vec<String> = chosen.iter().flat_map(|arch| arch.missing()).collect();
@@ -52,7 +52,7 @@ pub(crate) fn go(args: &Args) -> Result<()> {
         bail!("what is missing here:\n  {}", missing.join("\n  "));
     }
     fs::create_dir_all(&out)?;
-    let cargo_deb = tools::cargo_deb()?;
+    let cargo_deb = test::cargo_deb()?;
     // The binary for this machine prints the manual pages for all.
     let native = Arch::X86_64.build()?;
     let mut files = Vec::new();
@@ -64,19 +64,19 @@ pub(crate) fn go(args: &Args) -> Result<()> {
         }
         texts(&native, &arch.folder().join("texts"))?;
         files.extend(arch.files(&cargo_deb, &binary, &out)?);
-        terminal::note(&format!("{}: {:.1} MB", arch.name(), bytes as f64 / 1e6));
+        workspace::note(&format!("{}: {:.1} MB", arch.name(), bytes as f64 / 1e6));
     }
     let sums =
         output(Command::new("sh").args(["-c", "cd \"$0\" && sha256sum \"$@\""]).arg(&out).args(&files))?;
     fs::write(out.join("SHA256SUMS"), sums)?;
     for file in &files {
-        terminal::note(&out.join(file).display().to_string());
+        workspace::note(&out.join(file).display().to_string());
     }
     if !args.check {
         return Ok(());
     }
-    let script = places::root().join("packaging/clean-root.sh");
-    let root = places::cache().join("clean-root");
+    let script = workspace::root().join("packaging/clean-root.sh");
+    let root = workspace::cache().join("clean-root");
     run(Command::new("bash").arg(script).arg(out.join(Arch::X86_64.deb())).arg(root))
 }
 
@@ -129,7 +129,7 @@ impl Arch {
 
     /// Returns the folder of its build output.
     fn folder(self) -> PathBuf {
-        places::target().join(self.triple()).join("dist")
+        workspace::target().join(self.triple()).join("dist")
     }
 
     /// Lists what is missing for the build, each with the command that gets it.

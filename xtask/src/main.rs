@@ -2,21 +2,16 @@
 //! `dist`.
 
 mod bench;
-mod command;
 mod demo;
 mod dist;
 mod filled;
-mod marked;
 mod page;
-mod places;
-mod plan_run;
 mod reports;
 mod servers;
-mod terminal;
 mod test;
 #[cfg(test)]
-mod tidy;
-mod tools;
+mod tidy_tests;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -25,24 +20,24 @@ use clap::{Parser, Subcommand};
 /// The project's own commands.
 #[derive(Debug, Parser)]
 #[command(name = "xtask", bin_name = "cargo xtask", max_term_width = 100)]
-struct Args {
+struct XtaskArgs {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Test(test::Args),
-    Servers(servers::Args),
-    Bench(bench::Args),
-    Page(page::Args),
-    Demo(demo::Args),
-    Reports(reports::Args),
-    Dist(dist::Args),
+    Test(test::TestArgs),
+    Servers(servers::ServersArgs),
+    Bench(bench::BenchArgs),
+    Page(page::PageArgs),
+    Demo(demo::DemoArgs),
+    Reports(reports::ReportsArgs),
+    Dist(dist::DistArgs),
 }
 
 fn main() -> ExitCode {
-    let done = match Args::parse().command {
+    let done = match XtaskArgs::parse().command {
         Command::Test(args) => test::run(&args),
         Command::Servers(args) => servers::run(&args).map(|()| true),
         Command::Bench(args) => bench::run(&args),
@@ -55,7 +50,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            terminal::note(&format!("error: {error:#}"));
+            workspace::note(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -68,6 +63,6 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         use clap::CommandFactory;
-        Args::command().debug_assert();
+        XtaskArgs::command().debug_assert();
     }
 }

@@ -7,15 +7,14 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
-use crate::command::run;
-use crate::places;
+use crate::workspace::{self, run};
 
 /// Build the script of the HTML page: crates/report/page/page.js.
 ///
 /// It is committed, so that building dbdyno needs no Node. Packages come from npm, in the versions
 /// of the lock file.
 #[derive(Debug, Parser)]
-pub(crate) struct Args {
+pub(crate) struct PageArgs {
     /// Change nothing; fail where the committed script is not what its sources give.
     #[arg(long)]
     check: bool,
@@ -24,10 +23,10 @@ pub(crate) struct Args {
 const BUNDLE: &str = "page.js";
 
 pub(crate) fn folder() -> PathBuf {
-    places::root().join("crates/report/page")
+    workspace::root().join("crates/report/page")
 }
 
-pub(crate) fn build(args: &Args) -> Result<()> {
+pub(crate) fn build(args: &PageArgs) -> Result<()> {
     if args.check { check() } else { install().and_then(|()| bundle()) }
 }
 

@@ -10,11 +10,9 @@ use clap::Parser;
 use serde_json::{Value, json};
 use toml::Table;
 
-use crate::command::{built_dbdyno, output, run};
 use crate::filled::filled;
-use crate::marked::with_part;
-use crate::plan_run::{get, measured, servers_of};
-use crate::{places, terminal};
+use crate::servers::{get_for_plan, measured, servers_of};
+use crate::workspace::{self, built_dbdyno, output, run};
 
 /// Run the plans that follow published reports, in their small size, and write docs/reports: pages,
 /// findings, and the table of which findings were seen again.
@@ -23,7 +21,7 @@ use crate::{places, terminal};
 /// hour (`dbdyno plan @NAME --size small`); nothing else should run on the machine meanwhile. Plans
 /// with a server that no one could get yet are passed over.
 #[derive(Debug, Parser)]
-pub(crate) struct Args {
+pub(crate) struct ReportsArgs {
     /// Names of plans; all that have published figures when left out.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -52,7 +50,7 @@ Of single figures, which are ratios: *agrees*: the whole measured 95 % interval 
 published one; *contradicts*: none of the interval is; *too wide to tell*: neither.
 ";
 
-pub(crate) fn make(args: &Args) -> Result<()> {
+pub(crate) fn make(args: &ReportsArgs) -> Result<()> {
     let dbdyno = built_dbdyno()?;
     for run in &args.runs {
         write_page(&dbdyno, &std::path::absolute(run)?)?;
@@ -62,11 +60,11 @@ pub(crate) fn make(args: &Args) -> Result<()> {
         let plan = [&format!("@{name}"), "--size", "small"];
         let servers = servers_of(&dbdyno, &plan)?;
         if let Some(entry) = servers.iter().find(|entry| entry.untested && args.names.is_empty()) {
-            terminal::note(&format!("{name} is passed over: no one could get {} yet", entry.name));
+            workspace::note(&format!("{name} is passed over: no one could get {} yet", entry.name));
             continue;
         }
-        let runs = places::target().join("reports").join(&name);
-        get(&servers)?;
+        let runs = workspace::target().join("reports").join(&name);
+        get_for_plan(&servers)?;
         write_page(&dbdyno, &measured(&dbdyno, &plan, &runs, None)?)?;
     }
     let page = folder().join("README.md");
@@ -76,7 +74,7 @@ pub(crate) fn make(args: &Args) -> Result<()> {
 }
 
 fn folder() -> PathBuf {
-    places::root().join("docs/reports")
+    workspace::root().join("docs/reports")
 }
 
 /// Returns the plans that are asked for, otherwise all whose text names published figures.
@@ -84,7 +82,7 @@ fn names(asked: &[String]) -> Result<Vec<String>> {
     if !asked.is_empty() {
         return Ok(asked.iter().map(|name| name.trim_start_matches('@').to_owned()).collect());
     }
-    let plans = files(&places::root().join("plans"), "toml")?.into_iter();
+    let plans = files(&workspace::root().join("plans"), "toml")?.into_iter();
     let follows =
         plans.filter(|(_, text)| text.lines().any(|line| line.starts_with("published = \"published/")));
     Ok(follows.map(|(name, _)| name).collect())
@@ -170,7 +168,7 @@ fn with_measured(published: &Value, rows: &[Value]) -> Value {
 }
 
 fn published() -> Result<Vec<(String, Table)>> {
-    let files = files(&places::root().join("plans/published"), "toml")?.into_iter();
+    let files = files(&workspace::root().join("plans/published"), "toml")?.into_iter();
     files.map(|(name, text)| Ok((name, text.parse()?))).collect()
 }
 
@@ -263,6 +261,17 @@ fn seen(says: &str, runs: &[&(String, Value)]) -> (&'static str, String) {
     };
     let opposite = if no > 0 { format!("; {no} against it") } else { String::new() };
     (here, format!("{yes} of {}{opposite}", yes + no + open))
+}
+
+const END: &str = "<!-- end -->";
+
+/// Returns the page with `text` between `<!-- part -->` and the next `<!-- end -->`. It is `None`
+/// where the page lacks one of them.
+pub(crate) fn with_part(page: &str, part: &str, text: &str) -> Option<String> {
+    let begin = format!("<!-- {part} -->\n");
+    let (before, rest) = page.split_once(&begin)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{begin}\n{}\n\n{END}{after}", text.trim()))
 }
 
 #[cfg(test)]

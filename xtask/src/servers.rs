@@ -1,15 +1,18 @@
-//! `cargo xtask servers` gets the catalogue's servers into the servers folder.
+//! `cargo xtask servers` gets the catalogue's servers into the servers folder. Plans are run on real
+//! servers here too, which are got first.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 use dbdyno_db::server::{list, servers_dir};
-use dbdyno_fetch::{self as fetch, Entry};
+use dbdyno_fetch as fetch;
+use dbdyno_fetch::Entry;
 
-use crate::command::run as run_command;
-use crate::{places, terminal};
+use crate::workspace::{self, output, run as run_command};
 
 /// The servers of the tests' first part. There is one of each product, and all are small to fetch.
 const FIRST: [&str; 3] = ["mariadb-11.8-debian", "mysql-8.0.31", "pg-15.19"];
@@ -45,12 +48,12 @@ const REST: [&str; 18] = [
 /// As `dbdyno servers get`, but what is there is left as it is, and system packages that are needed
 /// are installed, when this is root.
 #[derive(Debug, Parser)]
-pub(crate) struct Args {
+pub(crate) struct ServersArgs {
     /// Names in the catalogue; without any: the servers that the tests need.
     names: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run(args: &ServersArgs) -> Result<()> {
     let entries = match args.names.is_empty() {
         true => for_tests(true)?,
         false => args.names.iter().map(|name| fetch::by_name(name)).collect::<Result<_, _>>()?,
@@ -78,7 +81,7 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
         .collect();
     packages.sort();
     packages.dedup();
-    Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
+    Ok(fetch::install_tools(&packages, &mut |line| workspace::note(line))?)
 }
 
 /// Programs that the tests of the first part need, and the Debian packages that bring them.
@@ -120,15 +123,15 @@ pub(crate) fn install_for_tests(all: bool) -> Result<()> {
     let is_there = |program: &str| Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
     let missing = FIRST_HELPERS.iter().chain(rest).filter(|(program, _)| !is_there(program));
     let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
-    fetch::install_tools(&packages, &mut |line| terminal::note(line))?;
+    fetch::install_tools(&packages, &mut |line| workspace::note(line))?;
     if !all {
         return Ok(());
     }
-    let folder = places::cache().join("tools/python");
+    let folder = workspace::cache().join("tools/python");
     for (_, package) in PACKAGES.iter().filter(|(name, _)| !folder.join(name).exists()) {
         run_command(Command::new("pip3").args(["install", "--quiet", "--target"]).arg(&folder).arg(package))?;
     }
-    let folder = places::cache().join("tools/node");
+    let folder = workspace::cache().join("tools/node");
     if NODE_PACKAGES.iter().any(|(name, _)| !folder.join("node_modules").join(name).exists()) {
         std::fs::create_dir_all(&folder)?;
         let packages = NODE_PACKAGES.map(|(_, package)| package);
@@ -147,9 +150,39 @@ pub(crate) fn install_for_tests(all: bool) -> Result<()> {
 pub(crate) fn get(entries: &[Entry]) -> Result<()> {
     let folder = servers_dir();
     for entry in entries.iter().filter(|entry| fetch::answer_of(&folder, &entry.name).is_none()) {
-        fetch::get(entry, &servers_dir(), &AtomicBool::new(false), &mut |line| terminal::note(line))?;
+        fetch::get(entry, &servers_dir(), &AtomicBool::new(false), &mut |line| workspace::note(line))?;
     }
     Ok(())
+}
+
+/// Returns the catalogue's servers that a plan names. `plan` holds its words on the command line,
+/// as `@NAME --size small`.
+pub(crate) fn servers_of(dbdyno: &Path, plan: &[&str]) -> Result<Vec<Entry>> {
+    let resolved = output(Command::new(dbdyno).arg("plan").args(plan).arg("--resolved"))?;
+    names(&resolved).into_iter().map(|name| Ok(fetch::by_name(name)?)).collect()
+}
+
+fn names(plan: &str) -> BTreeSet<&str> {
+    let named = plan.lines().filter_map(|line| line.strip_prefix("server = \"")?.strip_suffix('"'));
+    named.filter(|name| *name != "sqlite").collect()
+}
+
+/// Gets the servers of a plan.
+pub(crate) fn get_for_plan(servers: &[Entry]) -> Result<()> {
+    install(servers)?;
+    get(servers)
+}
+
+/// Runs a plan below `runs`, and returns the run's directory. `state` is the folder in which dbdyno
+/// remembers runs, if it is not the user's.
+pub(crate) fn measured(dbdyno: &Path, plan: &[&str], runs: &Path, state: Option<&Path>) -> Result<PathBuf> {
+    let mut command = Command::new(dbdyno);
+    command.arg("run").args(plan).arg("--out").arg(runs);
+    command.envs(state.map(|state| ("XDG_STATE_HOME", state)));
+    run_command(&mut command)?;
+    let entries = std::fs::read_dir(runs)?.flatten().map(|entry| entry.path());
+    // Names of runs begin with their date.
+    entries.max().with_context(|| format!("{} holds no run", runs.display()))
 }
 
 #[cfg(test)]
@@ -161,7 +194,7 @@ mod tests {
     #[test]
     fn the_servers_of_the_tests_are_all_that_the_plans_name() {
         for plan in
-            std::fs::read_dir(places::root().join("plans")).unwrap().map(|entry| entry.unwrap().path())
+            std::fs::read_dir(workspace::root().join("plans")).unwrap().map(|entry| entry.unwrap().path())
         {
             let text = if plan.is_file() { std::fs::read_to_string(&plan).unwrap() } else { continue };
             let named = text.lines().filter_map(|line| line.strip_prefix("server = \"")?.strip_suffix('"'));
@@ -171,5 +204,12 @@ mod tests {
                 assert!(is_got, "{}: {name}", plan.display());
             }
         }
+    }
+
+    #[test]
+    fn each_server_of_a_plan_is_named_once_and_what_is_built_in_not_at_all() {
+        let plan = "[[variant]]\nname = \"a\"\nserver = \"b-2\"\n\n[[variant]]\nserver = \"a-1\"\n";
+        let more = "[[variant]]\nserver = \"b-2\"\n[[variant]]\nserver = \"sqlite\"\n";
+        assert_eq!(names(&[plan, more].concat()).into_iter().collect::<Vec<_>>(), ["a-1", "b-2"]);
     }
 }

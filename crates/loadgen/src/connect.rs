@@ -1,8 +1,18 @@
-//! How connections are opened, and what happens to those that are lost.
+//! How connections are opened before the barrier, a limited number at once, and at a given rate if one is
+//! asked for; and what happens to those that are lost. A lost connection is opened again. The pauses
+//! between attempts double until it is open, the task has nothing left to do, or time is up.
 
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use crate::Draws;
+use hdrhistogram::Histogram;
+use tokio::sync::Semaphore;
+
+use crate::batch::{histogram, record};
+use crate::collector::Message;
+use crate::load_threads::Shared;
+use crate::running_task::{Next, RunningTask, describe};
+use crate::{ConnectionTask, Draws, Failure, Limit};
 
 /// Logins that a load thread has on their way at once.
 const AT_ONCE: usize = 32;
@@ -81,6 +91,163 @@ impl Reconnect {
         let longest = doubled.min(self.wait_max);
         let address = (task as u64) << 32 | u64::from(attempt);
         longest.mul_f64(1.0 - 0.5 * self.draws.uniform(address))
+    }
+}
+
+/// How a step opens its connections. Each load thread has a copy.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    pub(crate) began: Instant,
+    pub(crate) connections: Connections,
+}
+
+/// Opens `tasks`, each given with its number among all tasks of the step, and measures how long each
+/// took in microseconds. The first failure stops the step, and those whose turn comes after a stop stay
+/// closed. `None` stands in place of a task that panicked.
+pub(crate) async fn open_all<L: ConnectionTask + 'static>(
+    shared: &Rc<Shared>,
+    opening: &Opening,
+    tasks: impl Iterator<Item = (usize, L)>,
+) -> (Vec<Option<L>>, Histogram<u64>) {
+    let places = Rc::new(Semaphore::new(opening.connections.at_once.max(1)));
+    let Connections { open_within: within, open_key: key, .. } = opening.connections;
+    let spawned = |(number, task): (usize, L)| {
+        let due = opening.began + opening.connections.due(number);
+        let (shared, places) = (Rc::clone(shared), Rc::clone(&places));
+        tokio::task::spawn_local(async move {
+            let _ = shared.timer.wait_until(due).await;
+            // The semaphore is never closed. Without a permit the connection would open all the same.
+            let _place = places.acquire().await.ok();
+            open(&shared, task, (within, key)).await
+        })
+    };
+    let handles: Vec<_> = tasks.map(spawned).collect();
+    let mut open = Vec::new();
+    let mut logins = histogram();
+    for handle in handles {
+        match handle.await {
+            Ok((task, took_us)) => {
+                if let Some(took_us) = took_us {
+                    record(&mut logins, took_us);
+                }
+                open.push(Some(task));
+            }
+            Err(error) => {
+                shared.fail(format!("a connection's task failed: {error}"));
+                shared.control.abandon();
+                open.push(None);
+            }
+        }
+    }
+    (open, logins)
+}
+
+/// Opens one task. The result has the time that it took in microseconds, if it went well.
+async fn open<L: ConnectionTask>(
+    shared: &Shared,
+    mut task: L,
+    (within, key): (Duration, &str),
+) -> (L, Option<u64>) {
+    if shared.control.is_stopping() {
+        return (task, None);
+    }
+    let began = Instant::now();
+    let opening = tokio::time::timeout(within, task.open());
+    let Some(opened) = shared.abandon.unless(opening).await else { return (task, None) };
+    let Ok(opened) = opened else {
+        shared.fail(not_open(shared.control.unopened(), shared.control.tasks, (within, key)));
+        return (task, None);
+    };
+    match opened {
+        Ok(()) => {
+            shared.control.task_opened();
+            let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            (task, Some(took_us))
+        }
+        Err(failure) => {
+            shared.fail(describe(&failure));
+            (task, None)
+        }
+    }
+}
+
+fn not_open(waiting: usize, all: usize, (within, key): (Duration, &str)) -> String {
+    format!(
+        "{waiting} of {all} connections were not open, with their statements prepared, when one of them had waited for \
+         {within:?}: see whether a pooler or max_connections holds them, or raise {key}"
+    )
+}
+
+impl RunningTask {
+    /// Opens the connection that was found lost at `lost_ns` again, and prepares its statements again.
+    pub(crate) async fn reconnect<L: ConnectionTask>(
+        &mut self,
+        task: &mut L,
+        how: &Reconnect,
+        failure: Failure,
+        lost_ns: u64,
+    ) -> Next {
+        let (client, kind) = (self.spec.client, self.spec.kind);
+        self.shared.recorder.borrow_mut().down(self.index, lost_ns);
+        let _ = self.shared.messages.send(Message::Lost { at_ns: lost_ns, client, kind, failure });
+        let began = Instant::now();
+        let give_up_at = began + how.give_up_after;
+        // A task that is limited in time ends with its time, connected or not.
+        let end_at = match self.spec.limit {
+            Limit::Time(time) | Limit::Either(_, time) => {
+                Some(began + time.saturating_sub(Duration::from_nanos(lost_ns)))
+                    .filter(|end| *end < give_up_at)
+            }
+            _ => None,
+        };
+        let mut last_failure = None;
+        for attempt in 0_u32.. {
+            // Every attempt ends by then, also one that no one answers.
+            let deadline = end_at.unwrap_or(give_up_at);
+            let pause_until = (Instant::now() + how.pause(self.number, attempt)).min(deadline);
+            let waited = self.wait_until(pause_until).await;
+            if waited != Next::GoOn {
+                return waited;
+            }
+            if pause_until == deadline {
+                break;
+            }
+            let opened = tokio::select! {
+                biased;
+                opened = task.open() => opened,
+                next = self.ended_from_outside() => return next,
+                _ = self.shared.timer.wait_until(deadline) => break,
+            };
+            let now_ns = self.shared.tick();
+            match opened {
+                Ok(()) => {
+                    self.shared.recorder.borrow_mut().up(self.index, now_ns);
+                    self.write_reconnected(now_ns, lost_ns, attempt + 1);
+                    return Next::GoOn;
+                }
+                Err(failure) => last_failure = Some(failure),
+            }
+        }
+        if end_at.is_some() {
+            return Next::Complete;
+        }
+        let why = last_failure.as_ref().map_or_else(|| "no answer".to_owned(), describe);
+        self.shared.fail(format!(
+            "a lost connection could not be opened again within {} s: {why}; raise reconnect_for",
+            how.give_up_after.as_secs_f64()
+        ));
+        Next::GiveUp
+    }
+
+    fn write_reconnected(&mut self, now_ns: u64, lost_ns: u64, attempts: u32) {
+        self.count_reconnect();
+        let _ = self.shared.messages.send(Message::Reconnected {
+            at_ns: now_ns,
+            client: self.spec.client,
+            kind: self.spec.kind,
+            down_ns: now_ns.saturating_sub(lost_ns),
+            attempts,
+        });
     }
 }
 

@@ -9,7 +9,6 @@ use dbdyno_record::WindowRule;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::notified::wait;
 use crate::{Role, TaskSpec};
 
 /// Why a step was stopped before its tasks were done.
@@ -346,6 +345,20 @@ impl Control {
 
 pub(crate) fn since(start: Instant) -> u64 {
     u64::try_from(Instant::now().saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Waits on `notify` until `condition` holds. It registers before each look, so that no change is
+/// missed.
+pub(crate) async fn wait(notify: &Notify, condition: impl Fn() -> bool) {
+    loop {
+        let changed = notify.notified();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        if condition() {
+            return;
+        }
+        changed.await;
+    }
 }
 
 #[cfg(test)]

@@ -2,25 +2,21 @@
 //! the end.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use dbdyno_record::{Outcome, StepEvent, StepSpec, StepWriter};
 
-use crate::arrival_process::to_us;
-use crate::collector::{Collector, Longest, Observer};
+use crate::arrivals::to_us;
+use crate::collector::{Collector, Inbox, Longest, Message, Observer, ranges};
+use crate::connect::Opening;
 use crate::control::{Control, StopReason};
-use crate::message::{Inbox, Message};
-use crate::opening::Opening;
+use crate::load_threads::{self, Job, assign};
 use crate::pauses::Watching;
-use crate::schedule_accounting;
-use crate::threads::assign;
-use crate::waiting::ranges;
-use crate::worker::{self, Job};
-use crate::{Arrivals, ConnectionTask, Connections, Error, HostShare, TaskEnd, TaskSpec, Threads};
+use crate::{Arrivals, ConnectionTask, Connections, Error, HostShare, TaskEnd, TaskSpec, Threads, schedule};
 
 /// The clock starts this long after the last connection is open, so that samplers have time to take
 /// their first sample.
@@ -67,7 +63,7 @@ where
 {
     let specs: Vec<TaskSpec> = tasks.iter().map(|(spec, _)| spec.clone()).collect();
     let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
-    let schedules = schedule_accounting::accounting(specs.iter())?;
+    let schedules = schedule::accounting(specs.iter())?;
     let (sender, mut messages) = mpsc::channel();
     let threads = start(&step, tasks, HostShare::WHOLE, &control, &sender)?;
     let watching = Watching::start(Arc::clone(&control)).map_err(Error::Thread)?;
@@ -114,7 +110,8 @@ where
             control: Arc::clone(control),
             messages: messages.clone(),
         };
-        let thread = thread::Builder::new().name(format!("load-{index}")).spawn(move || worker::run(job));
+        let thread =
+            thread::Builder::new().name(format!("load-{index}")).spawn(move || load_threads::run(job));
         match thread {
             Ok(thread) => threads.push(thread),
             Err(error) => {

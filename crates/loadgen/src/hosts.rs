@@ -1,5 +1,6 @@
 //! Runs a step whose connections are on several client hosts. Each host runs a part of the tasks, and
-//! what its load threads report goes to one collector.
+//! what its load threads report goes to one collector. A [`HostShare`] says which part that is, and which
+//! numbers of a shared schedule the host takes.
 //!
 //! While the clock runs, hosts exchange only what load threads report anyway, once per second. All
 //! hosts start their clocks at one moment and cut their counters at the same moments. Seconds and
@@ -15,14 +16,12 @@ use std::time::{Duration, Instant};
 use dbdyno_record::{StepWriter, WindowRule};
 use serde::{Deserialize, Serialize};
 
-use crate::collector::Collector;
+use crate::collector::{Collector, Inbox, Message};
 use crate::control::{Control, Follower, StepCommand};
 use crate::engine::{conduct, ended, join, kinds, start};
-use crate::message::{Inbox, Message};
 use crate::pauses::Watching;
 use crate::{
-    Arrivals, ConnectionTask, Error, HostShare, Limit, Observer, Schedule, Step, StepEnd, StopReason,
-    TaskSpec, schedule_accounting,
+    Arrivals, ConnectionTask, Error, Limit, Observer, Schedule, Step, StepEnd, StopReason, TaskSpec, schedule,
 };
 
 /// The clock starts this long after the last connection is open, so that the command can reach all
@@ -77,7 +76,7 @@ pub fn run_on_hosts(
     observer: &mut dyn Observer,
 ) -> Result<(StepEnd, Vec<HostPart>), Error> {
     let control = Control::new(step.spec.clients, specs, step.spec.window).followed_by(follower);
-    let schedules = schedule_accounting::accounting(specs.iter())?;
+    let schedules = schedule::accounting(specs.iter())?;
     let mut merged = Merged {
         from_hosts,
         parts: vec![HostPart::default(); hosts],
@@ -262,4 +261,48 @@ fn apply(control: &Control, commands: &Receiver<StepCommand<Instant>>, say_late:
     control.stop(StopReason::Interrupted);
     control.abandon();
     control.let_close();
+}
+
+/// The connections whose number modulo `hosts` is `host`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostShare {
+    /// Number of the host, from 0.
+    pub host: u32,
+    pub hosts: u32,
+}
+
+impl HostShare {
+    /// Everything, on one host.
+    pub const WHOLE: Self = Self { host: 0, hosts: 1 };
+
+    /// Turns the host's own number `number` into its number among those of all hosts.
+    pub(crate) fn of_all(self, number: u64) -> u64 {
+        number.saturating_mul(u64::from(self.hosts)).saturating_add(u64::from(self.host))
+    }
+
+    /// Returns how many of the first `count` numbers of all hosts belong to this host.
+    pub(crate) fn among(self, count: u64) -> u64 {
+        count.saturating_sub(u64::from(self.host)).div_ceil(u64::from(self.hosts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn parts_are_all_there_is_and_nothing_twice() {
+        for hosts in 1..=5 {
+            let parts = (0..hosts).map(|host| HostShare { host, hosts });
+            for count in 0..23 {
+                assert_eq!(parts.clone().map(|part| part.among(count)).sum::<u64>(), count);
+                let numbers = parts.clone().flat_map(|part| {
+                    (0..part.among(count)).map(move |number| part.of_all(number)).collect::<Vec<_>>()
+                });
+                assert_eq!(numbers.collect::<BTreeSet<_>>(), (0..count).collect());
+            }
+        }
+    }
 }

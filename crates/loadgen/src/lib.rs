@@ -8,59 +8,56 @@
 //! the end of the common window and at the end of the step. An operation counts before or after a cut
 //! by the time at which its answer was complete.
 
-mod abandon;
-mod arrival_process;
 mod arrivals;
 mod batch;
-mod blocks;
 mod collector;
 mod connect;
 mod control;
-mod coupling;
-mod due_times;
 mod engine;
-mod error;
-mod histogram;
-mod host_share;
 mod hosts;
-mod message;
-mod notified;
-mod opening;
+mod load_threads;
 mod pauses;
 mod random;
-mod reconnect;
 mod recorder;
 #[cfg(test)]
 mod recorder_tests;
 mod running_task;
 mod schedule;
-mod schedule_accounting;
-mod shared;
-mod spin;
 mod statements;
 mod task;
-mod threads;
 mod timer;
-mod waiting;
-mod watched;
-mod worker;
 
-pub use arrival_process::{ArrivalProcess, Draws};
-pub use arrivals::{Arrivals, ThinkTime};
+pub use arrivals::{ArrivalProcess, Arrivals, Draws, ThinkTime};
 pub use collector::Observer;
 pub use connect::{Connections, LostConnections, Reconnect};
 pub use control::{Follower, StepCommand, StopReason};
-pub use coupling::{Coupling, Side};
 pub use engine::{Step, StepEnd, run};
-pub use error::Error;
-pub use host_share::HostShare;
-pub use hosts::{FromHost, HostMessage, HostPart, can_be_shared, run_on_hosts, run_part};
+pub use hosts::{FromHost, HostMessage, HostPart, HostShare, can_be_shared, run_on_hosts, run_part};
+pub use load_threads::{Threads, is_stopping_here, watch_here};
 pub use random::{Philox, draw_below, draw_below_u64};
 pub use running_task::MOST_RETRIES;
 pub use schedule::Schedule;
 pub use statements::StatementDone;
 pub use task::{
-    ConnectionTask, Done, Failure, Limit, Lookup, Notes, OperationTimes, Role, TaskEnd, TaskSpec,
+    ConnectionTask, Coupling, Done, Failure, Limit, Lookup, Notes, OperationTimes, Role, Side, TaskEnd,
+    TaskSpec,
 };
-pub use threads::Threads;
-pub use watched::{is_stopping_here, watch_here};
+
+/// The errors for which a step could not be run at all. What goes wrong inside a step is part of its
+/// record. Each message names what failed and, where the user can do something, what to try.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Record(#[from] dbdyno_record::Error),
+    #[error(
+        "cannot start a load thread: {0}; lower client_threads or raise the limit on processes (ulimit -u)"
+    )]
+    Thread(std::io::Error),
+    #[error(
+        "tasks of client {client} mix schedules: all tasks of a client and kind must share one schedule and one limit, \
+         and no other task may use it; this is a fault of the workload, please report it"
+    )]
+    MixedSchedules { client: u32 },
+    #[error("a load thread ended without a word: {0}; this is a fault of dbdyno, please report it")]
+    Panicked(String),
+}

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::arrival_process::to_ns;
+use crate::arrivals::to_ns;
 use crate::control::Control;
 
 /// A wake-up may take up to this time, also on a virtual machine that shares its CPUs. Only longer

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{ErrorClass, ErrorCounts, Interval, WindowCut};
 
-use crate::arrival_process::{Cursor, to_us};
+use crate::arrivals::{Cursor, to_us};
 use crate::batch::{Batch, Times};
 use crate::statements::Statements;
 use crate::task::Bounds;

@@ -7,8 +7,8 @@ use dbdyno_record::{Clock, StepEvent, StepWriter};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::arrival_process::{to_ns, to_us};
-use crate::histogram::{histogram, record, some_counts};
+use crate::arrivals::{to_ns, to_us};
+use crate::batch::{histogram, record, some_counts};
 
 /// What one statement of an answered operation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use tokio::io::unix::AsyncFd;
 #[derive(Debug)]
 pub(crate) struct Timer {
     fd: AsyncFd<Kernel>,
-    waiting: RefCell<BinaryHeap<Reverse<Waiting>>>,
+    waiting: RefCell<BinaryHeap<Reverse<TimerWait>>>,
     /// When the kernel will wake this thread.
     armed: Cell<Option<Instant>>,
     /// How often the kernel has done so.
@@ -32,26 +32,26 @@ struct Kernel(TimerFd);
 
 /// A task that waits. One that has gone away meanwhile is woken for nothing.
 #[derive(Debug)]
-struct Waiting {
+struct TimerWait {
     until: Instant,
     waker: Waker,
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for TimerWait {
     fn eq(&self, other: &Self) -> bool {
         self.until == other.until
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for TimerWait {}
 
-impl PartialOrd for Waiting {
+impl PartialOrd for TimerWait {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Waiting {
+impl Ord for TimerWait {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.until.cmp(&other.until)
     }
@@ -94,7 +94,7 @@ impl Timer {
             // A task keeps its waker, so once is enough.
             if !is_waiting {
                 is_waiting = true;
-                self.waiting.borrow_mut().push(Reverse(Waiting { until, waker: context.waker().clone() }));
+                self.waiting.borrow_mut().push(Reverse(TimerWait { until, waker: context.waker().clone() }));
                 if self.armed.get().is_none_or(|armed| until < armed)
                     && let Err(error) = self.arm(until)
                 {

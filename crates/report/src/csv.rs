@@ -1,17 +1,17 @@
 //! Writes the observations as a table for spreadsheets and statistics, with one row per run of a
-//! step and one column per metric.
+//! step and one column per metric. A [`Value`] may be missing; Parquet files have the same values.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use dbdyno_analyse::tables::{ComparisonRow, Key, Observation, Source, Tables, columns};
 use dbdyno_analyse::{Bound, Findings, Validity, Verdict};
 
 use crate::number::NOT_AVAILABLE;
-use crate::value::Value;
 use crate::views::details::reason;
 
 /// A column's name and its value in one row.
-type Cell = (String, Value);
+type CsvField = (String, Value);
 
 /// Writes the CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are not rounded, and a
 /// missing value is `NA`.
@@ -51,13 +51,13 @@ const PLACE: [&str; 12] = [
 ];
 
 /// Workload, set-up, step and variant.
-type Place<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
+type CsvKey<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
 
-fn place<'a>(key: &Key<'a>) -> Place<'a> {
+fn place<'a>(key: &Key<'a>) -> CsvKey<'a> {
     (key.workload, key.setup, key.step, key.variant)
 }
 
-fn rows(findings: &Findings) -> Vec<Vec<Cell>> {
+fn rows(findings: &Findings) -> Vec<Vec<CsvField>> {
     let tables = Tables::of(findings);
     let (all, ratios) = (over_blocks(findings, &tables), ratios_of_blocks(&tables));
     let of_runs = tables.observations.chunk_by(|one, next| one.key == next.key);
@@ -88,8 +88,8 @@ fn rows(findings: &Findings) -> Vec<Vec<Cell>> {
 
 /// Returns the columns on all blocks together, which are the same in each block's row: the
 /// observations without the medians of the catalogue's metrics, and the ratios to the run's base.
-fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Place<'a>, Vec<Cell>> {
-    let mut found: BTreeMap<Place<'a>, Vec<Cell>> = BTreeMap::new();
+fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<CsvKey<'a>, Vec<CsvField>> {
+    let mut found: BTreeMap<CsvKey<'a>, Vec<CsvField>> = BTreeMap::new();
     for (workload, step, variant) in findings.variants_of_steps() {
         let (name, setup) = dbdyno_analyse::workload_and_setup(&workload.name);
         let groups = step.groups.iter();
@@ -125,7 +125,7 @@ fn over_blocks<'a>(findings: &'a Findings, tables: &Tables<'a>) -> BTreeMap<Plac
 }
 
 /// Returns the headline's ratio in each block.
-fn ratios_of_blocks<'t, 'a>(tables: &'t Tables<'a>) -> BTreeMap<(Place<'a>, u32), &'t ComparisonRow<'a>> {
+fn ratios_of_blocks<'t, 'a>(tables: &'t Tables<'a>) -> BTreeMap<(CsvKey<'a>, u32), &'t ComparisonRow<'a>> {
     let is_headline =
         |one: &&ComparisonRow<'_>| ["rate", "seconds"].contains(&one.metric) && one.key.source == Source::Run;
     let rates = tables.comparisons.iter().filter(is_headline);
@@ -142,6 +142,63 @@ fn quoted(field: &str) -> String {
     } else {
         field.to_owned()
     }
+}
+
+#[derive(Clone)]
+pub(crate) enum Value {
+    Text(Option<String>),
+    Whole(Option<i64>),
+    Number(Option<f64>),
+    Flag(Option<bool>),
+}
+
+/// Numbers are not rounded, and a number is `inf` where the base has 0. A missing value is `NA`.
+impl fmt::Display for Value {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(Some(text)) => out.write_str(text),
+            Self::Whole(Some(number)) => number.fmt(out),
+            Self::Number(Some(number)) if !number.is_nan() => number.fmt(out),
+            Self::Flag(Some(flag)) => flag.fmt(out),
+            _ => out.write_str(NOT_AVAILABLE),
+        }
+    }
+}
+
+/// Conversions into a value, from a type and from an option of it.
+macro_rules! from {
+    ($($type:ty => $kind:ident($into:path),)*) => {$(
+        impl From<$type> for Value {
+            fn from(value: $type) -> Self {
+                Self::from(Some(value))
+            }
+        }
+
+        impl From<Option<$type>> for Value {
+            fn from(value: Option<$type>) -> Self {
+                Self::$kind(value.and_then($into))
+            }
+        }
+    )*};
+}
+
+from! {
+    String => Text(Some),
+    &str => Text(owned),
+    f64 => Number(Some),
+    bool => Flag(Some),
+    u32 => Whole(whole),
+    u64 => Whole(whole),
+    usize => Whole(whole),
+}
+
+fn owned(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+/// The number as 63 bits with a sign; `None` where it does not fit.
+fn whole(number: impl TryInto<i64>) -> Option<i64> {
+    number.try_into().ok()
 }
 
 #[cfg(test)]

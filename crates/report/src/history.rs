@@ -1,17 +1,20 @@
-//! A history of runs as a document: a table of its series, and a page with their charts.
+//! A history of runs as a document: tables of its series and of its runs, and a page with the series'
+//! charts. A chart has one point per run, the levels between changes, and where each change is.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dbdyno_analyse::{Change, Detectable, Followed, History, Lapse, Measure, Series, Verdict, numbered};
+use dbdyno_analyse::{
+    Change, Detectable, Followed, History, Lapse, Measure, Series, Verdict, numbered, p_text,
+};
 use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::charts::{chart, figure};
+use crate::document::html::page;
 use crate::document::text::one_line;
-use crate::document::{self, Block, Chart, Tone};
-use crate::html::charts::history_chart;
-use crate::html::page;
-use crate::number::{margins_text, ratio};
-use crate::views::history::{level, unit};
+use crate::document::{self, Block, Cell, Chart, Table, Tone};
+use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio, seconds_text};
 use crate::views::of_history;
 use crate::warnings::{add_words, texts};
 use crate::{TerminalOptions, json};
@@ -40,7 +43,7 @@ pub fn history_html(history: &History) -> String {
     let mut order: Vec<&Series> = history.series.iter().collect();
     let newest_change = |series: &Series| series.changes.last().map(|change| change.at);
     order.sort_by_key(|series| Reverse((series.newest.is_some(), newest_change(series))));
-    blocks.extend(order.iter().enumerate().map(|(number, series)| chart(history, series, number)));
+    blocks.extend(order.iter().enumerate().map(|(number, series)| series_chart(history, series, number)));
     blocks.push(Block::section("Runs", "runs"));
     blocks.extend(of_history(history, "runs"));
     page(&title(history), &document::html(&blocks), &serde_json::Value::Null)
@@ -75,7 +78,7 @@ fn whole(history: &History) -> Vec<Block> {
     blocks
 }
 
-fn chart(history: &History, series: &Series, number: usize) -> Block {
+fn series_chart(history: &History, series: &Series, number: usize) -> Block {
     let several = history.series.iter().any(|other| other.workload != series.workload);
     let workload = if several { format!("{} ", series.workload) } else { String::new() };
     let what = match (history.measure, series.follows) {
@@ -202,6 +205,161 @@ fn version(history: &History, series: &Series, change: &Change) -> String {
         (Some(before), Some(after)) if before != after => format!(", {before} to {after}"),
         _ => String::new(),
     }
+}
+
+/// The chart; `None` for fewer than two values. `runs` are names and dates of all runs.
+fn history_chart(title: &str, unit: &str, series: &Series, runs: &[(String, String)]) -> Option<Chart> {
+    let known = series.values.iter().flatten().count();
+    let values: Vec<Option<Value>> = series.values.iter().map(|value| value.map(figure)).collect();
+    let change = |change: &Change| json!({ "at": change.at, "word": word(change) });
+    (known > 1).then(|| {
+        chart(
+            title,
+            json!({
+                "kind": "history",
+                "name": series.variant,
+                "names": [series.variant],
+                "unit": unit,
+                "runs": runs,
+                "values": values,
+                "changes": series.changes.iter().map(change).collect::<Vec<_>>(),
+                "levels": levels(series, runs.len()),
+            }),
+        )
+    })
+}
+
+/// First run, run after the last, and value for each stretch between two changes; empty where there
+/// is no change.
+fn levels(series: &Series, runs: usize) -> Vec<(usize, usize, f64)> {
+    let Some(first) = series.changes.first() else { return Vec::new() };
+    let values = std::iter::once(first.before).chain(series.changes.iter().map(|change| change.after));
+    let begins = std::iter::once(0).chain(series.changes.iter().map(|change| change.at));
+    let ends = series.changes.iter().map(|change| change.at).chain([runs]);
+    begins.zip(ends).zip(values).map(|((from, to), value)| (from, to, value)).collect()
+}
+
+fn word(change: &Change) -> String {
+    let word = match change.verdict {
+        Verdict::Faster => "▲ faster",
+        Verdict::Slower => "▼ slower",
+        _ => "within the margin",
+    };
+    // After a level with a rate of zero, there is no ratio.
+    if change.before > 0.0 { format!("{word} ×{}", ratio(Some(change.ratio), 3)) } else { word.to_owned() }
+}
+
+/// Index of the column that is coloured.
+pub(crate) const CHANGE: usize = 7;
+/// Bars of a sparkline by height, from the series' lowest value to its highest.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Number of runs that a sparkline shows: the last ones.
+const SPARKLINE_RUNS: usize = 40;
+
+pub(crate) fn series_view(history: &History) -> Vec<Table> {
+    let heads = ["runs", "first", "last", "unit", "sparkline", "change", "adjusted p"];
+    let mut table = Table::new("", "", ["step", "variant"], heads);
+    for series in &history.series {
+        let tone = match series.changes.last().map(|change| change.verdict) {
+            _ if series.is_worse_now() => Tone::Worse,
+            Some(Verdict::Faster) => Tone::Better,
+            _ => Tone::Plain,
+        };
+        table.push(row(history, series));
+        if let Some(cell) = table.rows.last_mut().and_then(|row| row.get_mut(CHANGE)) {
+            cell.tone = tone;
+        }
+    }
+    vec![table]
+}
+
+pub(crate) fn runs_view(history: &History) -> Vec<Table> {
+    let mut table = Table::new("", "", ["run", "started", "versions"], [""; 0]);
+    for run in &history.runs {
+        let versions: Vec<String> =
+            run.versions.iter().map(|(variant, text)| format!("{variant}: {text}")).collect();
+        table.push([run.run_id.clone(), run.started.clone(), versions.join("; ")].map(Cell::from));
+    }
+    vec![table]
+}
+
+pub(crate) fn level(history: &History, series: &Series, value: f64) -> String {
+    match history.measure {
+        Measure::Rate if series.follows == Followed::Seconds => seconds_text(value),
+        Measure::Rate => rate(Some(value)),
+        Measure::Ratio => ratio(Some(value), 3),
+    }
+}
+
+pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
+    let several = history.series.iter().any(|other| other.workload != series.workload);
+    let text = |value: Option<f64>| {
+        value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| level(history, series, value))
+    };
+    vec![
+        if several { format!("{} {}", series.workload, series.step) } else { series.step.clone() },
+        series.variant.clone(),
+        series.values.iter().flatten().count().to_string(),
+        text(series.values.iter().flatten().next().copied()),
+        text(series.values.iter().flatten().next_back().copied()),
+        unit(history, series).to_owned(),
+        sparkline(&series.values),
+        changes_text(series),
+        adjusted_p(series),
+    ]
+}
+
+/// Returns all changes in their order, and what the newest run lacks.
+fn changes_text(series: &Series) -> String {
+    let mut words: Vec<String> = series.changes.iter().map(change_text).collect();
+    if words.is_empty() {
+        words.push("none".to_owned());
+    }
+    words.extend(series.newest.map(|lapse| match lapse {
+        Lapse::ZeroRate => "has rate zero".to_owned(),
+        Lapse::NoValue => "no value".to_owned(),
+    }));
+    words.join(", ")
+}
+
+/// Returns words such as `slower 0.910`. After a level with a rate of zero there is no ratio.
+fn change_text(change: &Change) -> String {
+    match change.before > 0.0 {
+        true => format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),
+        false => change.verdict.word().to_owned(),
+    }
+}
+
+/// Returns the adjusted p of each change in the row, in the same order, or of the largest shift
+/// where no change was found.
+fn adjusted_p(series: &Series) -> String {
+    if series.changes.is_empty() {
+        return series.adjusted_p.map_or_else(|| NOT_AVAILABLE.to_owned(), p_text);
+    }
+    series.changes.iter().map(|change| p_text(change.adjusted_p)).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the unit of the series' values.
+pub(crate) fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
+    match (history.measure, series.follows) {
+        (Measure::Rate, _) => &series.rate_label,
+        (Measure::Ratio, Followed::Rate | Followed::Seconds) => "ratio",
+        (Measure::Ratio, Followed::ResponseP99) => "ratio of p99",
+    }
+}
+
+/// Returns the series as a sparkline: one bar per run, and a dot where there is no value.
+fn sparkline(values: &[Option<f64>]) -> String {
+    let shown = &values[values.len().saturating_sub(SPARKLINE_RUNS)..];
+    let known = || shown.iter().flatten().copied();
+    let (Some(least), Some(greatest)) = (known().reduce(f64::min), known().reduce(f64::max)) else {
+        return String::new();
+    };
+    let bar = |value: f64| {
+        let height = if greatest > least { (value - least) / (greatest - least) } else { 0.5 };
+        BARS[(height * (BARS.len() - 1) as f64).round() as usize]
+    };
+    shown.iter().map(|value| value.map_or('·', bar)).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use dbdyno_analyse::{Aspect, Code, Difference, HistoryRun, Warning};
 
 use super::*;
-use crate::views::history::{CHANGE, row};
+use crate::history::{CHANGE, row};
 
 pub(crate) fn history() -> History {
     let run = |n: usize| HistoryRun {

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
+use crate::document::html::page;
 use crate::document::{self, Block, Cell, Table, Tone};
-use crate::html::page;
 use crate::words::table;
 
 #[derive(Debug, Clone)]

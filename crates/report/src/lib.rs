@@ -4,23 +4,18 @@
 //! [`ALL`] names the formats that are one text. Everything that a reader sees comes from
 //! [`Findings`]. No code here computes a step's rate, ratio or percentile, but views put several
 //! steps together. Terminal, Markdown and HTML are rendered from one [`document`]; `run`,
-//! `comparison` and `history` build it. `views` makes its tables. `sentences` and `facts` put
-//! results, run, host and variants into words. JSON, CSV, Parquet and OpenMetrics are made from the
-//! findings and their two long tables. JSON has the views too.
+//! `comparison` and `history` build it. `views` makes its tables and the summary. `facts`,
+//! `warnings` and `words` put run, host, variants and reasons into words. JSON, CSV, Parquet and
+//! OpenMetrics are made from the findings and their two long tables. JSON has the views too.
 
-mod comparability;
+mod charts;
 mod comparison;
 mod csv;
 pub mod document;
-mod error;
 mod facts;
-mod formats;
 mod history;
-mod html;
 mod index;
 mod json;
-mod levels;
-mod medians;
 mod number;
 mod openmetrics;
 mod parity;
@@ -28,11 +23,8 @@ mod parity;
 mod parquet;
 mod plan_words;
 mod run;
-mod sentences;
-mod summary;
 #[cfg(test)]
 mod tests;
-mod value;
 mod views;
 mod warnings;
 mod words;
@@ -41,12 +33,10 @@ use dbdyno_analyse::Findings;
 #[cfg(test)]
 use tests::fixture;
 
-pub use comparability::{host_class_words, not_comparable, unlike_runs};
 pub use comparison::{
     comparison_json, comparison_junit, comparison_markdown, comparison_terminal, exclusion_text,
 };
-pub use error::Error;
-pub use formats::{ReportPart, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
+pub use facts::{host_class_words, not_comparable, unlike_runs};
 pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use index::{HistoryEntry, RunEntry, index_html};
 pub use json::SCHEMA;
@@ -55,6 +45,7 @@ pub use openmetrics::{Exposition, Labels, OPENMETRICS_TYPE, run_openmetrics};
 pub use parity::refusal as parity_refusal;
 #[cfg(feature = "parquet")]
 pub use parquet::{RunRows, parquet};
+pub use run::{ReportPart, TerminalOptions, parity_terminal, published_html, run_html, run_terminal};
 pub use views::Topic;
 pub use warnings::{brief as reason_brief, reasons_text, text as warning_text, texts as warning_texts};
 
@@ -96,4 +87,18 @@ pub fn find(name: &str) -> Result<&'static Format, Error> {
         // This format is a folder of files.
         known: ALL.iter().map(|format| format.name).chain(["parquet"]).collect::<Vec<_>>().join(", "),
     })
+}
+
+/// What can go wrong while a report is written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no report format is called `{name}`; use one of: {known}")]
+    UnknownFormat { name: String, known: String },
+
+    #[cfg(feature = "parquet")]
+    #[error("{} cannot be written: {reason}; give another folder with --output", path.display())]
+    Parquet { path: std::path::PathBuf, reason: String },
+
+    #[error("the run has no step called `{asked}`; its steps: {known}")]
+    UnknownStep { asked: String, known: String },
 }

@@ -1,13 +1,21 @@
 //! Text that a plan has for its report, as blocks: prose, set-ups side by side, sections, and
 //! published figures next to the measured ones. Where the plan leaves text out, it is drafted from
-//! the findings and marked as drafted.
+//! the findings and marked as drafted. A draft says in which groups of steps each variant was decided to
+//! be faster or slower, by how much, and what the difference is made of.
 
-use dbdyno_analyse::{Findings, PublishedComparison, RunSummary, SectionFindings, WorkloadFindings};
+use std::collections::BTreeMap;
 
+use dbdyno_analyse::{
+    Cause, Findings, OperationClass, PublishedComparison, Ratio, RunSummary, SectionFindings, StepFindings,
+    VariantStep, Verdict, WorkloadFindings, numbered,
+};
+
+use crate::charts::Charts;
 use crate::document::{Block, Tone};
-use crate::html::charts::Charts;
-use crate::summary::drafted;
-use crate::views::{self, Scope};
+use crate::number::{fixed, interval_text, ratio_text};
+use crate::views::details::of_operation;
+use crate::views::{self, Scope, bounded_text};
+use crate::words::listed;
 
 /// Returns summary, machine, sponsor, links and deviations, for a plan that has any of them.
 pub(crate) fn prose(findings: &Findings) -> Vec<Block> {
@@ -112,4 +120,239 @@ pub(crate) fn published(findings: &Findings) -> Vec<Block> {
         of_figures.map(|table| Block::Fold("Figure by figure".to_owned(), vec![Block::Table(table)])),
     );
     blocks
+}
+
+/// Marks text that no person wrote.
+const DRAFTED: &str = "Drafted from the decided comparisons";
+
+/// Number of groups that are described. Further ones are only counted.
+const DESCRIBED: usize = 4;
+
+/// Number of steps that are named one by one.
+const NAMED: usize = 3;
+
+/// Smallest mean difference that is described, as a fraction. Smaller ones are only counted.
+const LARGE: f64 = 0.05;
+
+/// Smallest share of the difference that a cause must explain to be called *the* cause.
+const MOST_OF_IT: f64 = 0.5;
+
+/// Returns one item per variant that was compared, or `None` where none was.
+fn drafted(base: &str, control: Option<&str>, workloads: &[WorkloadFindings]) -> Option<Block> {
+    let mut items: Vec<String> = Vec::new();
+    for workload in workloads {
+        let of = if workloads.len() > 1 { format!("{}: ", workload.name) } else { String::new() };
+        let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
+        let names = names.map(|variant| variant.variant.as_str());
+        for name in names.filter(|name| *name != base && Some(*name) != control) {
+            items.extend(sentence(base, name, workload).map(|text| format!("* {of}{name} {text}")));
+        }
+    }
+    (!items.is_empty()).then(|| Block::Prose(format!("*{DRAFTED}.*\n\n{}", items.join("\n"))))
+}
+
+type Compared<'a> = (&'a StepFindings, &'a VariantStep, &'a Ratio);
+
+/// The steps in one group that have one verdict.
+struct DecidedGroup<'a> {
+    group: String,
+    verdict: Verdict,
+    steps: Vec<Compared<'a>>,
+    /// Number of steps in the group that have a ratio.
+    all: usize,
+}
+
+/// Returns the sentence for one variant: `against a: slower in 9 of 10 writes (0.71 × a's rate in the
+/// geometric mean, 0.55 to 0.86); same in 3 steps.`
+fn sentence(base: &str, name: &str, workload: &WorkloadFindings) -> Option<String> {
+    let compared: Vec<Compared<'_>> = workload
+        .judged_steps()
+        .filter_map(|step| {
+            let variant = step.variant(name)?;
+            Some((step, variant, variant.to_base.ratio.as_ref()?))
+        })
+        .collect();
+    if compared.is_empty() {
+        return None;
+    }
+    if compared.iter().all(|(_, variant, _)| variant.to_base.verdict.is_none()) {
+        return Some(format!("against {base}: one block, so nothing is decided."));
+    }
+    let mut parts = parts(&compared);
+    parts.sort_by(|one, other| other.weight().total_cmp(&one.weight()));
+    let (large, small): (Vec<DecidedGroup<'_>>, Vec<DecidedGroup<'_>>) =
+        parts.into_iter().partition(|part| part.mean().exp_m1().abs() >= LARGE);
+    let (described, others) = large.split_at(large.len().min(DESCRIBED));
+    let mut said: Vec<String> = described.iter().map(|part| part.text(base)).collect();
+    let steps = |parts: &[DecidedGroup<'_>]| parts.iter().map(|part| part.steps.len()).sum::<usize>();
+    let counted =
+        |count: usize, text: &str| (count > 0).then(|| format!("{text} {}", numbered(count, "step")));
+    said.extend(counted(steps(others), "decided as well in"));
+    said.extend(counted(steps(&small), "decided, but within 5 %, in"));
+    for (verdict, text) in [(Verdict::Same, "same in"), (Verdict::Undecided, "undecided in")] {
+        let of_verdict = compared.iter().filter(|(_, variant, _)| variant.to_base.verdict == Some(verdict));
+        said.extend(counted(of_verdict.count(), text));
+    }
+    (!said.is_empty()).then(|| format!("against {base}: {}.", said.join("; ")))
+}
+
+fn parts<'a>(compared: &[Compared<'a>]) -> Vec<DecidedGroup<'a>> {
+    let mut by_group: BTreeMap<(String, &str), DecidedGroup<'a>> = BTreeMap::new();
+    for of_step in compared {
+        let Some(verdict @ (Verdict::Faster | Verdict::Slower)) = of_step.1.to_base.verdict else { continue };
+        let group = group_of(of_step.0);
+        let all = compared.iter().filter(|(step, ..)| group_of(step) == group).count();
+        let part = by_group.entry((group.clone(), verdict.word()));
+        part.or_insert(DecidedGroup { group, verdict, steps: Vec::new(), all }).steps.push(*of_step);
+    }
+    by_group.into_values().collect()
+}
+
+/// Returns the step's group in published tables. Without a group it is what its operations do.
+fn group_of(step: &StepFindings) -> String {
+    let class = match step.headline_class {
+        OperationClass::Query => "steps that query",
+        OperationClass::Scan => "steps that scan",
+        OperationClass::Insert => "steps that insert",
+        OperationClass::Delete => "steps that delete",
+        OperationClass::Index => "steps that build indexes",
+        OperationClass::Other => "other steps",
+    };
+    step.groups.values().next().cloned().unwrap_or_else(|| class.to_owned())
+}
+
+impl DecidedGroup<'_> {
+    /// Returns the mean log ratio. A bound counts as the smallest difference that it allows.
+    fn mean(&self) -> f64 {
+        self.steps.iter().map(|(.., ratio)| ratio.value.ln()).sum::<f64>() / self.steps.len() as f64
+    }
+
+    fn weight(&self) -> f64 {
+        self.mean().abs() * self.steps.len() as f64
+    }
+
+    fn text(&self, base: &str) -> String {
+        let word = self.verdict.word();
+        let names: Vec<&str> = self.steps.iter().map(|(step, ..)| step.name.as_str()).collect();
+        let whose = |of: &str| format!("{of} × {base}'s {}", self.figure());
+        let cause = self.cause().map_or_else(String::new, |cause| format!(", {cause}"));
+        match self.steps.as_slice() {
+            [(step, _, ratio)] => {
+                let interval = ratio.interval().map_or_else(String::new, |interval| {
+                    format!(", 95 % interval {}", interval_text(interval))
+                });
+                format!("{word} in {} ({}{interval}{cause})", step.name, whose(&bounded_text(ratio)))
+            }
+            steps => {
+                let place = match names.len() <= NAMED {
+                    true => listed(&names),
+                    false => format!("{} of {} {}", names.len(), self.all, self.group),
+                };
+                let mut ends: Vec<&Ratio> = steps.iter().map(|(.., ratio)| *ratio).collect();
+                ends.sort_by(|one, other| one.value.total_cmp(&other.value));
+                let range = match ends.as_slice() {
+                    [least, .., most] => format!("{} to {}", bounded_text(least), bounded_text(most)),
+                    _ => String::new(),
+                };
+                let mean = whose(&ratio_text(self.mean().exp(), 2));
+                format!("{word} in {place} ({mean} in the geometric mean, {range}{cause})")
+            }
+        }
+    }
+
+    fn figure(&self) -> &'static str {
+        if self.steps.iter().all(|(step, ..)| step.less_is_better) { "time" } else { "rate" }
+    }
+
+    /// Returns the cause according to the steps' cost breakdowns, such as
+    /// `most of it user CPU per operation, ×0.74 on the rate`. It is `None` where a step has no
+    /// breakdown, and where no cause is most of the difference.
+    fn cause(&self) -> Option<String> {
+        const CAUSES: [Cause; 4] = [Cause::CpuUser, Cause::CpuKernel, Cause::IoWait, Cause::Idle];
+        let of_step = |cause: Cause, variant: &VariantStep| {
+            let mut parts = variant.to_base.cost_breakdown.as_ref()?.parts.iter();
+            Some(parts.find(|part| part.cause == cause)?.factor.ln())
+        };
+        let mean_of = |cause: Cause| -> Option<(Cause, f64)> {
+            let logs = self.steps.iter().map(|(_, variant, _)| of_step(cause, variant));
+            let logs = logs.collect::<Option<Vec<f64>>>()?;
+            Some((cause, logs.iter().sum::<f64>() / logs.len() as f64))
+        };
+        let all = CAUSES.into_iter().map(mean_of).collect::<Option<Vec<_>>>()?;
+        let (cause, log) = all.into_iter().max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))?;
+        (log / self.mean() >= MOST_OF_IT).then(|| {
+            let factor = fixed(Some(log.exp()), 2);
+            format!("most of it {}, ×{factor} on the rate", of_operation(cause))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{CostBreakdown, CostPart, Findings};
+
+    use super::*;
+    use crate::fixture;
+
+    fn said(findings: &Findings) -> String {
+        match drafted(&findings.run.base, None, &findings.workloads) {
+            Some(Block::Prose(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn decided_steps_are_summed_up_in_groups_and_others_are_counted() {
+        insta::assert_snapshot!(said(&fixture::with_blocks(3)), @r#"
+        *Drafted from the decided comparisons.*
+
+        * <b>&" against rollback: faster in l.i1, l.i2 and qp100 (3.18 × rollback's rate in the geometric mean, 1.30 to 9.87, most of it user CPU per operation, ×3.24 on the rate); slower in qr1000 (0.80 × rollback's rate, 95 % interval 0.784–0.816, most of it user CPU per operation, ×0.82 on the rate); same in 1 step; undecided in 3 steps.
+        "#);
+    }
+
+    #[test]
+    fn one_block_decides_nothing() {
+        insta::assert_snapshot!(said(&fixture::findings()), @r#"
+        *Drafted from the decided comparisons.*
+
+        * <b>&" against rollback: one block, so nothing is decided.
+        "#);
+    }
+
+    #[test]
+    fn a_ratio_that_is_far_from_1_and_undecided_is_not_named() {
+        let mut findings = fixture::with_blocks(3);
+        for step in &mut findings.workloads[0].steps {
+            for variant in &mut step.variants {
+                variant.to_base.verdict = variant.to_base.verdict.map(|_| Verdict::Undecided);
+            }
+        }
+        let text = said(&findings);
+        assert!(text.contains(": undecided in ") && !text.contains("rate"), "{text}");
+    }
+
+    #[test]
+    fn the_cause_is_that_of_the_cost_breakdown_whatever_the_whole_host_used() {
+        let mut findings = fixture::with_blocks(3);
+        let steps = findings.workloads[0].steps.iter_mut();
+        for variant in steps.filter_map(|step| step.variants.last_mut()) {
+            let Some(ratio) = &variant.to_base.ratio else { continue };
+            let part = |cause, share: f64| CostPart {
+                cause,
+                base: 10.0,
+                variant: 20.0,
+                factor: ratio.value.powf(share),
+            };
+            let shares =
+                [(Cause::CpuUser, 0.8), (Cause::CpuKernel, 0.1), (Cause::IoWait, 0.1), (Cause::Idle, 0.0)];
+            let parts = shares.map(|(cause, share)| part(cause, share)).to_vec();
+            variant.to_base.cost_breakdown = Some(CostBreakdown { cpus: 2, parts });
+            if let Some(relative) = &mut variant.to_base.relative {
+                // The variant used the CPU of the whole host.
+                relative.0.insert("cpu_o", 31.9);
+            }
+        }
+        let text = said(&findings);
+        assert!(text.contains("most of it user CPU per operation, ×") && !text.contains("31.9"), "{text}");
+    }
 }

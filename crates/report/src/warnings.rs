@@ -9,11 +9,10 @@ use dbdyno_analyse::{
     numbered, p_text,
 };
 
-use crate::comparability;
-use crate::levels;
+use crate::facts;
 use crate::number::fixed;
 use crate::parity::class_difference;
-use crate::words::{TIMES_TABLE, blocks_text, listed};
+use crate::words::{self, TIMES_TABLE, blocks_text, listed};
 
 /// Number of settings that a warning names. Further ones are only counted.
 const NAMED: usize = 8;
@@ -131,16 +130,16 @@ fn written(figure: &Figure, how: &str) -> String {
             format!("({})", cells.join(", "))
         }
         (Figure::Reasons(reasons), _) => reasons_text(reasons),
-        (Figure::Restless(levels), _) => levels::restless(levels),
-        (Figure::Deferred(work), _) => work.iter().map(levels::deferred).collect::<Vec<_>>().join("; "),
+        (Figure::Restless(levels), _) => words::restless_text(levels),
+        (Figure::Deferred(work), _) => work.iter().map(words::deferred_text).collect::<Vec<_>>().join("; "),
         (Figure::Setting(found), _) => class_difference(found),
         (Figure::Changes(changes), _) => changes_text(changes),
         (Figure::VariantShares(shares), _) => shares.iter().map(variant_share).collect::<Vec<_>>().join(", "),
         (Figure::Sessions(parts), _) => parts.iter().map(session_part).collect::<Vec<_>>().join(", "),
         (Figure::Design(fault), _) => design_fault(fault),
-        (Figure::Differences(all), _) => comparability::phrases(all),
-        (Figure::Aspect(aspect), _) => comparability::name(aspect),
-        (Figure::Value(aspect, value), _) => comparability::text(aspect, value.as_deref()),
+        (Figure::Differences(all), _) => facts::difference_phrases(all),
+        (Figure::Aspect(aspect), _) => facts::aspect_name(aspect),
+        (Figure::Value(aspect, value), _) => facts::aspect_text(aspect, value.as_deref()),
         (Figure::Blocks(blocks), _) => blocks_text(blocks),
         (Figure::Shares(shares), _) => shares.iter().map(share_text).collect::<Vec<_>>().join(", "),
         (Figure::Count(1), "times") => "once".to_owned(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_record::Throttled;
 
-use crate::mounts::{Mount, parse_mounts};
+use crate::device::{Mount, parse_mounts};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupVersion {

@@ -1,6 +1,9 @@
-//! One thread of the sampler, which reads its sources on request and at each whole interval.
+//! One thread of the sampler, which reads its sources on request and at each whole interval. Each source
+//! has a counter file that takes its samples. What the sampler itself does is counted over all its
+//! threads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -9,10 +12,8 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
 use crate::Error;
-use crate::clock::thread_cpu;
-use crate::outlet::Outlet;
-use crate::sources::{Moment, Source};
-use crate::tally::Tally;
+use crate::sources::process::thread_cpu;
+use crate::sources::{Moment, Source, Values};
 
 /// Makes a source, on the thread that will read it.
 pub(crate) type Open = Box<dyn FnOnce() -> Result<Box<dyn Source>, Error> + Send>;
@@ -175,8 +176,140 @@ fn tick_after(now: Instant, barrier: Instant, interval: Duration) -> Instant {
     now + interval - Duration::from_nanos(u64::try_from(into).unwrap_or(u64::MAX))
 }
 
+/// A source with its file. It remembers what it could not read, and reports that once at the end.
+pub(crate) struct Outlet {
+    /// One of the names in [`ALL`](crate::ALL).
+    name: &'static str,
+    source: Box<dyn Source>,
+    values: Values,
+    /// The counter file, which does not exist before the clock starts.
+    pub(crate) writer: Option<CounterWriter>,
+    tried: u64,
+    missed: u64,
+    first_miss: Option<(i64, Error)>,
+    write_error: Option<dbdyno_record::Error>,
+}
+
+impl Outlet {
+    /// Reads `source` once, so that what cannot be read is known before the clock starts. There is no
+    /// file yet.
+    fn probe(name: &'static str, mut source: Box<dyn Source>) -> Result<Self, Error> {
+        let mut values = Values::default();
+        source.read(Moment::Boundary, &mut values)?;
+        Ok(Self {
+            name,
+            source,
+            values,
+            writer: None,
+            tried: 0,
+            missed: 0,
+            first_miss: None,
+            write_error: None,
+        })
+    }
+
+    /// Returns the first line of the source's counter file.
+    pub(crate) fn header(&self) -> CounterHeader {
+        CounterHeader { source: self.name.to_owned(), about: self.source.about() }
+    }
+
+    /// Reads the source and writes a line, with the time at which it was read. After a failed write
+    /// there are no more lines, because a file with a hole in it could not be distinguished from a
+    /// complete one.
+    pub(crate) fn sample(&mut self, moment: Moment, barrier: Instant) {
+        let Some(writer) = self.writer.as_mut().filter(|_| self.write_error.is_none()) else { return };
+        self.tried += 1;
+        match self.source.read(moment, &mut self.values) {
+            Ok(None) => {}
+            Ok(Some(at)) => {
+                self.write_error = writer.line(micros_since(barrier, at), self.values.map()).err()
+            }
+            Err(error) => {
+                self.missed += 1;
+                self.first_miss.get_or_insert((micros_since(barrier, Instant::now()), error));
+            }
+        }
+    }
+
+    /// Makes the lines durable. The result is what went wrong: a warning about samples that are
+    /// missing, and an error of the file.
+    fn finish(mut self) -> (Option<String>, Option<dbdyno_record::Error>) {
+        let synced = match (self.writer.as_mut(), self.write_error.take()) {
+            (_, Some(error)) => Some(error),
+            (Some(writer), None) => writer.sync().err(),
+            (None, None) => None,
+        };
+        self.source.close();
+        let warning = self.first_miss.map(|(at_us, error)| {
+            let (name, missed, tried) = (self.name, self.missed, self.tried);
+            format!(
+                "`{name}`: {missed} of {tried} samples are missing, the first at {} s: {error}",
+                seconds(at_us)
+            )
+        });
+        (warning, synced)
+    }
+}
+
+/// Formats a time in seconds. Tenths are enough to find the place.
+fn seconds(at_us: i64) -> String {
+    format!("{:.1}", std::time::Duration::from_micros(at_us.unsigned_abs()).as_secs_f64())
+}
+
+/// Returns the microseconds from `barrier` to `at`, negative when `at` comes first.
+fn micros_since(barrier: Instant, at: Instant) -> i64 {
+    let micros = |later: Instant, earlier: Instant| {
+        i64::try_from(later.saturating_duration_since(earlier).as_micros()).unwrap_or(i64::MAX)
+    };
+    if at >= barrier { micros(at, barrier) } else { -micros(barrier, at) }
+}
+
+/// The figures that the threads of one sampler share. They are independent of each other, so relaxed
+/// order is enough.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    reader_cpu_us: [AtomicI64; Self::READERS],
+    /// Rounds of samples begun.
+    samples: AtomicI64,
+    /// How late the most recent round began.
+    late_us: AtomicI64,
+    /// How late the latest of all rounds began.
+    late_max_us: AtomicI64,
+}
+
+impl Tally {
+    /// Highest number of threads that a sampler has.
+    pub(crate) const READERS: usize = 5;
+
+    /// Sets the CPU time that thread number `reader` has used up to now.
+    pub(crate) fn set_cpu(&self, reader: usize, cpu: Duration) {
+        self.reader_cpu_us[reader]
+            .store(i64::try_from(cpu.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn cpu_us(&self) -> i64 {
+        self.reader_cpu_us.iter().map(|cpu| cpu.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Counts one more round of samples, begun `late` after it was due.
+    fn add_sample(&self, late: Duration) {
+        let late_us = i64::try_from(late.as_micros()).unwrap_or(i64::MAX);
+        self.samples.fetch_add(1, Ordering::Relaxed);
+        self.late_us.store(late_us, Ordering::Relaxed);
+        self.late_max_us.fetch_max(late_us, Ordering::Relaxed);
+    }
+
+    /// Returns the number of rounds, how late the most recent one was, and how late any was at most.
+    /// Times are in µs.
+    pub(crate) fn rounds(&self) -> [i64; 3] {
+        [&self.samples, &self.late_us, &self.late_max_us].map(|figure| figure.load(Ordering::Relaxed))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -195,5 +328,13 @@ mod tests {
     fn before_the_barrier_the_next_tick_is_the_barrier() {
         let barrier = Instant::now() + SECOND;
         assert_eq!(tick_after(barrier - Duration::from_millis(3), barrier, SECOND), barrier);
+    }
+
+    #[test]
+    fn times_before_the_barrier_are_negative() {
+        let barrier = Instant::now() + Duration::from_secs(5);
+        assert_eq!(micros_since(barrier, barrier + Duration::from_micros(17)), 17);
+        assert_eq!(micros_since(barrier, barrier), 0);
+        assert_eq!(micros_since(barrier, barrier - Duration::from_micros(17)), -17);
     }
 }

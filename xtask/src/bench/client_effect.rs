@@ -4,11 +4,9 @@
 
 use anyhow::Result;
 
-use super::hosts::{self, FOR_CLIENTS, Host, SysbenchLoad};
-use super::runs::{self, number};
-use super::table::{Bound, Table};
-use super::{Setting, machine};
-use crate::terminal;
+use super::hosts::{self, FOR_CLIENTS, Host, SysbenchLoad, number};
+use super::{Bound, Setting, Table};
+use crate::workspace;
 
 /// Servers by the beginning of their names. The first is the base of all ratios.
 const SERVERS: [&str; 6] = ["mysql-5.6", "mysql-5.7", "mysql-8.0", "mariadb-10.2", "mariadb-11.4", "pg-15"];
@@ -124,20 +122,20 @@ fn by_sysbench(host: &Host, test: &Test, load: &SysbenchLoad) -> Result<Sample> 
 fn by_dbdyno(setting: &Setting, host: &Host, test: &Test, lines: &str) -> Result<Sample> {
     const ATTEMPTS: u32 = 5;
     let Test(own, _, connections, rows) = test;
-    let host_lines = format!("server_cpus = \"{}\"\n{lines}", machine::list(machine::halves().0.as_deref()));
+    let host_lines = format!("server_cpus = \"{}\"\n{lines}", hosts::cpu_list(hosts::halves().0.as_deref()));
     let oltp = format!(
         "tests = [\"{own}\"]\nconnections = [{connections}]\nuse_existing = true\ntables = 1\n\
          table_size = {rows}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\""
     );
-    let plan = runs::plan(&host.peer_address, &host_lines, &oltp);
+    let plan = hosts::plan_text(&host.peer_address, &host_lines, &oltp);
     let measure = || {
-        let ran = runs::run(setting, &plan)?;
+        let ran = hosts::run_plan(setting, &plan)?;
         let step = ran.step(&format!("{own}.c{connections}"))?;
         Ok([number(step, "/metrics/server_cpu_us")?, number(step, "/metrics/rate")?])
     };
     for _ in 1..ATTEMPTS {
         match measure() {
-            Err(error) => terminal::note(&format!("measured again: {error:#}")),
+            Err(error) => workspace::note(&format!("measured again: {error:#}")),
             sample => return sample,
         }
     }

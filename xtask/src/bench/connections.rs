@@ -4,10 +4,8 @@
 use anyhow::{Context, Result, bail};
 use dbdyno_record::{StepEvent, StepRecord};
 
-use super::hosts::{self, FOR_CLIENTS, Host, SysbenchLoad};
-use super::machine::{ended, on_client_cpus};
-use super::table::{Bound, Table};
-use super::{Setting, in_turn, runs};
+use super::hosts::{self, FOR_CLIENTS, Host, SysbenchLoad, ended, on_client_cpus};
+use super::{Bound, Setting, Table, in_turn};
 
 const CONNECTIONS: u32 = 4096;
 /// Seconds of load once all are connected.
@@ -41,14 +39,14 @@ fn own(setting: &Setting, host: &Host) -> Result<[f64; 3]> {
          table_size = {}\ntime = \"{SECONDS}s\"",
         LOAD.rows
     );
-    let ran = runs::run(setting, &runs::plan(&host.address, "", &oltp))?;
+    let ran = hosts::run_plan(setting, &hosts::plan_text(&host.address, "", &oltp))?;
     let step = format!("point-select.c{CONNECTIONS}");
     let record = ran.record(&step)?;
     if let Some(reason) = record.invalid_reasons().first() {
         bail!("the step is invalid: {reason}");
     }
     // A client that was the limit is no fault here, because the rate is only shown.
-    let rate = runs::number(ran.any_step(&step)?, "/metrics/rate")?;
+    let rate = hosts::number(ran.any_step(&step)?, "/metrics/rate")?;
     Ok([ran.peak_bytes / f64::from(1 << 20), ready_seconds(&record)?, rate])
 }
 

@@ -8,10 +8,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Setting;
-use super::table::{Bound, Table};
-use crate::command::output;
-use crate::plan_run::{get, measured, servers_of};
+use super::{Bound, Setting, Table};
+use crate::servers::{get_for_plan, measured, servers_of};
+use crate::workspace::output;
 
 const PLANS: [&str; 7] = [
     "binlog-sync-2x2",
@@ -41,7 +40,7 @@ pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
             let plan = [&format!("@{name}"), "--size", "small", "--blocks", "1"];
             let servers = servers_of(&setting.dbdyno, &plan)?;
             // dbdyno gives no forecast of a plan that cannot run.
-            get(&servers)?;
+            get_for_plan(&servers)?;
             // What is learned from one plan would help the next one.
             let state = tempfile::Builder::new().prefix("state-").tempdir_in(&setting.folder)?;
             let shipped = forecast(setting, &plan, state.path())?;

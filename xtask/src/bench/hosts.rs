@@ -1,15 +1,28 @@
-//! Starts the servers on which dbdyno and sysbench are compared. Both use the same server.
+//! Starts the servers on which dbdyno and sysbench are compared, and runs both. Both use the same server.
+//!
+//! The CPUs of this machine are divided between servers and clients, and what a client's process takes
+//! is measured. dbdyno is run with a plan, and its report and records are read.
 
-use std::process::Command;
-use std::time::Duration;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use dbdyno_db::server::{Running, Server, ServerSpec, find_named, list, servers_dir};
 use dbdyno_db::{ConnectionSettings, DatabaseAddress, Session};
+use dbdyno_record::StepRecord;
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use nix::unistd::Pid;
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use super::Setting;
-use super::machine::{self, Ended, ended, on_client_cpus};
+use crate::workspace::{self, cargo, output, run as run_command};
 
 /// Option files of MySQL's family and of PostgreSQL.
 pub(super) type Settings = [&'static str; 2];
@@ -66,7 +79,7 @@ impl Host {
         let option_file = folder.join(format!("own.{}", base.family.facts().option_file_ending));
         std::fs::write(&option_file, settings[usize::from(!is_mysql)])?;
         let spec = ServerSpec::new(&base, Some(&option_file), &folder, folder.join("template"))?;
-        let spec = ServerSpec { cpus: machine::halves().0, start_timeout: START_TIMEOUT, ..spec };
+        let spec = ServerSpec { cpus: halves().0, start_timeout: START_TIMEOUT, ..spec };
         let server = Server::start(&spec)?;
         let family = server.base.family;
         let (scheme, user) = (family.facts().schemes[0], family.facts().superuser);
@@ -197,13 +210,213 @@ fn newest_of(there: &[String], prefix: &str) -> Result<String> {
 
 /// Says where servers and clients run, for the facts of a page.
 pub(super) fn servers(titles: &[String]) -> String {
-    let (servers, clients) = machine::halves();
-    let (servers, clients) = (machine::list(servers.as_deref()), machine::list(clients.as_deref()));
+    let (servers, clients) = halves();
+    let (servers, clients) = (cpu_list(servers.as_deref()), cpu_list(clients.as_deref()));
     format!("servers: {}, on CPUs {servers}; clients on CPUs {clients}", titles.join(", "))
+}
+
+/// Returns the numbers of the CPUs that this process may use. In a container or a cpuset they need
+/// not begin with 0.
+fn ours() -> Vec<u32> {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    let numbers = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
+    let ours: Vec<u32> = numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect();
+    if ours.is_empty() { vec![0] } else { ours }
+}
+
+/// Returns the CPUs of the server and of the client, half of them each. Both are `None` when there
+/// is only one CPU.
+pub(super) fn halves() -> (Option<Vec<u32>>, Option<Vec<u32>>) {
+    split(&ours())
+}
+
+fn split(cpus: &[u32]) -> (Option<Vec<u32>>, Option<Vec<u32>>) {
+    match cpus.split_at(cpus.len() / 2) {
+        ([], _) => (None, None),
+        (server, client) => (Some(server.to_vec()), Some(client.to_vec())),
+    }
+}
+
+/// Writes `2,3` as `taskset` and plans read it. `None` stands for all CPUs.
+pub(super) fn cpu_list(cpus: Option<&[u32]>) -> String {
+    let all = ours();
+    cpus.unwrap_or(&all).iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Makes a call of `program` on the client's CPUs. A program that would buffer its output writes each
+/// line at once, so that the time of the line is known.
+pub(super) fn on_client_cpus(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("taskset");
+    command.arg("-c").arg(cpu_list(halves().1.as_deref())).args(["stdbuf", "-oL"]).arg(program);
+    command
+}
+
+/// A client's process that has ended well.
+pub(super) struct Ended {
+    /// User and kernel time of the whole process, in µs.
+    pub(super) cpu_us: f64,
+    /// Highest resident memory in bytes. It is NaN for a process that ended at once.
+    pub(super) peak_bytes: f64,
+    /// What it printed on both outputs, with the time of each line.
+    lines: Vec<(Instant, String)>,
+}
+
+/// Runs a client to its end, without a limit on open files. A shell lifts the limit and then
+/// becomes the program.
+pub(super) fn ended(line: &Command) -> Result<Ended> {
+    let said = |line: &Command| format!("{:?}", line.get_program()).replace('"', "");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -S -n $(ulimit -H -n); exec \"$@\" 2>&1", "sh"]);
+    command.arg(line.get_program()).args(line.get_args()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let before = children_cpu_us()?;
+    let mut child = command.spawn().context("sh cannot be run")?;
+    let out = BufReader::new(child.stdout.take().context("its output is a pipe")?);
+    let reader = thread::spawn(move || {
+        out.lines().map_while(Result::ok).map(|line| (Instant::now(), line)).collect::<Vec<_>>()
+    });
+    let mut peak_bytes = f64::NAN;
+    let status = loop {
+        // The kernel keeps the highest value itself, so only what comes after the last reading is
+        // missed. After its end the process has no memory, and the line is missing.
+        peak_bytes = resident_peak(child.id()).unwrap_or(peak_bytes);
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    let cpu_us = (children_cpu_us()? - before) as f64;
+    let lines = reader.join().ok().context("the reader of its output panicked")?;
+    let ended = Ended { cpu_us, peak_bytes, lines };
+    if !status.success() {
+        bail!("{} ended with {status}: {}", said(line), ended.text());
+    }
+    Ok(ended)
+}
+
+/// Returns the CPU time in µs of all children that have been waited for.
+fn children_cpu_us() -> Result<i64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok((usage.user_time() + usage.system_time()).num_microseconds())
+}
+
+/// Returns `VmHWM` of process `pid`, in bytes.
+fn resident_peak(pid: u32) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0)
+}
+
+impl Ended {
+    pub(super) fn text(&self) -> String {
+        self.lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the seconds between the first lines with these beginnings.
+    pub(super) fn seconds_between(&self, begin: &str, end: &str) -> Option<f64> {
+        let at = |text: &str| self.lines.iter().find(|(_, line)| line.starts_with(text)).map(|(at, _)| *at);
+        Some(at(end)?.checked_duration_since(at(begin)?)?.as_secs_f64())
+    }
+
+    /// Returns the transactions and their rate, as sysbench or pgbench reports them.
+    pub(super) fn transactions(&self) -> Result<(f64, f64)> {
+        let text = self.text();
+        transactions(&text).with_context(|| format!("no transactions in: {text}"))
+    }
+}
+
+/// Reads `    transactions:    12345  (2468.10 per sec.)`, or pgbench's two lines.
+fn transactions(text: &str) -> Option<(f64, f64)> {
+    let after = |head: &str| text.lines().find_map(|line| line.trim().strip_prefix(head));
+    let first = |text: &str| text.split(['/', ' ']).next()?.parse().ok();
+    if let Some((count, rate)) = after("transactions:").and_then(|rest| rest.split_once('(')) {
+        return Some((count.trim().parse().ok()?, first(rate)?));
+    }
+    Some((first(after("number of transactions actually processed: ")?)?, first(after("tps = ")?)?))
+}
+
+/// A run that has ended.
+pub(super) struct Ran {
+    report: Value,
+    directory: PathBuf,
+    /// Highest resident memory of the process, in bytes.
+    pub(super) peak_bytes: f64,
+}
+
+/// Builds an example of the drivers in release, and returns its path.
+pub(super) fn built_example(name: &str) -> Result<PathBuf> {
+    let package = ["--package", "dbdyno-db"];
+    run_command(cargo(&["build", "--locked", "--release", "--example", name]).args(package))?;
+    Ok(workspace::target().join("release/examples").join(name))
+}
+
+/// Makes a plan of workload `oltp` on the server at `address`, with its client on the client's
+/// CPUs. `host` and `oltp` are lines of these sections.
+pub(super) fn plan_text(address: &str, host: &str, oltp: &str) -> String {
+    let cpus = halves().1;
+    let cpus = cpus.map_or_else(String::new, |cpus| format!("client_cpus = \"{}\"\n", cpu_list(Some(&cpus))));
+    format!(
+        "name = \"bench\"\n\n[host]\n{cpus}{host}\n\n[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n\
+         [workload.oltp]\n{oltp}\n"
+    )
+}
+
+/// Runs a plan in a folder of its own.
+pub(super) fn run_plan(setting: &Setting, plan: &str) -> Result<Ran> {
+    let folder = tempfile::Builder::new().prefix("run-").tempdir_in(&setting.folder)?.keep();
+    let (file, runs) = (folder.join("plan.toml"), folder.join("runs"));
+    std::fs::write(&file, plan)?;
+    let ended = ended(Command::new(&setting.dbdyno).arg("run").arg(&file).arg("--out").arg(&runs))?;
+    let found = std::fs::read_dir(&runs)?.flatten().map(|entry| entry.path()).next();
+    let directory = found.with_context(|| format!("{} holds no run", runs.display()))?;
+    let report =
+        output(Command::new(&setting.dbdyno).arg("report").arg(&directory).args(["--format", "json"]))?;
+    let report = serde_json::from_str(&report).context("the report is not JSON")?;
+    Ok(Ran { report, directory, peak_bytes: ended.peak_bytes })
+}
+
+impl Ran {
+    /// Returns the step of this name in the report. It must be valid.
+    pub(super) fn step(&self, name: &str) -> Result<&Value> {
+        let step = self.any_step(name)?;
+        match step["state"] == "valid" {
+            true => Ok(step),
+            false => bail!("step {name} is not valid: {}", why(step)),
+        }
+    }
+
+    /// Returns a step as [`Ran::step`] does, valid or not. It is for a bench that judges the
+    /// figures itself.
+    pub(super) fn any_step(&self, name: &str) -> Result<&Value> {
+        let rows = self.report["observations"].as_array().context("the report has no observations")?;
+        let found = rows.iter().find(|one| one["step"] == name && one["block"].is_number());
+        found.with_context(|| format!("the report has no step {name}"))
+    }
+
+    /// Returns the record of a step in the only cell.
+    pub(super) fn record(&self, step: &str) -> Result<StepRecord> {
+        let run = dbdyno_record::Run::open(&self.directory)?;
+        let cell = run.cells.into_iter().next_back().context("the run has no cell")?;
+        let found = cell.steps.into_iter().find(|one| one.name == step);
+        found.with_context(|| format!("the run has no step {step}"))
+    }
+}
+
+/// Says why a step's run is not valid.
+pub(super) fn why(step: &Value) -> String {
+    let parts = ["state", "reasons", "message"].map(|name| &step[name]).into_iter();
+    parts.filter(|part| !part.is_null()).map(Value::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the number at `pointer` (as `/metrics/client_cpu_us`) in a report.
+pub(super) fn number(report: &Value, pointer: &str) -> Result<f64> {
+    let value = report.pointer(pointer).and_then(Value::as_f64);
+    value.with_context(|| format!("the report has no {pointer}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -221,5 +434,48 @@ mod tests {
         assert_eq!(newest_of(&names[2..], "mariadb-10.11").unwrap(), "mariadb-10.11-debian");
         let error = newest_of(&names[3..], "mariadb-10.11").unwrap_err().to_string();
         assert!(error.contains("cargo xtask servers"), "{error}");
+    }
+
+    #[test]
+    fn server_and_client_share_no_cpu_where_there_are_two() {
+        assert_eq!(split(&[4, 5, 6, 7, 9]), (Some(vec![4, 5]), Some(vec![6, 7, 9])));
+        assert_eq!(split(&[3]), (None, None));
+        assert_eq!(cpu_list(Some(&[2, 3])), "2,3");
+    }
+
+    #[test]
+    fn transactions_and_their_rate_are_read_from_both_programs_reports() {
+        let text = "SQL statistics:\n    transactions:                        98765  (9876.43 per sec.)\n    \
+                    queries:                             98765  (9876.43 per sec.)\n";
+        assert_eq!(transactions(text), Some((98_765.0, 9876.43)));
+        let text = "number of transactions actually processed: 1234/1234\n\
+                    tps = 617.25 (without initial connection time)\n";
+        assert_eq!(transactions(text), Some((1234.0, 617.25)));
+        assert_eq!(transactions("FATAL: no"), None);
+    }
+
+    #[test]
+    fn a_clients_end_says_what_it_took_and_when_it_wrote_its_lines() {
+        let mut line = Command::new("sh");
+        let done = ended(line.args(["-c", "echo begun; echo ready >&2"])).unwrap();
+        assert_eq!(done.text(), "begun\nready");
+        assert!(done.seconds_between("begun", "ready").is_some_and(|seconds| seconds >= 0.0));
+        assert_eq!(done.seconds_between("ready", "done"), None);
+        assert!(resident_peak(std::process::id()).is_some_and(|bytes| bytes > 100_000.0));
+        let error = ended(Command::new("sh").args(["-c", "echo why; exit 3"])).err().unwrap();
+        assert_eq!(error.to_string(), "sh ended with exit status: 3: why");
+    }
+
+    #[test]
+    fn a_step_that_is_not_valid_or_not_there_is_no_figure() {
+        let row = json!({ "step": "a", "block": 1, "state": "failed", "metrics": { "rate": 7.5 } });
+        let report = json!({ "observations": [{ "step": "a", "metrics": { "rate": 9 } }, row] });
+        let ran = Ran { report, directory: PathBuf::new(), peak_bytes: 0.0 };
+        let error = ran.step("a").unwrap_err().to_string();
+        assert_eq!(error, r#"step a is not valid: "failed""#);
+        assert_eq!(ran.step("b").unwrap_err().to_string(), "the report has no step b");
+        assert_eq!(number(ran.any_step("a").unwrap(), "/metrics/rate").unwrap(), 7.5);
+        let error = number(ran.any_step("a").unwrap(), "/lag").unwrap_err().to_string();
+        assert_eq!(error, "the report has no /lag");
     }
 }

@@ -6,8 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::hosts::{self, Host, Settings, SysbenchLoad};
-use super::table::{Bound, Table};
-use super::{Setting, in_turn, runs};
+use super::{Bound, Setting, Table, in_turn};
 
 /// Connections of both programs.
 const CONNECTIONS: u32 = 4;
@@ -75,7 +74,7 @@ fn loaded(setting: &Setting, host: &Host, load: SysbenchLoad, method: &str) -> R
         "settle_wait = \"0s\"\ntests = [\"point-select\"]\ntables = {tables}\ntable_size = {rows}\ntime = \"1s\"\n\
          load_connections = {CONNECTIONS}\nload_method = \"{method}\"\nverify = \"off\""
     );
-    let ran = runs::run(setting, &runs::plan(&host.address, "", &oltp))?;
+    let ran = hosts::run_plan(setting, &hosts::plan_text(&host.address, "", &oltp))?;
     let mut seconds = 0.0;
     for step in ["load", "index"] {
         let window = ran.record(step)?.window();

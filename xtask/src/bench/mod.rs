@@ -1,26 +1,24 @@
 //! `cargo xtask bench` measures what the load client costs and whether its figures are true,
-//! against the project's targets.
+//! against the project's targets. A [`Table`] has what a bench found: dbdyno's figures next to what each
+//! is compared with, round by round.
 
 mod client_effect;
 mod connections;
 mod forecast;
 mod hosts;
 mod load;
-mod machine;
-mod runs;
 mod sysbench;
-mod table;
 mod truth;
 
+use std::iter::once;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use jiff::Timestamp;
 
-use crate::marked::with_part;
-use crate::{command, places, terminal};
-use table::Table;
+use crate::reports::with_part;
+use crate::workspace;
 
 /// Measure the load client against the project's targets and against other load generators.
 ///
@@ -30,7 +28,7 @@ use table::Table;
 /// target is missed.
 #[derive(Debug, Parser)]
 #[command(after_help = help())]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     /// Which of them; all when left out.
     #[arg(value_name = "NAME", value_parser = names())]
     names: Vec<String>,
@@ -123,7 +121,7 @@ struct Setting {
 
 impl Setting {
     fn note_round(&self, round: u32, what: &str) {
-        terminal::note(&format!("round {round} of {}: {what}", self.rounds));
+        workspace::note(&format!("round {round} of {}: {what}", self.rounds));
     }
 
     fn wants(&self, case: &str) -> bool {
@@ -141,11 +139,11 @@ fn in_turn<T>(round: u32, mut measure: impl FnMut(bool) -> Result<T>) -> Result<
 }
 
 /// Measures and prints. It returns whether all targets are met.
-pub(crate) fn run(args: &Args) -> Result<bool> {
+pub(crate) fn run(args: &BenchArgs) -> Result<bool> {
     let facts = facts(args);
-    let dbdyno = command::built_dbdyno()?;
+    let dbdyno = workspace::built_dbdyno()?;
     // The folder is below the build output, because the system's temporary folder may be in memory.
-    let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(places::target())?;
+    let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(workspace::target())?;
     let folder = args.keep.as_deref().unwrap_or(scratch.path());
     let (mut is_met, mut is_measured) = (true, false);
     for bench in ALL.iter().filter(|bench| is_wanted(&args.names, bench.name)) {
@@ -165,7 +163,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             continue;
         }
         is_measured = true;
-        terminal::out(&format!("\n{}", table.text(bench.other)));
+        workspace::out(&format!("\n{}", table.text(bench.other)));
         is_met &= table.is_met();
         if args.save {
             save(bench, &table.markdown(bench.other), &[&facts[..], &own].concat())?;
@@ -178,7 +176,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
 }
 
 /// Says how it was measured, as far as all benches share it.
-fn facts(args: &Args) -> Vec<String> {
+fn facts(args: &BenchArgs) -> Vec<String> {
     let date = Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().filter(|first| !first.is_empty()).unwrap_or("unknown");
@@ -189,7 +187,7 @@ fn facts(args: &Args) -> Vec<String> {
 }
 
 fn page(bench: &Bench) -> PathBuf {
-    places::root().join(format!("docs/benchmarks/{}.md", bench.page))
+    workspace::root().join(format!("docs/benchmarks/{}.md", bench.page))
 }
 
 /// Returns the markers of a bench's table and facts on its page, which other benches share.
@@ -207,7 +205,7 @@ fn save(bench: &Bench, table: &str, facts: &[String]) -> Result<()> {
         .and_then(|page| with_part(&page, &facts_part, &facts.join("\n")));
     let page = page.with_context(|| format!("{} lacks {table_part} or {facts_part}", path.display()))?;
     std::fs::write(&path, page)?;
-    terminal::note(&format!("written: {}", path.display()));
+    workspace::note(&format!("written: {}", path.display()));
     Ok(())
 }
 
@@ -227,6 +225,145 @@ fn help() -> String {
         "Benches (all but forecast and truth need Debian's sysbench, and sysbench pgbench too):\n{}",
         lines.join("\n")
     )
+}
+
+/// Bound on the ratio of a figure to what it is compared with. It holds for the median of the
+/// rounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+    /// The ratio is 1, with at most this deviation as a share.
+    Within(f64),
+    /// The ratio is 1, or up to so many times more or less.
+    Factor(f64),
+    /// The figure is only shown for comparison.
+    Shown,
+}
+
+struct Row {
+    case: String,
+    figure: String,
+    bound: Bound,
+    /// dbdyno's figure, and what it is compared with, which is NaN for nothing.
+    pairs: Vec<[f64; 2]>,
+}
+
+/// Rows in the order in which they were first measured.
+#[derive(Default)]
+pub(crate) struct Table(Vec<Row>);
+
+impl Table {
+    /// Adds a measurement of a figure, with what it is compared with in the same round.
+    pub(crate) fn add(&mut self, case: &str, figure: &str, bound: Bound, pair: [f64; 2]) {
+        match self.0.iter_mut().find(|row| row.case == case && row.figure == figure) {
+            Some(row) => row.pairs.push(pair),
+            None => {
+                let (case, figure) = (case.to_owned(), figure.to_owned());
+                self.0.push(Row { case, figure, bound, pairs: vec![pair] });
+            }
+        }
+    }
+
+    /// Adds a measurement that is only shown.
+    pub(crate) fn show(&mut self, case: &str, figure: &str, value: f64) {
+        self.add(case, figure, Bound::Shown, [value, f64::NAN]);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn is_met(&self) -> bool {
+        self.0.iter().all(Row::is_met)
+    }
+
+    /// Returns header and rows. `other` heads the column that dbdyno is compared with.
+    fn cells(&self, other: &str) -> Vec<Vec<String>> {
+        let header = ["case", "figure", "dbdyno", other, "ratio (range)", "target"].map(str::to_owned);
+        let mut last = "";
+        let rows = self.0.iter().map(|row| {
+            // A case is named only in its first row.
+            let case = if row.case == last { "" } else { &row.case };
+            last = &row.case;
+            row.cells(case)
+        });
+        once(header.to_vec()).chain(rows).collect()
+    }
+
+    /// Writes the columns aligned by blanks.
+    pub(crate) fn text(&self, other: &str) -> String {
+        let rows = self.cells(other);
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn markdown(&self, other: &str) -> String {
+        let rows = self.cells(other);
+        let mut lines: Vec<String> = rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect();
+        lines.insert(1, format!("|{}", "---|".repeat(rows[0].len())));
+        lines.join("\n").replace("|  |", "| |")
+    }
+}
+
+impl Row {
+    fn ratios(&self) -> Vec<f64> {
+        self.pairs.iter().map(|[own, other]| own / other).collect()
+    }
+
+    fn is_met(&self) -> bool {
+        let median = median(self.ratios());
+        match self.bound {
+            Bound::AtMost(most) => median <= most,
+            Bound::AtLeast(least) => median >= least,
+            Bound::Within(share) => (median - 1.0).abs() <= share,
+            Bound::Factor(most) => (1.0 / most..=most).contains(&median),
+            Bound::Shown => true,
+        }
+    }
+
+    fn cells(&self, case: &str) -> Vec<String> {
+        let met = if self.is_met() { "met" } else { "MISSED" };
+        let target = match self.bound {
+            Bound::AtMost(most) => format!("≤ {most:.2} {met}"),
+            Bound::AtLeast(least) => format!("≥ {least:.2} {met}"),
+            Bound::Within(share) => format!("1 ± {} % {met}", share * 100.0),
+            Bound::Factor(most) => format!("1 ×÷ {most} {met}"),
+            Bound::Shown => "–".to_owned(),
+        };
+        let of = |place: usize| median(self.pairs.iter().map(|pair| pair[place]));
+        let ratios = self.ratios();
+        let (least, greatest) =
+            ratios.iter().fold((f64::MAX, f64::MIN), |(a, b), one| (a.min(*one), b.max(*one)));
+        let ratio = format!("{:.3} ({least:.3} to {greatest:.3})", median(ratios));
+        let [other, ratio] =
+            if of(1).is_nan() { ["–".to_owned(), "–".to_owned()] } else { [number(of(1)), ratio] };
+        vec![case.to_owned(), self.figure.clone(), number(of(0)), other, ratio, target]
+    }
+}
+
+/// Returns the median, or NaN without values.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+    f64::midpoint(at(last / 2), at(last.div_ceil(2)))
+}
+
+/// Writes a number with as many decimals as its size needs.
+fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        1000.0.. => 0,
+        10.0.. => 1,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
 }
 
 #[cfg(test)]
@@ -257,5 +394,42 @@ mod tests {
             }
         }
         assert!(with_part("<!-- table -->\nno end", "table", "x").is_none());
+    }
+
+    #[test]
+    fn a_figure_is_judged_by_the_median_of_its_ratios_and_a_missed_target_is_said_aloud() {
+        let mut table = Table::default();
+        for (own, other) in [(5.0, 10.0), (6.0, 10.0), (20.0, 20.0)] {
+            table.add("16 connections", "client CPU, µs", Bound::AtMost(0.6), [own, other]);
+        }
+        table.add("16 connections", "rate", Bound::AtLeast(1.1), [1100.0, 1000.0]);
+        table.show("delay", "lateness", 25.25);
+        table.add("delay", "mean", Bound::Within(0.03), [102.9, 100.0]);
+        assert!(table.is_met());
+        table.add("delay", "p99", Bound::Within(0.03), [96.9, 100.0]);
+        insta::assert_snapshot!(table.text("sysbench"), @r"
+        case            figure          dbdyno  sysbench  ratio (range)           target
+        16 connections  client CPU, µs  6.000   10.0      0.600 (0.500 to 1.000)  ≤ 0.60 met
+                        rate            1100    1000      1.100 (1.100 to 1.100)  ≥ 1.10 met
+        delay           lateness        25.2    –         –                       –
+                        mean            102.9   100.0     1.029 (1.029 to 1.029)  1 ± 3 % met
+                        p99             96.9    100.0     0.969 (0.969 to 0.969)  1 ± 3 % MISSED
+        ");
+        insta::assert_snapshot!(table.markdown("truth").lines().take(4).collect::<Vec<_>>().join("\n"), @r"
+        | case | figure | dbdyno | truth | ratio (range) | target |
+        |---|---|---|---|---|---|
+        | 16 connections | client CPU, µs | 6.000 | 10.0 | 0.600 (0.500 to 1.000) | ≤ 0.60 met |
+        | | rate | 1100 | 1000 | 1.100 (1.100 to 1.100) | ≥ 1.10 met |
+        ");
+        assert!(!table.is_met());
+    }
+
+    #[test]
+    fn nothing_measured_has_no_median_and_meets_no_target() {
+        assert!(median([]).is_nan());
+        assert_eq!(median([10.0, 1.0, 2.0, 3.0]), 2.5);
+        let mut table = Table::default();
+        table.add("a", "b", Bound::AtMost(1.0), [f64::NAN, 1.0]);
+        assert!(!table.is_met());
     }
 }

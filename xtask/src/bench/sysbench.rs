@@ -7,12 +7,9 @@ use std::process::Command;
 use anyhow::Result;
 use serde_json::Value;
 
-use super::hosts::{self, FOR_CLIENTS, Host, PEER_DATABASE, SysbenchLoad};
-use super::machine::{ended, on_client_cpus};
-use super::runs::{self, number};
-use super::table::{Bound, Table};
-use super::{Setting, in_turn};
-use crate::command::output;
+use super::hosts::{self, FOR_CLIENTS, Host, PEER_DATABASE, SysbenchLoad, ended, number, on_client_cpus};
+use super::{Bound, Setting, Table, in_turn};
+use crate::workspace::output;
 
 const SECONDS: u32 = 5;
 const LOAD: SysbenchLoad = SysbenchLoad { tables: 1, rows: 10_000, threads: 1, seconds: SECONDS };
@@ -98,7 +95,7 @@ impl Case {
 
 pub(super) fn run(setting: &Setting, table: &mut Table) -> Result<Vec<String>> {
     let version = hosts::sysbench_version()?;
-    let bare_loop = runs::built_example("epoll_floor")?;
+    let bare_loop = hosts::built_example("epoll_floor")?;
     let mut titles = Vec::new();
     for prefix in SERVERS {
         let host = Host::start(setting, prefix, FOR_CLIENTS)?;
@@ -162,7 +159,7 @@ fn by_plan(setting: &Setting, host: &Host, case: &Case, test: &str) -> Result<Va
          table_size = {}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n{options}",
         LOAD.rows
     );
-    let ran = runs::run(setting, &runs::plan(&host.peer_address, "", &oltp))?;
+    let ran = hosts::run_plan(setting, &hosts::plan_text(&host.peer_address, "", &oltp))?;
     Ok(ran.step(&format!("{test}.c{connections}"))?.clone())
 }
 

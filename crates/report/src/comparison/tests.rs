@@ -204,7 +204,7 @@ fn neighbouring_steps_that_are_left_out_for_the_same_reason_share_a_line() {
     }
     let line =
         "qr100 to qp1000 of new <b>&\": not run, because its cell failed in block 2: server <went> away";
-    assert_eq!(exclusions::lines(&comparison), [line]);
+    assert_eq!(lines(&comparison), [line]);
 }
 
 #[test]

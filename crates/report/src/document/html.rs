@@ -1,11 +1,12 @@
-//! Renders blocks as the body of an HTML page. Every text is escaped here.
+//! Renders blocks as the body of an HTML page, and wraps it into the page: style, script and charts are in
+//! one file that needs no network. Every text is escaped here.
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use dbdyno_analyse::statistics::Interval;
 
-use super::{Block, Cell, Chart, Column, Heading, Table, Tone, prose};
+use super::{Block, Cell, Chart, Column, Heading, Table, Tone, markdown};
 
 /// Texts in table cells that are longer than this are broken into lines.
 const LONG: usize = 40;
@@ -18,6 +19,25 @@ pub fn html(blocks: &[Block]) -> String {
     page.blocks(blocks);
     page.end_section();
     page.out + "</main>\n"
+}
+
+/// The page with this title and body. `data` is what its script knows about the page. A content
+/// security policy forbids anything from outside.
+pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String {
+    [
+        include_str!("head.html"),
+        "<title>",
+        &escaped(title),
+        "</title>\n<style>\n",
+        include_str!("page.css"),
+        "</style>\n</head>\n<body>\n",
+        body,
+        &data_block("page-data", data),
+        "<script>\n",
+        include_str!("../../page/page.js"),
+        "</script>\n</body>\n</html>\n",
+    ]
+    .concat()
 }
 
 #[derive(Default)]
@@ -69,7 +89,9 @@ impl Page {
                 self.out.push_str("</dl>\n");
             }
             Block::Table(table) => self.table(table),
-            Block::Prose(text) => self.line(&format!("<div class=\"prose\">\n{}</div>", prose::html(text))),
+            Block::Prose(text) => {
+                self.line(&format!("<div class=\"prose\">\n{}</div>", markdown::prose_html(text)))
+            }
             Block::Code(text) => self.line(&format!("<pre tabindex=\"0\">{}</pre>", escaped(text))),
             Block::Fold(title, blocks) => self.fold(title, blocks),
             Block::Warnings(title, texts) => self.warnings(title, texts),

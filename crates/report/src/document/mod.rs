@@ -19,10 +19,8 @@
 //! * A [`Block::Fold`] is closed at first on a page and open everywhere else.
 //! * Headings of level 2 with an id are the entries of [`Block::Contents`].
 
-mod columns;
 pub(crate) mod html;
 pub(crate) mod markdown;
-mod prose;
 mod terminal;
 pub(crate) mod text;
 

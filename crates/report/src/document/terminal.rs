@@ -1,8 +1,7 @@
 //! Renders blocks as text for a terminal, in a width that fits.
 
-use super::columns::{TextCell, TextTable};
-use super::text::{columns_of, one_line, painted, wrapped};
-use super::{Block, Cell, Table, Tone, prose};
+use super::text::{TextCell, TextTable, columns_of, one_line, painted, wrapped};
+use super::{Block, Cell, Table, Tone, markdown};
 
 /// Width for names next to their facts. A longer name moves the fact to the right.
 const NAME: usize = 32;
@@ -51,7 +50,7 @@ impl Screen {
             Block::Facts(facts) => self.facts(facts),
             Block::Table(table) => self.table(table),
             Block::Prose(text) => {
-                for part in prose::plain(text) {
+                for part in markdown::prose_plain(text) {
                     self.paragraph(Tone::Plain, &part, if part.starts_with("- ") { "  " } else { "" });
                 }
             }

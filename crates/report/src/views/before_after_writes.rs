@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
-    use crate::views::small::scope;
+    use crate::views::testing::scope;
 
     /// One variant's rates before and after, block by block.
     fn blocks(before: &[f64], after: &[f64]) -> Findings {

@@ -1,16 +1,25 @@
 //! Table cells for the views: rates, times, ratios, and the placeholder where there is none. A
-//! table cell that is made from a number keeps it unrounded, for JSON.
+//! table cell that is made from a number keeps it unrounded, for JSON. [`Pivot`] has one metric of the
+//! long tables by step and variant.
+//!
+//! The colours are those of the original's report. They were checked against every table cell that its
+//! author has published. They say what is unusual in a column, not what is significant. Ratios are
+//! coloured by their verdicts, unless the plan wants thresholds.
 
+use std::collections::BTreeMap;
+
+use dbdyno_analyse::tables::{ComparisonRow, Tables};
 use dbdyno_analyse::{
     Bound, Decided, Ratio, RunSummary, StepFindings, StepRun, Undecided, Validity, VariantStep, Verdict,
-    Warning, failure_words, p_text,
+    Warning, failure_words, p_text, unique,
 };
 use dbdyno_model::Colours;
 
-use super::{Scope, colours};
+use super::Scope;
+use crate::document::text::one_line;
 use crate::document::{Cell, Tone};
 use crate::number::{fixed, milliseconds, percent, rate, rate_or_seconds, ratio_text, seconds_text};
-use crate::warnings::reasons_text;
+use crate::warnings::{brief, reasons_text};
 use crate::words::{missed_text, reached_rate_text, undecided_text, zero_rate_text};
 
 /// What is shown for a variant that has no valid run of a step, and why.
@@ -159,7 +168,7 @@ pub(super) fn bounded(cell: Cell, ratio: f64, bound: Option<Bound>) -> Cell {
 pub(super) fn ratio_cell(value: f64, decimals: usize, is_time: bool, colours: Colours) -> Cell {
     let tone = match colours {
         Colours::Verdict => Tone::Plain,
-        Colours::Threshold => colours::by_threshold(value, is_time),
+        Colours::Threshold => by_threshold(value, is_time),
     };
     Cell { tone, sign: ratio_sign(tone), ..number(value, ratio_text(value, decimals)) }
 }
@@ -179,7 +188,7 @@ pub(super) fn judged_cell(
     let (base, colours) = (&run.base, run.colours);
     let mut cell = ratio_cell(ratio.value, 2, is_time, colours);
     if colours == Colours::Verdict {
-        cell.tone = colours::by_verdict(verdict);
+        cell.tone = by_verdict(verdict);
         cell.sign = ratio_sign(cell.tone);
     }
     let mut cell = bounded(cell, ratio.value, ratio.bound);
@@ -259,4 +268,351 @@ pub(super) fn variant_cell(scope: Scope<'_>, step: &StepFindings, variant: &Vari
 pub(super) fn joined<const N: usize>(notes: [Option<String>; N]) -> String {
     let notes = notes.into_iter().flatten().filter(|note| !note.is_empty());
     notes.collect::<Vec<_>>().join("; ")
+}
+
+/// Lowest ÷ highest from which on red is off. Red would cover most of a column whose values hardly
+/// differ.
+const RED_OFF_ABOVE: f64 = 0.8;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rated {
+    pub(super) rate: f64,
+    /// Whether the background rate was kept; `true` for a step without a target.
+    pub(super) kept: bool,
+}
+
+/// Colours for the rates of one step, in their order; `None` stays without a colour.
+///
+/// They are computed on whole numbers, as the original prints them. lo is the lowest of all, hi is
+/// the highest of those that kept their target (lo when none did), and q = floor((hi − lo) / 4).
+/// The rules apply in this order: at most lo + q is red, unless lo ≥ 0.8 hi; a missed target is
+/// grey; at least hi − q is green. Red comes before grey, so that a miss in the lowest quarter is
+/// red.
+///
+/// Unlike in the original, a single value is not green, because it is not above any other.
+pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
+    let rounded = || column.iter().flatten().map(|cell| Rated { rate: cell.rate.round(), ..*cell });
+    let Some(lo) = rounded().map(|cell| cell.rate).reduce(f64::min) else {
+        return vec![Tone::Plain; column.len()];
+    };
+    let hi = rounded().filter(|cell| cell.kept).map(|cell| cell.rate).reduce(f64::max).unwrap_or(lo);
+    let quarter = (0.25 * (hi - lo)).floor();
+    let red = lo < RED_OFF_ABOVE * hi;
+    let is_alone = rounded().count() < 2;
+    let tone = |cell: &Rated| match cell.rate.round() {
+        rate if red && rate <= lo + quarter => Tone::Lowest,
+        _ if !cell.kept => Tone::Missed,
+        rate if rate >= hi - quarter && !is_alone => Tone::Highest,
+        _ => Tone::Plain,
+    };
+    column.iter().map(|cell| cell.as_ref().map_or(Tone::Plain, tone)).collect()
+}
+
+/// Colours for times. The longer time has the lower speed. Speeds are in millionths, because whole
+/// numbers are compared.
+pub(super) fn absolute_times(seconds: &[Option<f64>]) -> Vec<Tone> {
+    let speed = |seconds: &Option<f64>| {
+        seconds.filter(|seconds| *seconds > 0.0).map(|seconds| Rated { rate: 1e6 / seconds, kept: true })
+    };
+    absolute(&seconds.iter().map(speed).collect::<Vec<_>>())
+}
+
+/// Distance of a ratio from 1: more than 5 % above, more than 5 % below, or near, on two decimals.
+/// For times it is the distance of the ratio of their speeds.
+pub(crate) fn distance(ratio: f64, is_time: bool) -> Tone {
+    match speed_percent(ratio, is_time) {
+        percent if percent > 105.0 => Tone::Above,
+        percent if percent < 95.0 => Tone::Below,
+        _ => Tone::Plain,
+    }
+}
+
+/// Colour by threshold, as in published reports: 0.95 and less is red, 1.05 and more is green, and
+/// between them it is grey.
+fn by_threshold(ratio: f64, is_time: bool) -> Tone {
+    match speed_percent(ratio, is_time) {
+        percent if percent >= 105.0 => Tone::Highest,
+        percent if percent <= 95.0 => Tone::Lowest,
+        _ => Tone::Missed,
+    }
+}
+
+/// Colour by verdict. Only what was decided has a colour.
+fn by_verdict(verdict: Option<Verdict>) -> Tone {
+    match verdict {
+        Some(Verdict::Faster) => Tone::Above,
+        Some(Verdict::Slower) => Tone::Below,
+        Some(Verdict::Missed) => Tone::Missed,
+        _ => Tone::Plain,
+    }
+}
+
+fn speed_percent(ratio: f64, is_time: bool) -> f64 {
+    let ratio = if is_time && ratio > 0.0 { 1.0 / ratio } else { ratio };
+    (100.0 * ratio).round()
+}
+
+/// Step and variant.
+type StepVariant<'a> = (&'a str, &'a str);
+
+/// One metric's values and ratios over all valid blocks.
+pub(super) struct Pivot<'t, 'a> {
+    values: BTreeMap<StepVariant<'a>, f64>,
+    ratios: BTreeMap<StepVariant<'a>, &'t ComparisonRow<'a>>,
+}
+
+impl<'t, 'a> Pivot<'t, 'a> {
+    pub(super) fn of(tables: &'t Tables<'a>, metric: &str) -> Self {
+        let values = tables.observations.iter().filter(|one| one.metric == metric && one.key.block.is_none());
+        let ratios = tables.comparisons.iter().filter(|one| one.metric == metric && one.key.is_whole());
+        Self {
+            values: values.map(|one| ((one.key.step, one.key.variant), one.value)).collect(),
+            ratios: ratios.map(|one| ((one.key.step, one.key.variant), one)).collect(),
+        }
+    }
+
+    pub(super) fn value(&self, step: &'a str, variant: &'a str) -> Option<f64> {
+        self.values.get(&(step, variant)).copied()
+    }
+
+    pub(super) fn comparison(&self, step: &'a str, variant: &'a str) -> Option<&'t ComparisonRow<'a>> {
+        self.ratios.get(&(step, variant)).copied()
+    }
+}
+
+/// Returns the steps in the order of the table.
+pub(super) fn steps<'a>(tables: &Tables<'a>) -> Vec<&'a str> {
+    unique(tables.observations.iter().map(|one| one.key.step))
+}
+
+/// Returns the variants in the order of the table.
+pub(super) fn variants<'a>(tables: &Tables<'a>) -> Vec<&'a str> {
+    unique(tables.observations.iter().map(|one| one.key.variant))
+}
+
+/// Places that share a reason.
+struct Reason {
+    /// The placeholder of the first place.
+    placeholder: Placeholder,
+    differ: bool,
+    /// Each variant with the numbers of its steps.
+    places: Vec<(String, Vec<usize>)>,
+}
+
+/// Returns one line per reason: `qr100, wal: failed: server went away`. Neighbouring steps are one
+/// place, `l.i0 to qr100, wal: ...`. A variant without any value is named alone.
+pub(super) fn missing_values(scope: Scope<'_>) -> Vec<String> {
+    let mut reasons: Vec<Reason> = Vec::new();
+    for variant in scope.variants() {
+        for (at, step) in scope.steps().enumerate() {
+            let Some(placeholder) = step.variant(variant).and_then(|found| match found.rate {
+                None => Some(placeholder(scope, found)),
+                Some(rate)
+                    if found.to_base.ratio.is_none() && found.to_base.zero_rates.is_empty() && rate > 0.0 =>
+                {
+                    Some(Placeholder::new(
+                        "n/a",
+                        &format!("no block in which {} is valid too", scope.run.base),
+                    ))
+                }
+                Some(_) => None,
+            }) else {
+                continue;
+            };
+            let is_alike = |known: &Reason| {
+                known.placeholder.text == placeholder.text
+                    && Warning::are_alike(&known.placeholder.why, &placeholder.why)
+            };
+            let known = reasons.iter().position(is_alike).unwrap_or_else(|| {
+                reasons.push(Reason { placeholder: placeholder.clone(), differ: false, places: Vec::new() });
+                reasons.len() - 1
+            });
+            let reason = &mut reasons[known];
+            reason.differ |= reason.placeholder.why != placeholder.why;
+            match reason.places.last_mut() {
+                Some((last, steps)) if last == variant => steps.push(at),
+                _ => reason.places.push((variant.to_owned(), vec![at])),
+            }
+        }
+    }
+    let steps: Vec<&str> = scope.steps().map(|step| step.name.as_str()).collect();
+    reasons.iter().map(|reason| reason.line(&steps)).collect()
+}
+
+impl Reason {
+    fn line(&self, steps: &[&str]) -> String {
+        let of_variant = |(variant, places): &(String, Vec<usize>)| {
+            if places.len() == steps.len() && steps.len() > 1 {
+                return variant.clone();
+            }
+            format!("{}, {variant}", named(steps, places))
+        };
+        let places: Vec<String> = self.places.iter().map(of_variant).collect();
+        // The warnings and the step's own section have the full reason.
+        let Placeholder { text, why } = &self.placeholder;
+        let why =
+            if *text == "invalid" { why.first().map_or_else(String::new, brief) } else { reasons_text(why) };
+        let others = if self.differ { " (the first of these; all are listed by step)" } else { "" };
+        one_line(&format!("{}: {text}: {why}{others}", places.join("; ")))
+    }
+}
+
+/// Names neighbouring steps as `first to last`, and others by name. Of more than three, the first
+/// two are named and the rest counted.
+fn named(steps: &[&str], places: &[usize]) -> String {
+    const NAMED: usize = 3;
+    let names: Vec<&str> = places.iter().map(|place| steps[*place]).collect();
+    match names.as_slice() {
+        [first, .., last] if places[places.len() - 1] - places[0] + 1 == places.len() => {
+            format!("{first} to {last}")
+        }
+        [first, second, rest @ ..] if rest.len() + 2 > NAMED => {
+            format!("{first}, {second} and {} more", rest.len())
+        }
+        names => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::Validity;
+
+    use super::*;
+    use crate::fixture::{of_steps, pair};
+    use crate::views::testing;
+
+    fn column(cells: &[(u32, bool)]) -> Vec<Tone> {
+        absolute(
+            &cells
+                .iter()
+                .map(|(rate, kept)| Some(Rated { rate: f64::from(*rate), kept: *kept }))
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn the_lowest_quarter_is_red_and_the_highest_green() {
+        // lo is 1000, hi is 2003 and q = floor(250.75) = 250, so that it is red up to 1250 and
+        // green from 1753.
+        let cells = [(1000, true), (1250, true), (1251, true), (1752, true), (1753, true), (2003, true)];
+        let (r, n, g) = (Tone::Lowest, Tone::Plain, Tone::Highest);
+        assert_eq!(column(&cells), [r, r, n, n, g, g]);
+    }
+
+    #[test]
+    fn red_is_off_when_the_least_is_at_least_four_fifths_of_the_greatest() {
+        assert_eq!(column(&[(800, true), (1000, true)]), [Tone::Plain, Tone::Highest]);
+        assert_eq!(column(&[(799, true), (1000, true)]), [Tone::Lowest, Tone::Highest]);
+    }
+
+    #[test]
+    fn red_comes_before_grey_and_grey_before_green() {
+        // 2660 missed its target and lies in the lowest quarter. 9000 missed it too, and would be
+        // green. hi is 8000.
+        let cells = [(2660, false), (6000, false), (9000, false), (8000, true)];
+        assert_eq!(column(&cells), [Tone::Lowest, Tone::Missed, Tone::Missed, Tone::Highest]);
+    }
+
+    #[test]
+    fn a_column_in_which_no_variant_kept_the_target_is_grey() {
+        assert_eq!(column(&[(100, false), (900, false)]), [Tone::Missed, Tone::Missed]);
+    }
+
+    #[test]
+    fn equal_values_are_the_highest() {
+        assert_eq!(column(&[(500, true), (500, true)]), [Tone::Highest, Tone::Highest]);
+        let rounded = [Some(Rated { rate: 500.4, kept: true }), Some(Rated { rate: 499.6, kept: true })];
+        assert_eq!(absolute(&rounded), [Tone::Highest, Tone::Highest]);
+    }
+
+    #[test]
+    fn a_cell_without_a_value_has_no_colour_and_no_say() {
+        let cells = [None, Some(Rated { rate: 5.0, kept: true })];
+        let kept = |rate| Some(Rated { rate, kept: true });
+        assert_eq!(absolute(&[None, kept(5.0), kept(5.0)]), [Tone::Plain, Tone::Highest, Tone::Highest]);
+        assert_eq!(absolute(&cells), [Tone::Plain, Tone::Plain]);
+        assert_eq!(absolute(&[None, None]), [Tone::Plain, Tone::Plain]);
+    }
+
+    #[test]
+    fn a_single_value_stands_out_of_nothing_but_says_that_it_missed_its_target() {
+        assert_eq!(column(&[(500, true)]), [Tone::Plain]);
+        assert_eq!(column(&[(500, false)]), [Tone::Missed]);
+    }
+
+    #[test]
+    fn of_times_the_least_is_the_best_and_a_ratio_below_1_is_faster() {
+        let (low, plain, high) = (Tone::Lowest, Tone::Plain, Tone::Highest);
+        assert_eq!(absolute_times(&[Some(0.05), Some(0.07), Some(0.2), None]), [high, plain, low, plain]);
+        assert_eq!([0.94, 1.0, 1.2].map(|ratio| distance(ratio, true)), [Tone::Above, plain, Tone::Below]);
+        assert_eq!([0.94, 1.0, 1.2].map(|ratio| by_threshold(ratio, true)), [high, Tone::Missed, low]);
+    }
+
+    #[test]
+    fn five_percent_either_way_is_near_and_reaches_the_threshold() {
+        let ratios = [1.05, 0.95, 1.0549, 1.055, 0.9449, 1.0];
+        let (n, b, y) = (Tone::Plain, Tone::Above, Tone::Below);
+        assert_eq!(ratios.map(|ratio| distance(ratio, false)), [n, n, n, b, y, n]);
+        let (green, red, grey) = (Tone::Highest, Tone::Lowest, Tone::Missed);
+        let colours = ratios.map(|ratio| by_threshold(ratio, false));
+        assert_eq!(colours, [green, red, green, green, red, grey]);
+    }
+
+    #[test]
+    fn only_verdicts_that_differ_have_a_colour() {
+        let of = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Undecided, Verdict::Paced];
+        let (n, b, y) = (Tone::Plain, Tone::Above, Tone::Below);
+        assert_eq!(of.map(|verdict| by_verdict(Some(verdict))), [b, y, n, n, n]);
+        assert_eq!(by_verdict(None), n, "one block");
+    }
+
+    fn invalid(reason: &str) -> Validity {
+        Validity::Invalid { reasons: vec![Warning::quoted(reason)] }
+    }
+
+    /// Returns the lines where the variants' runs of these steps are not valid, each for its
+    /// reason.
+    fn said(places: &[(usize, usize, Validity)]) -> Vec<String> {
+        let names = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500"];
+        let mut steps = names.map(|name| pair(name, 1.0, 1)).to_vec();
+        for (step, variant, validity) in places {
+            let found = &mut steps[*step].variants[*variant];
+            (found.rate, found.to_base.ratio) = (None, None);
+            found.runs[0].validity = validity.clone();
+        }
+        missing_values(testing::scope(&of_steps(steps)))
+    }
+
+    #[test]
+    fn a_step_without_a_value_says_why() {
+        let failed = Validity::Failed { message: "server went away".to_owned() };
+        let lines = ["qp100, <b>&\": invalid: rows of table 1", "qr500, <b>&\": failed: server went away"];
+        assert_eq!(said(&[(5, 1, invalid("rows of table 1")), (6, 1, failed)]), lines);
+    }
+
+    #[test]
+    fn neighbours_share_a_name_and_a_whole_variant_has_its_own() {
+        let places = (1..4).map(|step| (step, 0, invalid("x")));
+        let places: Vec<_> = places.chain((0..7).map(|step| (step, 1, invalid("y")))).collect();
+        assert_eq!(said(&places), ["l.x to l.i2, rollback: invalid: x", "<b>&\": invalid: y"]);
+    }
+
+    #[test]
+    fn reasons_that_differ_in_figures_are_one_line_over_all_variants() {
+        let places = [
+            (0, 0, "busy in 91 %"),
+            (2, 0, "busy in 92 %"),
+            (4, 0, "busy in 93.5 %"),
+            (6, 1, "busy in 9 %"),
+            (1, 1, "lost"),
+        ];
+        assert_eq!(
+            said(&places.map(|(step, variant, reason)| (step, variant, invalid(reason)))),
+            [
+                "l.i0, l.i1, qr100, rollback; qr500, <b>&\": invalid: busy in 91 % (the first of these; all are \
+                 listed by step)",
+                "l.x, <b>&\": invalid: lost"
+            ]
+        );
+    }
 }

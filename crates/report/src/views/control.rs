@@ -81,7 +81,7 @@ fn note(scope: Scope<'_>, control: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture::{NAMES, of_steps, pair};
-    use crate::views::small::{rows, scope};
+    use crate::views::testing::{rows, scope};
 
     #[test]
     fn the_base_against_itself_counts_false_differences() {

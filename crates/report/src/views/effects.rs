@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{of_steps, pair};
-    use crate::views::small::scope;
+    use crate::views::testing::scope;
 
     #[test]
     fn an_effect_says_which_variants_missed_their_writes() {

@@ -6,9 +6,8 @@ use dbdyno_analyse::metrics::Metric;
 use dbdyno_analyse::tables::Tables;
 
 use super::Scope;
-use super::cells::known;
-use super::details::relative::{ZEROS, ratio_text};
-use super::pivot::{Pivot, steps, variants};
+use super::cells::{Pivot, known, steps, variants};
+use super::details::metrics::{ZEROS, ratio_text};
 use crate::document::{Cell, Table};
 use crate::number::fixed;
 
@@ -62,7 +61,7 @@ fn of_metric(tables: &Tables<'_>, base: &str, metric: &Metric) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::views::small::{comparison, entry, heads, observation, rows};
+    use crate::views::testing::{comparison, entry, heads, observation, rows};
 
     #[test]
     fn a_row_has_the_values_of_all_variants_and_the_ratios_of_all_but_the_base() {

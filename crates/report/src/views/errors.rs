@@ -63,7 +63,7 @@ fn sum(variant: &VariantStep, of: Count) -> u64 {
 mod tests {
     use super::*;
     use crate::fixture::{of_steps, pair};
-    use crate::views::small::{rows, scope};
+    use crate::views::testing::{rows, scope};
 
     #[test]
     fn only_steps_with_errors_have_a_row_with_the_sums_of_all_blocks() {

@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
-    use crate::views::small::{rows, scope};
+    use crate::views::testing::{rows, scope};
 
     /// Steps with their groups of 2024, and the variant's rate in each block as a multiple of the
     /// base's. A step that the variant did not run has no ratio.

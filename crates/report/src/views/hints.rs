@@ -53,7 +53,7 @@ fn row(step: &StepFindings, own: &VariantStep, hinted: &[&StepFindings], colours
 mod tests {
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
-    use crate::views::small::{rows, scope};
+    use crate::views::testing::{rows, scope};
 
     #[test]
     fn the_best_of_several_hints_is_compared_with_the_choice_of_the_optimiser() {

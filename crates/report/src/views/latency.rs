@@ -3,8 +3,7 @@
 use dbdyno_analyse::tables::{ComparisonRow, Tables};
 
 use super::Scope;
-use super::cells::{milliseconds_cell, number};
-use super::pivot::{Pivot, steps, variants};
+use super::cells::{Pivot, milliseconds_cell, number, steps, variants};
 use crate::document::{Cell, Table, Tone};
 use crate::number::{count, ratio};
 use crate::words::table;
@@ -72,7 +71,7 @@ fn ratio_cell(found: &ComparisonRow<'_>) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::views::small::{comparison, observation, rows};
+    use crate::views::testing::{comparison, observation, rows};
 
     #[test]
     fn a_step_that_was_timed_has_a_row_per_variant_and_the_ratio_of_its_p99() {

@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
-    use crate::views::small::{rows, scope};
+    use crate::views::testing::{rows, scope};
 
     /// A load and its index build, with the rates of both variants in two blocks.
     fn findings(load: [[f64; 2]; 2], index: [[f64; 2]; 2]) -> Findings {

@@ -1,14 +1,12 @@
-//! The views: tables that are derived from a run, one file each, with its filter, grouping, pivot,
-//! caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`], [`OF_RUN`] and [`OF_HISTORY`] name
-//! them in the order of a report. [`compared`] is the table of a comparison. JSON and every format
-//! that shows tables take them from here.
+//! The views: tables that are derived from a run. A file has one view, or a few on one subject, with
+//! its filter, grouping, pivot, caption and rule for colour. [`OF_WORKLOAD`], [`OF_STEP`], [`OF_RUN`]
+//! and [`OF_HISTORY`] name them in the order of a report. The tables of a comparison and of a history
+//! are in [`crate::comparison`] and [`crate::history`]. JSON and every format that shows tables take
+//! them from here.
 
 pub(crate) mod answer;
 mod before_after_writes;
-mod by_machine;
 pub(crate) mod cells;
-mod colours;
-pub(crate) mod compared;
 mod control;
 pub(crate) mod details;
 mod effects;
@@ -16,17 +14,13 @@ mod efficiency;
 mod errors;
 pub(crate) mod groups;
 mod hints;
-pub(crate) mod history;
 pub(crate) mod latency;
 mod load_with_indexes;
 mod machines;
-mod missing_values;
-mod pivot;
 mod published;
 pub(crate) mod ratios;
 mod side_by_side;
 pub(crate) mod sweeps;
-mod targets;
 mod throughput;
 
 use dbdyno_analyse::tables::Tables;
@@ -35,12 +29,14 @@ use dbdyno_analyse::{
 };
 use dbdyno_model::Colours;
 
-pub(crate) use self::cells::{bounded_text, headline_text, placeholder, ratio_or_placeholder};
-pub(crate) use self::colours::distance as ratio_tone;
+use crate::document::{Block, Cell, Table, Tone};
+
+pub(crate) use self::cells::{
+    bounded_text, distance as ratio_tone, headline_text, placeholder, ratio_or_placeholder,
+};
 pub(crate) use self::machines::machines;
 pub(crate) use self::published::{published, published_counts};
 pub(crate) use self::side_by_side::side_by_side;
-use crate::document::{Block, Cell, Table, Tone};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
@@ -75,14 +71,14 @@ pub(crate) const OF_WORKLOAD: &[OfWorkload] = &[
     View { id: "answer", part: Part::Answer, tables: answer::tables },
     View { id: "throughput", part: Part::Rates, tables: throughput::tables },
     View { id: "ratios", part: Part::Rates, tables: ratios::tables },
-    View { id: "by_machine", part: Part::Rates, tables: by_machine::tables },
+    View { id: "by_machine", part: Part::Rates, tables: machines::by_machine },
     View { id: "effects", part: Part::Rates, tables: effects::tables },
     View { id: "load_with_indexes", part: Part::Rates, tables: load_with_indexes::tables },
     View { id: "groups", part: Part::Rates, tables: groups::tables },
     View { id: "hints", part: Part::Rates, tables: hints::tables },
     View { id: "sweeps", part: Part::Rates, tables: sweeps::tables },
     View { id: "before_after_writes", part: Part::Rates, tables: before_after_writes::tables },
-    View { id: "targets", part: Part::Rates, tables: targets::tables },
+    View { id: "targets", part: Part::Rates, tables: throughput::targets },
     View { id: "errors", part: Part::Rates, tables: errors::tables },
     View { id: "control", part: Part::Rates, tables: control::tables },
     View { id: "latency", part: Part::Latency, tables: latency::tables },
@@ -93,24 +89,24 @@ pub(crate) const OF_WORKLOAD: &[OfWorkload] = &[
 const OF_STEP: &[OfStep] = &[
     View { id: "times", part: Topic::Latency, tables: details::latency::times },
     View { id: "schedule", part: Topic::Latency, tables: |step| vec![details::latency::schedule(step)] },
-    View {
-        id: "cost_breakdown",
-        part: Topic::Cost,
-        tables: |step| vec![details::cost_breakdown::grid(step)],
-    },
-    View { id: "by_user", part: Topic::Cost, tables: |step| vec![details::by_user::table(step)] },
+    View { id: "cost_breakdown", part: Topic::Cost, tables: |step| vec![details::cost::grid(step)] },
+    View { id: "by_user", part: Topic::Cost, tables: |step| vec![details::cost::by_user(step)] },
     View { id: "metrics", part: Topic::Cost, tables: details::metrics::per_operation },
-    View { id: "host_check", part: Topic::Cost, tables: |step| vec![details::checks::host(step)] },
-    View { id: "client_headroom", part: Topic::Cost, tables: |step| vec![details::checks::client(step)] },
+    View { id: "host_check", part: Topic::Cost, tables: |step| vec![details::cost::host_check(step)] },
+    View {
+        id: "client_headroom",
+        part: Topic::Cost,
+        tables: |step| vec![details::cost::client_headroom(step)],
+    },
     View { id: "device", part: Topic::Io, tables: details::metrics::device },
-    View { id: "deferred_work", part: Topic::Io, tables: |step| vec![details::io::deferred_work(step)] },
-    View { id: "limited_memory", part: Topic::Io, tables: |step| vec![details::io::memory(step)] },
+    View { id: "deferred_work", part: Topic::Io, tables: |step| vec![details::metrics::deferred_work(step)] },
+    View { id: "limited_memory", part: Topic::Io, tables: |step| vec![details::metrics::memory(step)] },
     View { id: "operations", part: Topic::Sql, tables: |step| vec![details::sql::operations(step)] },
     View { id: "lookups", part: Topic::Sql, tables: |step| vec![details::sql::lookups(step)] },
     View { id: "statements", part: Topic::Sql, tables: |step| vec![details::sql::statements(step)] },
     View { id: "operators", part: Topic::Sql, tables: |step| vec![details::sql::operators(step)] },
     View { id: "query_plans", part: Topic::Sql, tables: |step| vec![details::sql::query_plans(step)] },
-    View { id: "rate_by_block", part: Topic::Statistics, tables: details::rates::by_block },
+    View { id: "rate_by_block", part: Topic::Statistics, tables: details::statistics::by_block },
     View { id: "executions", part: Topic::Statistics, tables: details::statistics::executions },
     View {
         id: "verdicts",
@@ -133,8 +129,8 @@ pub(crate) const OF_RUN: &[OfRun] = &[
 
 /// Views of a history of runs.
 pub(crate) const OF_HISTORY: &[OfHistory] = &[
-    View { id: "series", part: (), tables: history::series },
-    View { id: "runs", part: (), tables: history::runs },
+    View { id: "series", part: (), tables: crate::history::series_view },
+    View { id: "runs", part: (), tables: crate::history::runs_view },
 ];
 
 /// The part of a report that a view of a workload belongs to.
@@ -195,7 +191,7 @@ pub(crate) fn part(scope: Scope<'_>, part: Part) -> Vec<Block> {
 /// Returns the tables of a workload's rates, and the lines that say why values are missing.
 pub(crate) fn rates(scope: Scope<'_>) -> Vec<Block> {
     let mut blocks = part(scope, Part::Rates);
-    let missing = missing_values::lines(scope);
+    let missing = cells::missing_values(scope);
     if !missing.is_empty() {
         blocks.insert(1, Block::List(Tone::Doubt, missing));
     }
@@ -279,6 +275,6 @@ fn of_ratios(scope: Scope<'_>) -> Vec<(Tone, &'static str)> {
 }
 
 #[cfg(test)]
-mod small;
+mod testing;
 #[cfg(test)]
 mod tests;

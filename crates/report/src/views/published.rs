@@ -125,12 +125,12 @@ const fn seen_word(seen: Seen) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::views::small;
+    use crate::views::testing;
 
     #[test]
     fn a_published_ratio_is_next_to_the_measured_one_of_its_key_and_one_not_measured_is_left_out() {
         let row = |step, source, ratio| {
-            let row = small::comparison((step, "new"), "rate", ratio);
+            let row = testing::comparison((step, "new"), "rate", ratio);
             ComparisonRow { key: Key { source, setup: Some("cached"), ..row.key }, ..row }
         };
         let published = |step, ratio, agreement| ComparisonRow {
@@ -146,7 +146,7 @@ mod tests {
             row("qr100", Source::AsPublished, 1.0),
         ];
         let table = of_figures(&Tables { comparisons, ..Tables::default() });
-        insta::assert_snapshot!(small::rows(&table), @"
+        insta::assert_snapshot!(testing::rows(&table), @"
         cached l.i0 | rate | old | new | 0.50 | 0.52 | agrees
         cached qr100 | rate | old | new | 1.90 | 1.00 | contradicts
         ");

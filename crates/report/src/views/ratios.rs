@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::document::Cell;
     use crate::fixture::{of_steps, pair};
-    use crate::views::small::scope;
+    use crate::views::testing::scope;
 
     /// Makes findings with one step per ratio of the second variant.
     fn findings(ratios: &[f64], blocks: usize) -> Findings {

@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{of_steps, pair};
-    use crate::views::small::rows;
+    use crate::views::testing::rows;
 
     /// Makes a workload with steps of one group, in a set-up with this name.
     fn of_setup(name: &str, steps: &[(&str, f64, u32)]) -> WorkloadFindings {

@@ -25,7 +25,7 @@ pub(crate) struct Sweep<'a> {
 
 /// What a variant did with one number of connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Point {
+pub(crate) struct SweepPoint {
     /// Value over all valid blocks together. For rates it is the median.
     pub(crate) value: f64,
     /// Lowest and highest of the valid blocks; `None` for one block.
@@ -34,12 +34,12 @@ pub(crate) struct Point {
 
 /// A function that gives the point; `None` without a valid run, and for response times where
 /// nothing was answered.
-pub(crate) type PointOf = fn(&StepFindings, &VariantStep) -> Option<Point>;
+pub(crate) type PointOf = fn(&StepFindings, &VariantStep) -> Option<SweepPoint>;
 
 /// A figure in the table: name, value, and how it is written.
-type Figure = (&'static str, PointOf, fn(f64) -> Cell);
+type SweepFigure = (&'static str, PointOf, fn(f64) -> Cell);
 
-const FIGURES: [Figure; 6] = [
+const FIGURES: [SweepFigure; 6] = [
     ("rate", rate, rate_cell),
     ("mean ms", |_, variant| alone(variant, |latency| latency.mean_us), milliseconds_cell),
     ("p50 ms", p50_us, milliseconds_cell),
@@ -85,37 +85,37 @@ impl<'a> Sweep<'a> {
 }
 
 /// The step's rate, the median over the valid blocks.
-pub(crate) fn rate(_: &StepFindings, variant: &VariantStep) -> Option<Point> {
-    Some(Point { value: variant.rate?, blocks: rate_spread(variant) })
+pub(crate) fn rate(_: &StepFindings, variant: &VariantStep) -> Option<SweepPoint> {
+    Some(SweepPoint { value: variant.rate?, blocks: rate_spread(variant) })
 }
 
-pub(crate) fn p50_us(step: &StepFindings, variant: &VariantStep) -> Option<Point> {
+pub(crate) fn p50_us(step: &StepFindings, variant: &VariantStep) -> Option<SweepPoint> {
     percentile(step, variant, |latency| latency.p50_us)
 }
 
-pub(crate) fn p95_us(step: &StepFindings, variant: &VariantStep) -> Option<Point> {
+pub(crate) fn p95_us(step: &StepFindings, variant: &VariantStep) -> Option<SweepPoint> {
     percentile(step, variant, |latency| latency.p95_us)
 }
 
-pub(crate) fn p99_us(step: &StepFindings, variant: &VariantStep) -> Option<Point> {
+pub(crate) fn p99_us(step: &StepFindings, variant: &VariantStep) -> Option<SweepPoint> {
     percentile(step, variant, |latency| latency.p99_us)
 }
 
 /// A percentile of the response times of the headline's kind.
-fn percentile(step: &StepFindings, variant: &VariantStep, of: fn(&Latency) -> u64) -> Option<Point> {
+fn percentile(step: &StepFindings, variant: &VariantStep, of: fn(&Latency) -> u64) -> Option<SweepPoint> {
     let of_block = |run: &StepRun| {
         let response = &run.kind(&step.headline_kind)?.response;
         (response.count > 0).then(|| of(response) as f64)
     };
-    Some(Point {
+    Some(SweepPoint {
         value: of(latency(variant)?) as f64,
         blocks: spread(variant.valid_runs().filter_map(of_block)),
     })
 }
 
 /// A figure over all blocks together, which says nothing about single ones.
-fn alone(variant: &VariantStep, of: fn(&Latency) -> f64) -> Option<Point> {
-    Some(Point { value: of(latency(variant)?), blocks: None })
+fn alone(variant: &VariantStep, of: fn(&Latency) -> f64) -> Option<SweepPoint> {
+    Some(SweepPoint { value: of(latency(variant)?), blocks: None })
 }
 
 fn latency(variant: &VariantStep) -> Option<&Latency> {
@@ -129,7 +129,7 @@ fn spread(values: impl Iterator<Item = f64>) -> Option<Interval> {
     (values.len() > 1).then_some(Interval { low, high })
 }
 
-fn table(scope: Scope<'_>, sweep: &Sweep<'_>, figures: &[Figure]) -> Table {
+fn table(scope: Scope<'_>, sweep: &Sweep<'_>, figures: &[SweepFigure]) -> Table {
     let columns = || figures.iter().flat_map(|figure| sweep.variants().map(move |variant| (figure, variant)));
     let label = sweep.rate_label();
     let note = match figures {
@@ -151,7 +151,7 @@ fn table(scope: Scope<'_>, sweep: &Sweep<'_>, figures: &[Figure]) -> Table {
     table
 }
 
-fn cell(scope: Scope<'_>, step: &StepFindings, (_, point, cell): &Figure, variant: &str) -> Cell {
+fn cell(scope: Scope<'_>, step: &StepFindings, (_, point, cell): &SweepFigure, variant: &str) -> Cell {
     let Some(variant) = step.variant(variant) else { return absent("did not run") };
     if variant.rate.is_none() {
         return placeholder(scope, variant).into();
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{NAMES, of_steps, step};
-    use crate::views::small::scope;
+    use crate::views::testing::scope;
 
     /// Steps of a variant with these numbers of connections, and their rates in each block.
     fn findings(steps: &[(&str, u32, &[f64])]) -> Findings {

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::Findings;
 
-use super::small::scope;
+use super::testing::scope;
 use super::*;
 use crate::fixture;
 

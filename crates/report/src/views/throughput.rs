@@ -1,13 +1,12 @@
-//! Table of each step's rate by variant.
+//! Table of each step's rate by variant, and of background rates against their targets.
 
 use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{ReachedRate, StepFindings, VariantStep, Verdict};
 
-use super::cells::{headline_cell, headline_text, joined, placeholder};
-use super::colours::{self, Rated};
+use super::cells::{self, Rated, fixed_cell, headline_cell, headline_text, joined, placeholder};
 use super::{Scope, explained};
 use crate::document::{Cell, Table, Tone};
-use crate::words::{TIMES_TABLE, listed, missed_text, reached_rate_text};
+use crate::words::{TIMES_TABLE, listed, missed_blocks_text, missed_text, reached_rate_text};
 
 const MEANINGS: [(Tone, &str); 3] = [
     (Tone::Highest, "within the highest quarter of its step"),
@@ -21,7 +20,7 @@ const OF_TIMES: [(Tone, &str); 2] = [
 ];
 
 pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
-    let row = |step| Some(cells(scope, step));
+    let row = |step| Some(rate_cells(scope, step));
     if scope.are_times() {
         let note =
             "Seconds of each step: less is better; the median where there are several executions or blocks.";
@@ -50,16 +49,14 @@ fn is_not_different(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep
     }
 }
 
-fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
+fn rate_cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
     let is_fixed_rate = step.is_fixed_rate(&scope.run.base);
     // A rate that the plan sets is neither high nor low.
     let of_variant = |variant| rated(step, variant).filter(|rated| !(is_fixed_rate && rated.kept));
     let rated: Vec<_> = step.variants.iter().map(of_variant).collect();
     let tones = match step.less_is_better {
-        true => {
-            colours::absolute_times(&step.variants.iter().map(|variant| variant.rate).collect::<Vec<_>>())
-        }
-        false => colours::absolute(&rated),
+        true => cells::absolute_times(&step.variants.iter().map(|variant| variant.rate).collect::<Vec<_>>()),
+        false => cells::absolute(&rated),
     };
     let has_quarters = step.variants.len() >= LEAST_FOR_QUARTERS;
     let cells = step.variants.iter().zip(rated.iter().zip(tones));
@@ -149,11 +146,36 @@ fn open_loops(scope: Scope<'_>) -> String {
     }
 }
 
+/// The table; none for a workload without targets.
+pub(super) fn targets(scope: Scope<'_>) -> Vec<Table> {
+    let Some((_, share)) = scope.steps().find_map(|step| step.target) else { return Vec::new() };
+    let note = format!(
+        "Rows inserted per second by the background writers of each read-write step, all clients together; \
+         the target is kept where each client reaches {:.0} % of its part.",
+        100.0 * share
+    );
+    let heads: Vec<&str> = scope.variants().into_iter().chain(["target"]).collect();
+    let row = |step: &StepFindings| {
+        let target = Cell { tone: Tone::Missed, ..fixed_cell(step.target?.0, 0) };
+        let cells = step.variants.iter().map(|variant| target_cell(scope, step, variant));
+        Some(cells.chain([target]).collect())
+    };
+    let table = scope.by_step(("Background inserts", &note), &heads, row);
+    vec![explained(table, &[(Tone::Lowest, "target missed")])]
+}
+
+fn target_cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
+    let Some(rate) = variant.background_rate else { return placeholder(scope, variant).into() };
+    let tone = if step.misses(variant) { Tone::Lowest } else { Tone::Plain };
+    let note = missed_text(step, variant).or_else(|| missed_blocks_text(step, variant));
+    Cell { tone, sign: tone.sign(), note: note.unwrap_or_default(), ..fixed_cell(rate, 0) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{of_steps, step};
-    use crate::views::small::scope;
+    use crate::views::testing::scope;
 
     /// Makes the table for the base `a`.
     fn table(step: StepFindings) -> Table {

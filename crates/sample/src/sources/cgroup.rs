@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{Source, Values, about};
+use super::{ProcFile, Source, Values, about};
 use crate::Error;
-use crate::proc_file::ProcFile;
 
 /// Names in `memory.stat` of version 1 and 2, and the key that each becomes.
 const STAT: [(&str, &str, &str); 5] = [
@@ -31,7 +30,7 @@ const CPU: [(&str, &str); 3] =
     [("usage_usec", "cpu_us"), ("user_usec", "cpu_user_us"), ("system_usec", "cpu_kernel_us")];
 
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct MemoryGroup {
     folder: PathBuf,
     is_v2: bool,
     usage: ProcFile,
@@ -43,7 +42,7 @@ pub(crate) struct Group {
     io: Option<ProcFile>,
 }
 
-impl Group {
+impl MemoryGroup {
     pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
         let is_v2 = folder.join("memory.current").exists();
         let [usage, hits] = match is_v2 {
@@ -63,7 +62,7 @@ impl Group {
     }
 }
 
-impl Source for Group {
+impl Source for MemoryGroup {
     fn about(&self) -> Map<String, Value> {
         let version = if self.is_v2 { 2 } else { 1 };
         about([("folder", self.folder.display().to_string().into()), ("version", version.into())])
@@ -115,7 +114,7 @@ mod tests {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
         let mut values = Values::default();
-        Group::open(folder.path()).unwrap().read(Moment::Tick, &mut values).unwrap();
+        MemoryGroup::open(folder.path()).unwrap().read(Moment::Tick, &mut values).unwrap();
         values.map().iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
     }
 

@@ -11,18 +11,16 @@
 //! not count them at all.
 //!
 //! Kernels before about 6.4 count IO of an NVMe device with native multipath on its paths, so it is
-//! read there ([`crate::diskstats`]). The header then names the paths as `counted_on`.
+//! read there ([`crate::device`]). The header then names the paths as `counted_on`.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{Source, Values, about};
+use super::{ProcFile, Source, Values, about};
 use crate::Error;
-use crate::device::{Device, device_of, filesystem_of};
-use crate::diskstats::{device_line, paths_of};
-use crate::proc_file::ProcFile;
+use crate::device::{Device, device_line, device_of, filesystem_of, paths_of};
 
 /// Numbers of a block device: major and minor.
 type Numbers = (u64, u64);

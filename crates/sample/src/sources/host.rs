@@ -14,9 +14,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Source, Values, about};
+use super::{ProcFile, Source, Values, about};
 use crate::Error;
-use crate::proc_file::ProcFile;
 
 /// Ticks in `/proc` are always hundredths of a second to user space (USER_HZ), whatever the kernel's
 /// own HZ.

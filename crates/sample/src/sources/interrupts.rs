@@ -15,9 +15,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Source, Values, about};
+use super::{ProcFile, Source, Values, about};
 use crate::Error;
-use crate::proc_file::ProcFile;
 
 /// Kinds of interrupts: their names in keys, and the words at the end of their lines. Kernels before
 /// 5.0 have a separate line for a function call that is for one CPU only.
@@ -25,7 +24,7 @@ const KINDS: [(&str, &str); 2] =
     [("rescheduling", "rescheduling interrupts"), ("function_call", "function call interrupts")];
 
 /// One count per CPU.
-type Counts = HashMap<u32, u32>;
+type CpuCounts = HashMap<u32, u32>;
 
 /// Interrupts of the CPUs of one side.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ struct Side {
     cpus: Vec<u32>,
     keys: [String; KINDS.len()],
     /// The counts as last read.
-    last: [Counts; KINDS.len()],
+    last: [CpuCounts; KINDS.len()],
     sums: [i64; KINDS.len()],
 }
 
@@ -45,7 +44,7 @@ impl Side {
 
     /// Adds what has come since the last reading. A CPU that was not online then begins with what it
     /// has now.
-    fn add(&mut self, kinds: &[Counts; KINDS.len()]) {
+    fn add(&mut self, kinds: &[CpuCounts; KINDS.len()]) {
         for ((last, sum), counts) in self.last.iter_mut().zip(&mut self.sums).zip(kinds) {
             for cpu in &self.cpus {
                 let Some(now) = counts.get(cpu) else { continue };
@@ -87,11 +86,11 @@ impl Source for Interrupts {
 
 /// Counts of each kind, or `None` where one kind has no line. The first line names the CPUs that are
 /// online.
-fn parse(text: &str) -> Option<[Counts; KINDS.len()]> {
+fn parse(text: &str) -> Option<[CpuCounts; KINDS.len()]> {
     let mut lines = text.lines();
     let names = lines.next()?.split_ascii_whitespace();
     let cpus: Vec<u32> = names.map(|name| name.strip_prefix("CPU")?.parse().ok()).collect::<Option<_>>()?;
-    let mut kinds: [Counts; KINDS.len()] = Default::default();
+    let mut kinds: [CpuCounts; KINDS.len()] = Default::default();
     for line in lines {
         let Some(kind) = KINDS.iter().position(|(_, words)| ends_with(line.trim_end(), words)) else {
             continue;
@@ -176,12 +175,12 @@ mod tests {
     #[test]
     fn each_side_has_the_interrupts_of_its_cpus_and_a_counter_may_begin_anew() {
         let mut side = Side::new("client", vec![1, 3]);
-        let counts = |one, three| Counts::from([(0, 7), (1, one), (3, three)]);
+        let counts = |one, three| CpuCounts::from([(0, 7), (1, one), (3, three)]);
         side.add(&[counts(u32::MAX - 4, 100), counts(1, 1)]);
         assert_eq!(side.sums, [0, 0]);
         side.add(&[counts(5, 130), counts(1, 2)]);
         assert_eq!((side.sums, side.keys[1].as_str()), ([40, 1], "client_function_call"));
-        side.add(&[Counts::from([(0, 9), (1, 6)]), counts(1, 2)]);
+        side.add(&[CpuCounts::from([(0, 9), (1, 6)]), counts(1, 2)]);
         assert_eq!(side.sums, [41, 1], "CPU 3 is offline");
     }
 }

@@ -18,9 +18,8 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use super::process::parse_switches;
-use super::{Moment, Source, Values, about};
+use super::{Moment, ProcFile, Source, Values, about};
 use crate::Error;
-use crate::proc_file::ProcFile;
 
 /// How the names of load threads begin.
 const PREFIX: &str = "load-";
@@ -30,13 +29,13 @@ const MOST_NAMED: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Load {
-    threads: Vec<Thread>,
+    threads: Vec<LoadThread>,
     /// The polling time that each thread counts itself.
     polled_ns: Option<Arc<[AtomicU64]>>,
 }
 
 #[derive(Debug)]
-struct Thread {
+struct LoadThread {
     /// The N in its name `load-N`.
     number: u32,
     /// Keys of its counters, made once. `None` is for a thread that is only in the sums.
@@ -69,7 +68,7 @@ impl Load {
             let Ok(file) = ProcFile::open(task.join("schedstat")) else { continue };
             let Ok(status) = ProcFile::open(task.join("status")) else { continue };
             let last = Times::default();
-            self.threads.push(Thread { number, keys: None, file, status, last, voluntary_switches: 0 });
+            self.threads.push(LoadThread { number, keys: None, file, status, last, voluntary_switches: 0 });
         }
         self.threads.sort_by_key(|thread| thread.number);
         for thread in self.threads.iter_mut().take(MOST_NAMED) {
@@ -79,7 +78,7 @@ impl Load {
     }
 
     fn voluntary_switches(&mut self) -> i64 {
-        let read = |thread: &mut Thread| {
+        let read = |thread: &mut LoadThread| {
             if let Some(now) = thread.status.text().ok().and_then(|text| parse_switches(&text)) {
                 thread.voluntary_switches = now.voluntary;
             }

@@ -1,21 +1,13 @@
-//! All sources of counters: one file each, one trait, one list.
-
-use std::collections::BTreeMap;
-use std::time::Instant;
-
-use serde_json::{Map, Value};
-
-use crate::Error;
+//! All sources of counters: one trait, one list, and what sources share. [`Costly`] limits how often an
+//! expensive source is read: a reading that grows with the server (threads, files) must not cost more
+//! than its share of a core. A [`ProcFile`] is kept open and read again and again into one buffer.
 
 mod cgroup;
-mod client;
-mod costly;
 mod disk;
-mod footprint;
 mod host;
 mod interrupts;
 mod load;
-mod process;
+pub(crate) mod process;
 pub(crate) mod processes;
 mod sampling;
 mod server;
@@ -23,23 +15,32 @@ pub(crate) mod size;
 mod status;
 mod switches;
 mod throttling;
-mod tree;
 
-pub(crate) use cgroup::Group;
-pub(crate) use client::Client;
-pub(crate) use costly::Costly;
-pub(crate) use disk::Disk;
-pub(crate) use host::{Host, parse_stat};
-pub(crate) use interrupts::Interrupts;
-pub(crate) use load::Load;
-pub(crate) use processes::Processes;
-pub(crate) use sampling::Sampling;
-pub(crate) use server::Server;
-pub(crate) use size::Size;
-pub(crate) use status::Status;
-pub(crate) use switches::{Members, Scheduling};
-pub(crate) use throttling::Throttling;
-pub(crate) use tree::ServerTree;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use self::process::thread_cpu;
+use crate::Error;
+
+pub(crate) use self::cgroup::MemoryGroup;
+pub(crate) use self::disk::Disk;
+pub(crate) use self::host::{Host, parse_stat};
+pub(crate) use self::interrupts::Interrupts;
+pub(crate) use self::load::Load;
+pub(crate) use self::processes::Processes;
+pub(crate) use self::sampling::Sampling;
+pub(crate) use self::server::{Client, Server, ServerTree};
+pub(crate) use self::size::Size;
+pub(crate) use self::status::Status;
+pub(crate) use self::switches::{Members, Scheduling};
+pub(crate) use self::throttling::Throttling;
 
 /// Every source: its name, which is also its counter file's, and what it counts.
 pub const ALL: &[(&str, &str)] = &[
@@ -130,4 +131,178 @@ pub(crate) trait Source {
 /// Returns a header's map from pairs.
 pub(crate) fn about<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// A reading waits this many times its own CPU cost before it is done again, which is 0.25 % of a core.
+const PAUSE_PER_COST: u32 = 400;
+
+/// A source whose readings grow with the server.
+pub(crate) struct Costly<S> {
+    source: S,
+    at_least: Duration,
+    last: Option<(Instant, Duration)>,
+}
+
+impl<S> Costly<S> {
+    /// Also keeps `at_least` between two readings.
+    pub(crate) fn new(source: S, at_least: Duration) -> Self {
+        Self { source, at_least, last: None }
+    }
+
+    /// Returns whether to read now. The answer is always yes at the boundaries of a window, because
+    /// rates are computed from those samples.
+    fn is_due(&self, moment: Moment, now: Instant) -> bool {
+        let Some((at, cost)) = self.last else { return true };
+        moment != Moment::Tick
+            || now.saturating_duration_since(at) >= self.at_least.max(cost * PAUSE_PER_COST)
+    }
+}
+
+impl<S: Source> Source for Costly<S> {
+    fn about(&self) -> Map<String, Value> {
+        self.source.about()
+    }
+
+    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let now = Instant::now();
+        if !self.is_due(moment, now) {
+            return Ok(None);
+        }
+        let before = thread_cpu();
+        let read = self.source.read(moment, values);
+        self.last = Some((now, thread_cpu().saturating_sub(before)));
+        read
+    }
+
+    fn close(&mut self) {
+        self.source.close();
+    }
+}
+
+/// An open file whose text the kernel writes again at each reading. A file that was opened for a
+/// process stays bound to that process. After the end of the process it fails, even when the process
+/// number has been given to another one.
+#[derive(Debug)]
+pub(crate) struct ProcFile {
+    path: PathBuf,
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl ProcFile {
+    pub(crate) fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        match File::open(&path) {
+            Ok(file) => Ok(Self { path, file, buffer: vec![0; 4096] }),
+            Err(source) => Err(Error::Unreadable { path, source }),
+        }
+    }
+
+    /// Returns the file's text as it is now. Names of processes may hold any bytes, so those that are
+    /// not UTF-8 are replaced.
+    pub(crate) fn text(&mut self) -> Result<Cow<'_, str>, Error> {
+        let length = self.fill().map_err(|source| Error::Unreadable { path: self.path.clone(), source })?;
+        Ok(String::from_utf8_lossy(&self.buffer[..length]))
+    }
+
+    /// Returns what `parse` makes of the text. If it returns nothing, the error says that `missing` was
+    /// not found.
+    pub(crate) fn parsed<T>(
+        &mut self,
+        missing: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Error> {
+        let parsed = parse(&self.text()?);
+        parsed.ok_or_else(|| self.format_error(missing))
+    }
+
+    /// Returns the error for a text in which `missing` was not found.
+    pub(crate) fn format_error(&self, missing: &'static str) -> Error {
+        Error::Format { path: self.path.clone(), missing }
+    }
+
+    /// Reads to the end, because the kernel may hand out a long text one page at a time.
+    fn fill(&mut self) -> io::Result<usize> {
+        let mut length = 0;
+        loop {
+            if length == self.buffer.len() {
+                self.buffer.resize(length * 2, 0);
+            }
+            match self.file.read_at(&mut self.buffer[length..], length as u64) {
+                Ok(0) => return Ok(length),
+                Ok(read) => length += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source that costs nothing.
+    struct Clock;
+
+    impl Source for Clock {
+        fn about(&self) -> Map<String, Value> {
+            Map::new()
+        }
+
+        fn read(&mut self, _moment: Moment, _values: &mut Values) -> Result<Option<Instant>, Error> {
+            Ok(Some(Instant::now()))
+        }
+    }
+
+    #[test]
+    fn a_reading_of_10_ms_is_done_every_4_seconds_and_at_boundaries() {
+        let start = Instant::now();
+        let last = Some((start, Duration::from_millis(10)));
+        let costly = Costly { last, ..Costly::new(Clock, Duration::ZERO) };
+        let after = |ms| start + Duration::from_millis(ms);
+        assert!(!costly.is_due(Moment::Tick, after(3_999)));
+        assert!(costly.is_due(Moment::Tick, after(4_000)));
+        assert!(costly.is_due(Moment::Boundary, after(1)));
+    }
+
+    #[test]
+    fn a_cheap_reading_keeps_its_least_pause() {
+        let start = Instant::now();
+        let last = Some((start, Duration::ZERO));
+        let costly = Costly { last, ..Costly::new(Clock, Duration::from_secs(9)) };
+        assert!(!costly.is_due(Moment::Tick, start + Duration::from_secs(8)));
+        assert!(costly.is_due(Moment::Tick, start + Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn a_reading_that_is_not_due_is_no_sample() {
+        let mut source = Costly::new(Clock, Duration::from_secs(60));
+        let mut sampled = |moment| source.read(moment, &mut Values::default()).unwrap().is_some();
+        assert_eq!([Moment::Boundary, Moment::Tick, Moment::Boundary].map(&mut sampled), [true, false, true]);
+    }
+
+    #[test]
+    fn a_file_that_changes_and_outgrows_the_buffer_is_read_whole_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("growing");
+        std::fs::write(&path, "short").unwrap();
+        let mut file = ProcFile::open(&path).unwrap();
+        assert_eq!(file.text().unwrap(), "short");
+        let long = "0123456789".repeat(5_000);
+        std::fs::write(&path, &long).unwrap();
+        assert_eq!(file.text().unwrap(), long);
+        std::fs::write(&path, "again").unwrap();
+        assert_eq!(file.text().unwrap(), "again");
+    }
+
+    #[test]
+    fn a_file_of_a_process_fails_once_the_process_has_ended() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut file = ProcFile::open(format!("/proc/{}/stat", child.id())).unwrap();
+        assert!(file.text().unwrap().contains("(sleep)"));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(file.text(), Err(Error::Unreadable { .. })));
+    }
 }

@@ -70,7 +70,7 @@ impl Processes {
         Ok(Self::default())
     }
 
-    fn look(&mut self) -> Result<Sum, Error> {
+    fn look(&mut self) -> Result<ProcessesTotal, Error> {
         let mut now = HashMap::with_capacity(self.last.len());
         for pid in list()? {
             self.buffer.clear();
@@ -84,7 +84,7 @@ impl Processes {
         let lost = lost_ticks(&self.last, &now);
         self.lost.add(false, lost.user_space);
         self.lost.add(true, lost.kernel_threads);
-        let mut sum = Sum { processes: now.len(), ticks: self.lost };
+        let mut sum = ProcessesTotal { processes: now.len(), ticks: self.lost };
         for seen in now.values() {
             sum.ticks.add(seen.is_kernel_thread, seen.own_ticks + seen.ended_ticks);
         }
@@ -93,7 +93,7 @@ impl Processes {
     }
 }
 
-struct Sum {
+struct ProcessesTotal {
     processes: usize,
     ticks: Ticks,
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::process::thread_cpu;
 use super::{Source, Values, about};
 use crate::Error;
-use crate::clock::thread_cpu;
-use crate::tally::Tally;
+use crate::reader::Tally;
 
 /// The sampler, seen by itself. It must be read on the sampler's first thread.
 #[derive(Debug)]

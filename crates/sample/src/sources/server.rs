@@ -1,18 +1,51 @@
-//! Source `server`: CPU time, memory and IO of the server's process. Its context switches are in
-//! [`super::switches`].
+//! Sources `server` and `client`: CPU time, memory and IO of a process. Context switches of the server are
+//! in [`super::switches`].
 //!
 //! Keys: `cpu_us` is exact and includes all threads that ever were (the process' CPU clock).
 //! `cpu_user_us` and `cpu_kernel_us` are its split as the kernel sees it, in steps of a tick (10 ms).
-//! `minor_faults` and `major_faults` follow, and the keys of [`super::footprint`].
+//! `minor_faults` and `major_faults` follow, and the keys of [`super::process`].
+//!
+//! Source `client` has the same keys for dbdyno's own process. That process holds the load client, the
+//! sampler and, where the database is embedded, the database too. The sampler's share is known from its
+//! own counter file. Here context switches are exact and include threads that have ended, because the
+//! kernel gives a process its own (getrusage).
+//!
+//! A server may consist of many processes: a first one and its children, as in PostgreSQL. Then the keys
+//! of one process are summed. A child that has ended stays in the sums,
+//! because the kernel adds what it used to its parent. CPU and faults are added as `cutime`, `cstime`,
+//! `cminflt` and `cmajflt` (in steps of a tick of 10 ms, over all ended children together), and IO as
+//! the parent's own. So nothing that a child did is lost, except up to two ticks. A child that ends
+//! while the sum is made could be in neither. The sum is then made again, until at least a tenth of a
+//! second and eight tries are over. What is missing after that is in the next sample, and sums never
+//! fall. A child that has ended and was not waited for yet counts with everything but memory, because
+//! it has none any more.
+//!
+//! `cpu_us` of all processes is read first and at once, in a few µs per process, before the files that
+//! take longer. It therefore belongs to the sample's time however many connections there are.
+//! `cpu_user_us` and `cpu_kernel_us` are whole ticks of each process. With many connections that have
+//! used a few ms each, they are far from adding up to it.
+//!
+//! Memory cannot be summed, as the processes share most of it. `rss_bytes` is the private memory
+//! (RssAnon) of all, plus the largest shared memory (RssShmem) and the largest mapped files (RssFile)
+//! of one process. This is an estimate, too high by what children have in common with the first process
+//! since they were forked. `rss_peak_bytes` is the highest of these samples. Both are absent before
+//! Linux 4.5, which does not report these parts. `vsz_bytes` is that of the largest process, and
+//! `threads` the number over all.
+//!
+//! Children of children are not read while they live. PostgreSQL has none except programs that it runs
+//! for archiving.
 
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use serde_json::{Map, Value};
 
-use super::footprint::{Footprint, gone};
-use super::process::{ProcessStat, parse_process_stat};
-use super::{Source, Values, about};
+use super::host::TICK_US;
+use super::process::{Footprint, MemoryParts, ProcessClock, ProcessStat, Used, gone, parse_process_stat};
+use super::{ProcFile, Source, Values, about};
 use crate::Error;
-use crate::clock::ProcessClock;
-use crate::proc_file::ProcFile;
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -62,3 +95,242 @@ impl Source for Server {
         Ok(())
     }
 }
+
+/// Children whose files stay open between two readings. Each costs three file descriptors of ours. The
+/// files of the others are opened again each time.
+const MAX_OPEN: usize = 100;
+
+/// How long a sum is made again and again while children end under it, and how many times at least. On
+/// a busy machine the first one may take as long.
+const PATIENCE: Duration = Duration::from_millis(100);
+const LEAST_TRIES: u32 = 8;
+/// The pause before the sum is made again, because children that end together need a moment.
+const PAUSE: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+pub(crate) struct ServerTree {
+    pid: u32,
+    first: Server,
+    children_file: ProcFile,
+    children: HashMap<u32, Server>,
+}
+
+/// A sum over all processes, and whether no child has ended while it was made.
+type TreeSum<T> = Result<(T, bool), Error>;
+
+impl ServerTree {
+    pub(crate) fn open(pid: u32) -> Result<Self, Error> {
+        let (first, children_file) = (Server::open(pid)?, children_file(pid)?);
+        Ok(Self { pid, first, children_file, children: HashMap::new() })
+    }
+
+    fn sum(&mut self) -> Result<TreeTotal, Error> {
+        let cpu_us = self.undisturbed(Self::cpu_us)?;
+        let sum = self.undisturbed(Self::files)?;
+        Ok(TreeTotal { cpu_us, ..sum })
+    }
+
+    /// Makes a sum over the children, again while some of them end under it.
+    fn undisturbed<T>(&mut self, add: impl Fn(&mut Self, &[u32]) -> TreeSum<T>) -> Result<T, Error> {
+        let began = Instant::now();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            // The children are listed before the first process is read. A child that ends in between is
+            // in what the first process was given, and for a moment it may still be seen in addition to
+            // that. It would count twice, but is not listed any more then.
+            let pids = self.list()?;
+            let (sum, is_whole) = add(self, &pids)?;
+            let after = self.list()?;
+            let all_live = || pids.iter().all(|pid| after.binary_search(pid).is_ok());
+            let is_patient = tries < LEAST_TRIES || began.elapsed() < PATIENCE;
+            if !is_patient || (is_whole && all_live()) {
+                return Ok(sum);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Returns the numbers of the children, sorted.
+    fn list(&mut self) -> Result<Vec<u32>, Error> {
+        let text = self.children_file.text().map_err(|error| gone(self.pid, error))?;
+        let mut pids = parse_children(&text);
+        pids.sort_unstable();
+        Ok(pids)
+    }
+
+    /// Returns the CPU time of the first process, of its children `pids` and of those that have ended.
+    /// The first process is read first. A child that ends in the meantime is then in neither, which is
+    /// noticed. In the other order it could be in both.
+    fn cpu_us(&mut self, pids: &[u32]) -> TreeSum<i64> {
+        let (mut sum_us, stat) = self.first.cpu_us()?;
+        sum_us += (stat.ended.user_ticks + stat.ended.kernel_ticks) * TICK_US;
+        let mut is_whole = true;
+        for pid in pids {
+            match ProcessClock::of(*pid).and_then(ProcessClock::cpu_us) {
+                Ok(cpu_us) => sum_us += cpu_us,
+                Err(_) => is_whole = false,
+            }
+        }
+        Ok((sum_us, is_whole))
+    }
+
+    /// Returns what the files of the first process and of its children `pids` say, in the same order.
+    fn files(&mut self, pids: &[u32]) -> TreeSum<TreeTotal> {
+        let mut sum = TreeTotal { tells_parts: true, ..TreeTotal::default() };
+        let stat = sum.add(&mut self.first)?;
+        if stat.has_ended() {
+            return Err(Error::Gone { pid: self.pid });
+        }
+        sum.used += stat.ended;
+        self.children.retain(|pid, _| pids.binary_search(pid).is_ok());
+        let mut is_whole = true;
+        for pid in pids {
+            is_whole &= self.add_child(*pid, &mut sum);
+        }
+        Ok((sum, is_whole))
+    }
+
+    /// Adds a child. The result is `false` when it has ended meanwhile.
+    fn add_child(&mut self, pid: u32, sum: &mut TreeTotal) -> bool {
+        if let Some(child) = self.children.get_mut(&pid) {
+            if sum.add(child).is_ok() {
+                return true;
+            }
+            // The files were bound to a child that has ended. Its number may be another one's by now.
+            self.children.remove(&pid);
+        }
+        let Ok(mut child) = Server::open(pid) else { return false };
+        let is_added = sum.add(&mut child).is_ok();
+        if is_added && self.children.len() < MAX_OPEN {
+            self.children.insert(pid, child);
+        }
+        is_added
+    }
+}
+
+impl Source for ServerTree {
+    fn about(&self) -> Map<String, Value> {
+        about([
+            ("pid", self.pid.into()),
+            ("sees_io", self.first.footprint.sees_io().into()),
+            ("with_children", true.into()),
+        ])
+    }
+
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
+        self.sum()?.write(values);
+        Ok(())
+    }
+}
+
+/// Returns the list of a process' children. The kernel keeps one for each thread, and a server's first
+/// process has one thread.
+pub(super) fn children_file(pid: u32) -> Result<ProcFile, Error> {
+    ProcFile::open(format!("/proc/{pid}/task/{pid}/children"))
+}
+
+/// Reads that list.
+pub(super) fn parse_children(text: &str) -> Vec<u32> {
+    text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// What all processes use together.
+#[derive(Debug, Default)]
+struct TreeTotal {
+    cpu_us: i64,
+    used: Used,
+    io: HashMap<&'static str, i64>,
+    /// The sum for private memory, and the highest value for the other parts.
+    parts: MemoryParts,
+    /// Whether the kernel reports the parts.
+    tells_parts: bool,
+    vsz_bytes: i64,
+    threads: i64,
+}
+
+impl TreeTotal {
+    /// Adds what the files of `process` say that it uses, all of it or nothing. Memory is left out when
+    /// the process has none any more.
+    fn add(&mut self, process: &mut Server) -> Result<ProcessStat, Error> {
+        let stat = process.stat()?;
+        if stat.is_given_away() {
+            return Err(Error::Gone { pid: process.pid });
+        }
+        for (key, value) in process.footprint.io()? {
+            *self.io.entry(key).or_insert(0) += value;
+        }
+        if let Ok(memory) = process.footprint.memory() {
+            self.vsz_bytes = self.vsz_bytes.max(memory.vsz_bytes);
+            self.threads += memory.threads;
+            self.add_parts(memory.parts);
+        }
+        self.used += stat.own;
+        Ok(stat)
+    }
+
+    fn add_parts(&mut self, parts: Option<MemoryParts>) {
+        let Some(parts) = parts else {
+            self.tells_parts = false;
+            return;
+        };
+        self.parts.anonymous_bytes += parts.anonymous_bytes;
+        self.parts.shared_bytes = self.parts.shared_bytes.max(parts.shared_bytes);
+        self.parts.file_bytes = self.parts.file_bytes.max(parts.file_bytes);
+    }
+
+    fn write(&self, values: &mut Values) {
+        values.raise("cpu_us", self.cpu_us);
+        for (key, value) in self.used.counters() {
+            values.raise(key, value);
+        }
+        for (key, value) in &self.io {
+            values.raise(key, *value);
+        }
+        if self.tells_parts {
+            let rss_bytes = self.parts.anonymous_bytes + self.parts.shared_bytes + self.parts.file_bytes;
+            values.set("rss_bytes", rss_bytes);
+            values.raise("rss_peak_bytes", rss_bytes);
+        }
+        values.set("vsz_bytes", self.vsz_bytes);
+        values.set("threads", self.threads);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pid: u32,
+    clock: ProcessClock,
+    footprint: Footprint,
+}
+
+impl Client {
+    pub(crate) fn open() -> Result<Self, Error> {
+        let pid = std::process::id();
+        Ok(Self { pid, clock: ProcessClock::own(), footprint: Footprint::open(pid)? })
+    }
+}
+
+impl Source for Client {
+    fn about(&self) -> Map<String, Value> {
+        about([("pid", self.pid.into()), ("sees_io", self.footprint.sees_io().into())])
+    }
+
+    fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
+        values.set("cpu_us", self.clock.cpu_us()?);
+        let usage = getrusage(UsageWho::RUSAGE_SELF)
+            .map_err(|errno| Error::Clock { pid: self.pid, source: errno.into() })?;
+        values.set("cpu_user_us", usage.user_time().num_microseconds());
+        values.set("cpu_kernel_us", usage.system_time().num_microseconds());
+        values.set("voluntary_switches", usage.voluntary_context_switches());
+        values.set("involuntary_switches", usage.involuntary_context_switches());
+        values.set("minor_faults", usage.minor_page_faults());
+        values.set("major_faults", usage.major_page_faults());
+        self.footprint.read(values)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

@@ -18,10 +18,9 @@ use serde_json::{Map, Value};
 use super::load::{Times, parse as parse_times};
 use super::process::{Switches, parse_switches};
 use super::processes::numbers;
-use super::tree::{children_file, parse_children};
-use super::{Moment, Source, Values, about};
+use super::server::{children_file, parse_children};
+use super::{Moment, ProcFile, Source, Values, about};
 use crate::Error;
-use crate::proc_file::ProcFile;
 
 /// Threads whose files stay open between two readings. Each costs two file descriptors of ours. The
 /// files of the others are opened again each time.
@@ -57,7 +56,7 @@ impl std::ops::AddAssign for Scheduled {
 pub(crate) struct Scheduling {
     pid: u32,
     members: Members,
-    threads: HashMap<u32, Thread>,
+    threads: HashMap<u32, ServerThread>,
     /// The last values of threads that have ended.
     ended: Scheduled,
     /// Counts readings, to find threads that were not seen in the last one.
@@ -95,7 +94,7 @@ impl Members {
 }
 
 #[derive(Debug)]
-struct Thread {
+struct ServerThread {
     files: Option<Files>,
     last: Scheduled,
     reading: u64,
@@ -164,7 +163,7 @@ impl Scheduling {
         let Some(mut files) = self.open(tid) else { return };
         let Some(last) = files.read() else { return };
         let files = (self.threads.len() < MAX_OPEN).then_some(files);
-        self.threads.insert(tid, Thread { files, last, reading: self.reading });
+        self.threads.insert(tid, ServerThread { files, last, reading: self.reading });
     }
 
     /// Takes over what a known thread has done. Fewer switches than before are those of a new thread
@@ -256,7 +255,7 @@ mod tests {
             switches: Switches { voluntary, involuntary },
             times: Times { cpu_us: 50, run_delay_us },
         };
-        scheduling.threads.insert(1, Thread { files: None, last: of(100, 7, 900), reading: 0 });
+        scheduling.threads.insert(1, ServerThread { files: None, last: of(100, 7, 900), reading: 0 });
         scheduling.keep(1, of(3, 8, 1_000));
         assert_eq!((scheduling.ended, scheduling.threads[&1].last), (of(100, 7, 900), of(3, 8, 1_000)));
     }
@@ -270,7 +269,7 @@ mod tests {
             schedstat: None,
         };
         let last = Scheduled { switches: Switches { voluntary: 0, involuntary: 0 }, ..Scheduled::default() };
-        scheduling.threads.insert(u32::MAX, Thread { files: Some(files), last, reading: 0 });
+        scheduling.threads.insert(u32::MAX, ServerThread { files: Some(files), last, reading: 0 });
         scheduling.sum().unwrap();
         assert!(scheduling.threads.contains_key(&u32::MAX));
         other.kill().unwrap();

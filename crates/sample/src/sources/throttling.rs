@@ -16,10 +16,10 @@ use crate::Error;
 use crate::control_groups::{ControlGroup, control_groups};
 
 pub(crate) struct Throttling {
-    groups: Vec<Group>,
+    groups: Vec<ThrottledGroup>,
 }
 
-struct Group {
+struct ThrottledGroup {
     group: ControlGroup,
     of_client: bool,
     of_server: bool,
@@ -35,21 +35,21 @@ impl Throttling {
         let server = server_pid.map_or_else(Vec::new, |pid| control_groups(root, &pid.to_string(), "cpu"));
         let only_servers = server.iter().filter(|group| !client.contains(group));
         let counting = client.iter().chain(only_servers).filter(|group| group.throttled().is_some());
-        let group = |(number, group): (usize, &ControlGroup)| Group {
+        let group = |(number, group): (usize, &ControlGroup)| ThrottledGroup {
             group: group.clone(),
             of_client: client.contains(group),
             of_server: server.contains(group),
             keys: ["throttled_us", "periods", "throttled_periods"]
                 .map(|counter| format!("group-{number}.{counter}")),
         };
-        let groups: Vec<Group> = counting.enumerate().map(group).collect();
+        let groups: Vec<ThrottledGroup> = counting.enumerate().map(group).collect();
         (!groups.is_empty()).then_some(Self { groups })
     }
 }
 
 impl Source for Throttling {
     fn about(&self) -> Map<String, Value> {
-        let group = |group: &Group| {
+        let group = |group: &ThrottledGroup| {
             json!({
                 "name": group.group.name,
                 "client": group.of_client,
@@ -61,7 +61,7 @@ impl Source for Throttling {
     }
 
     fn fill(&mut self, values: &mut Values) -> Result<(), Error> {
-        for Group { group, keys: [us, periods, throttled_periods], .. } in &self.groups {
+        for ThrottledGroup { group, keys: [us, periods, throttled_periods], .. } in &self.groups {
             let Some(found) = group.throttled() else { continue };
             values.set(us, found.us);
             values.set(periods, found.periods);

@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::pair;
-    use crate::views::small::rows;
+    use crate::views::testing::rows;
 
     #[test]
     fn an_empty_histogram_has_no_percentiles() {

@@ -1,13 +1,8 @@
 //! The views of one step's details, run by run and variant by variant.
 
-pub(crate) mod by_user;
-pub(super) mod checks;
-pub(super) mod cost_breakdown;
-pub(super) mod io;
+pub(crate) mod cost;
 pub(super) mod latency;
 pub(super) mod metrics;
-pub(crate) mod rates;
-pub(super) mod relative;
 pub(super) mod sql;
 pub(crate) mod statistics;
 
@@ -17,11 +12,11 @@ use crate::document::{Cell, Table};
 use crate::warnings::reasons_text;
 use crate::words;
 
-pub(crate) use cost_breakdown::{cause, explanations, of_operation};
+pub(crate) use cost::{cause, explanations, of_operation};
 
 /// Returns the table with each variant's rate, which decides.
 pub(crate) fn rate(step: &StepFindings) -> Option<Table> {
-    Some(rates::by_variant(step)).filter(|table| !table.rows.is_empty())
+    Some(statistics::by_variant(step)).filter(|table| !table.rows.is_empty())
 }
 
 /// Says why runs of a step must not be used or are missing, in one line per run.

@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::pair;
-    use crate::views::small::rows;
+    use crate::views::testing::rows;
 
     #[test]
     fn each_kind_of_look_up_has_a_row_of_its_own() {

@@ -1,0 +1,251 @@
+//! Charts of a workload's steps together: the view `ratios` as dots with intervals around 1, one chart for
+//! each group of steps and number of connections; the view `executions` as bars with whiskers and points,
+//! in seconds or with the base as 100 %, with and without outliers; and rates and response times against
+//! the number of connections.
+
+use dbdyno_analyse::{StepFindings, Verdict};
+use serde_json::{Map, Value, json};
+
+use super::{Charts, chart, figure, rate_of, rounded};
+use crate::document::{Cell, Chart, Table};
+use crate::views::cells::sign_of;
+use crate::views::details::statistics::{composite, one_by_one};
+use crate::views::groups::in_published_order;
+use crate::views::sweeps::{self, PointOf, Sweep};
+use crate::views::{self, Scope, details};
+
+/// The charts; none where nothing is compared.
+pub(super) fn ratios(charts: &Charts<'_>, scope: Scope<'_>, sweeps: &[Sweep<'_>]) -> Vec<Chart> {
+    let Some(table) = views::ratios::tables(scope).pop() else { return Vec::new() };
+    let mut sets: Vec<(String, Vec<&StepFindings>)> = Vec::new();
+    for step in scope.steps() {
+        let name = set_of(step, sweeps);
+        match sets.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push(step),
+            None => sets.push((name, vec![step])),
+        }
+    }
+    in_published_order(&mut sets, |(_, steps)| steps[0].groups.values().next().map_or("", String::as_str));
+    sets.iter().filter_map(|(name, steps)| of_set(charts, scope, &table, (name, steps))).collect()
+}
+
+/// The chart in which a step is shown, such as `point, part 1, 16 connections`. It is empty for
+/// steps without a group that ran with one number of connections.
+fn set_of(step: &StepFindings, sweeps: &[Sweep<'_>]) -> String {
+    let group = step.groups.values().next().cloned();
+    let has_step = |sweep: &Sweep<'_>| sweep.steps.iter().any(|other| other.name == step.name);
+    // If there is only one sweep, its steps are in one chart.
+    let is_apart = sweeps.len() > 1 && sweeps.iter().any(has_step);
+    let connections = is_apart.then(|| dbdyno_analyse::numbered(step.connections as usize, "connection"));
+    group.into_iter().chain(connections).collect::<Vec<_>>().join(", ")
+}
+
+/// One chart of these steps' rows of the table.
+fn of_set(
+    charts: &Charts<'_>,
+    scope: Scope<'_>,
+    table: &Table,
+    (name, steps): (&str, &[&StepFindings]),
+) -> Option<Chart> {
+    let base = &scope.run.base;
+    let mut points = Vec::new();
+    for (row, step) in steps.iter().enumerate() {
+        for cells in table.rows_of(&step.name) {
+            let variants = table.columns.iter().zip(cells).skip(table.labels);
+            let others = variants.filter(|(column, _)| column.name != *base);
+            points.extend(
+                others.filter_map(|(column, cell)| ratio_point(row, charts.variant(&column.name), cell)),
+            );
+        }
+    }
+    if points.is_empty() {
+        return None;
+    }
+    let is_compared = |name: &str| name != base && table.columns.iter().any(|column| column.name == name);
+    let compared = charts.names.iter().enumerate().filter(|(_, name)| is_compared(name));
+    let name = if name.is_empty() { String::new() } else { format!(", {name}") };
+    let bounds = if points.iter().any(has_sign) { "; marked > or <: only a bound, by a time limit" } else { "" };
+    let what = if steps.iter().all(|step| step.less_is_better) { "seconds" } else { "rate" };
+    let workload = &scope.workload.name;
+    Some(chart(
+        format!("Relative {what}{name}: new ÷ base, 95 % interval; hollow: undecided{bounds}. Base: {base}"),
+        json!({
+            "kind": "ratios",
+            "margin": steps.iter().map(|step| step.margin).fold(0.0, f64::max),
+            "rows": steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>(),
+            "keys": steps.iter().map(|step| charts.step_id(workload, &step.name)).collect::<Vec<_>>(),
+            "variants": compared.map(|(number, _)| number).collect::<Vec<_>>(),
+            "points": points,
+        }),
+    ))
+}
+
+fn has_sign(point: &Value) -> bool {
+    point.get(6).is_some()
+}
+
+/// Row, variant, ratio, ends of the interval, verdict, and `>`, `<` or `≷` of a ratio that is only a
+/// bound.
+fn ratio_point(row: usize, variant: usize, cell: &Cell) -> Option<Value> {
+    let bound = cell.bound.map(|bound| sign_of(Some(bound)).trim_end());
+    let mut point = vec![
+        json!(row),
+        json!(variant),
+        json!(cell.value?),
+        json!(cell.interval.map(|interval| interval.low)),
+        json!(cell.interval.map(|interval| interval.high)),
+        json!(cell.verdict.map(Verdict::word)),
+    ];
+    point.extend(bound.map(|sign| json!(sign)));
+    Some(Value::Array(point))
+}
+
+/// A median beyond this many times the third quartile of all is an outlier.
+const FAR: f64 = 2.5;
+/// Length of the axis ÷ the highest value that is not an outlier.
+const ROOM: f64 = 1.25;
+
+/// One variant in one row: its executions' times, each divided by the unit.
+struct Bar {
+    row: usize,
+    variant: usize,
+    median: f64,
+    times: Vec<f64>,
+    is_over: bool,
+}
+
+/// The charts; none where no time counts by itself. Without a variant to compare with, they are in
+/// seconds.
+pub(super) fn queries(charts: &Charts<'_>, scope: Scope<'_>) -> Vec<Chart> {
+    let steps: Vec<(&StepFindings, Table)> = scope.steps().filter_map(of_one_query).collect();
+    let (base, is_compared) = (&scope.run.base, !scope.compared().is_empty());
+    let mut bars = Vec::new();
+    for (row, (step, executions)) in steps.iter().enumerate() {
+        let Some(medians) = details::rate(step) else { continue };
+        let percent = || Some(rate_of(&medians, base)? / 100.0);
+        let unit = if is_compared { percent() } else { Some(1.0) };
+        let Some(unit) = unit.filter(|unit| *unit > 0.0) else { continue };
+        let of = |(number, name): (usize, &&str)| bar((row, number), &medians, executions, (name, unit));
+        bars.extend(charts.names.iter().enumerate().filter_map(of));
+    }
+    if bars.is_empty() {
+        return Vec::new();
+    }
+    let rows: Vec<&str> = steps.iter().map(|(step, _)| step.name.as_str()).collect();
+    let (unit, what) = match is_compared {
+        true => (format!("% of {base}"), format!("Seconds of each query, the median of {base} is 100 %")),
+        false => ("seconds".to_owned(), "Seconds of each query".to_owned()),
+    };
+    let marks = "median, lowest and highest, a point for each execution; > ended at its time limit";
+    let drawn = |title: String, cut: Option<f64>| {
+        let data = json!({
+            "kind": "queries", "unit": unit, "rows": rows, "cut": cut, "series": bar_series(&bars),
+        });
+        chart(title, data)
+    };
+    let mut all = vec![drawn(format!("{what}: {marks}."), None)];
+    if let Some(cut) = outliers_from(&bars) {
+        all.push(drawn(format!("{what}, without outliers, which are cut and labelled: {marks}."), Some(cut)));
+    }
+    all
+}
+
+/// The step with its executions, if each of these is a time of its own.
+fn of_one_query(step: &StepFindings) -> Option<(&StepFindings, Table)> {
+    let executions = step.less_is_better.then(|| one_by_one(step))?;
+    (!executions.rows.is_empty() && composite(step).rows.is_empty()).then_some((step, executions))
+}
+
+/// A variant's row of the step's table, with its rows of the table of executions. Those of runs that
+/// are not valid have another label.
+fn bar(
+    (row, variant): (usize, usize),
+    medians: &Table,
+    executions: &Table,
+    (name, unit): (&str, f64),
+) -> Option<Bar> {
+    let median = medians.rows_of(name).find_map(|row| medians.cell(row, "rate"))?;
+    let times = executions.rows_of(name).filter_map(|row| executions.cell(row, "time")?.value);
+    Some(Bar {
+        row,
+        variant,
+        median: median.value? / unit,
+        times: times.map(|seconds| seconds / unit).collect(),
+        is_over: median.bound.is_some(),
+    })
+}
+
+fn bar_series(bars: &[Bar]) -> Vec<Value> {
+    let mut variants: Vec<usize> = bars.iter().map(|bar| bar.variant).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    let points = |variant: usize| -> Vec<Value> {
+        bars.iter().filter(|bar| bar.variant == variant).map(bar_point).collect()
+    };
+    variants.into_iter().map(|variant| json!({ "variant": variant, "points": points(variant) })).collect()
+}
+
+fn bar_point(bar: &Bar) -> Value {
+    let ends = |end: fn(f64, f64) -> f64| rounded(bar.times.iter().copied().fold(bar.median, end), 6);
+    json!({
+        "row": bar.row,
+        "median": figure(bar.median),
+        "min": ends(f64::min),
+        "max": ends(f64::max),
+        "times": bar.times.iter().map(|time| rounded(*time, 6)).collect::<Vec<_>>(),
+        "over": bar.is_over,
+    })
+}
+
+/// The value at which the axis ends without outliers; `None` where there are none.
+fn outliers_from(bars: &[Bar]) -> Option<f64> {
+    let mut medians: Vec<f64> = bars.iter().map(|bar| bar.median).collect();
+    medians.sort_unstable_by(f64::total_cmp);
+    let far = FAR * medians[3 * (medians.len() - 1) / 4];
+    let most = medians.iter().copied().filter(|median| *median <= far).fold(0.0, f64::max);
+    medians.last().is_some_and(|last| *last > far).then_some(most * ROOM)
+}
+
+/// Name in the data, the function that gives a point, and the divisor: times are in ms.
+const LINES: [(&str, PointOf, f64); 4] = [
+    ("rate", sweeps::rate, 1.0),
+    ("p50", sweeps::p50_us, 1e3),
+    ("p95", sweeps::p95_us, 1e3),
+    ("p99", sweeps::p99_us, 1e3),
+];
+
+pub(super) fn sweep(charts: &Charts<'_>, sweep: &Sweep<'_>) -> Chart {
+    let line = |variant: &str| {
+        let points = |of: PointOf| sweep.steps.iter().map(move |step| of(step, step.variant(variant)?));
+        let spread = LINES.map(|(name, of, unit)| {
+            let ends = points(of).map(|point| {
+                let ends = point?.blocks?;
+                Some(json!([ends.low, ends.high].map(|end| figure(end / unit))))
+            });
+            (name.to_owned(), ends.collect::<Value>())
+        });
+        let values = LINES.map(|(name, of, unit)| {
+            let values = points(of).map(|point| Some(figure(point?.value / unit)));
+            (name.to_owned(), values.collect::<Value>())
+        });
+        let mut line = Map::new();
+        line.insert("variant".to_owned(), json!(charts.variant(variant)));
+        line.insert("spread".to_owned(), spread.into_iter().collect());
+        line.extend(values);
+        Value::Object(line)
+    };
+    let (test, unit) = (&sweep.test, sweep.rate_label());
+    let connections: Vec<u32> = sweep.steps.iter().map(|step| step.connections).collect();
+    chart(
+        format!(
+            "{test}: {unit} and response time against connections, upright lines from the lowest to the highest block; logarithmic \
+             axes."
+        ),
+        json!({
+            "kind": "sweep",
+            "unit": unit,
+            "connections": connections,
+            "series": sweep.variants().map(line).collect::<Vec<_>>(),
+        }),
+    )
+}
