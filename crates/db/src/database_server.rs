@@ -1,7 +1,7 @@
 //! A database server: where to connect, for any kind of database, and what the server can do. It
 //! opens sessions.
 
-use crate::options::Options;
+use crate::options::LoginOptions;
 use crate::product::{Product, permitted};
 use crate::products::{each_address, each_session};
 use crate::{AnySession, Capabilities, ConnectionLog, DatabaseAddress, Result, Session, Tls, first_i64};
@@ -25,11 +25,11 @@ impl DatabaseAddress {
     }
 
     /// How to log in; `None` for an embedded database.
-    pub fn login(&self) -> Option<&Options> {
+    pub fn login(&self) -> Option<&LoginOptions> {
         each_address!(self, options, P => P::login(options))
     }
 
-    pub fn login_mut(&mut self) -> Option<&mut Options> {
+    pub fn login_mut(&mut self) -> Option<&mut LoginOptions> {
         each_address!(self, options, P => P::login_mut(options))
     }
 

@@ -8,7 +8,7 @@ use crate::{Class, DbError};
 
 /// A failure inside a protocol's code. `S` is what its servers report.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault<S> {
+pub(crate) enum WireFault<S> {
     #[error("{0}")]
     Io(io::Error),
     #[error("the server closed the connection")]
@@ -39,7 +39,7 @@ pub(crate) trait ServerFault: Debug + Display {
     }
 }
 
-impl<S: ServerFault> Fault<S> {
+impl<S: ServerFault> WireFault<S> {
     /// The class for the operation that failed.
     pub(crate) fn class(&self) -> Class {
         match self {
@@ -73,7 +73,7 @@ impl<S: ServerFault> Fault<S> {
     }
 }
 
-impl<S> From<io::Error> for Fault<S> {
+impl<S> From<io::Error> for WireFault<S> {
     /// A client notices that a server ended the connection in one of three ways: it reads nothing,
     /// it reads after a reset, or it writes into a broken pipe. All three mean the same to users,
     /// and libpq has one message for them too.
@@ -85,7 +85,7 @@ impl<S> From<io::Error> for Fault<S> {
     }
 }
 
-impl<S> From<TlsFault> for Fault<S> {
+impl<S> From<TlsFault> for WireFault<S> {
     fn from(fault: TlsFault) -> Self {
         match fault {
             TlsFault::Io(error) => error.into(),

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::fault::Fault;
+use crate::fault::WireFault;
 
 /// First size. It is a server's own network buffer, so that most answers need one read.
 pub(crate) const FIRST_SIZE: usize = 16 << 10;
@@ -37,7 +37,7 @@ impl Input {
         stream: &mut S,
         count: usize,
         body: &mut Vec<u8>,
-    ) -> Result<(), Fault<W>> {
+    ) -> Result<(), WireFault<W>> {
         body.clear();
         while body.len() < count {
             if self.is_empty() {
@@ -50,7 +50,7 @@ impl Input {
         Ok(())
     }
 
-    pub(crate) async fn fill<S: AsyncRead + Unpin, W>(&mut self, stream: &mut S) -> Result<(), Fault<W>> {
+    pub(crate) async fn fill<S: AsyncRead + Unpin, W>(&mut self, stream: &mut S) -> Result<(), WireFault<W>> {
         poll_fn(|context| self.poll_fill(context, stream)).await
     }
 
@@ -64,7 +64,7 @@ impl Input {
         &mut self,
         context: &mut Context<'_>,
         stream: &mut S,
-    ) -> Poll<Result<(), Fault<W>>> {
+    ) -> Poll<Result<(), WireFault<W>>> {
         let mut room = ReadBuf::new(self.room());
         ready!(Pin::new(stream).poll_read(context, &mut room))?;
         let read = room.filled().len();
@@ -72,7 +72,7 @@ impl Input {
         if self.is_full() && self.size() < LARGEST_SIZE {
             self.grow();
         }
-        Poll::Ready(if read == 0 { Err(Fault::Closed) } else { Ok(()) })
+        Poll::Ready(if read == 0 { Err(WireFault::Closed) } else { Ok(()) })
     }
 
     /// Takes `count` bytes from the front.

@@ -51,7 +51,7 @@ pub use dbdyno_products::Address;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
 pub use open_connections::OpenConnections;
-pub use options::{ConnectionSettings, Options, ServerKey, TimeLimits};
+pub use options::{ConnectionSettings, LoginOptions, LoginOptions as Options, ServerKey, TimeLimits};
 pub use product::{
     Bounds, DeferredWork, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };

@@ -71,7 +71,7 @@ pub struct ConnectionSettings {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct LoginOptions {
     pub address: Address,
     pub user: String,
     pub password: Secret,
@@ -82,7 +82,7 @@ pub struct Options {
     pub local_infile: bool,
 }
 
-impl Options {
+impl LoginOptions {
     /// Options for `user` at `address`, without password or database.
     pub fn new(address: Address, user: impl Into<String>) -> Self {
         Self {
@@ -163,7 +163,7 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// The protection of a connection to the server in `options`, with or without TLS.
-    pub(crate) fn new(options: &Options, is_encrypted: bool) -> Self {
+    pub(crate) fn new(options: &LoginOptions, is_encrypted: bool) -> Self {
         let is_local = matches!(options.address, Address::Socket(_));
         let is_demanded = options.connection_settings.tls.as_ref().is_some_and(Tls::is_required);
         Self { is_encrypted, may_carry_passwords: is_local || is_encrypted && is_demanded, is_local }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_secret_never_shows() {
-        let options = Options::socket("/run/a.sock", "root").with_password(Secret::new("hunter2"));
+        let options = LoginOptions::socket("/run/a.sock", "root").with_password(Secret::new("hunter2"));
         let shown = format!("{options:?} {} {:?}", options.password, options.password);
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains("***"));
@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn a_place_names_address_user_and_database() {
-        let tcp = Options::tcp("::1", 3307, "bench").with_database("ib");
+        let tcp = LoginOptions::tcp("::1", 3307, "bench").with_database("ib");
         assert_eq!(tcp.place(), "[::1]:3307 as bench, database ib");
-        assert_eq!(Options::socket("/run/a.sock", "root").place(), "/run/a.sock as root");
+        assert_eq!(LoginOptions::socket("/run/a.sock", "root").place(), "/run/a.sock as root");
     }
 }

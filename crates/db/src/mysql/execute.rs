@@ -17,7 +17,7 @@ const NULL: u8 = 0x06;
 
 /// What a session keeps about a statement that it prepared.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct MysqlStatement {
     /// The server's number for the statement.
     pub(super) server_id: u32,
     pub(super) params: u16,
@@ -27,7 +27,7 @@ pub(super) struct Prepared {
     pub(super) excerpt: String,
 }
 
-impl Prepared {
+impl MysqlStatement {
     /// Appends the message that executes the statement with `params`, whose number the caller has
     /// checked. The types are sent only when the server does not know them from the previous
     /// execution.
@@ -78,14 +78,14 @@ fn type_of(param: &Param) -> u8 {
 mod tests {
     use super::*;
 
-    fn built(prepared: &mut Prepared, params: &[Param]) -> Vec<u8> {
+    fn built(prepared: &mut MysqlStatement, params: &[Param]) -> Vec<u8> {
         let mut out = Vec::new();
         prepared.put(&mut out, params);
         out
     }
 
-    fn prepared(params: u16) -> Prepared {
-        Prepared { server_id: 5, params, types: Vec::new(), excerpt: String::new() }
+    fn prepared(params: u16) -> MysqlStatement {
+        MysqlStatement { server_id: 5, params, types: Vec::new(), excerpt: String::new() }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, HandshakePacket};
 use mysql_common::proto::MyDeserialize;
 
-use super::fault::Fault;
+use super::fault::MysqlFault;
 use super::packet;
 use crate::excerpt::server_text;
 use crate::product::version_numbers;
@@ -34,25 +34,25 @@ pub(super) struct Greeting {
 impl Greeting {
     /// Reads a greeting, or the error that is sent in its place when there are too many connections
     /// or the host is blocked.
-    pub(super) fn parse(payload: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn parse(payload: &[u8]) -> Result<Self, MysqlFault> {
         match payload.first() {
             Some(0xff) => return Err(packet::server_error(payload)),
             Some(10) => {}
-            _ => return Err(Fault::Malformed("not the greeting of a MySQL server; check the address")),
+            _ => return Err(MysqlFault::Malformed("not the greeting of a MySQL server; check the address")),
         }
         check_nonce_length(payload)?;
         let greeting = HandshakePacket::deserialize((), &mut ParseBuf(payload))
-            .map_err(|_| Fault::Malformed("the greeting ends too early"))?;
+            .map_err(|_| MysqlFault::Malformed("the greeting ends too early"))?;
         let capabilities = greeting.capabilities();
         if !capabilities
             .contains(CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION)
         {
-            return Err(Fault::Malformed("a server from before MySQL 4.1"));
+            return Err(MysqlFault::Malformed("a server from before MySQL 4.1"));
         }
         let mut nonce = [0; NONCE];
         let second = greeting.scramble_2_ref().unwrap_or_default();
         if second.len() < NONCE - 8 {
-            return Err(Fault::Malformed("the greeting's nonce is too short"));
+            return Err(MysqlFault::Malformed("the greeting's nonce is too short"));
         }
         nonce[..8].copy_from_slice(greeting.scramble_1_ref());
         nonce[8..].copy_from_slice(&second[..NONCE - 8]);
@@ -88,12 +88,12 @@ fn extended(greeting: &HandshakePacket<'_>) -> MariadbCapabilities {
 
 /// Refuses a nonce longer than 127 bytes. The codec reads its length as a signed byte and would
 /// overflow. No server sends one.
-fn check_nonce_length(payload: &[u8]) -> Result<(), Fault> {
-    let mut reader = packet::Reader(payload);
+fn check_nonce_length(payload: &[u8]) -> Result<(), MysqlFault> {
+    let mut reader = packet::MysqlReader(payload);
     reader.u8()?;
     reader.until_nul();
     reader.take(20)?; // connection id, first part of the nonce, filler, capabilities, collation, status
-    if reader.u8()? > 127 { Err(Fault::Malformed("the greeting's nonce is too long")) } else { Ok(()) }
+    if reader.u8()? > 127 { Err(MysqlFault::Malformed("the greeting's nonce is too long")) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
         }
         let mut hostile = whole.clone();
         hostile[1 + 7 + 20] = 0x80;
-        assert!(matches!(Greeting::parse(&hostile), Err(Fault::Malformed(_))));
+        assert!(matches!(Greeting::parse(&hostile), Err(MysqlFault::Malformed(_))));
     }
 
     #[test]

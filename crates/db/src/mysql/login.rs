@@ -15,12 +15,12 @@ use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
 use mysql_common::packets::{AuthPlugin, HandshakeResponse};
 use mysql_common::proto::MySerialize;
 
-use super::fault::Fault;
+use super::fault::MysqlFault;
 use super::greeting::{Greeting, NONCE};
-use super::packet::{self, Form, Reader};
+use super::packet::{self, Form, MysqlReader};
 use super::sign::Signer;
-use super::wire::Wire;
-use super::{Options, ServerKey, rsa};
+use super::wire::MysqlWire;
+use super::{LoginOptions, ServerKey, rsa};
 use crate::excerpt::server_text;
 use crate::options::Channel;
 use crate::stream::ByteStream;
@@ -48,7 +48,7 @@ const KEY_WANTED_BY_CACHING_SHA2: u8 = 2;
 const KEY_WANTED_BY_SHA256: u8 = 1;
 
 #[derive(Debug, Clone)]
-pub(super) struct Agreed {
+pub(super) struct MysqlHandshake {
     pub(super) version: String,
     pub(super) is_mariadb: bool,
     pub(super) connection_id: u32,
@@ -57,7 +57,7 @@ pub(super) struct Agreed {
 }
 
 /// Waits for the server's first packet.
-pub(super) async fn greeted<S: ByteStream>(wire: &mut Wire<S>) -> Result<Greeting, Fault> {
+pub(super) async fn greeted<S: ByteStream>(wire: &mut MysqlWire<S>) -> Result<Greeting, MysqlFault> {
     let mut payload = Vec::with_capacity(256);
     wire.read(&mut payload).await?;
     Greeting::parse(&payload)
@@ -65,11 +65,11 @@ pub(super) async fn greeted<S: ByteStream>(wire: &mut Wire<S>) -> Result<Greetin
 
 /// Logs in on a connection whose server has sent its greeting, with or without TLS.
 pub(super) async fn login<S: ByteStream>(
-    wire: &mut Wire<S>,
+    wire: &mut MysqlWire<S>,
     greeting: Greeting,
-    options: &Options,
+    options: &LoginOptions,
     channel: Channel,
-) -> Result<Agreed, Fault> {
+) -> Result<MysqlHandshake, MysqlFault> {
     let mut login = Login::new(&greeting, options, channel);
     put_response(wire.message(), &mut login, &greeting, options)?;
     wire.reply().await?;
@@ -81,7 +81,7 @@ pub(super) async fn login<S: ByteStream>(
         optional_definitions: extended(&greeting, options)
             == MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
     };
-    Ok(Agreed {
+    Ok(MysqlHandshake {
         form,
         session_track: agreed.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
         version: greeting.version,
@@ -94,8 +94,8 @@ pub(super) async fn login<S: ByteStream>(
 pub(super) fn put_tls_request(
     out: &mut Vec<u8>,
     greeting: &Greeting,
-    options: &Options,
-) -> Result<(), Fault> {
+    options: &LoginOptions,
+) -> Result<(), MysqlFault> {
     const LENGTH: usize = 32;
     let mut whole = Vec::with_capacity(256);
     let mut login = Login::new(greeting, options, Channel::new(options, true));
@@ -110,8 +110,8 @@ fn put_response(
     out: &mut Vec<u8>,
     login: &mut Login<'_>,
     greeting: &Greeting,
-    options: &Options,
-) -> Result<(), Fault> {
+    options: &LoginOptions,
+) -> Result<(), MysqlFault> {
     let mut capabilities = wanted(greeting, options);
     capabilities.set(CapabilityFlags::CLIENT_SSL, login.channel.is_encrypted);
     // Without this flag the server refuses such a statement. Most servers accept the flag even if
@@ -136,7 +136,7 @@ fn put_response(
 /// results without EOF packets are as in the product's own client library. libmysqlclient requests
 /// both since 5.7 (`CLIENT_CAPABILITIES` in its `client_settings.h`), MariaDB Connector/C only
 /// session tracking (`mariadb_com.h`).
-fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
+fn wanted(greeting: &Greeting, options: &LoginOptions) -> CapabilityFlags {
     let mut wanted = WANTED;
     let connection_settings = &options.connection_settings;
     wanted.set(
@@ -148,7 +148,7 @@ fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
 }
 
 /// The MariaDB capabilities that are requested.
-fn extended(greeting: &Greeting, options: &Options) -> MariadbCapabilities {
+fn extended(greeting: &Greeting, options: &LoginOptions) -> MariadbCapabilities {
     match options.connection_settings.column_definitions {
         ColumnDefinitions::Once => greeting.extended & MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
         ColumnDefinitions::Always => MariadbCapabilities::empty(),
@@ -166,7 +166,7 @@ struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    fn new(greeting: &Greeting, options: &'a Options, channel: Channel) -> Self {
+    fn new(greeting: &Greeting, options: &'a LoginOptions, channel: Channel) -> Self {
         let server_key = match &options.connection_settings.server_key {
             ServerKey::Unknown if channel.is_local => &ServerKey::Retrieved,
             key => key,
@@ -193,7 +193,7 @@ impl<'a> Login<'a> {
     }
 
     /// The plugin's first answer.
-    fn first_answer(&mut self) -> Result<Vec<u8>, Fault> {
+    fn first_answer(&mut self) -> Result<Vec<u8>, MysqlFault> {
         let password = self.password.as_bytes();
         match &self.plugin {
             AuthPlugin::MysqlNativePassword => {
@@ -207,13 +207,13 @@ impl<'a> Login<'a> {
             AuthPlugin::Sha256Password if self.channel.is_encrypted => Ok(self.plain()),
             AuthPlugin::Sha256Password => self.encrypted(KEY_WANTED_BY_SHA256),
             AuthPlugin::MysqlClearPassword if self.channel.may_carry_passwords => Ok(self.plain()),
-            AuthPlugin::MysqlClearPassword => Err(Fault::Login(
+            AuthPlugin::MysqlClearPassword => Err(MysqlFault::Login(
                 "the server wants the password in plaintext, which goes only over its unix socket \
                  or over TLS that is demanded (tls mode require or verify), which others cannot \
                  read; ask for one of these, or use an account with another authentication plugin"
                     .to_owned(),
             )),
-            other => Err(Fault::Login(format!(
+            other => Err(MysqlFault::Login(format!(
                 "the account uses the authentication plugin {}, which dbdyno does not speak; use an account with \
                  mysql_native_password, caching_sha2_password, client_ed25519 or parsec",
                 server_text(other.as_bytes())
@@ -223,7 +223,7 @@ impl<'a> Login<'a> {
 
     /// The password encrypted with the known key. Where any key is accepted, this is `request`,
     /// which asks for the server's key.
-    fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, Fault> {
+    fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, MysqlFault> {
         match self.server_key {
             ServerKey::Known(pem) => rsa::encrypt(self.password, &self.nonce, pem),
             ServerKey::Retrieved => {
@@ -244,9 +244,9 @@ impl<'a> Login<'a> {
     /// Answers the server until it accepts or refuses the login.
     async fn converse<S: ByteStream>(
         &mut self,
-        wire: &mut Wire<S>,
+        wire: &mut MysqlWire<S>,
         payload: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), MysqlFault> {
         for _ in 0..LONGEST_LOGIN {
             wire.read(payload).await?;
             let answer = match payload[0] {
@@ -256,26 +256,26 @@ impl<'a> Login<'a> {
                 0x01 => self.more(&payload[1..])?,
                 // MariaDB escapes only data that could be taken for another packet.
                 _ if self.plugin == AuthPlugin::Parsec => self.more(payload)?,
-                _ => return Err(Fault::Malformed("an unknown packet during login")),
+                _ => return Err(MysqlFault::Malformed("an unknown packet during login")),
             };
             if let Some(answer) = answer {
                 wire.message().extend_from_slice(&answer);
                 wire.reply().await?;
             }
         }
-        Err(Fault::Malformed("a login without end"))
+        Err(MysqlFault::Malformed("a login without end"))
     }
 
     /// Switches to another plugin, with its own nonce, as the server asks.
-    fn switch(&mut self, request: &[u8]) -> Result<Vec<u8>, Fault> {
+    fn switch(&mut self, request: &[u8]) -> Result<Vec<u8>, MysqlFault> {
         if request.is_empty() {
-            return Err(Fault::Login(
+            return Err(MysqlFault::Login(
                 "the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; \
                  set the password again"
                     .to_owned(),
             ));
         }
-        let mut reader = Reader(request);
+        let mut reader = MysqlReader(request);
         self.plugin = AuthPlugin::from_bytes(reader.until_nul()).into_owned();
         if matches!(self.plugin, AuthPlugin::Ed25519 | AuthPlugin::Parsec) {
             return self.signer.first_answer(&self.plugin, self.password, reader.0);
@@ -285,7 +285,7 @@ impl<'a> Login<'a> {
             (_, Some(nonce)) => self.nonce.copy_from_slice(nonce),
             (AuthPlugin::MysqlNativePassword | AuthPlugin::CachingSha2Password, None)
             | (AuthPlugin::Sha256Password, None) => {
-                return Err(Fault::Malformed("an authentication switch with a short nonce"));
+                return Err(MysqlFault::Malformed("an authentication switch with a short nonce"));
             }
             _ => {}
         }
@@ -294,7 +294,7 @@ impl<'a> Login<'a> {
 
     /// Continues within the plugin: its cache knew the hash, it wants the password itself, or it
     /// sends the key.
-    fn more(&mut self, data: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+    fn more(&mut self, data: &[u8]) -> Result<Option<Vec<u8>>, MysqlFault> {
         match (&self.plugin, data) {
             (AuthPlugin::CachingSha2Password, [3]) => Ok(None),
             (AuthPlugin::CachingSha2Password, [4]) if self.channel.is_encrypted || self.channel.is_local => {
@@ -306,13 +306,13 @@ impl<'a> Login<'a> {
                 rsa::encrypt(self.password, &self.nonce, data).map(Some)
             }
             (AuthPlugin::Parsec, salt) => self.signer.signature(self.password, salt).map(Some),
-            _ => Err(Fault::Malformed("an unknown request of the authentication plugin")),
+            _ => Err(MysqlFault::Malformed("an unknown request of the authentication plugin")),
         }
     }
 }
 
-fn no_key() -> Fault {
-    Fault::Login(
+fn no_key() -> MysqlFault {
+    MysqlFault::Login(
         "the server asks for the password itself, which goes to no server over TCP without TLS; set tls = { mode = \
          \"verify\" }, name the server's key with options.server_public_key = \"FILE\", or set options.allow_public_key_retrieval = true, with \
          which a server that poses as this one gets the password"

@@ -34,7 +34,7 @@ mod wire;
 pub use session::MysqlSession;
 
 pub use crate::Secret;
-pub use crate::options::{ConnectionSettings, Options, ServerKey};
+pub use crate::options::{ConnectionSettings, LoginOptions, LoginOptions as Options, ServerKey};
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 

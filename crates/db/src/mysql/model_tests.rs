@@ -220,10 +220,15 @@ fn all_forms() -> Vec<Form> {
 }
 
 pub(super) fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> MysqlSession<Scripted> {
-    let agreed =
-        Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form, session_track: true };
+    let agreed = MysqlHandshake {
+        version: "8.0.31".into(),
+        is_mariadb: false,
+        connection_id: 7,
+        form,
+        session_track: true,
+    };
     MysqlSession {
-        wire: Wire::new(Scripted::new(answers, pieces)),
+        wire: MysqlWire::new(Scripted::new(answers, pieces)),
         agreed,
         statements: Vec::new(),
         exchange: Exchange::new("/run/db.sock as bench".into()),

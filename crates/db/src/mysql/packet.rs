@@ -1,7 +1,7 @@
 //! Reads the small packets that frame an answer (OK, EOF, ERR), and the length-encoded numbers
 //! inside them.
 
-use super::fault::{Fault, ServerError};
+use super::fault::{MysqlFault, MysqlServerError};
 use crate::excerpt::server_text;
 
 /// The session is in a transaction (`SERVER_STATUS_IN_TRANS`).
@@ -32,50 +32,51 @@ impl Finish {
 
 /// Bytes that are read from the front, with a check at each step.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(super) struct MysqlReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
+impl<'a> MysqlReader<'a> {
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], MysqlFault> {
         let parts = self.0.split_at_checked(count);
-        let (head, tail) = parts.ok_or(Fault::Malformed("a packet ends inside a value"))?;
+        let (head, tail) = parts.ok_or(MysqlFault::Malformed("a packet ends inside a value"))?;
         self.0 = tail;
         Ok(head)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, Fault> {
+    pub(super) fn u8(&mut self) -> Result<u8, MysqlFault> {
         Ok(self.take(1)?[0])
     }
 
     /// Reads a little-endian number of `count` bytes, at most eight.
-    pub(super) fn number(&mut self, count: usize) -> Result<u64, Fault> {
+    pub(super) fn number(&mut self, count: usize) -> Result<u64, MysqlFault> {
         Ok(self.take(count)?.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, Fault> {
+    pub(super) fn u16(&mut self) -> Result<u16, MysqlFault> {
         let bytes = self.take(2)?;
         Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, Fault> {
+    pub(super) fn u32(&mut self) -> Result<u32, MysqlFault> {
         let bytes = self.take(4)?;
         Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
     /// Reads a length-encoded number. The first bytes 0xfb (NULL) and 0xff do not start one.
-    pub(super) fn length(&mut self) -> Result<u64, Fault> {
+    pub(super) fn length(&mut self) -> Result<u64, MysqlFault> {
         match self.u8()? {
             small @ 0..=0xfa => Ok(u64::from(small)),
             0xfc => self.number(2),
             0xfd => self.number(3),
             0xfe => self.number(8),
-            _ => Err(Fault::Malformed("a length begins with 0xfb or 0xff")),
+            _ => Err(MysqlFault::Malformed("a length begins with 0xfb or 0xff")),
         }
     }
 
     /// Reads a length-encoded string.
-    pub(super) fn text(&mut self) -> Result<&'a [u8], Fault> {
+    pub(super) fn text(&mut self) -> Result<&'a [u8], MysqlFault> {
         let length = self.length()?;
-        let length = usize::try_from(length).map_err(|_| Fault::Malformed("a length beyond the memory"))?;
+        let length =
+            usize::try_from(length).map_err(|_| MysqlFault::Malformed("a length beyond the memory"))?;
         self.take(length)
     }
 
@@ -89,8 +90,8 @@ impl<'a> Reader<'a> {
 }
 
 /// Reads an OK packet. It begins with 0x00, or with 0xfe at the end of rows.
-pub(super) fn ok(payload: &[u8]) -> Result<Finish, Fault> {
-    let mut reader = Reader(payload);
+pub(super) fn ok(payload: &[u8]) -> Result<Finish, MysqlFault> {
+    let mut reader = MysqlReader(payload);
     reader.u8()?;
     let affected = reader.length()?;
     reader.length()?; // last insert id
@@ -100,16 +101,16 @@ pub(super) fn ok(payload: &[u8]) -> Result<Finish, Fault> {
 }
 
 /// Reads an ERR packet, with or without an SQL state. Before login there is none.
-pub(super) fn server_error(payload: &[u8]) -> Fault {
-    let mut reader = Reader(payload);
+pub(super) fn server_error(payload: &[u8]) -> MysqlFault {
+    let mut reader = MysqlReader(payload);
     let (Ok(0xff), Ok(code)) = (reader.u8(), reader.u16()) else {
-        return Fault::Malformed("an error packet without a number");
+        return MysqlFault::Malformed("an error packet without a number");
     };
     let text = match reader.0 {
         [b'#', _, _, _, _, _, text @ ..] => text,
         text => text,
     };
-    Fault::Server(ServerError::Reported { code, message: server_text(text) })
+    MysqlFault::Server(MysqlServerError::Reported { code, message: server_text(text) })
 }
 
 /// The form of answers that a login agreed on.
@@ -126,12 +127,12 @@ pub(super) struct Form {
 
 /// Reads a result set's first packet: how many columns its rows have, at least 1, and how many
 /// definitions follow.
-pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), Fault> {
-    let mut reader = Reader(payload);
+pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), MysqlFault> {
+    let mut reader = MysqlReader(payload);
     let count = reader.length()?;
     let follow = if form.optional_definitions { reader.u8()? } else { 1 };
     if count == 0 || count > u64::from(u16::MAX) || follow > 1 || !reader.0.is_empty() {
-        return Err(Fault::Malformed("an impossible number of columns"));
+        return Err(MysqlFault::Malformed("an impossible number of columns"));
     }
     Ok((count, count * u64::from(follow)))
 }
@@ -144,11 +145,11 @@ pub(super) fn ends_rows(first: u8, length: usize, deprecate_eof: bool) -> bool {
 }
 
 /// Reads the end of rows in the agreed form. It does not report affected rows.
-pub(super) fn rows_end(payload: &[u8], deprecate_eof: bool) -> Result<Finish, Fault> {
+pub(super) fn rows_end(payload: &[u8], deprecate_eof: bool) -> Result<Finish, MysqlFault> {
     if deprecate_eof {
         return Ok(Finish { affected: 0, ..ok(payload)? });
     }
-    let mut reader = Reader(payload);
+    let mut reader = MysqlReader(payload);
     reader.u8()?;
     let warnings = reader.u16()?;
     let status = reader.u16()?;
@@ -180,7 +181,7 @@ mod tests {
         for length in [0, 250, 251, 252, 0xffff, 0x1_0000, 0xff_ffff, 0x100_0000] {
             let mut bytes = Vec::new();
             put_text(&mut bytes, &vec![b'x'; length]);
-            let mut reader = Reader(&bytes);
+            let mut reader = MysqlReader(&bytes);
             assert_eq!(reader.text().expect("what was written").len(), length);
             assert!(reader.0.is_empty());
         }
@@ -191,7 +192,7 @@ mod tests {
         for bytes in
             [&b"\x05abc"[..], b"\xfe\xff\xff\xff\xff\xff\xff\xff\xffabc", b"\xfc\x01", b"\xfb", b"\xff", b""]
         {
-            assert!(matches!(Reader(bytes).text(), Err(Fault::Malformed(_))), "{bytes:?}");
+            assert!(matches!(MysqlReader(bytes).text(), Err(MysqlFault::Malformed(_))), "{bytes:?}");
         }
     }
 
@@ -199,7 +200,7 @@ mod tests {
     fn an_error_is_read_with_and_without_its_sql_state() {
         insta::assert_snapshot!(server_error(b"\xff\x28\x04#42000You have an error"), @"server said: You have an error");
         insta::assert_snapshot!(server_error(b"\xff\x10\x04Too many connections"), @"server said: Too many connections");
-        assert!(matches!(server_error(b"\xff\x10"), Fault::Malformed(_)));
+        assert!(matches!(server_error(b"\xff\x10"), MysqlFault::Malformed(_)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::status::{self, counters};
 use super::{
-    Mysql, MysqlSession, Options, capabilities, charset, deferred_work, keys, locks, server, upkeep,
+    LoginOptions, Mysql, MysqlSession, capabilities, charset, deferred_work, keys, locks, server, upkeep,
 };
 use crate::exchange::Exchange;
 use crate::open_connections::Ticket;
@@ -79,22 +79,22 @@ impl Product for Mysql {
 
     const FACTS: &'static FamilyFacts = &dbdyno_products::mysql::FACTS;
 
-    type Options = Options;
+    type Options = LoginOptions;
     type Session = MysqlSession;
 
     fn capabilities(engine: &str, owned: bool) -> Capabilities {
         capabilities(engine, owned)
     }
 
-    async fn connect(options: &Options) -> Result<MysqlSession> {
+    async fn connect(options: &LoginOptions) -> Result<MysqlSession> {
         MysqlSession::connect(options).await
     }
 
-    fn login(options: &Options) -> Option<&Options> {
+    fn login(options: &LoginOptions) -> Option<&LoginOptions> {
         Some(options)
     }
 
-    fn login_mut(options: &mut Options) -> Option<&mut Options> {
+    fn login_mut(options: &mut LoginOptions) -> Option<&mut LoginOptions> {
         Some(options)
     }
 
@@ -165,7 +165,7 @@ impl Product for Mysql {
         let _ = session.query(format!("KILL QUERY {}", ticket.id).as_bytes()).await;
     }
 
-    async fn at_work(session: &mut LimitedSession<'_, Self>, login: &Options) -> Result<Vec<String>> {
+    async fn at_work(session: &mut LimitedSession<'_, Self>, login: &LoginOptions) -> Result<Vec<String>> {
         // Unlike a query for the same list, this needs no temporary table.
         let rows = session.rows("SHOW PROCESSLIST").await?;
         let ours = rows.into_iter().filter(|row| is_ours(row, login));
@@ -189,7 +189,7 @@ impl Product for Mysql {
         })
     }
 
-    fn login_of_file(path: &Path, _options: &Options) -> Result<FileLogin, Error> {
+    fn login_of_file(path: &Path, _options: &LoginOptions) -> Result<FileLogin, Error> {
         server::login_of_file(path)
     }
 
@@ -197,11 +197,11 @@ impl Product for Mysql {
         server::tls_of_file(path)
     }
 
-    fn address(login: Options) -> DatabaseAddress {
+    fn address(login: LoginOptions) -> DatabaseAddress {
         DatabaseAddress::Mysql(login)
     }
 
-    async fn take_ownership(options: &Options, database: &str) -> Result<Ownership, Error> {
+    async fn take_ownership(options: &LoginOptions, database: &str) -> Result<Ownership, Error> {
         server::take_ownership(options, database).await
     }
 
@@ -269,7 +269,7 @@ impl Product for Mysql {
 
 /// Whether a row in the server's process list is an active connection with this login. The columns
 /// are number, user, host, database and command.
-fn is_ours(row: &[Option<String>], login: &Options) -> bool {
+fn is_ours(row: &[Option<String>], login: &LoginOptions) -> bool {
     let column = |number: usize| row.get(number).and_then(Option::as_deref).unwrap_or_default();
     let database = login.database.as_deref().unwrap_or_default();
     column(1) == login.user && column(3).eq_ignore_ascii_case(database) && column(4) != "Sleep"

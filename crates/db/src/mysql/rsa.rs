@@ -5,7 +5,7 @@ use std::path::Path;
 use mysql_common::crypto::der::{PubKeyFileType, parse_pub_key, pem_to_der};
 use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
 
-use super::fault::Fault;
+use super::fault::MysqlFault;
 use super::greeting::NONCE;
 use crate::der::element;
 use crate::options::ServerKey;
@@ -31,9 +31,9 @@ impl ServerKey {
 }
 
 /// Mixes the password and its NUL with `nonce`, and encrypts them with the key in `pem`.
-pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result<Vec<u8>, Fault> {
+pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result<Vec<u8>, MysqlFault> {
     let wrong =
-        |why| Fault::Login(format!("the password cannot be encrypted with the server's RSA key: {why}"));
+        |why| MysqlFault::Login(format!("the password cannot be encrypted with the server's RSA key: {why}"));
     let (der, kind, octets) = checked(pem).map_err(wrong)?;
     let mut secret = password.as_bytes().to_vec();
     secret.push(0);
@@ -45,7 +45,7 @@ pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result
         *byte ^= mask;
     }
     let (modulus, exponent) =
-        parse_pub_key(&der, kind).map_err(|_| Fault::Malformed("its RSA key cannot be read"))?;
+        parse_pub_key(&der, kind).map_err(|_| MysqlFault::Malformed("its RSA key cannot be read"))?;
     PublicKey::new(modulus, exponent)
         .encrypt_block(&secret, Pkcs1OaepPadding::new(GetRandom))
         .map_err(|error| wrong(error.to_string()))
@@ -137,6 +137,6 @@ mod tests {
                 }
             }
         }
-        assert!(matches!(encrypt("a", &[0; NONCE], b"no key"), Err(Fault::Login(_))));
+        assert!(matches!(encrypt("a", &[0; NONCE], b"no key"), Err(MysqlFault::Login(_))));
     }
 }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::future::poll_fn;
 
-use super::execute::Prepared;
-use super::fault::{Fault, ServerError};
-use super::login::{Agreed, greeted, login};
-use super::packet::{self, Reader};
-use super::scan::{Scanner, Step};
+use super::execute::MysqlStatement;
+use super::fault::{MysqlFault, MysqlServerError};
+use super::login::{MysqlHandshake, greeted, login};
+use super::packet::{self, MysqlReader};
+use super::scan::{MysqlScanStep, MysqlScanner};
 use super::secure::secured;
-use super::wire::Wire;
-use super::{Options, cells};
+use super::wire::MysqlWire;
+use super::{LoginOptions, cells};
 use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, NO_DATABASE, NO_PASSWORD, NO_ROOM, connected};
 use crate::open_connections::Ticket;
@@ -34,16 +34,16 @@ const AUTOCOMMIT: &str = "SET autocommit = 1";
 
 /// One connection to a MySQL, MariaDB or Percona server, over any byte stream.
 pub struct MysqlSession<S = Stream> {
-    wire: Wire<S>,
-    agreed: Agreed,
-    statements: Vec<Prepared>,
+    wire: MysqlWire<S>,
+    agreed: MysqlHandshake,
+    statements: Vec<MysqlStatement>,
     pub(super) exchange: Exchange,
 }
 
 impl MysqlSession {
     /// Connects and logs in, within the login limit. The session commits after each statement until
     /// told otherwise. It uses utf8mb4 (utf8 before MySQL 5.5.3) or the options' `client_charset`.
-    pub async fn connect(options: &Options) -> Result<Self> {
+    pub async fn connect(options: &LoginOptions) -> Result<Self> {
         connected(Self::open(options), (options, "MySQL"), hint).await
     }
 
@@ -93,8 +93,8 @@ impl MysqlSession {
     }
 }
 
-fn hint(error: &ServerError, options: &Options) -> &'static str {
-    let ServerError::Reported { code, .. } = error else { return "" };
+fn hint(error: &MysqlServerError, options: &LoginOptions) -> &'static str {
+    let MysqlServerError::Reported { code, .. } = error else { return "" };
     match code {
         1045 | 1698 if options.password.is_empty() => NO_PASSWORD,
         1044 | 1045 | 1698 => "; check the user and where its password comes from",
@@ -110,14 +110,14 @@ fn hint(error: &ServerError, options: &Options) -> &'static str {
 
 impl<S> fmt::Debug for MysqlSession<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Agreed { version, connection_id, .. } = &self.agreed;
+        let MysqlHandshake { version, connection_id, .. } = &self.agreed;
         write!(formatter, "Connection({} {version}, number {connection_id})", self.exchange.place)
     }
 }
 
 impl MysqlSession {
-    async fn open(options: &Options) -> Result<Self, Fault> {
-        let mut wire = Wire::new(Stream::connect(&options.address).await?);
+    async fn open(options: &LoginOptions) -> Result<Self, MysqlFault> {
+        let mut wire = MysqlWire::new(Stream::connect(&options.address).await?);
         let greeting = greeted(&mut wire).await?;
         let (mut wire, channel) = secured(wire, &greeting, options).await?;
         let agreed = login(&mut wire, greeting, options, channel).await?;
@@ -134,7 +134,7 @@ impl MysqlSession {
     }
 
     /// Sets what the server's own settings lack, before the first statement.
-    async fn set(&mut self, sql: &str) -> Result<(), Fault> {
+    async fn set(&mut self, sql: &str) -> Result<(), MysqlFault> {
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         self.answer().await.map(drop)
     }
@@ -218,11 +218,11 @@ impl<S: ByteStream> MysqlSession<S> {
 
     /// Sends `rows` whatever file the server names. A server that refuses them reads them to their
     /// end first.
-    async fn loaded(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, Fault> {
+    async fn loaded(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, MysqlFault> {
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         let mut scanner = self.wire.scanner(self.agreed.form);
-        if !matches!(self.wire.scan(&mut scanner).await?, Step::LocalFile) {
-            return Err(Fault::Server(ServerError::NoLocalFile));
+        if !matches!(self.wire.scan(&mut scanner).await?, MysqlScanStep::LocalFile) {
+            return Err(MysqlFault::Server(MysqlServerError::NoLocalFile));
         }
         for piece in rows.chunks(PIECE) {
             self.wire.send_piece(piece).await?;
@@ -231,23 +231,23 @@ impl<S: ByteStream> MysqlSession<S> {
         self.wire.send_piece(&[]).await?;
         scanner.sent_up_to(self.wire.sequence());
         match self.wire.scan(&mut scanner).await? {
-            Step::Done => Ok(scanner.answer()),
-            _ => Err(Fault::Malformed("a second file for one statement")),
+            MysqlScanStep::Done => Ok(scanner.answer()),
+            _ => Err(MysqlFault::Malformed("a second file for one statement")),
         }
     }
 
     /// Counts through the answer to the statement that was sent.
-    async fn answer(&mut self) -> Result<Answer, Fault> {
+    async fn answer(&mut self) -> Result<Answer, MysqlFault> {
         let mut scanner = self.wire.scanner(self.agreed.form);
         match poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? {
-            Step::LocalFile => Err(self.without_file(scanner).await),
+            MysqlScanStep::LocalFile => Err(self.without_file(scanner).await),
             _ => Ok(scanner.answer()),
         }
     }
 
     /// Ends the exchange after a statement that asks for a file, which is not sent. Returns the
     /// statement's error.
-    async fn without_file(&mut self, mut scanner: Scanner) -> Fault {
+    async fn without_file(&mut self, mut scanner: MysqlScanner) -> MysqlFault {
         loop {
             // An empty packet stands for no file. The server's result for that must still be read.
             self.wire.message();
@@ -256,31 +256,31 @@ impl<S: ByteStream> MysqlSession<S> {
             }
             scanner.sent_up_to(self.wire.sequence());
             match self.wire.scan(&mut scanner).await {
-                Ok(Step::LocalFile) => {}
-                Ok(_) | Err(Fault::Server(ServerError::Reported { .. })) => {
-                    return Fault::Server(ServerError::LocalFile);
+                Ok(MysqlScanStep::LocalFile) => {}
+                Ok(_) | Err(MysqlFault::Server(MysqlServerError::Reported { .. })) => {
+                    return MysqlFault::Server(MysqlServerError::LocalFile);
                 }
                 Err(fault) => return fault,
             }
         }
     }
 
-    async fn collected(&mut self, sql: &str) -> Result<Cells, Fault> {
+    async fn collected(&mut self, sql: &str) -> Result<Cells, MysqlFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         cells::collect(&mut self.wire, self.agreed.form).await
     }
 
-    async fn prepared(&mut self, sql: &str) -> Result<Statement, Fault> {
+    async fn prepared(&mut self, sql: &str) -> Result<Statement, MysqlFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send_command(PREPARE, sql.as_bytes()).await?;
         let mut payload = Vec::new();
         self.wire.read(&mut payload).await?;
-        let mut reader = Reader(&payload);
+        let mut reader = MysqlReader(&payload);
         match reader.u8()? {
             0x00 => {}
             0xff => return Err(packet::server_error(&payload)),
-            _ => return Err(Fault::Malformed("an unknown answer to a prepare")),
+            _ => return Err(MysqlFault::Malformed("an unknown answer to a prepare")),
         }
         let server_id = reader.u32()?;
         let columns = reader.u16()?;
@@ -291,9 +291,10 @@ impl<S: ByteStream> MysqlSession<S> {
                 cells::definitions_end(&mut self.wire, &mut payload).await?;
             }
         }
-        let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
+        let id =
+            u32::try_from(self.statements.len()).map_err(|_| MysqlFault::Malformed("too many statements"))?;
         let excerpt = excerpt(sql.as_bytes());
-        self.statements.push(Prepared { server_id, params, types: Vec::new(), excerpt });
+        self.statements.push(MysqlStatement { server_id, params, types: Vec::new(), excerpt });
         Ok(Statement { id, params, columns })
     }
 }

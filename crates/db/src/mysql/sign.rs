@@ -6,7 +6,7 @@ use mysql_common::auth::plugins::parsec::Parsec;
 use mysql_common::auth::plugins::{ChallengeResponsePlugin, Context};
 use mysql_common::packets::AuthPlugin;
 
-use super::fault::Fault;
+use super::fault::MysqlFault;
 
 /// The signing side of a login.
 #[derive(Debug, Default)]
@@ -23,10 +23,10 @@ impl Signer {
         plugin: &AuthPlugin<'_>,
         password: &str,
         nonce: &[u8],
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, MysqlFault> {
         let nonce = nonce
             .get(..NONCE_BYTES)
-            .ok_or(Fault::Malformed("an authentication switch with a short nonce"))?;
+            .ok_or(MysqlFault::Malformed("an authentication switch with a short nonce"))?;
         match plugin {
             AuthPlugin::Parsec => answer(&mut self.parsec, password, nonce),
             _ => answer(&mut ClientEd25519::default(), password, nonce),
@@ -34,7 +34,7 @@ impl Signer {
     }
 
     /// Signs for `parsec` with the key derived from password and `salt`.
-    pub(super) fn signature(&mut self, password: &str, salt: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(super) fn signature(&mut self, password: &str, salt: &[u8]) -> Result<Vec<u8>, MysqlFault> {
         answer(&mut self.parsec, password, salt)
     }
 }
@@ -43,10 +43,10 @@ fn answer<P: ChallengeResponsePlugin>(
     plugin: &mut P,
     password: &str,
     challenge: &[u8],
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, MysqlFault> {
     let response = plugin
         .run(Password(password), challenge)
-        .map_err(|_| Fault::Malformed("an unknown request of the authentication plugin"))?;
+        .map_err(|_| MysqlFault::Malformed("an unknown request of the authentication plugin"))?;
     Ok(response.data().unwrap_or_default().to_vec())
 }
 

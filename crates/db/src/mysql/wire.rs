@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 
-use super::fault::Fault;
+use super::fault::MysqlFault;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet::{self, Form};
-use super::scan::{Scanner, Step};
+use super::scan::{MysqlScanStep, MysqlScanner};
 use crate::input::{FIRST_SIZE, Input};
 use crate::receive_limits::ReceiveLimits;
 use crate::stream::{ByteStream, write_whole};
@@ -25,19 +25,19 @@ const WORTH_GATHERING: usize = 1024;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Wire<S> {
+pub(super) struct MysqlWire<S> {
     stream: S,
     outgoing: Outgoing,
     input: Input,
     /// Sequence number of the next packet, in either direction.
     sequence: u8,
-    /// How much [`Wire::read`] may still keep.
+    /// How much [`MysqlWire::read`] may still keep.
     receive_limits: ReceiveLimits,
     /// Whether the session is in a transaction, according to the server's last answer.
     pub(super) in_transaction: bool,
 }
 
-impl<S: ByteStream> Wire<S> {
+impl<S: ByteStream> MysqlWire<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
@@ -55,15 +55,17 @@ impl<S: ByteStream> Wire<S> {
     }
 
     /// Subtracts what a row with so many values needs from what may be kept.
-    pub(super) fn keep_row(&mut self, values: usize) -> Result<(), Fault> {
-        self.receive_limits.take_row(values).map_err(Fault::TooLarge)
+    pub(super) fn keep_row(&mut self, values: usize) -> Result<(), MysqlFault> {
+        self.receive_limits.take_row(values).map_err(MysqlFault::TooLarge)
     }
 
-    /// Returns the bare stream and the next packet's number, to continue with [`Wire::resumed`]
+    /// Returns the bare stream and the next packet's number, to continue with [`MysqlWire::resumed`]
     /// inside TLS. Bytes that arrived ahead of TLS are refused, because anyone may have sent them.
-    pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
+    pub(super) fn into_stream(self) -> Result<(S, u8), MysqlFault> {
         if !self.input.is_empty() {
-            return Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"));
+            return Err(MysqlFault::Malformed(
+                "bytes before the beginning of TLS, possibly from an attacker",
+            ));
         }
         Ok((self.stream, self.sequence))
     }
@@ -77,28 +79,28 @@ impl<S: ByteStream> Wire<S> {
         &self.stream
     }
 
-    /// Returns the buffer for the next message, which [`Wire::send`] or [`Wire::reply`] sends.
+    /// Returns the buffer for the next message, which [`MysqlWire::send`] or [`MysqlWire::reply`] sends.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.outgoing.start()
     }
 
     /// Sends the message as a new command.
-    pub(super) fn send(&mut self) -> impl Future<Output = Result<(), Fault>> {
+    pub(super) fn send(&mut self) -> impl Future<Output = Result<(), MysqlFault>> {
         let checked = self.check_all_taken();
         self.sequence = 0;
         self.send_checked(checked)
     }
 
-    fn check_all_taken(&self) -> Result<(), Fault> {
+    fn check_all_taken(&self) -> Result<(), MysqlFault> {
         if !self.input.is_empty() {
-            return Err(Fault::Malformed("bytes after the end of the last answer"));
+            return Err(MysqlFault::Malformed("bytes after the end of the last answer"));
         }
         Ok(())
     }
 
     /// Sends a command byte with `body` after it. A long body goes to the kernel without a copy. A
     /// short one is cheaper to copy after its header.
-    pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), Fault> {
+    pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), MysqlFault> {
         if body.len() < WORTH_GATHERING || body.len() + 1 >= MAX_PAYLOAD {
             let message = self.message();
             message.reserve(body.len() + 1);
@@ -118,7 +120,7 @@ impl<S: ByteStream> Wire<S> {
 
     /// Sends `piece`, shorter than the longest packet, as the next packet in the current exchange,
     /// without a copy.
-    pub(super) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), Fault> {
+    pub(super) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), MysqlFault> {
         let size = (piece.len() as u32).to_le_bytes();
         let head = [size[0], size[1], size[2], self.sequence];
         self.sequence = self.sequence.wrapping_add(1);
@@ -144,11 +146,11 @@ impl<S: ByteStream> Wire<S> {
     }
 
     /// Sends the message as the next packet in the current exchange.
-    pub(super) fn reply(&mut self) -> impl Future<Output = Result<(), Fault>> {
+    pub(super) fn reply(&mut self) -> impl Future<Output = Result<(), MysqlFault>> {
         self.send_checked(Ok(()))
     }
 
-    async fn send_checked(&mut self, checked: Result<(), Fault>) -> Result<(), Fault> {
+    async fn send_checked(&mut self, checked: Result<(), MysqlFault>) -> Result<(), MysqlFault> {
         checked?;
         let packets = self.outgoing.seal(self.sequence);
         self.sequence = self.sequence.wrapping_add(packets as u8);
@@ -161,7 +163,7 @@ impl<S: ByteStream> Wire<S> {
     /// The reason why the server closed the connection, if it sent one: a statement beyond
     /// `max_allowed_packet`, a kill, or an idle timeout. Without this the user would only see a
     /// broken pipe.
-    async fn closing_message(&mut self) -> Option<Fault> {
+    async fn closing_message(&mut self) -> Option<MysqlFault> {
         let mut payload = Vec::new();
         self.allow(ReceiveLimits::LOGIN);
         tokio::time::timeout(LAST_WORDS, self.read(&mut payload)).await.ok()?.ok()?;
@@ -174,34 +176,34 @@ impl<S: ByteStream> Wire<S> {
     }
 
     /// Starts a scan over the answer to what was just sent.
-    pub(super) fn scanner(&self, form: Form) -> Scanner {
-        Scanner::new(form, self.sequence)
+    pub(super) fn scanner(&self, form: Form) -> MysqlScanner {
+        MysqlScanner::new(form, self.sequence)
     }
 
     /// Lets `scanner` process what has arrived, and reads more until it needs something other than
     /// bytes.
-    pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
+    pub(super) async fn scan(&mut self, scanner: &mut MysqlScanner) -> Result<MysqlScanStep, MysqlFault> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
 
     pub(super) fn poll_scan(
         &mut self,
         context: &mut Context<'_>,
-        scanner: &mut Scanner,
-    ) -> Poll<Result<Step, Fault>> {
+        scanner: &mut MysqlScanner,
+    ) -> Poll<Result<MysqlScanStep, MysqlFault>> {
         loop {
             if !self.input.is_empty() {
                 let (done, step) = scanner.scan(&self.input)?;
                 self.input.take(done);
                 self.sequence = scanner.sequence();
                 match step {
-                    Step::More => {}
-                    Step::Failed(fault) => return Poll::Ready(Err(fault)),
-                    Step::Done => {
+                    MysqlScanStep::More => {}
+                    MysqlScanStep::Failed(fault) => return Poll::Ready(Err(fault)),
+                    MysqlScanStep::Done => {
                         self.in_transaction = scanner.in_transaction();
                         return Poll::Ready(Ok(step));
                     }
-                    Step::LocalFile => return Poll::Ready(Ok(step)),
+                    MysqlScanStep::LocalFile => return Poll::Ready(Ok(step)),
                 }
             }
             ready!(self.input.poll_fill(context, &mut self.stream))?;
@@ -210,7 +212,7 @@ impl<S: ByteStream> Wire<S> {
 
     /// Reads one whole message into `payload`. Everything that is kept is shorter than a packet
     /// that another one continues.
-    pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), MysqlFault> {
         while self.input.len() < HEADER {
             self.input.fill(&mut self.stream).await?;
         }
@@ -218,12 +220,12 @@ impl<S: ByteStream> Wire<S> {
         let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
         let in_order = header[3] == self.sequence;
         self.sequence = header[3].wrapping_add(1);
-        self.receive_limits.take(HEADER + length).map_err(Fault::TooLarge)?;
+        self.receive_limits.take(HEADER + length).map_err(MysqlFault::TooLarge)?;
         self.input.take(HEADER);
         self.input.read(&mut self.stream, length, payload).await?;
         match payload.first() {
-            None => Err(Fault::Malformed("an empty packet")),
-            Some(&first) if !in_order && first != 0xff => Err(Fault::Malformed("packets out of order")),
+            None => Err(MysqlFault::Malformed("an empty packet")),
+            Some(&first) if !in_order && first != 0xff => Err(MysqlFault::Malformed("packets out of order")),
             Some(_) => Ok(()),
         }
     }
@@ -240,7 +242,7 @@ mod tests {
         for length in [0, 1, WORTH_GATHERING - 1, WORTH_GATHERING, 5_000, MAX_PAYLOAD - 2, MAX_PAYLOAD - 1] {
             let (client, mut server) = tokio::io::duplex(if length > 100_000 { 1 << 16 } else { 37 });
             let body: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
-            let mut wire = Wire::new(client);
+            let mut wire = MysqlWire::new(client);
             let sends = async {
                 wire.send_command(3, &body).await.expect("sent");
                 drop(wire);

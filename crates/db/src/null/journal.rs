@@ -19,11 +19,11 @@ pub enum Request {
 /// A journal that all sessions on one server share. It is cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<JournalState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct JournalState {
     requests: Vec<Request>,
     answers: BTreeMap<String, i64>,
 }
@@ -51,7 +51,7 @@ impl Journal {
         value.map_or_else(Vec::new, |value| vec![vec![Some(value.to_string())]])
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

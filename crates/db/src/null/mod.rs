@@ -7,6 +7,7 @@ mod product;
 
 use std::time::Duration;
 
+pub use self::NullOptions as Options;
 pub use journal::{Journal, Request};
 
 use affected::Affected;
@@ -19,7 +20,7 @@ use crate::{Answer, Capabilities, Cells, Param, Result, Session, Statement};
 pub(crate) struct Null;
 
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct NullOptions {
     /// Time from request to answer.
     pub delay: Duration,
     /// Records every request, for tests. It makes the load path slower.
@@ -28,7 +29,7 @@ pub struct Options {
 
 #[derive(Debug)]
 pub struct NullSession {
-    options: Options,
+    options: NullOptions,
     /// Texts of the prepared statements, and the rows that they change. A statement's number counts
     /// from 1.
     statements: Vec<(String, Affected)>,
@@ -47,7 +48,7 @@ pub fn capabilities() -> Capabilities {
 }
 
 impl NullSession {
-    pub fn new(options: &Options) -> Self {
+    pub fn new(options: &NullOptions) -> Self {
         Self { options: options.clone(), statements: Vec::new() }
     }
 
@@ -112,7 +113,8 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn a_journal_holds_all_requests_in_order_and_answers_look_ups() {
         let journal = Journal::default();
-        let mut session = NullSession::new(&Options { journal: Some(journal.clone()), ..Options::default() });
+        let mut session =
+            NullSession::new(&NullOptions { journal: Some(journal.clone()), ..NullOptions::default() });
         journal.answer("SELECT 1", 7);
         session.query(b"DELETE").await.unwrap();
         let statement = session.prepare("INSERT ?").await.unwrap();

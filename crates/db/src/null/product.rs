@@ -1,6 +1,6 @@
 //! Implements [`Product`] for the null database.
 
-use super::{Null, NullSession, Options, capabilities};
+use super::{Null, NullOptions, NullSession, capabilities};
 use crate::product::{Connection, Description, LimitedSession, Product};
 use crate::{Answer, Capabilities, Result};
 
@@ -15,14 +15,14 @@ impl Product for Null {
     const ABOUT: &'static str = "answers at once; shows what dbdyno itself costs";
     const TABLES: &'static str = "";
 
-    type Options = Options;
+    type Options = NullOptions;
     type Session = NullSession;
 
     fn capabilities(_engine: &str, _owned: bool) -> Capabilities {
         capabilities()
     }
 
-    async fn connect(options: &Options) -> Result<NullSession> {
+    async fn connect(options: &NullOptions) -> Result<NullSession> {
         Ok(NullSession::new(options))
     }
 

@@ -2,23 +2,23 @@
 //! path is for everything outside the measured load.
 
 use super::copy::put_no_rows;
-use super::fault::{Fault, ServerError};
-use super::message::Reader;
+use super::fault::{PostgresFault, PostgresServerError};
+use super::message::PostgresReader;
 use super::report;
 use super::scan::is_in_transaction;
-use super::wire::Wire;
+use super::wire::PostgresWire;
 use crate::stream::ByteStream;
 use crate::{Cells, Rows};
 
 /// Reads the whole answer to a query text that was just sent. Where it holds several statements,
 /// this returns the rows of the first one that has columns.
-pub(super) async fn collect<S: ByteStream>(wire: &mut Wire<S>) -> Result<Cells, Fault> {
+pub(super) async fn collect<S: ByteStream>(wire: &mut PostgresWire<S>) -> Result<Cells, PostgresFault> {
     Ok(results(wire).await?.into_iter().next().map(|rows| rows.cells).unwrap_or_default())
 }
 
 /// Reads the whole answer to what was just sent, and returns the rows of every statement in it that
 /// has columns.
-pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Rows>, Fault> {
+pub(super) async fn results<S: ByteStream>(wire: &mut PostgresWire<S>) -> Result<Vec<Rows>, PostgresFault> {
     let (mut body, mut fault) = (Vec::new(), None);
     let (mut answered, mut refused_copy) = (false, false);
     let mut found: Vec<Rows> = Vec::new();
@@ -40,8 +40,8 @@ pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Row
                 wire.in_transaction = is_in_transaction(&body);
                 break;
             }
-            (b'Z', _) => return Err(Fault::Malformed("an end without an answer")),
-            _ => return Err(Fault::Malformed("a message that belongs to another answer")),
+            (b'Z', _) => return Err(PostgresFault::Malformed("an end without an answer")),
+            _ => return Err(PostgresFault::Malformed("a message that belongs to another answer")),
         }
     }
     match fault {
@@ -52,12 +52,12 @@ pub(super) async fn results<S: ByteStream>(wire: &mut Wire<S>) -> Result<Vec<Row
 }
 
 /// Names of the columns in a row description.
-fn names(body: &[u8]) -> Result<Vec<String>, Fault> {
+fn names(body: &[u8]) -> Result<Vec<String>, PostgresFault> {
     /// Bytes after a column's name: table, column, type, its size and modifier, format.
     const REST: usize = 18;
-    let mut reader = Reader(body);
+    let mut reader = PostgresReader(body);
     let count = reader.u16()?;
-    let mut name = || -> Result<String, Fault> {
+    let mut name = || -> Result<String, PostgresFault> {
         let name = String::from_utf8_lossy(reader.text()?).into_owned();
         reader.take(REST).map(|_| name)
     };
@@ -66,7 +66,9 @@ fn names(body: &[u8]) -> Result<Vec<String>, Fault> {
 
 /// Reads what a server says about a statement that it has just parsed: parameter types and number
 /// of columns.
-pub(super) async fn described<S: ByteStream>(wire: &mut Wire<S>) -> Result<(Vec<u32>, u16), Fault> {
+pub(super) async fn described<S: ByteStream>(
+    wire: &mut PostgresWire<S>,
+) -> Result<(Vec<u32>, u16), PostgresFault> {
     let mut body = Vec::new();
     let mut fault = None;
     let (mut types, mut columns) = (None, None);
@@ -74,16 +76,16 @@ pub(super) async fn described<S: ByteStream>(wire: &mut Wire<S>) -> Result<(Vec<
         match read(wire, &mut body, &mut fault).await? {
             b'1' | b'E' => {}
             b't' => types = Some(parameter_types(&body)?),
-            b'T' => columns = Some(Reader(&body).u16()?),
+            b'T' => columns = Some(PostgresReader(&body).u16()?),
             b'n' => columns = Some(0),
             b'Z' => break,
-            _ => return Err(Fault::Malformed("a message that belongs to another answer")),
+            _ => return Err(PostgresFault::Malformed("a message that belongs to another answer")),
         }
     }
     match (fault, types, columns) {
         (Some(fault), _, _) => Err(fault),
         (None, Some(types), Some(columns)) => Ok((types, columns)),
-        _ => Err(Fault::Malformed("a statement without description")),
+        _ => Err(PostgresFault::Malformed("a statement without description")),
     }
 }
 
@@ -91,10 +93,10 @@ pub(super) async fn described<S: ByteStream>(wire: &mut Wire<S>) -> Result<(Vec<
 /// The first error is kept, because the answer continues after it. An error that ends the session
 /// is returned at once.
 async fn read<S: ByteStream>(
-    wire: &mut Wire<S>,
+    wire: &mut PostgresWire<S>,
     body: &mut Vec<u8>,
-    fault: &mut Option<Fault>,
-) -> Result<u8, Fault> {
+    fault: &mut Option<PostgresFault>,
+) -> Result<u8, PostgresFault> {
     loop {
         let kind = match wire.read(body).await {
             Ok(kind) => kind,
@@ -102,8 +104,8 @@ async fn read<S: ByteStream>(
         };
         match kind {
             b'S' | b'A' | b'N' => {}
-            b'E' => match Fault::in_session(report::error(body)?) {
-                ended @ Fault::Server(ServerError::Ended(_)) => return Err(ended),
+            b'E' => match PostgresFault::in_session(report::error(body)?) {
+                ended @ PostgresFault::Server(PostgresServerError::Ended(_)) => return Err(ended),
                 reported => {
                     fault.get_or_insert(reported);
                     return Ok(kind);
@@ -114,21 +116,25 @@ async fn read<S: ByteStream>(
     }
 }
 
-fn parameter_types(body: &[u8]) -> Result<Vec<u32>, Fault> {
-    let mut reader = Reader(body);
+fn parameter_types(body: &[u8]) -> Result<Vec<u32>, PostgresFault> {
+    let mut reader = PostgresReader(body);
     let count = reader.u16()?;
     (0..count).map(|_| reader.u32()).collect()
 }
 
 /// Reads one row. Bytes that are not UTF-8 become replacement characters.
-fn row(body: &[u8], columns: u16) -> Result<Vec<Option<String>>, Fault> {
-    let mut reader = Reader(body);
+fn row(body: &[u8], columns: u16) -> Result<Vec<Option<String>>, PostgresFault> {
+    let mut reader = PostgresReader(body);
     if reader.u16()? != columns {
-        return Err(Fault::Malformed("a row of another width than its columns"));
+        return Err(PostgresFault::Malformed("a row of another width than its columns"));
     }
     let text = |value: Option<&[u8]>| value.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let cells = (0..columns).map(|_| reader.value().map(text)).collect::<Result<Vec<_>, _>>()?;
-    if reader.0.is_empty() { Ok(cells) } else { Err(Fault::Malformed("a row with more values than columns")) }
+    if reader.0.is_empty() {
+        Ok(cells)
+    } else {
+        Err(PostgresFault::Malformed("a row with more values than columns"))
+    }
 }
 
 #[cfg(test)]
@@ -150,7 +156,7 @@ mod tests {
             b"\0\x02\0\0\0\0\0\0\0\x05a",
             b"\0\x02\0\0\0\0\0\0\0\0x",
         ] {
-            assert!(matches!(row(body, 2), Err(Fault::Malformed(_))), "{body:?}");
+            assert!(matches!(row(body, 2), Err(PostgresFault::Malformed(_))), "{body:?}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Bulk loads with COPY ... FROM STDIN: rows in the server's own text, CSV or binary format.
 
-use super::fault::{Fault, ServerError};
+use super::fault::{PostgresFault, PostgresServerError};
 use super::message::{put, put_text};
-use super::scan::{RequestForm, Scanner, Step};
-use super::wire::Wire;
+use super::scan::{PostgresScanStep, PostgresScanner, RequestForm};
+use super::wire::PostgresWire;
 use crate::Answer;
 use crate::stream::ByteStream;
 
@@ -21,23 +21,23 @@ pub(super) fn put_no_rows(out: &mut Vec<u8>) {
 }
 
 /// The error for a COPY that was sent as an ordinary statement.
-pub(super) fn no_copy_here() -> Fault {
-    Fault::Server(ServerError::Copy(
+pub(super) fn no_copy_here() -> PostgresFault {
+    PostgresFault::Server(PostgresServerError::Copy(
         "a COPY from the client cannot be run as an ordinary statement; give its rows with it",
     ))
 }
 
 /// Sends the rows for a COPY whose text was just sent, and reads its answer. Chunks may end
 /// anywhere, even inside a row.
-pub(super) async fn copy_in<S, C>(wire: &mut Wire<S>, chunks: C) -> Result<Answer, Fault>
+pub(super) async fn copy_in<S, C>(wire: &mut PostgresWire<S>, chunks: C) -> Result<Answer, PostgresFault>
 where
     S: ByteStream,
     C: IntoIterator<Item: AsRef<[u8]>>,
 {
-    let mut scanner = Scanner::new(RequestForm::Query);
-    if wire.scan(&mut scanner).await? != Step::CopyIn {
+    let mut scanner = PostgresScanner::new(RequestForm::Query);
+    if wire.scan(&mut scanner).await? != PostgresScanStep::CopyIn {
         scanner.finish()?;
-        return Err(Fault::Server(ServerError::Copy(
+        return Err(PostgresFault::Server(PostgresServerError::Copy(
             "this is no COPY ... FROM STDIN: the server asks for no rows",
         )));
     }
@@ -60,13 +60,15 @@ where
         return refused(scanner);
     }
     match wire.scan(&mut scanner).await? {
-        Step::Done => scanner.finish(),
-        Step::More | Step::CopyIn => Err(Fault::Malformed("a second COPY in one text")),
+        PostgresScanStep::Done => scanner.finish(),
+        PostgresScanStep::More | PostgresScanStep::CopyIn => {
+            Err(PostgresFault::Malformed("a second COPY in one text"))
+        }
     }
 }
 
 /// Handles an answer that is complete before the last row was sent. It can only be a refusal.
-fn refused(scanner: Scanner) -> Result<Answer, Fault> {
+fn refused(scanner: PostgresScanner) -> Result<Answer, PostgresFault> {
     scanner.finish()?;
-    Err(Fault::Malformed("a COPY that ends before its rows do"))
+    Err(PostgresFault::Malformed("a COPY that ends before its rows do"))
 }

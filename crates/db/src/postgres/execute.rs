@@ -21,7 +21,7 @@ pub(super) const SYNC: &[u8] = EXECUTE_AND_SYNC.split_at(10).1;
 
 /// What a session keeps about a statement that it prepared.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PostgresStatement {
     /// The server's name for the statement.
     pub(super) name: String,
     /// The parameter types, as the server described them.
@@ -43,7 +43,7 @@ pub(super) fn put_prepare(out: &mut Vec<u8>, name: &str, sql: &str) {
     put(out, b'S', |_| {});
 }
 
-impl Prepared {
+impl PostgresStatement {
     /// Appends the messages that execute the statement with `params`, whose number the caller has
     /// checked. Integers are sent as binary where the server expects an integer type, and
     /// everything else as text. Results are requested as text.
@@ -136,7 +136,8 @@ mod tests {
     const NUMERIC: u32 = 1700;
 
     fn executed(types: &[u32], params: &[Param]) -> Vec<u8> {
-        let prepared = Prepared { name: "s7".to_owned(), types: types.to_vec(), excerpt: String::new() };
+        let prepared =
+            PostgresStatement { name: "s7".to_owned(), types: types.to_vec(), excerpt: String::new() };
         let mut out = Vec::new();
         prepared.put(&mut out, params);
         out.strip_suffix(EXECUTE_AND_SYNC).expect("executed and synced").to_vec()

@@ -4,7 +4,7 @@ use super::classes::class_of;
 use crate::Class;
 use crate::fault::ServerFault;
 
-pub(super) type Fault = crate::fault::Fault<ServerError>;
+pub(super) type PostgresFault = crate::fault::WireFault<PostgresServerError>;
 
 /// SQLSTATEs for a statement that is prepared already, and for one that is not. Statement names
 /// belong to the session, so a server that keeps its sessions sends neither.
@@ -21,7 +21,7 @@ pub(super) struct Report {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ServerError {
+pub(super) enum PostgresServerError {
     /// The server refused something. The session continues, or never began.
     #[error("server said: {}", .0.message)]
     Reported(Report),
@@ -32,18 +32,18 @@ pub(super) enum ServerError {
     Copy(&'static str),
 }
 
-impl Fault {
+impl PostgresFault {
     /// An error report during a session, which continues unless the report says otherwise.
     pub(super) fn in_session(report: Report) -> Self {
         Self::Server(if report.ends_session {
-            ServerError::Ended(report)
+            PostgresServerError::Ended(report)
         } else {
-            ServerError::Reported(report)
+            PostgresServerError::Reported(report)
         })
     }
 }
 
-impl ServerFault for ServerError {
+impl ServerFault for PostgresServerError {
     fn class(&self) -> Class {
         match self {
             Self::Ended(_) => Class::Lost,
@@ -82,15 +82,15 @@ mod tests {
 
     #[test]
     fn a_fault_is_reported_with_context_and_state() {
-        insta::assert_snapshot!(Fault::Server(ServerError::Reported(report("23505", false))).into_error("INSERT INTO t ... on /run/a"),
+        insta::assert_snapshot!(PostgresFault::Server(PostgresServerError::Reported(report("23505", false))).into_error("INSERT INTO t ... on /run/a"),
             @"INSERT INTO t ... on /run/a: server said: no more (23505)");
     }
 
     #[test]
     fn a_statement_that_another_session_has_is_explained_by_the_pooler_between() {
         for state in ["42P05", "26000"] {
-            let fault =
-                Fault::Server(ServerError::Reported(report(state, false))).into_error("EXECUTE on /run/a");
+            let fault = PostgresFault::Server(PostgresServerError::Reported(report(state, false)))
+                .into_error("EXECUTE on /run/a");
             assert!(
                 fault.message.contains("protocol = \"text\"") && fault.message.contains("session mode"),
                 "{fault}"
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn what_ends_the_session_is_a_loss_whatever_its_state() {
-        assert_eq!(Fault::in_session(report("40001", true)).class(), Class::Lost);
-        assert_eq!(Fault::in_session(report("40001", false)).class(), Class::Retry);
-        assert_eq!(Fault::Closed.class(), Class::Lost);
-        assert_eq!(Fault::Malformed("x").class(), Class::Lost);
+        assert_eq!(PostgresFault::in_session(report("40001", true)).class(), Class::Lost);
+        assert_eq!(PostgresFault::in_session(report("40001", false)).class(), Class::Retry);
+        assert_eq!(PostgresFault::Closed.class(), Class::Lost);
+        assert_eq!(PostgresFault::Malformed("x").class(), Class::Lost);
     }
 }

@@ -6,12 +6,12 @@ use postgres_protocol::authentication::sasl::{
     ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
 };
 
-use super::Options;
-use super::fault::{Fault, ServerError};
-use super::message::{Reader, put, put_sized, put_text};
+use super::LoginOptions;
+use super::fault::{PostgresFault, PostgresServerError};
+use super::message::{PostgresReader, put, put_sized, put_text};
 use super::report;
 use super::secure::Binding;
-use super::wire::Wire;
+use super::wire::PostgresWire;
 use crate::excerpt::server_text;
 use crate::options::Channel;
 use crate::stream::ByteStream;
@@ -31,7 +31,7 @@ const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Agreed {
+pub(super) struct PostgresHandshake {
     /// The server's version: `15.19`, `17.5 (Debian 17.5-1)`.
     pub(super) version: String,
     /// The number of the server's process for this connection.
@@ -42,15 +42,15 @@ pub(super) struct Agreed {
 
 /// Logs in on a new connection, with or without TLS.
 pub(super) async fn login<S: ByteStream>(
-    wire: &mut Wire<S>,
-    options: &Options,
+    wire: &mut PostgresWire<S>,
+    options: &LoginOptions,
     channel: Channel,
     binding: Binding,
-) -> Result<Agreed, Fault> {
+) -> Result<PostgresHandshake, PostgresFault> {
     put_startup(wire.message(), options);
     wire.reply().await?;
-    let mut proof = Proof { options, channel, binding, state: State::Nothing };
-    let mut agreed = Agreed::default();
+    let mut proof = Proof { options, channel, binding, state: LoginState::Nothing };
+    let mut agreed = PostgresHandshake::default();
     let mut body = Vec::with_capacity(256);
     let mut admitted = false;
     for _ in 0..LONGEST_LOGIN {
@@ -62,28 +62,30 @@ pub(super) async fn login<S: ByteStream>(
                     wire.wipe();
                 }
             }
-            (b'E', _) => return Err(Fault::Server(ServerError::Reported(report::error(&body)?))),
+            (b'E', _) => {
+                return Err(PostgresFault::Server(PostgresServerError::Reported(report::error(&body)?)));
+            }
             (b'S', true) => {
-                let mut reader = Reader(&body);
+                let mut reader = PostgresReader(&body);
                 if reader.text()? == b"server_version" {
                     agreed.version = server_text(reader.text()?);
                 }
             }
             (b'K', true) => {
-                let mut reader = Reader(&body);
+                let mut reader = PostgresReader(&body);
                 (agreed.backend, agreed.key) = (reader.u32()?, reader.u32()?);
             }
             (b'Z', true) => return Ok(agreed),
             // These are notices, and a list of requested features that the server lacks. The client
             // requested none beyond the plain protocol.
             (b'N' | b'v', _) => {}
-            _ => return Err(Fault::Malformed("an unknown message during login")),
+            _ => return Err(PostgresFault::Malformed("an unknown message during login")),
         }
     }
-    Err(Fault::Malformed("a login without end"))
+    Err(PostgresFault::Malformed("a login without end"))
 }
 
-fn put_startup(out: &mut Vec<u8>, options: &Options) {
+fn put_startup(out: &mut Vec<u8>, options: &LoginOptions) {
     put_sized(out, |body| {
         body.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
         let mut pair = |name: &str, value: &str| {
@@ -102,14 +104,14 @@ fn put_startup(out: &mut Vec<u8>, options: &Options) {
 
 /// Proves to the server that the client knows the password.
 struct Proof<'a> {
-    options: &'a Options,
+    options: &'a LoginOptions,
     channel: Channel,
     binding: Binding,
-    state: State,
+    state: LoginState,
 }
 
 /// The stage that the proof has reached.
-enum State {
+enum LoginState {
     Nothing,
     /// The password or its md5 hash was sent.
     Sent,
@@ -122,29 +124,29 @@ enum State {
 impl Proof<'_> {
     /// Builds the answer to an authentication request into `out`. The result is `true` when the
     /// server accepts the user.
-    fn answer(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
+    fn answer(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<bool, PostgresFault> {
         let password = self.options.password.reveal();
-        let mut reader = Reader(body);
+        let mut reader = PostgresReader(body);
         match (reader.u32()?, &mut self.state) {
-            (OK, State::Scram(_)) => {
-                return Err(Fault::Malformed("a login without the server's part of the proof"));
+            (OK, LoginState::Scram(_)) => {
+                return Err(PostgresFault::Malformed("a login without the server's part of the proof"));
             }
             (OK, _) => return Ok(true),
-            (CLEARTEXT, State::Nothing) => {
+            (CLEARTEXT, LoginState::Nothing) => {
                 if !self.channel.may_carry_passwords {
                     return Err(cleartext_in_public());
                 }
                 put(out, b'p', |body| put_text(body, password.as_bytes()));
-                self.state = State::Sent;
+                self.state = LoginState::Sent;
             }
-            (MD5, State::Nothing) => {
+            (MD5, LoginState::Nothing) => {
                 let salt = reader.take(4)?;
                 let salt = [salt[0], salt[1], salt[2], salt[3]];
                 let hash = md5_hash(self.options.user.as_bytes(), password.as_bytes(), salt);
                 put(out, b'p', |body| put_text(body, hash.as_bytes()));
-                self.state = State::Sent;
+                self.state = LoginState::Sent;
             }
-            (SASL, State::Nothing) => {
+            (SASL, LoginState::Nothing) => {
                 let (mechanism, bound) = mechanism(reader, &self.binding)?;
                 let scram = ScramSha256::new(password.as_bytes(), bound);
                 put(out, b'p', |body| {
@@ -153,18 +155,20 @@ impl Proof<'_> {
                     body.extend_from_slice(&(scram.message().len() as u32).to_be_bytes());
                     body.extend_from_slice(scram.message());
                 });
-                self.state = State::Scram(Box::new(scram));
+                self.state = LoginState::Scram(Box::new(scram));
             }
-            (SASL_CONTINUE, State::Scram(scram)) => {
-                scram.update(reader.0).map_err(|_| Fault::Malformed("a SCRAM message that is none"))?;
+            (SASL_CONTINUE, LoginState::Scram(scram)) => {
+                scram
+                    .update(reader.0)
+                    .map_err(|_| PostgresFault::Malformed("a SCRAM message that is none"))?;
                 put(out, b'p', |body| body.extend_from_slice(scram.message()));
             }
-            (SASL_FINAL, State::Scram(scram)) => {
+            (SASL_FINAL, LoginState::Scram(scram)) => {
                 scram.finish(reader.0).map_err(|_| server_without_proof())?;
-                self.state = State::Proven;
+                self.state = LoginState::Proven;
             }
             (CLEARTEXT | MD5 | SASL | SASL_CONTINUE | SASL_FINAL, _) => {
-                return Err(Fault::Malformed("a request for proof out of turn"));
+                return Err(PostgresFault::Malformed("a request for proof out of turn"));
             }
             (other, _) => return Err(unspoken(other)),
         }
@@ -176,7 +180,10 @@ impl Proof<'_> {
 /// bound to the server's certificate where the server supports that. Where its list lacks that, the
 /// proof says that the client would have supported it. A server that does support it then knows
 /// that someone in between has changed its list.
-fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, ChannelBinding), Fault> {
+fn mechanism(
+    mut offer: PostgresReader<'_>,
+    binding: &Binding,
+) -> Result<(&'static str, ChannelBinding), PostgresFault> {
     let mut offered = Vec::new();
     while !offer.0.is_empty() {
         match offer.text()? {
@@ -191,7 +198,7 @@ fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, 
         }
         Binding::EndPoint(_) if offers(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
         Binding::Impossible if offers(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
-        _ => Err(Fault::Login(format!(
+        _ => Err(PostgresFault::Login(format!(
             "the server offers the authentication mechanisms {} only, of which dbdyno speaks none; use an account with \
              scram-sha-256 or md5",
             server_text(&offered.join(&b", "[..]))
@@ -199,8 +206,8 @@ fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, 
     }
 }
 
-fn cleartext_in_public() -> Fault {
-    Fault::Login(
+fn cleartext_in_public() -> PostgresFault {
+    PostgresFault::Login(
         "the server wants the password in plaintext, which goes only over its unix socket or over \
          TLS that is demanded (tls mode require or verify), which others cannot read; ask for one \
          of these, or set the method scram-sha-256 in pg_hba.conf"
@@ -208,20 +215,20 @@ fn cleartext_in_public() -> Fault {
     )
 }
 
-fn server_without_proof() -> Fault {
-    Fault::Login(
+fn server_without_proof() -> PostgresFault {
+    PostgresFault::Login(
         "the server cannot prove that it knows the password: another one may answer in its place".to_owned(),
     )
 }
 
-fn unspoken(request: u32) -> Fault {
+fn unspoken(request: u32) -> PostgresFault {
     let method = match request {
         2 => "Kerberos".to_owned(),
         7 | 8 => "GSSAPI".to_owned(),
         9 => "SSPI".to_owned(),
         other => format!("number {other}"),
     };
-    Fault::Login(format!(
+    PostgresFault::Login(format!(
         "the server wants authentication by {method}, which dbdyno does not speak; set the method scram-sha-256 for \
          this user in pg_hba.conf"
     ))

@@ -1,7 +1,7 @@
 //! Message framing: one byte for the kind, four for the length, and a body. Also reads the fields
 //! inside bodies.
 
-use super::fault::Fault;
+use super::fault::PostgresFault;
 
 /// Bytes before a message's body.
 pub(super) const HEADER: usize = 5;
@@ -38,51 +38,53 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Kind and body length of the message that begins with `bytes`. The result is `None` while its
 /// header is incomplete.
-pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, Fault> {
+pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, PostgresFault> {
     let Some(&[kind, length @ ..]) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     let length = u32::from_be_bytes(length) as usize;
     match length.checked_sub(LENGTH) {
         Some(body) if length <= LONGEST => Ok(Some((kind, body))),
-        _ => Err(Fault::Malformed("a message of an impossible length")),
+        _ => Err(PostgresFault::Malformed("a message of an impossible length")),
     }
 }
 
 /// Bytes that are read from a body's front, with a check at each step.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(super) struct PostgresReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
-        let (head, tail) =
-            self.0.split_at_checked(count).ok_or(Fault::Malformed("a message ends inside a value"))?;
+impl<'a> PostgresReader<'a> {
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], PostgresFault> {
+        let (head, tail) = self
+            .0
+            .split_at_checked(count)
+            .ok_or(PostgresFault::Malformed("a message ends inside a value"))?;
         self.0 = tail;
         Ok(head)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, Fault> {
+    pub(super) fn u8(&mut self) -> Result<u8, PostgresFault> {
         Ok(self.take(1)?[0])
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, Fault> {
+    pub(super) fn u16(&mut self) -> Result<u16, PostgresFault> {
         let bytes = self.take(2)?;
         Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, Fault> {
+    pub(super) fn u32(&mut self) -> Result<u32, PostgresFault> {
         let bytes = self.take(4)?;
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
     /// Reads a text up to its NUL.
-    pub(super) fn text(&mut self) -> Result<&'a [u8], Fault> {
+    pub(super) fn text(&mut self) -> Result<&'a [u8], PostgresFault> {
         let end = self.0.iter().position(|&byte| byte == 0);
-        let text = self.take(end.ok_or(Fault::Malformed("a text without end"))?)?;
+        let text = self.take(end.ok_or(PostgresFault::Malformed("a text without end"))?)?;
         self.u8()?;
         Ok(text)
     }
 
     /// Reads a row's value. `None` is NULL.
-    pub(super) fn value(&mut self) -> Result<Option<&'a [u8]>, Fault> {
+    pub(super) fn value(&mut self) -> Result<Option<&'a [u8]>, PostgresFault> {
         match self.u32()? {
             u32::MAX => Ok(None),
             length => self.take(length as usize).map(Some),
@@ -107,17 +109,17 @@ mod tests {
     #[test]
     fn impossible_lengths_are_malformed() {
         for bytes in [b"D\0\0\0\x03", b"D\0\0\0\0", b"D\xff\xff\xff\xff", b"D\x40\0\0\x01"] {
-            assert!(matches!(header(bytes), Err(Fault::Malformed(_))), "{bytes:?}");
+            assert!(matches!(header(bytes), Err(PostgresFault::Malformed(_))), "{bytes:?}");
         }
     }
 
     #[test]
     fn fields_beyond_the_end_are_malformed() {
-        assert!(matches!(Reader(b"abc").text(), Err(Fault::Malformed(_))));
-        assert!(matches!(Reader(b"\0").u16(), Err(Fault::Malformed(_))));
-        assert!(matches!(Reader(b"\0\0\0\x05abc").value(), Err(Fault::Malformed(_))));
-        assert!(matches!(Reader(b"\xff\xff\xff\xfe").value(), Err(Fault::Malformed(_))));
-        assert_eq!(Reader(b"\xff\xff\xff\xff").value().expect("NULL"), None);
-        assert_eq!(Reader(b"\0\0\0\x01a").value().expect("a value"), Some(&b"a"[..]));
+        assert!(matches!(PostgresReader(b"abc").text(), Err(PostgresFault::Malformed(_))));
+        assert!(matches!(PostgresReader(b"\0").u16(), Err(PostgresFault::Malformed(_))));
+        assert!(matches!(PostgresReader(b"\0\0\0\x05abc").value(), Err(PostgresFault::Malformed(_))));
+        assert!(matches!(PostgresReader(b"\xff\xff\xff\xfe").value(), Err(PostgresFault::Malformed(_))));
+        assert_eq!(PostgresReader(b"\xff\xff\xff\xff").value().expect("NULL"), None);
+        assert_eq!(PostgresReader(b"\0\0\0\x01a").value().expect("a value"), Some(&b"a"[..]));
     }
 }

@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 pub use session::PostgresSession;
 
 pub use crate::Secret;
-pub use crate::options::Options;
+pub use crate::options::{LoginOptions, LoginOptions as Options};
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 
 /// The PostgreSQL product.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use dbdyno_products::FamilyFacts;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::fault::Fault;
+use super::fault::PostgresFault;
 use super::secure::connected;
-use super::{Options, Postgres, PostgresSession, capabilities, deferred_work, server, status};
+use super::{LoginOptions, Postgres, PostgresSession, capabilities, deferred_work, server, status};
 use crate::open_connections::Ticket;
 use crate::product::{
     DeferredWork, Description, LimitedSession, Locks, Product, Texts, Unreported, Work, column,
@@ -51,22 +51,22 @@ impl Product for Postgres {
 
     const FACTS: &'static FamilyFacts = &dbdyno_products::postgres::FACTS;
 
-    type Options = Options;
+    type Options = LoginOptions;
     type Session = PostgresSession;
 
     fn capabilities(_engine: &str, _owned: bool) -> Capabilities {
         capabilities()
     }
 
-    async fn connect(options: &Options) -> Result<PostgresSession> {
+    async fn connect(options: &LoginOptions) -> Result<PostgresSession> {
         PostgresSession::connect(options).await
     }
 
-    fn login(options: &Options) -> Option<&Options> {
+    fn login(options: &LoginOptions) -> Option<&LoginOptions> {
         Some(options)
     }
 
-    fn login_mut(options: &mut Options) -> Option<&mut Options> {
+    fn login_mut(options: &mut LoginOptions) -> Option<&mut LoginOptions> {
         Some(options)
     }
 
@@ -119,24 +119,24 @@ impl Product for Postgres {
         })
     }
 
-    async fn request_cancel(options: &Options, ticket: Ticket) -> Result<()> {
+    async fn request_cancel(options: &LoginOptions, ticket: Ticket) -> Result<()> {
         let sent = send_cancel(options, ticket).await;
         sent.map_err(|fault| fault.into_error(&format!("asking {} to cancel", options.place())))
     }
 
-    async fn at_work(session: &mut LimitedSession<'_, Self>, _login: &Options) -> Result<Vec<String>> {
+    async fn at_work(session: &mut LimitedSession<'_, Self>, _login: &LoginOptions) -> Result<Vec<String>> {
         column(session, AT_WORK).await
     }
 
-    fn login_of_file(path: &Path, options: &Options) -> Result<FileLogin, Error> {
+    fn login_of_file(path: &Path, options: &LoginOptions) -> Result<FileLogin, Error> {
         server::login_of_file(path, options)
     }
 
-    fn address(login: Options) -> DatabaseAddress {
+    fn address(login: LoginOptions) -> DatabaseAddress {
         DatabaseAddress::Postgres(login)
     }
 
-    async fn take_ownership(options: &Options, database: &str) -> Result<Ownership, Error> {
+    async fn take_ownership(options: &LoginOptions, database: &str) -> Result<Ownership, Error> {
         server::take_ownership(options, database).await
     }
 
@@ -186,7 +186,7 @@ impl Product for Postgres {
 
 /// Sends the cancel request over a separate connection, and waits until the server has received it.
 /// The server does not report whether anything was cancelled.
-async fn send_cancel(options: &Options, ticket: Ticket) -> Result<(), Fault> {
+async fn send_cancel(options: &LoginOptions, ticket: Ticket) -> Result<(), PostgresFault> {
     let mut stream = connected(options).await?.stream;
     let words = [16, CANCEL, ticket.id, ticket.key];
     let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();

@@ -1,11 +1,11 @@
 //! Reads what a server reports besides rows: errors, and command tags.
 
-use super::fault::{Fault, Report};
-use super::message::Reader;
+use super::fault::{PostgresFault, Report};
+use super::message::PostgresReader;
 use crate::excerpt::server_text;
 
-pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
-    let mut reader = Reader(body);
+pub(super) fn error(body: &[u8]) -> Result<Report, PostgresFault> {
+    let mut reader = PostgresReader(body);
     let mut report = Report { state: String::new(), message: String::new(), ends_session: false };
     loop {
         let field = reader.u8()?;
@@ -23,13 +23,13 @@ pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
         }
     }
     if report.state.is_empty() {
-        return Err(Fault::Malformed("an error without SQLSTATE"));
+        return Err(PostgresFault::Malformed("an error without SQLSTATE"));
     }
     Ok(report)
 }
 
 /// Reads an error like [`error`], from a body of which only the beginning is there.
-pub(super) fn beginning_of_error(body: &[u8]) -> Result<Report, Fault> {
+pub(super) fn beginning_of_error(body: &[u8]) -> Result<Report, PostgresFault> {
     error(&[body, b"\0\0"].concat())
 }
 
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn an_error_that_is_none_is_malformed() {
         for body in [&b""[..], b"\0", b"Mno state\0\0", b"C23505\0", b"C23505"] {
-            assert!(matches!(error(body), Err(Fault::Malformed(_))), "{body:?}");
+            assert!(matches!(error(body), Err(PostgresFault::Malformed(_))), "{body:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Scans an answer in the input buffer: finds its end and counts rows and bytes, without decoding
 //! them.
 
-use super::fault::{Fault, ServerError};
+use super::fault::{PostgresFault, PostgresServerError};
 use super::message::{HEADER, header};
 use super::report;
 use crate::Answer;
@@ -13,7 +13,7 @@ pub(super) const LONGEST_CONTROL: usize = 64 << 10;
 
 /// What the scanner needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PostgresScanStep {
     /// More bytes are needed: the input ends inside the answer.
     More,
     /// The answer is complete.
@@ -36,7 +36,7 @@ pub(super) enum RequestForm {
 
 /// The part of an answer to which the next message belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum PostgresScanPhase {
     /// No message about the statement has arrived. An execution must first be confirmed as bound.
     Begun,
     /// Results are arriving or have arrived. A query text may have more of them.
@@ -47,9 +47,9 @@ enum Phase {
 
 /// The state of a scan over one answer, which gets bytes as they arrive.
 #[derive(Debug)]
-pub(super) struct Scanner {
+pub(super) struct PostgresScanner {
     form: RequestForm,
-    phase: Phase,
+    phase: PostgresScanPhase,
     /// Bytes to skip in the current message that have not arrived yet.
     skip: usize,
     /// Whether a message has arrived that may stand for a whole answer.
@@ -59,12 +59,13 @@ pub(super) struct Scanner {
     answer: Answer,
     in_transaction: bool,
     /// The first error. The answer continues after it until the server is ready again.
-    fault: Option<Fault>,
+    fault: Option<PostgresFault>,
 }
 
-impl Scanner {
+impl PostgresScanner {
     pub(super) fn new(form: RequestForm) -> Self {
-        let phase = if form == RequestForm::Query { Phase::Results } else { Phase::Begun };
+        let phase =
+            if form == RequestForm::Query { PostgresScanPhase::Results } else { PostgresScanPhase::Begun };
         Self {
             form,
             phase,
@@ -88,36 +89,38 @@ impl Scanner {
     }
 
     /// Returns the counts, or the error that came instead.
-    pub(super) fn finish(self) -> Result<Answer, Fault> {
+    pub(super) fn finish(self) -> Result<Answer, PostgresFault> {
         self.fault.map_or(Ok(self.answer), Err)
     }
 
     /// The error that arrived before the stream broke. It says more than the break.
-    pub(super) fn last_word(&mut self) -> Option<Fault> {
+    pub(super) fn last_word(&mut self) -> Option<PostgresFault> {
         self.fault.take()
     }
 
     /// Scans `input` and returns how many bytes are finished, and what is needed next. Unfinished
     /// bytes must be at the front of the next `input`.
-    pub(super) fn scan(&mut self, input: &[u8]) -> Result<(usize, Step), Fault> {
+    pub(super) fn scan(&mut self, input: &[u8]) -> Result<(usize, PostgresScanStep), PostgresFault> {
         let mut at = 0;
         loop {
             let passed = self.skip.min(input.len() - at);
             at += passed;
             self.skip -= passed;
             let rest = &input[at..];
-            let Some((kind, length)) = header(rest)? else { return Ok((at, Step::More)) };
+            let Some((kind, length)) = header(rest)? else { return Ok((at, PostgresScanStep::More)) };
             if matches!(kind, b'C' | b'E' | b'Z') {
                 let whole = length.min(LONGEST_CONTROL);
                 if whole < length && kind != b'E' {
-                    return Err(Fault::Malformed("a control message of more than 64 KiB"));
+                    return Err(PostgresFault::Malformed("a control message of more than 64 KiB"));
                 }
-                let Some(body) = rest.get(HEADER..HEADER + whole) else { return Ok((at, Step::More)) };
+                let Some(body) = rest.get(HEADER..HEADER + whole) else {
+                    return Ok((at, PostgresScanStep::More));
+                };
                 at += HEADER + whole;
                 self.skip = length - whole;
                 self.answer.bytes += (HEADER + length) as u64;
                 if self.control(kind, body)? {
-                    return Ok((at, Step::Done));
+                    return Ok((at, PostgresScanStep::Done));
                 }
                 continue;
             }
@@ -125,40 +128,43 @@ impl Scanner {
             at += HEADER;
             self.skip = length;
             self.answer.bytes += (HEADER + length) as u64;
-            if step == Step::CopyIn {
+            if step == PostgresScanStep::CopyIn {
                 return Ok((at, step));
             }
         }
     }
 
     /// Handles a message of which only the kind and the length matter.
-    fn passed_over(&mut self, kind: u8) -> Result<Step, Fault> {
+    fn passed_over(&mut self, kind: u8) -> Result<PostgresScanStep, PostgresFault> {
         match (kind, self.phase) {
             // Parameters and notifications come at any time, and so do warnings and notices.
             (b'S' | b'A', _) => {}
             (b'N', _) => self.answer.warnings = self.answer.warnings.saturating_add(1),
-            (b'D' | b'd', Phase::Results) => self.answer.rows += 1,
-            (b'T' | b'c', Phase::Results) => {}
-            (b'2', Phase::Begun) => self.phase = Phase::Results,
-            (b'2', Phase::Over) if self.form == RequestForm::Pipeline => self.phase = Phase::Results,
-            (b'1', Phase::Begun | Phase::Over) if self.form == RequestForm::Pipeline => {}
+            (b'D' | b'd', PostgresScanPhase::Results) => self.answer.rows += 1,
+            (b'T' | b'c', PostgresScanPhase::Results) => {}
+            (b'2', PostgresScanPhase::Begun) => self.phase = PostgresScanPhase::Results,
+            (b'2', PostgresScanPhase::Over) if self.form == RequestForm::Pipeline => {
+                self.phase = PostgresScanPhase::Results
+            }
+            (b'1', PostgresScanPhase::Begun | PostgresScanPhase::Over)
+                if self.form == RequestForm::Pipeline => {}
             // This is an empty statement, or a portal that stopped at a row limit, which this
             // client never sets.
-            (b'I' | b's', Phase::Results) => self.end_of_statement(),
-            (b'H', Phase::Results) => {
+            (b'I' | b's', PostgresScanPhase::Results) => self.end_of_statement(),
+            (b'H', PostgresScanPhase::Results) => {
                 self.copies_out = true;
                 self.answer.copied_out = true;
             }
-            (b'G', Phase::Results) => return Ok(Step::CopyIn),
-            _ => return Err(Fault::Malformed("a message that belongs to another answer")),
+            (b'G', PostgresScanPhase::Results) => return Ok(PostgresScanStep::CopyIn),
+            _ => return Err(PostgresFault::Malformed("a message that belongs to another answer")),
         }
-        Ok(Step::More)
+        Ok(PostgresScanStep::More)
     }
 
     /// Reads a message that decides what follows. The result is `true` when the answer is complete.
-    fn control(&mut self, kind: u8, body: &[u8]) -> Result<bool, Fault> {
+    fn control(&mut self, kind: u8, body: &[u8]) -> Result<bool, PostgresFault> {
         match kind {
-            b'C' if self.phase == Phase::Results => {
+            b'C' if self.phase == PostgresScanPhase::Results => {
                 if !self.copies_out {
                     let affected = report::affected(body.strip_suffix(&[0]).unwrap_or(body));
                     self.answer.affected = self.answer.affected.saturating_add(affected);
@@ -169,28 +175,28 @@ impl Scanner {
             }
             b'E' => {
                 let read = if self.skip > 0 { report::beginning_of_error } else { report::error };
-                let fault = Fault::in_session(read(body)?);
-                if matches!(fault, Fault::Server(ServerError::Ended(_))) {
+                let fault = PostgresFault::in_session(read(body)?);
+                if matches!(fault, PostgresFault::Server(PostgresServerError::Ended(_))) {
                     return Err(fault);
                 }
                 self.fault.get_or_insert(fault);
                 self.answered = true;
-                self.phase = Phase::Over;
+                self.phase = PostgresScanPhase::Over;
                 Ok(false)
             }
             b'Z' if self.answered => {
                 self.in_transaction = is_in_transaction(body);
                 Ok(true)
             }
-            b'Z' => Err(Fault::Malformed("an end without an answer")),
-            _ => Err(Fault::Malformed("a message that belongs to another answer")),
+            b'Z' => Err(PostgresFault::Malformed("an end without an answer")),
+            _ => Err(PostgresFault::Malformed("a message that belongs to another answer")),
         }
     }
 
     fn end_of_statement(&mut self) {
         self.answered = true;
         if self.form != RequestForm::Query {
-            self.phase = Phase::Over;
+            self.phase = PostgresScanPhase::Over;
         }
     }
 }

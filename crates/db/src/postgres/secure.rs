@@ -2,8 +2,8 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::Options;
-use super::fault::Fault;
+use super::LoginOptions;
+use super::fault::PostgresFault;
 use crate::options::Channel;
 use crate::stream::Stream;
 use crate::tls::Tls;
@@ -31,10 +31,10 @@ pub(super) struct Secured {
 }
 
 /// Connects to the server in `options`, with TLS where they ask for it.
-pub(super) async fn connected(options: &Options) -> Result<Secured, Fault> {
+pub(super) async fn connected(options: &LoginOptions) -> Result<Secured, PostgresFault> {
     let wanted = options.wanted_tls();
     if wanted.is_some() && Channel::new(options, false).is_local {
-        return Err(Fault::Tls(
+        return Err(PostgresFault::Tls(
             "PostgreSQL has no TLS over unix sockets; connect over TCP, or leave tls out".to_owned(),
         ));
     }
@@ -45,34 +45,34 @@ pub(super) async fn connected(options: &Options) -> Result<Secured, Fault> {
     }
 }
 
-async fn secured(mut stream: Stream, tls: &Tls, options: &Options) -> Result<Secured, Fault> {
+async fn secured(mut stream: Stream, tls: &Tls, options: &LoginOptions) -> Result<Secured, PostgresFault> {
     stream.write_all(&REQUEST).await?;
     stream.flush().await?;
     let mut answer = [0; 64];
     match (stream.read(&mut answer).await?, answer[0]) {
-        (0, _) => Err(Fault::Closed),
+        (0, _) => Err(PostgresFault::Closed),
         (1, b'S') => {
             let stream = tls.secure(stream, &options.address).await?;
             let binding = stream.server_certificate().and_then(server_end_point);
             let binding = binding.map_or(Binding::Impossible, Binding::EndPoint);
             Ok(Secured { stream, channel: Channel::new(options, true), binding })
         }
-        (1, b'N') if tls.is_required() => Err(Fault::Tls(
+        (1, b'N') if tls.is_required() => Err(PostgresFault::Tls(
             "the server offers no TLS, which was demanded; set ssl = on with ssl_cert_file and ssl_key_file in its \
              postgresql.conf, or leave tls out"
                 .to_owned(),
         )),
         (1, b'N') => Ok(in_plaintext(stream, options)),
         // The server's text arrived without protection, so it is not repeated.
-        (_, b'E') => Err(Fault::Tls("the server answered the request for TLS with an error; see its log".to_owned())),
+        (_, b'E') => Err(PostgresFault::Tls("the server answered the request for TLS with an error; see its log".to_owned())),
         (_, b'S') => {
-            Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"))
+            Err(PostgresFault::Malformed("bytes before the beginning of TLS, possibly from an attacker"))
         }
-        _ => Err(Fault::Malformed("not the answer of a PostgreSQL server; check the address")),
+        _ => Err(PostgresFault::Malformed("not the answer of a PostgreSQL server; check the address")),
     }
 }
 
-fn in_plaintext(stream: Stream, options: &Options) -> Secured {
+fn in_plaintext(stream: Stream, options: &LoginOptions) -> Secured {
     Secured { stream, channel: Channel::new(options, false), binding: Binding::Impossible }
 }
 

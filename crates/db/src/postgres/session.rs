@@ -4,15 +4,15 @@ use std::fmt;
 use std::future::poll_fn;
 
 use super::copy::{copy_in, no_copy_here, put_no_rows};
-use super::execute::{EXECUTE, Prepared, SYNC, put_parsed, put_prepare};
-use super::fault::{Fault, ServerError};
-use super::login::{Agreed, login};
+use super::execute::{EXECUTE, PostgresStatement, SYNC, put_parsed, put_prepare};
+use super::fault::{PostgresFault, PostgresServerError};
+use super::login::{PostgresHandshake, login};
 use super::message::{put, put_text};
 use super::placeholders::numbered;
-use super::scan::{RequestForm, Scanner, Step};
+use super::scan::{PostgresScanStep, PostgresScanner, RequestForm};
 use super::secure::{Secured, connected};
-use super::wire::Wire;
-use super::{Options, cells};
+use super::wire::PostgresWire;
+use super::{LoginOptions, cells};
 use crate::excerpt::excerpt;
 use crate::exchange::{self, Exchange};
 use crate::open_connections::Ticket;
@@ -23,16 +23,16 @@ use crate::{Answer, Cells, Encryption, Param, Result, Rows, Sent, Session, State
 
 /// One connection to a PostgreSQL server, over any byte stream.
 pub struct PostgresSession<S = Stream> {
-    wire: Wire<S>,
-    agreed: Agreed,
-    statements: Vec<Prepared>,
+    wire: PostgresWire<S>,
+    agreed: PostgresHandshake,
+    statements: Vec<PostgresStatement>,
     /// Number for the next statement's name. It always grows, because a statement whose description
     /// failed keeps its name on the server.
     next_name: u32,
     pub(super) exchange: Exchange,
     /// The options are boxed because they are large and rarely used, and dbdyno keeps thousands of
     /// sessions.
-    options: Box<Options>,
+    options: Box<LoginOptions>,
     /// The counter queries that the server has answered; `None` before the first time.
     pub(super) counted: Option<Vec<String>>,
 }
@@ -41,7 +41,7 @@ impl PostgresSession {
     /// Connects and logs in, within the login limit. The session commits after each statement until
     /// told otherwise, and uses UTF-8. Without a database the server takes the one with the user's
     /// name.
-    pub async fn connect(options: &Options) -> Result<Self> {
+    pub async fn connect(options: &LoginOptions) -> Result<Self> {
         exchange::connected(Self::open(options), (options, "PostgreSQL"), hint).await
     }
 
@@ -76,8 +76,8 @@ impl PostgresSession {
     }
 }
 
-fn hint(error: &ServerError, options: &Options) -> &'static str {
-    let ServerError::Reported(report) = error else { return "" };
+fn hint(error: &PostgresServerError, options: &LoginOptions) -> &'static str {
+    let PostgresServerError::Reported(report) = error else { return "" };
     match report.state.as_str() {
         "28P01" if options.password.is_empty() => exchange::NO_PASSWORD,
         "28P01" | "28000" => "; check the user, where its password comes from, and the server's pg_hba.conf",
@@ -89,15 +89,15 @@ fn hint(error: &ServerError, options: &Options) -> &'static str {
 
 impl<S> fmt::Debug for PostgresSession<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Agreed { version, backend, .. } = &self.agreed;
+        let PostgresHandshake { version, backend, .. } = &self.agreed;
         write!(formatter, "Connection({} {version}, process {backend})", self.exchange.place)
     }
 }
 
 impl PostgresSession {
-    async fn open(options: &Options) -> Result<Self, Fault> {
+    async fn open(options: &LoginOptions) -> Result<Self, PostgresFault> {
         let Secured { stream, channel, binding } = connected(options).await?;
-        let mut wire = Wire::new(stream);
+        let mut wire = PostgresWire::new(stream);
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
         let exchange = Exchange::entered(options.place(), &options.connection_settings, ticket);
@@ -196,7 +196,7 @@ impl Connection for PostgresSession {
             out.extend_from_slice(EXECUTE);
         }
         out.extend_from_slice(SYNC);
-        let mut scanner = Scanner::new(RequestForm::Pipeline);
+        let mut scanner = PostgresScanner::new(RequestForm::Pipeline);
         let outcome = match self.wire.reply_listening(&mut scanner).await {
             Ok(true) => scanner.finish(),
             Ok(false) => self.scanned(scanner).await,
@@ -250,20 +250,20 @@ impl<S: ByteStream> PostgresSession<S> {
     }
 
     /// Sends the request and counts through the answer.
-    async fn answer(&mut self, form: RequestForm) -> Result<Answer, Fault> {
+    async fn answer(&mut self, form: RequestForm) -> Result<Answer, PostgresFault> {
         self.wire.send().await?;
-        self.scanned(Scanner::new(form)).await
+        self.scanned(PostgresScanner::new(form)).await
     }
 
-    async fn scanned(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
-        if poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? == Step::CopyIn {
+    async fn scanned(&mut self, mut scanner: PostgresScanner) -> Result<Answer, PostgresFault> {
+        if poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? == PostgresScanStep::CopyIn {
             return self.without_copy(scanner).await;
         }
         scanner.finish()
     }
 
     /// Ends a COPY from the client for which there are no rows, and reads its result.
-    async fn without_copy(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
+    async fn without_copy(&mut self, mut scanner: PostgresScanner) -> Result<Answer, PostgresFault> {
         let message = self.wire.message();
         put_no_rows(message);
         if scanner.form() != RequestForm::Query {
@@ -272,36 +272,42 @@ impl<S: ByteStream> PostgresSession<S> {
         }
         self.wire.reply().await?;
         match self.wire.scan(&mut scanner).await? {
-            Step::Done => Err(no_copy_here()),
-            Step::More | Step::CopyIn => Err(Fault::Malformed("a COPY that does not end")),
+            PostgresScanStep::Done => Err(no_copy_here()),
+            PostgresScanStep::More | PostgresScanStep::CopyIn => {
+                Err(PostgresFault::Malformed("a COPY that does not end"))
+            }
         }
     }
 
-    async fn collected(&mut self) -> Result<Cells, Fault> {
+    async fn collected(&mut self) -> Result<Cells, PostgresFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send().await?;
         cells::collect(&mut self.wire).await
     }
 
-    async fn copied(&mut self, chunks: impl IntoIterator<Item: AsRef<[u8]>>) -> Result<Answer, Fault> {
+    async fn copied(
+        &mut self,
+        chunks: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Answer, PostgresFault> {
         self.wire.send().await?;
         copy_in(&mut self.wire, chunks).await
     }
 
-    async fn prepared(&mut self, name: String, sql: &str) -> Result<Statement, Fault> {
+    async fn prepared(&mut self, name: String, sql: &str) -> Result<Statement, PostgresFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send().await?;
         let (types, columns) = cells::described(&mut self.wire).await?;
-        let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
+        let id = u32::try_from(self.statements.len())
+            .map_err(|_| PostgresFault::Malformed("too many statements"))?;
         // The server counts parameters with two bytes, so the number fits.
         let params = types.len() as u16;
-        self.statements.push(Prepared { name, types, excerpt: excerpt(sql.as_bytes()) });
+        self.statements.push(PostgresStatement { name, types, excerpt: excerpt(sql.as_bytes()) });
         Ok(Statement { id, params, columns })
     }
 }
 
 /// Appends the messages up to a statement's execution. A query text is executed at once.
-fn put_sent(out: &mut Vec<u8>, statements: &[Prepared], sent: Sent<'_>) {
+fn put_sent(out: &mut Vec<u8>, statements: &[PostgresStatement], sent: Sent<'_>) {
     match sent {
         Sent::Text(sql) => put_query(out, sql.as_bytes()),
         Sent::Parsed(sql, params) => put_parsed(out, sql, params),

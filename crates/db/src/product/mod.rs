@@ -35,7 +35,7 @@ pub(crate) use upkeep::{Work, settle};
 use crate::Family;
 use crate::exchange::Exchange;
 use crate::open_connections::Ticket;
-use crate::options::Options as Login;
+use crate::options::LoginOptions;
 use crate::server::{
     Abilities, Base, Data, Error, FileLogin, OwnConfig, Ownership, RuntimeDir, Server, ServerProbe,
     ServerSpec,
@@ -151,11 +151,11 @@ pub(crate) trait Product: Debug + Sized + 'static {
     async fn connect(options: &Self::Options) -> Result<Self::Session>;
 
     /// The login, if there is a server.
-    fn login(_options: &Self::Options) -> Option<&Login> {
+    fn login(_options: &Self::Options) -> Option<&LoginOptions> {
         None
     }
 
-    fn login_mut(_options: &mut Self::Options) -> Option<&mut Login> {
+    fn login_mut(_options: &mut Self::Options) -> Option<&mut LoginOptions> {
         None
     }
 
@@ -230,7 +230,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     async fn kill(_session: &mut LimitedSession<'_, Self>, _ticket: Ticket) {}
 
     /// Numbers of the connections with this login on which the server is working.
-    async fn at_work(_session: &mut LimitedSession<'_, Self>, _login: &Login) -> Result<Vec<String>> {
+    async fn at_work(_session: &mut LimitedSession<'_, Self>, _login: &LoginOptions) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
@@ -245,7 +245,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// What a file with logins says for `options`.
-    fn login_of_file(_path: &Path, _options: &Login) -> Result<FileLogin, Error> {
+    fn login_of_file(_path: &Path, _options: &LoginOptions) -> Result<FileLogin, Error> {
         without_servers()
     }
 
@@ -254,12 +254,12 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(None)
     }
 
-    fn address(_login: Login) -> DatabaseAddress {
+    fn address(_login: LoginOptions) -> DatabaseAddress {
         without_servers()
     }
 
     /// Implements [`Family::take_ownership`].
-    async fn take_ownership(_options: &Login, _database: &str) -> Result<Ownership, Error> {
+    async fn take_ownership(_options: &LoginOptions, _database: &str) -> Result<Ownership, Error> {
         without_servers()
     }
 

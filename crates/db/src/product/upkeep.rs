@@ -178,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_null_database_only_waits() {
-        let address = DatabaseAddress::Null(null::Options::default());
+        let address = DatabaseAddress::Null(null::NullOptions::default());
         let mut session =
             DatabaseServer { address, capabilities: null::capabilities() }.connect().await.unwrap();
         let report = settled(&mut session, &null::capabilities()).await;

@@ -8,11 +8,11 @@ use dbdyno_model::TlsSettings;
 use dbdyno_products::ServerAddress;
 
 use crate::server::Error;
-use crate::{Family, Options, Secret};
+use crate::{Family, LoginOptions, Secret};
 
 /// The login that an address asks for. Its password is empty: see [`credentials`].
-pub fn login_at(address: &ServerAddress) -> (Family, Options) {
-    let options = Options::new(address.address.clone(), address.user.clone());
+pub fn login_at(address: &ServerAddress) -> (Family, LoginOptions) {
+    let options = LoginOptions::new(address.address.clone(), address.user.clone());
     (Family::of(address.family), options.with_database(address.database.clone()))
 }
 
@@ -34,21 +34,21 @@ pub fn tls_settings(
 /// take precedence. Also returns warnings for the user.
 pub fn credentials(
     family: Family,
-    options: Options,
+    options: LoginOptions,
     password_env: Option<&str>,
     option_file: Option<&Path>,
-) -> Result<(Options, Vec<String>), Error> {
+) -> Result<(LoginOptions, Vec<String>), Error> {
     let variable = |name: &str| std::env::var(name).ok();
     complete(family, options, password_env, option_file, variable)
 }
 
 fn complete(
     family: Family,
-    mut options: Options,
+    mut options: LoginOptions,
     password_env: Option<&str>,
     option_file: Option<&Path>,
     variable: impl Fn(&str) -> Option<String>,
-) -> Result<(Options, Vec<String>), Error> {
+) -> Result<(LoginOptions, Vec<String>), Error> {
     let mut warnings = Vec::new();
     if let Some(path) = option_file {
         let client = family.login_of_file(path, &options)?;
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    fn login(address: &str) -> (Family, Options) {
+    fn login(address: &str) -> (Family, LoginOptions) {
         login_at(&ServerAddress::parse(address).unwrap())
     }
 

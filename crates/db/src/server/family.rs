@@ -13,7 +13,7 @@ use crate::server::abilities::{Abilities, ServerProbe};
 use crate::server::ownership::Ownership;
 use crate::server::running::Data;
 use crate::server::{Base, Error, OwnConfig, RuntimeDir, Server, ServerSpec};
-use crate::{AnySession, ConnectionSettings, DatabaseAddress, DatabaseServer, DbError, Family, Options};
+use crate::{AnySession, ConnectionSettings, DatabaseAddress, DatabaseServer, DbError, Family, LoginOptions};
 
 /// A login from one of the user's option files.
 #[derive(Default)]
@@ -60,7 +60,7 @@ impl Family {
         each_family!(self, P => P::own_settings(options))
     }
 
-    pub(crate) fn login_of_file(self, path: &Path, options: &Options) -> Result<FileLogin, Error> {
+    pub(crate) fn login_of_file(self, path: &Path, options: &LoginOptions) -> Result<FileLogin, Error> {
         each_family!(self, P => P::login_of_file(path, options))
     }
 
@@ -68,14 +68,14 @@ impl Family {
         each_family!(self, P => P::tls_of_file(path))
     }
 
-    pub fn address(self, login: Options) -> DatabaseAddress {
+    pub fn address(self, login: LoginOptions) -> DatabaseAddress {
         each_family!(self, P => P::address(login))
     }
 
     /// Makes sure that dbdyno may make and drop tables in `database`, on the server that `options`
     /// names. The database in `options` does not matter. This never drops the database, and the
     /// caller should not either: the caller drops only the tables that its workload names.
-    pub async fn take_ownership(self, options: &Options, database: &str) -> Result<Ownership, Error> {
+    pub async fn take_ownership(self, options: &LoginOptions, database: &str) -> Result<Ownership, Error> {
         each_family!(self, P => P::take_ownership(options, database).await)
     }
 

@@ -41,7 +41,7 @@ pub mod intents;
 
 pub use abilities::{Abilities, ServerProbe, ThreadPool, TlsAbility};
 pub use address::{credentials, login_at, tls_settings};
-pub use asked::{Bounds, Unanswered, ask, output};
+pub use asked::{ProgramLimits, ProgramLimits as Bounds, Unanswered, ask, output};
 pub use base::Base;
 pub use certificates::Certificates;
 pub use cgroup::Cgroup;

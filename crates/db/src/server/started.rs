@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::{ConnectionSettings, DatabaseAddress, Options};
+use crate::{ConnectionSettings, DatabaseAddress, LoginOptions};
 
 use crate::server::intents::{ConfigServer, Rendered};
 use crate::server::process::Stopped;
@@ -97,15 +97,15 @@ impl Server {
 
     /// How to log in as the superuser, who has no password. Sessions use the socket, or TCP with
     /// TLS where sockets have no TLS and the runtime directory has certificates. The caller must
-    /// then add the client's certificate ([`Options::with_tls`]).
-    pub fn options(&self, database: Option<&str>) -> Options {
+    /// then add the client's certificate ([`LoginOptions::with_tls`]).
+    pub fn options(&self, database: Option<&str>) -> LoginOptions {
         let facts = self.base.family.facts();
         let options = match self.tls_port {
-            Some(port) => Options::tcp(TLS_HOST, port, facts.superuser),
-            None => Options::socket(&self.socket, facts.superuser),
+            Some(port) => LoginOptions::tcp(TLS_HOST, port, facts.superuser),
+            None => LoginOptions::socket(&self.socket, facts.superuser),
         };
         let database = database.or(facts.first_database).map(str::to_owned);
-        Options { database, ..options }
+        LoginOptions { database, ..options }
     }
 
     /// Returns the address with the same login and the caller's connection settings.
@@ -131,7 +131,7 @@ impl Server {
 pub(crate) fn superuser_at(base: &Base, socket: &Path) -> DatabaseAddress {
     let facts = base.family.facts();
     let database = facts.first_database.map(str::to_owned);
-    base.family.address(Options { database, ..Options::socket(socket, facts.superuser) })
+    base.family.address(LoginOptions { database, ..LoginOptions::socket(socket, facts.superuser) })
 }
 
 impl Deref for Server {

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 
+pub use self::SqliteFile as Options;
 pub use mark::{APPLICATION_ID, database_files, is_marked, wipe};
 pub use session::{SqliteSession, create_marked};
 
@@ -32,7 +33,7 @@ pub(crate) struct Sqlite;
 
 /// A database file, and how each connection to it is configured.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SqliteFile {
     pub path: PathBuf,
     /// `PRAGMA name = value` on every connection, in this order. The exceptions are pragmas that
     /// SQLite accepts only before the first page is written (`page_size`, `auto_vacuum`,
@@ -88,7 +89,7 @@ pub(crate) mod testing {
 
     use tempfile::TempDir;
 
-    use super::Options;
+    use super::SqliteFile;
 
     /// A folder next to the test binary. It is on the build's disk, while `/tmp` may be in memory.
     pub(crate) fn folder() -> TempDir {
@@ -97,8 +98,8 @@ pub(crate) mod testing {
     }
 
     /// Options for `bench.db` in `folder`.
-    pub(crate) fn options(folder: &Path, pragmas: &[(&str, &str)]) -> Options {
-        Options {
+    pub(crate) fn options(folder: &Path, pragmas: &[(&str, &str)]) -> SqliteFile {
+        SqliteFile {
             path: folder.join("bench.db"),
             pragmas: pragmas.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
             busy_timeout: Duration::from_secs(5),

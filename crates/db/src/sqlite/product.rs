@@ -7,7 +7,7 @@ use dbdyno_products::sqlite::SqliteOptions;
 use dbdyno_products::{FamilyFacts, TypedOptions};
 use serde_json::{Map, Value};
 
-use super::{Options, Sqlite, SqliteSession, capabilities, server};
+use super::{Sqlite, SqliteFile, SqliteSession, capabilities, server};
 use crate::product::{
     Connection, DeferredWork, Description, LimitedSession, Product, Texts, Work, cell, permitted,
     version_numbers,
@@ -55,14 +55,14 @@ impl Product for Sqlite {
 
     const FACTS: &'static FamilyFacts = &dbdyno_products::sqlite::FACTS;
 
-    type Options = Options;
+    type Options = SqliteFile;
     type Session = SqliteSession;
 
     fn capabilities(_engine: &str, _owned: bool) -> Capabilities {
         capabilities()
     }
 
-    async fn connect(options: &Options) -> Result<SqliteSession> {
+    async fn connect(options: &SqliteFile) -> Result<SqliteSession> {
         SqliteSession::open(options)
     }
 

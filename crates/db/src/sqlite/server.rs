@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Options, capabilities, create_marked};
+use super::{SqliteFile, capabilities, create_marked};
 use crate::{DatabaseAddress, DatabaseServer, Family, Result};
 
 impl Family {
@@ -20,7 +20,7 @@ pub(super) fn open_file(
     is_fresh: bool,
 ) -> Result<DatabaseServer> {
     let path = folder.join("ib.db");
-    let options = Options { path, pragmas: pragmas.to_vec(), busy_timeout: BUSY_TIMEOUT };
+    let options = SqliteFile { path, pragmas: pragmas.to_vec(), busy_timeout: BUSY_TIMEOUT };
     if is_fresh {
         create_marked(&options)?;
     }

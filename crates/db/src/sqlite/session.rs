@@ -13,7 +13,7 @@ use crate::{Answer, Cells, Param, Result, Session, Statement};
 
 use super::error::{fatal, from_sqlite, quoted};
 use super::pragma::{self, PragmaTiming};
-use super::{Options, mark, wait};
+use super::{SqliteFile, mark, wait};
 
 /// Number of prepared statements that a connection caches. Beyond it, a statement is compiled again
 /// at its next use.
@@ -42,7 +42,7 @@ impl SqliteSession {
     /// Opens the file, and sets and checks its pragmas. An absent or empty file is made and marked
     /// as dbdyno's (see [`super::is_marked`]). An existing one gets no marker. The error is
     /// [`crate::Class::Retry`] if another connection held its lock for the whole busy timeout.
-    pub fn open(options: &Options) -> Result<Self> {
+    pub fn open(options: &SqliteFile) -> Result<Self> {
         let path = options.path.clone();
         // There are no URI names, because a path is a path. There is no mutex, because only one
         // thread at a time uses a session.
@@ -163,7 +163,7 @@ impl SqliteSession {
 
 /// Makes a new, empty database with dbdyno's marker, sets its pragmas as `options` say, and closes
 /// it.
-pub fn create_marked(options: &Options) -> Result<()> {
+pub fn create_marked(options: &SqliteFile) -> Result<()> {
     let path = &options.path;
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => SqliteSession::open(options).map(drop),

@@ -17,7 +17,7 @@ use crate::connections::ConnectionLog;
 use crate::{Class, DbError, Result};
 
 /// The client's certificate, and its name in messages.
-struct Identity {
+struct ClientIdentity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     name: String,
@@ -45,7 +45,11 @@ impl Tls {
                 let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
                     wrong(format!("no key could be read from {}: {error}", key.display()))
                 })?;
-                Some(Identity { chain: certificates(cert)?, key: secret, name: cert.display().to_string() })
+                Some(ClientIdentity {
+                    chain: certificates(cert)?,
+                    key: secret,
+                    name: cert.display().to_string(),
+                })
             }
             (Some(cert), None) => return Err(alone("certificate", cert, "key")),
             (None, Some(key)) => return Err(alone("key", key, "certificate")),
@@ -65,7 +69,7 @@ impl Tls {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(parsed(&pem.authorities)?);
         let key = PrivateKeyDer::from_pem_slice(pem.key.reveal().as_bytes()).map_err(unusable)?;
-        let identity = Identity { chain: parsed(&pem.certificate)?, key, name: "in memory".to_owned() };
+        let identity = ClientIdentity { chain: parsed(&pem.certificate)?, key, name: "in memory".to_owned() };
         let settings = TlsSettings { mode, ..TlsSettings::default() };
         Self::assembled(settings, (mode == TlsMode::Verify).then_some(roots), Some(identity)).map(Some)
     }
@@ -74,7 +78,7 @@ impl Tls {
     fn assembled(
         settings: TlsSettings,
         roots: Option<RootCertStore>,
-        identity: Option<Identity>,
+        identity: Option<ClientIdentity>,
     ) -> Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -86,7 +90,7 @@ impl Tls {
         };
         let mut config = match identity {
             None => trusting.with_no_client_auth(),
-            Some(Identity { chain, key, name }) => trusting
+            Some(ClientIdentity { chain, key, name }) => trusting
                 .with_client_auth_cert(chain, key)
                 .map_err(|error| wrong(format!("the client certificate {name} cannot be used: {error}")))?,
         };

@@ -37,20 +37,20 @@ impl Work<'_, Mysql> {
             let now = Background::look(&mut self.session, self.capabilities).await?;
             idle = if before == Some(now.written) { idle + 1 } else { 0 };
             match now.rest(idle) {
-                Rest::There => break,
-                Rest::Stuck => {
+                MyrocksRest::There => break,
+                MyrocksRest::Stuck => {
                     self.note("compactions are pending that the server does not begin");
                     break;
                 }
-                Rest::Unreported => {
+                MyrocksRest::Unreported => {
                     self.note("this version does not report its compactions: none was awaited");
                     break;
                 }
-                Rest::NotYet if start.elapsed() >= LONGEST => {
+                MyrocksRest::NotYet if start.elapsed() >= LONGEST => {
                     self.note(format!("compactions still ran after {LONGEST:?}"));
                     break;
                 }
-                Rest::NotYet => before = Some(now.written),
+                MyrocksRest::NotYet => before = Some(now.written),
             }
             tokio::time::sleep(PERIOD).await;
         }
@@ -83,7 +83,7 @@ struct Background {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Rest {
+enum MyrocksRest {
     There,
     NotYet,
     /// Work is pending, but nothing is written.
@@ -107,17 +107,17 @@ impl Background {
     /// Judges the background work. `idle` counts the checks in a row, [`PERIOD`] apart, without a
     /// byte written. A running compaction is no longer pending. Where a version does not list
     /// running ones, they show in what they write.
-    fn rest(&self, idle: u32) -> Rest {
+    fn rest(&self, idle: u32) -> MyrocksRest {
         if self.running.is_some_and(|running| running > 0) {
-            return Rest::NotYet;
+            return MyrocksRest::NotYet;
         }
         match (self.pending, self.running, self.written) {
-            (Some(pending), _, _) if pending > 0 && idle >= STUCK => Rest::Stuck,
-            (Some(pending), _, _) if pending > 0 => Rest::NotYet,
-            (_, Some(_), _) => Rest::There,
-            (_, None, Some(_)) if idle > 0 => Rest::There,
-            (_, None, Some(_)) => Rest::NotYet,
-            (_, None, None) => Rest::Unreported,
+            (Some(pending), _, _) if pending > 0 && idle >= STUCK => MyrocksRest::Stuck,
+            (Some(pending), _, _) if pending > 0 => MyrocksRest::NotYet,
+            (_, Some(_), _) => MyrocksRest::There,
+            (_, None, Some(_)) if idle > 0 => MyrocksRest::There,
+            (_, None, Some(_)) => MyrocksRest::NotYet,
+            (_, None, None) => MyrocksRest::Unreported,
         }
     }
 }
@@ -132,23 +132,23 @@ mod tests {
 
     #[test]
     fn a_server_that_lists_its_compactions_is_at_rest_at_the_first_look_without_one() {
-        assert_eq!(seen(Some(0), Some(0), Some(9)).rest(0), Rest::There);
-        assert_eq!(seen(Some(0), Some(2), Some(9)).rest(99), Rest::NotYet);
-        assert_eq!(seen(Some(1), Some(0), Some(9)).rest(0), Rest::NotYet);
+        assert_eq!(seen(Some(0), Some(0), Some(9)).rest(0), MyrocksRest::There);
+        assert_eq!(seen(Some(0), Some(2), Some(9)).rest(99), MyrocksRest::NotYet);
+        assert_eq!(seen(Some(1), Some(0), Some(9)).rest(0), MyrocksRest::NotYet);
     }
 
     #[test]
     fn a_server_that_does_not_is_at_rest_when_it_wrote_nothing_between_two_looks() {
         let look = |pending| seen(Some(pending), None, Some(9));
-        assert_eq!(look(0).rest(0), Rest::NotYet, "one look shows nothing");
-        assert_eq!(look(0).rest(1), Rest::There);
-        assert_eq!(look(1).rest(STUCK - 1), Rest::NotYet);
-        assert_eq!(look(1).rest(STUCK), Rest::Stuck);
+        assert_eq!(look(0).rest(0), MyrocksRest::NotYet, "one look shows nothing");
+        assert_eq!(look(0).rest(1), MyrocksRest::There);
+        assert_eq!(look(1).rest(STUCK - 1), MyrocksRest::NotYet);
+        assert_eq!(look(1).rest(STUCK), MyrocksRest::Stuck);
     }
 
     #[test]
     fn what_no_version_tells_is_not_waited_for() {
-        assert_eq!(seen(None, None, None).rest(0), Rest::Unreported);
-        assert_eq!(seen(Some(0), None, None).rest(0), Rest::Unreported);
+        assert_eq!(seen(None, None, None).rest(0), MyrocksRest::Unreported);
+        assert_eq!(seen(Some(0), None, None).rest(0), MyrocksRest::Unreported);
     }
 }

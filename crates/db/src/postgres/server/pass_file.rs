@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::server::{Error, FileLogin};
-use crate::{Address, Options};
+use crate::{Address, LoginOptions};
 
 /// Reads the login for [`crate::server::credentials`].
-pub(in crate::postgres) fn login_of_file(path: &Path, options: &Options) -> Result<FileLogin, Error> {
+pub(in crate::postgres) fn login_of_file(path: &Path, options: &LoginOptions) -> Result<FileLogin, Error> {
     let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let password = password(&text, options)
@@ -18,7 +18,7 @@ pub(in crate::postgres) fn login_of_file(path: &Path, options: &Options) -> Resu
 
 /// Finds the password for `options` in a password file's text. A unix socket counts as host
 /// `localhost`, with the port in its name.
-fn password(text: &str, options: &Options) -> Option<String> {
+fn password(text: &str, options: &LoginOptions) -> Option<String> {
     let (host, port) = match &options.address {
         Address::Tcp { host, port } => (host.clone(), port.to_string()),
         Address::Socket(path) => {
@@ -68,11 +68,11 @@ mod tests {
 
     #[test]
     fn the_first_line_that_fits_counts() {
-        let tcp = |host: &str, user: &str| Options::tcp(host, 5432, user).with_database("shop");
+        let tcp = |host: &str, user: &str| LoginOptions::tcp(host, 5432, user).with_database("shop");
         assert_eq!(password(TEXT, &tcp("db1", "ann")).as_deref(), Some("first"));
         assert_eq!(password(TEXT, &tcp("db2", "bob")).as_deref(), Some("a:b"));
         assert_eq!(password(TEXT, &tcp("db2", "ann")), None);
-        let socket = Options::socket("/run/pg/.s.PGSQL.5433", "ann").with_database("ib");
+        let socket = LoginOptions::socket("/run/pg/.s.PGSQL.5433", "ann").with_database("ib");
         assert_eq!(password(TEXT, &socket).as_deref(), Some("of:the\\socket"));
     }
 }

@@ -253,7 +253,7 @@ mod tests {
 
     async fn settled_by_gauge(gauge: DeviceGauge, cap: Duration) -> Settling {
         let capabilities = null::capabilities();
-        let address = DatabaseAddress::Null(null::Options::default());
+        let address = DatabaseAddress::Null(null::NullOptions::default());
         let database_server = DatabaseServer { address, capabilities: capabilities.clone() };
         let mut session = database_server.connect().await.unwrap();
         let rest = Quiet { cap, bounds: TEST_BOUNDS, device: Some(gauge) };

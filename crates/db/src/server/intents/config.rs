@@ -4,7 +4,7 @@
 use std::path::Path;
 use strsim::levenshtein;
 
-use super::data::Data;
+use super::data::IntentData;
 use super::value::Value;
 use crate::server::Error;
 
@@ -75,7 +75,7 @@ impl Intents {
 
     /// Names and values as a plan writes them, in the data's order, for records and tables.
     pub fn pairs(&self) -> Vec<(String, String)> {
-        let requested = Data::get().intents.iter().filter_map(|intent| self.get(&intent.name));
+        let requested = IntentData::get().intents.iter().filter_map(|intent| self.get(&intent.name));
         requested.map(|requested| (requested.name.clone(), requested.value.to_string())).collect()
     }
 
@@ -92,7 +92,7 @@ impl Intents {
     }
 
     fn add(&mut self, name: &str, given: &toml::Value, where_possible: bool, wrong: &mut Vec<String>) {
-        let Some(intent) = Data::get().intent(name) else {
+        let Some(intent) = IntentData::get().intent(name) else {
             wrong.push(unknown(name));
             return;
         };
@@ -113,7 +113,7 @@ fn not_toml(text: &str, error: &toml::de::Error) -> String {
 /// Help for a name that is no intent: the intents with the most similar spelling, otherwise where
 /// to find the list.
 fn unknown(name: &str) -> String {
-    let mut near: Vec<(usize, &str)> = Data::get()
+    let mut near: Vec<(usize, &str)> = IntentData::get()
         .intents
         .iter()
         .map(|intent| (levenshtein(name, &intent.name), intent.name.as_str()))

@@ -140,16 +140,16 @@ struct OptionFile {
 }
 
 #[derive(Debug)]
-pub(crate) struct Data {
+pub(crate) struct IntentData {
     /// In the order in which they are rendered. When two set the same option, the later one wins.
     pub(crate) intents: Vec<Intent>,
     options: BTreeMap<(&'static Product, String), Vec<OptionRange>>,
     checked: BTreeMap<&'static Product, Vec<String>>,
 }
 
-impl Data {
+impl IntentData {
     pub(crate) fn get() -> &'static Self {
-        static DATA: OnceLock<Data> = OnceLock::new();
+        static DATA: OnceLock<IntentData> = OnceLock::new();
         DATA.get_or_init(|| {
             let intents = INTENTS.iter().flat_map(|text| parsed::<IntentFile>(text).intent).collect();
             let (mut options, mut checked) = (BTreeMap::new(), BTreeMap::new());

@@ -17,7 +17,7 @@ mod server;
 mod span;
 mod value;
 
-use data::Data;
+use data::IntentData;
 use dbdyno_products::{Product, Release};
 
 pub use config::{Intents, WHERE_POSSIBLE};
@@ -30,16 +30,16 @@ pub use value::same_value;
 
 /// Names of all `product` options in the data, in alphabetical order.
 pub fn option_names(product: &'static Product) -> Vec<&'static str> {
-    Data::get().names(product)
+    IntentData::get().names(product)
 }
 
 /// An option in one version of a product, with its default there. The result is `None` where the
 /// option does not exist or is not in the data.
 pub fn option_at(product: &'static Product, version: Release, option: &str) -> Option<&'static OptionRange> {
-    Data::get().option(product, version, option)
+    IntentData::get().option(product, version, option)
 }
 
 /// The `product` versions that the data was compared with.
 pub fn checked(product: &'static Product) -> &'static [String] {
-    Data::get().checked(product)
+    IntentData::get().checked(product)
 }

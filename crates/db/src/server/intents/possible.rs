@@ -1,7 +1,7 @@
 //! Where an intent is possible: products and versions, in words, derived from the options that its
 //! rules need.
 
-use super::data::{Data, Intent, OptionState, RenderRule};
+use super::data::{Intent, IntentData, OptionState, RenderRule};
 use super::span::{Span, joined, words};
 use dbdyno_products::Product;
 
@@ -34,7 +34,7 @@ pub(crate) fn rule_spans(rule: &RenderRule, product: &'static Product, word: Opt
 /// variable, so the variable behind it counts.
 fn existing(product: &'static Product, option: &str) -> Vec<Span> {
     let option = option.strip_prefix("skip_").unwrap_or(option);
-    let ranges = Data::get().ranges(product, option).iter();
+    let ranges = IntentData::get().ranges(product, option).iter();
     ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
 }
 

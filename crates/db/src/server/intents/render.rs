@@ -2,7 +2,7 @@
 //! cannot have them.
 
 use super::config::{Intents, RequestedIntent};
-use super::data::{Data, Intent, Limit, OptionState, RenderRule, Settings};
+use super::data::{Intent, IntentData, Limit, OptionState, RenderRule, Settings};
 use super::possible;
 use super::rendered::{Rendered, Setting};
 use super::server::ConfigServer;
@@ -29,7 +29,7 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
     let mut rendered = Rendered::of(server);
     rendered.asked = Some(intents.pairs());
     let mut wrong = Vec::new();
-    for intent in &Data::get().intents {
+    for intent in &IntentData::get().intents {
         let Some(requested) = intents.get(&intent.name) else { continue };
         let request = format!("{} = {}", requested.name, requested.value);
         match outcome(server, intent, requested) {
@@ -107,7 +107,7 @@ fn settings<'a>(rule: &'a RenderRule, value: &Value) -> Option<&'a Settings> {
 
 fn works(server: &ConfigServer, option: &str) -> bool {
     let option = option.strip_prefix("skip_").unwrap_or(option);
-    Data::get()
+    IntentData::get()
         .option(server.product, server.version, option)
         .is_some_and(|range| range.state != OptionState::Ignored)
 }
