@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use dbdyno_products::Address;
 
-use crate::fault::{ServerFault, WireFault};
-use crate::open_connections::{OpenConnections, Ticket};
+use crate::connections::{OpenConnections, Ticket};
+use crate::error::{ServerFault, WireFault};
 use crate::options::{ConnectionSettings, LoginOptions, TimeLimits};
 use crate::{Class, DbError, Result};
 

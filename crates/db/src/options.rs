@@ -1,5 +1,7 @@
-//! Login options for all drivers whose database has a server.
+//! Login options for all drivers whose database has a server, with a password that is never
+//! printed.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +9,7 @@ use std::time::Duration;
 use dbdyno_model::ColumnDefinitions;
 use dbdyno_products::Address;
 
-use crate::open_connections::OpenConnections;
-use crate::secret::Secret;
+use crate::connections::OpenConnections;
 use crate::tls::Tls;
 
 /// Time limits for a session's waits on its server, outside the measured statements.
@@ -167,6 +168,38 @@ impl Channel {
         let is_local = matches!(options.address, Address::Socket(_));
         let is_demanded = options.connection_settings.tls.as_ref().is_some_and(Tls::is_required);
         Self { is_encrypted, may_carry_passwords: is_local || is_encrypted && is_demanded, is_local }
+    }
+}
+
+/// A password. It shows as `***` wherever it might be printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps `text` so that it is not printed.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The password itself, for code that must pass it on (a login, an option file).
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
     }
 }
 

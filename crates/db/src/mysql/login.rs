@@ -12,18 +12,18 @@ use dbdyno_model::ColumnDefinitions;
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
-use mysql_common::packets::{AuthPlugin, HandshakeResponse};
-use mysql_common::proto::MySerialize;
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse};
+use mysql_common::proto::{MyDeserialize, MySerialize};
 
+use super::auth::Signer;
 use super::fault::MysqlFault;
-use super::greeting::{Greeting, NONCE};
-use super::packet::{self, Form, MysqlReader};
-use super::sign::Signer;
-use super::wire::MysqlWire;
-use super::{LoginOptions, ServerKey, rsa};
-use crate::excerpt::server_text;
+use super::wire::{Form, MysqlReader, MysqlWire};
+use super::{LoginOptions, ServerKey, auth, wire};
+use crate::error::server_text;
 use crate::options::Channel;
-use crate::stream::ByteStream;
+use crate::product::version_numbers;
+use crate::stream::{ByteStream, Stream};
 
 /// The capabilities that this client requests. Others are left out on purpose: one statement must
 /// not hold several, and LOAD DATA LOCAL INFILE is allowed only where the options ask for it.
@@ -91,11 +91,7 @@ pub(super) async fn login<S: ByteStream>(
 }
 
 /// The request for TLS. It is the start, up to the user, of the answer that will follow inside TLS.
-pub(super) fn put_tls_request(
-    out: &mut Vec<u8>,
-    greeting: &Greeting,
-    options: &LoginOptions,
-) -> Result<(), MysqlFault> {
+fn put_tls_request(out: &mut Vec<u8>, greeting: &Greeting, options: &LoginOptions) -> Result<(), MysqlFault> {
     const LENGTH: usize = 32;
     let mut whole = Vec::with_capacity(256);
     let mut login = Login::new(greeting, options, Channel::new(options, true));
@@ -225,7 +221,7 @@ impl<'a> Login<'a> {
     /// which asks for the server's key.
     fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, MysqlFault> {
         match self.server_key {
-            ServerKey::Known(pem) => rsa::encrypt(self.password, &self.nonce, pem),
+            ServerKey::Known(pem) => auth::encrypt(self.password, &self.nonce, pem),
             ServerKey::Retrieved => {
                 self.awaits_key = true;
                 Ok(vec![request])
@@ -250,8 +246,8 @@ impl<'a> Login<'a> {
         for _ in 0..LONGEST_LOGIN {
             wire.read(payload).await?;
             let answer = match payload[0] {
-                0x00 => return packet::ok(payload).map(|_| ()),
-                0xff => return Err(packet::server_error(payload)),
+                0x00 => return wire::ok(payload).map(|_| ()),
+                0xff => return Err(wire::server_error(payload)),
                 0xfe => Some(self.switch(&payload[1..])?),
                 0x01 => self.more(&payload[1..])?,
                 // MariaDB escapes only data that could be taken for another packet.
@@ -303,7 +299,7 @@ impl<'a> Login<'a> {
             (AuthPlugin::CachingSha2Password, [4]) => self.encrypted(KEY_WANTED_BY_CACHING_SHA2).map(Some),
             (AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password, [b'-', ..]) if self.awaits_key => {
                 self.awaits_key = false;
-                rsa::encrypt(self.password, &self.nonce, data).map(Some)
+                auth::encrypt(self.password, &self.nonce, data).map(Some)
             }
             (AuthPlugin::Parsec, salt) => self.signer.signature(self.password, salt).map(Some),
             _ => Err(MysqlFault::Malformed("an unknown request of the authentication plugin")),
@@ -320,6 +316,178 @@ fn no_key() -> MysqlFault {
     )
 }
 
+/// Returns the connection to log in on, and how it is protected.
+pub(super) async fn secured(
+    mut wire: MysqlWire<Stream>,
+    greeting: &Greeting,
+    options: &LoginOptions,
+) -> Result<(MysqlWire<Stream>, Channel), MysqlFault> {
+    let Some(tls) = options.wanted_tls() else { return Ok((wire, Channel::new(options, false))) };
+    if !greeting.capabilities.contains(CapabilityFlags::CLIENT_SSL) {
+        if tls.is_required() {
+            return Err(MysqlFault::Tls(
+                "the server offers no TLS, which was demanded; give it certificates (ssl_ca, ssl_cert, ssl_key in its \
+                 option file), or leave tls out"
+                    .to_owned(),
+            ));
+        }
+        return Ok((wire, Channel::new(options, false)));
+    }
+    put_tls_request(wire.message(), greeting, options)?;
+    wire.reply().await?;
+    let (stream, sequence) = wire.into_stream()?;
+    let stream = tls.secure(stream, &options.address).await?;
+    Ok((MysqlWire::resumed(stream, sequence), Channel::new(options, true)))
+}
+
+/// Bytes in a nonce, for every authentication plugin that this client supports.
+pub(super) const NONCE: usize = 20;
+
+/// MariaDB before 11 puts this before its version, so that old replicas take it for a version that
+/// they know.
+const MARIADB_PREFIX: &str = "5.5.5-";
+
+/// What a server says about itself when a client connects.
+#[derive(Debug, Clone)]
+pub(super) struct Greeting {
+    /// The version as the server writes it, without MariaDB's prefix: `10.11.19-MariaDB-log`.
+    pub(super) version: String,
+    pub(super) is_mariadb: bool,
+    pub(super) connection_id: u32,
+    pub(super) nonce: [u8; NONCE],
+    pub(super) capabilities: CapabilityFlags,
+    /// MariaDB's own capabilities, from 10.2 on.
+    pub(super) extended: MariadbCapabilities,
+    pub(super) plugin: AuthPlugin<'static>,
+}
+
+impl Greeting {
+    /// Reads a greeting, or the error that is sent in its place when there are too many connections
+    /// or the host is blocked.
+    pub(super) fn parse(payload: &[u8]) -> Result<Self, MysqlFault> {
+        match payload.first() {
+            Some(0xff) => return Err(wire::server_error(payload)),
+            Some(10) => {}
+            _ => return Err(MysqlFault::Malformed("not the greeting of a MySQL server; check the address")),
+        }
+        check_nonce_length(payload)?;
+        let greeting = HandshakePacket::deserialize((), &mut ParseBuf(payload))
+            .map_err(|_| MysqlFault::Malformed("the greeting ends too early"))?;
+        let capabilities = greeting.capabilities();
+        if !capabilities
+            .contains(CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION)
+        {
+            return Err(MysqlFault::Malformed("a server from before MySQL 4.1"));
+        }
+        let mut nonce = [0; NONCE];
+        let second = greeting.scramble_2_ref().unwrap_or_default();
+        if second.len() < NONCE - 8 {
+            return Err(MysqlFault::Malformed("the greeting's nonce is too short"));
+        }
+        nonce[..8].copy_from_slice(greeting.scramble_1_ref());
+        nonce[8..].copy_from_slice(&second[..NONCE - 8]);
+        let reported = server_text(greeting.server_version_ref());
+        let version = reported.strip_prefix(MARIADB_PREFIX).unwrap_or(&reported).to_owned();
+        Ok(Self {
+            is_mariadb: version.len() < reported.len() || version.contains("MariaDB"),
+            version,
+            connection_id: greeting.connection_id(),
+            nonce,
+            capabilities,
+            extended: mariadb_extension(&greeting),
+            plugin: greeting.auth_plugin().map_or(AuthPlugin::MysqlNativePassword, AuthPlugin::into_owned),
+        })
+    }
+
+    /// The version's first three numbers. A number that cannot be read is 0.
+    pub(super) fn numbers(&self) -> (u16, u16, u16) {
+        let [major, minor, patch] =
+            version_numbers(&self.version).map(|number| u16::try_from(number).unwrap_or(0));
+        (major, minor, patch)
+    }
+}
+
+/// MariaDB's own capabilities. They are in bytes that the codec calls reserved, and count only
+/// where the server does not claim to be MySQL.
+fn mariadb_extension(greeting: &HandshakePacket<'_>) -> MariadbCapabilities {
+    if greeting.capabilities().contains(CapabilityFlags::CLIENT_LONG_PASSWORD) {
+        return MariadbCapabilities::empty();
+    }
+    greeting.mariadb_ext_capabilities()
+}
+
+/// Refuses a nonce longer than 127 bytes. The codec reads its length as a signed byte and would
+/// overflow. No server sends one.
+fn check_nonce_length(payload: &[u8]) -> Result<(), MysqlFault> {
+    let mut reader = wire::MysqlReader(payload);
+    reader.u8()?;
+    reader.until_nul();
+    reader.take(20)?; // connection id, first part of the nonce, filler, capabilities, collation, status
+    if reader.u8()? > 127 { Err(MysqlFault::Malformed("the greeting's nonce is too long")) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A greeting as `version` would send it, with `plugin` at its end.
+    fn bytes(version: &str, plugin: &[u8]) -> Vec<u8> {
+        let mut payload = vec![10];
+        payload.extend_from_slice(version.as_bytes());
+        payload.extend_from_slice(b"\0\x07\0\0\0abcdefgh\0\xff\xf7\x08\x02\0\x0f\x80\x15");
+        payload.extend_from_slice(&[0; 10]);
+        payload.extend_from_slice(b"ijklmnopqrst\0");
+        payload.extend_from_slice(plugin);
+        payload
+    }
+
+    #[test]
+    fn products_and_versions_are_distinguished() {
+        let check = |text: &str, version: &str, is_mariadb, numbers| {
+            let greeting = Greeting::parse(&bytes(text, b"mysql_native_password\0")).expect(text);
+            assert_eq!(greeting.version, version);
+            assert_eq!(greeting.is_mariadb, is_mariadb);
+            assert_eq!(greeting.numbers(), numbers);
+            assert_eq!(greeting.connection_id, 7);
+            assert_eq!(&greeting.nonce, b"abcdefghijklmnopqrst");
+        };
+        check("5.5.5-10.11.19-MariaDB-log", "10.11.19-MariaDB-log", true, (10, 11, 19));
+        check("11.8.6-MariaDB", "11.8.6-MariaDB", true, (11, 8, 6));
+        check("8.0.31", "8.0.31", false, (8, 0, 31));
+        check("5.6.24-enterprise", "5.6.24-enterprise", false, (5, 6, 24));
+        check("99999.1", "99999.1", false, (0, 1, 0));
+    }
+
+    #[test]
+    fn the_plugin_name_may_lack_its_nul_as_in_mysql_5_5_9() {
+        let greeting = Greeting::parse(&bytes("5.5.9", b"mysql_native_password")).expect("a greeting");
+        assert_eq!(greeting.plugin, AuthPlugin::MysqlNativePassword);
+    }
+
+    #[test]
+    fn greetings_cut_anywhere_and_hostile_lengths_are_errors() {
+        let whole = bytes("8.0.31", b"caching_sha2_password\0");
+        let needed = whole.len() - b"caching_sha2_password\0".len();
+        for end in 0..needed {
+            assert!(Greeting::parse(&whole[..end]).is_err(), "{end}");
+        }
+        let mut hostile = whole.clone();
+        hostile[1 + 7 + 20] = 0x80;
+        assert!(matches!(Greeting::parse(&hostile), Err(MysqlFault::Malformed(_))));
+    }
+
+    #[test]
+    fn an_error_in_place_of_a_greeting_is_reported() {
+        let fault = Greeting::parse(b"\xff\x10\x04Too many connections").expect_err("an error packet");
+        assert_eq!(fault.class(), crate::Class::Refused);
+        insta::assert_snapshot!(fault, @"server said: Too many connections");
+    }
+}
+
 #[cfg(test)]
 #[path = "login_tests.rs"]
-mod tests;
+mod login_tests;
+
+#[cfg(test)]
+#[path = "secure_tests.rs"]
+mod secure_tests;

@@ -29,7 +29,7 @@ fn trusting(password: &str) -> LoginOptions {
 
 /// Does the same as [`tcp`], for a server whose key is known.
 fn knowing(password: &str) -> LoginOptions {
-    let server_key = ServerKey::Known(rsa::TEST_KEY.as_bytes().into());
+    let server_key = ServerKey::Known(auth::TEST_KEY.as_bytes().into());
     tcp(password).with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() })
 }
 
@@ -236,7 +236,7 @@ async fn full_authentication_over_tcp_encrypts_with_the_key_that_is_known_or_was
     let (agreed, received) = played(&knowing("secret"), "caching_sha2_password", &[vec![1, 4], ok(0)]).await;
     agreed.expect("a login");
     assert_eq!(received[1].len(), 256, "encrypted at once");
-    let script = [vec![1, 4], key(rsa::TEST_KEY), ok(0)];
+    let script = [vec![1, 4], key(auth::TEST_KEY), ok(0)];
     let (agreed, received) = played(&trusting("secret"), "caching_sha2_password", &script).await;
     agreed.expect("a login");
     assert_eq!(received[1], [2], "asks for the key");
@@ -246,7 +246,7 @@ async fn full_authentication_over_tcp_encrypts_with_the_key_that_is_known_or_was
 #[tokio::test]
 async fn sha256_password_is_encrypted_everywhere() {
     for options in [socket("secret"), trusting("secret")] {
-        let (agreed, received) = played(&options, "sha256_password", &[key(rsa::TEST_KEY), ok(0)]).await;
+        let (agreed, received) = played(&options, "sha256_password", &[key(auth::TEST_KEY), ok(0)]).await;
         agreed.expect("a login");
         assert!(received[0].ends_with(b"bench\0\x01\x01ib\0sha256_password\0"));
         assert_eq!(received[1].len(), 256);
@@ -272,13 +272,13 @@ async fn an_account_of_another_plugin_logs_in_where_the_servers_default_would_as
 #[tokio::test]
 async fn a_key_that_was_not_asked_for_or_is_too_short_gets_nothing() {
     for options in [tcp("secret"), knowing("secret"), trusting("secret")] {
-        let (outcome, received) = played(&options, "caching_sha2_password", &[key(rsa::TEST_KEY)]).await;
+        let (outcome, received) = played(&options, "caching_sha2_password", &[key(auth::TEST_KEY)]).await;
         insta::allow_duplicates! {
             insta::assert_snapshot!(reported(outcome), @"Lost: the server's answer breaks the protocol: an unknown request of the authentication plugin");
         }
         assert_eq!(received.len(), 1);
     }
-    let script = [vec![1, 4], key(rsa::WEAK_KEY)];
+    let script = [vec![1, 4], key(auth::WEAK_KEY)];
     let (outcome, received) = played(&trusting("secret"), "caching_sha2_password", &script).await;
     insta::assert_snapshot!(reported(outcome), @"Fatal: the password cannot be encrypted with the server's RSA key: it has 512 bits, where dbdyno wants 2048 to 16384");
     assert_eq!(received[1..], [[2]], "the request for the key, and nothing more");
@@ -389,7 +389,7 @@ fn good_logins() -> Vec<Vec<Vec<u8>>> {
     let switch = |plugin: &str| [&[0xfe], plugin.as_bytes(), b"\0", OTHER_NONCE, b"\0"].concat();
     let greets = |plugin: &str| packet(0, &greeting(plugin));
     let says = |number: u8, payload: Vec<u8>| packet(number, &payload);
-    let key = key(rsa::TEST_KEY);
+    let key = key(auth::TEST_KEY);
     vec![
         vec![greets("mysql_native_password"), says(2, ok(0))],
         vec![greets("caching_sha2_password"), [says(2, vec![1, 3]), says(3, ok(0))].concat()],

@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 
-use super::super::packet::Form;
 use super::*;
 use crate::Class;
+use crate::mysql::wire::Form;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 /// The largest payload of one packet.

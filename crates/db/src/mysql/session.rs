@@ -1,20 +1,17 @@
-//! One connection to a MySQL or MariaDB server.
+//! One connection to a MySQL or MariaDB server, with its prepared statements.
 
 use std::fmt;
 use std::future::poll_fn;
 
-use super::execute::MysqlStatement;
 use super::fault::{MysqlFault, MysqlServerError};
-use super::login::{MysqlHandshake, greeted, login};
-use super::packet::{self, MysqlReader};
+use super::login::{MysqlHandshake, greeted, login, secured};
 use super::scan::{MysqlScanStep, MysqlScanner};
-use super::secure::secured;
-use super::wire::MysqlWire;
-use super::{LoginOptions, cells};
-use crate::excerpt::excerpt;
+use super::wire::{MysqlReader, MysqlWire, put_text};
+use super::{LoginOptions, scan, wire};
+use crate::connections::Ticket;
+use crate::error::excerpt;
 use crate::exchange::{Exchange, NO_DATABASE, NO_PASSWORD, NO_ROOM, connected};
-use crate::open_connections::Ticket;
-use crate::receive_limits::ReceiveLimits;
+use crate::input::ReceiveLimits;
 use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Encryption, Param, Result, Session, Statement};
 
@@ -268,7 +265,7 @@ impl<S: ByteStream> MysqlSession<S> {
     async fn collected(&mut self, sql: &str) -> Result<Cells, MysqlFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
-        cells::collect(&mut self.wire, self.agreed.form).await
+        scan::collect(&mut self.wire, self.agreed.form).await
     }
 
     async fn prepared(&mut self, sql: &str) -> Result<Statement, MysqlFault> {
@@ -279,16 +276,16 @@ impl<S: ByteStream> MysqlSession<S> {
         let mut reader = MysqlReader(&payload);
         match reader.u8()? {
             0x00 => {}
-            0xff => return Err(packet::server_error(&payload)),
+            0xff => return Err(wire::server_error(&payload)),
             _ => return Err(MysqlFault::Malformed("an unknown answer to a prepare")),
         }
         let server_id = reader.u32()?;
         let columns = reader.u16()?;
         let params = reader.u16()?;
         for count in [params, columns] {
-            cells::definitions(&mut self.wire, &mut payload, u64::from(count)).await?;
+            scan::definitions(&mut self.wire, &mut payload, u64::from(count)).await?;
             if count > 0 && !self.agreed.form.deprecate_eof {
-                cells::definitions_end(&mut self.wire, &mut payload).await?;
+                scan::definitions_end(&mut self.wire, &mut payload).await?;
             }
         }
         let id =
@@ -296,6 +293,129 @@ impl<S: ByteStream> MysqlSession<S> {
         let excerpt = excerpt(sql.as_bytes());
         self.statements.push(MysqlStatement { server_id, params, types: Vec::new(), excerpt });
         Ok(Statement { id, params, columns })
+    }
+}
+
+/// `COM_STMT_EXECUTE`.
+const EXECUTE: u8 = 0x17;
+
+/// `MYSQL_TYPE_LONGLONG`, signed.
+const LONGLONG: u8 = 0x08;
+
+/// `MYSQL_TYPE_VAR_STRING`.
+const VAR_STRING: u8 = 0xfd;
+
+/// `MYSQL_TYPE_NULL`.
+const NULL: u8 = 0x06;
+
+/// What a session keeps about a statement that it prepared.
+#[derive(Debug)]
+pub(super) struct MysqlStatement {
+    /// The server's number for the statement.
+    pub(super) server_id: u32,
+    pub(super) params: u16,
+    /// The parameter types that were last sent to the server, one byte per parameter. It is empty
+    /// when the server knows none.
+    pub(super) types: Vec<u8>,
+    pub(super) excerpt: String,
+}
+
+impl MysqlStatement {
+    /// Appends the message that executes the statement with `params`, whose number the caller has
+    /// checked. The types are sent only when the server does not know them from the previous
+    /// execution.
+    pub(super) fn put(&mut self, out: &mut Vec<u8>, params: &[Param]) {
+        out.push(EXECUTE);
+        out.extend_from_slice(&self.server_id.to_le_bytes());
+        out.extend_from_slice(&[0, 1, 0, 0, 0]); // no cursor, one iteration
+        if params.is_empty() {
+            return;
+        }
+        let nulls = out.len();
+        out.resize(nulls + params.len().div_ceil(8), 0);
+        for (index, _) in params.iter().enumerate().filter(|(_, param)| **param == Param::Null) {
+            out[nulls + index / 8] |= 1 << (index % 8);
+        }
+        if self.knows_types_of(params) {
+            out.push(0);
+        } else {
+            self.types.clear();
+            self.types.extend(params.iter().map(type_of));
+            out.push(1);
+            out.extend(self.types.iter().flat_map(|&kind| [kind, 0]));
+        }
+        for param in params {
+            match param {
+                Param::Int(value) => out.extend_from_slice(&value.to_le_bytes()),
+                Param::Text(text) => put_text(out, text),
+                Param::Null => {}
+            }
+        }
+    }
+
+    fn knows_types_of(&self, params: &[Param]) -> bool {
+        self.types.len() == params.len()
+            && self.types.iter().zip(params).all(|(&kind, param)| kind == type_of(param))
+    }
+}
+
+fn type_of(param: &Param) -> u8 {
+    match param {
+        Param::Int(_) => LONGLONG,
+        Param::Text(_) => VAR_STRING,
+        Param::Null => NULL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(prepared: &mut MysqlStatement, params: &[Param]) -> Vec<u8> {
+        let mut out = Vec::new();
+        prepared.put(&mut out, params);
+        out
+    }
+
+    fn prepared(params: u16) -> MysqlStatement {
+        MysqlStatement { server_id: 5, params, types: Vec::new(), excerpt: String::new() }
+    }
+
+    #[test]
+    fn types_go_with_the_first_execution_and_after_a_change_only() {
+        let mut statement = prepared(2);
+        let numbers = [Param::Int(-1), Param::Int(2)];
+        let head = b"\x17\x05\0\0\0\0\x01\0\0\0\0";
+        let minus_one_and_two = [[0xff; 8], [2, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let with_types = [&head[..], b"\x01\x08\0\x08\0", &minus_one_and_two].concat();
+        let without = [&head[..], b"\0", &minus_one_and_two].concat();
+        assert_eq!(built(&mut statement, &numbers), with_types);
+        assert_eq!(built(&mut statement, &numbers), without);
+        let mixed = [Param::Text(b"ab".to_vec()), Param::Int(2)];
+        let text = [&head[..], b"\x01\xfd\0\x08\0\x02ab\x02\0\0\0\0\0\0\0"].concat();
+        assert_eq!(built(&mut statement, &mixed), text);
+        assert_eq!(built(&mut statement, &numbers), with_types);
+    }
+
+    #[test]
+    fn a_null_has_its_bit_and_no_bytes() {
+        let params = [Param::Int(7), Param::Null];
+        let message = b"\x17\x05\0\0\0\0\x01\0\0\0\x02\x01\x08\0\x06\0\x07\0\0\0\0\0\0\0";
+        assert_eq!(built(&mut prepared(2), &params), message);
+    }
+
+    #[test]
+    fn no_parameters_means_no_null_bits_and_no_types() {
+        assert_eq!(built(&mut prepared(0), &[]), b"\x17\x05\0\0\0\0\x01\0\0\0");
+    }
+
+    #[test]
+    fn null_bits_are_rounded_up_to_bytes() {
+        for (count, bytes) in [(1, 1), (8, 1), (9, 2), (600, 75)] {
+            let params = vec![Param::Int(0); count];
+            let length = built(&mut prepared(count as u16), &params).len();
+            assert_eq!(length, 10 + bytes + 1 + 2 * count + 8 * count, "{count}");
+        }
     }
 }
 
@@ -309,4 +429,4 @@ mod model_tests;
 
 #[cfg(test)]
 #[path = "session_tests.rs"]
-mod tests;
+mod session_tests;

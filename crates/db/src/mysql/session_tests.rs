@@ -4,9 +4,9 @@
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::super::packet::Form;
 use super::super::testing::{eof, error, ok, packet, packets, result_set};
 use super::*;
+use crate::mysql::wire::Form;
 use crate::{Class, TimeLimits};
 
 /// A session that is logged in, and the server's end of its connection.

@@ -1,25 +1,22 @@
-//! One connection to a PostgreSQL server.
+//! One connection to a PostgreSQL server. Bulk loads use COPY ... FROM STDIN, with rows in the
+//! server's own text, CSV or binary format.
 
 use std::fmt;
 use std::future::poll_fn;
 
-use super::copy::{copy_in, no_copy_here, put_no_rows};
-use super::execute::{EXECUTE, PostgresStatement, SYNC, put_parsed, put_prepare};
 use super::fault::{PostgresFault, PostgresServerError};
-use super::login::{PostgresHandshake, login};
-use super::message::{put, put_text};
-use super::placeholders::numbered;
+use super::login::{PostgresHandshake, Secured, connected, login};
 use super::scan::{PostgresScanStep, PostgresScanner, RequestForm};
-use super::secure::{Secured, connected};
-use super::wire::PostgresWire;
-use super::{LoginOptions, cells};
-use crate::excerpt::excerpt;
-use crate::exchange::{self, Exchange};
-use crate::open_connections::Ticket;
+use super::statement::{EXECUTE, PostgresStatement, SYNC, numbered, put_parsed, put_prepare};
+use super::wire::{PostgresWire, put, put_text};
+use super::{LoginOptions, scan};
+use crate::connections::Ticket;
+use crate::error::excerpt;
+use crate::exchange::Exchange;
+use crate::input::ReceiveLimits;
 use crate::product::Connection;
-use crate::receive_limits::ReceiveLimits;
 use crate::stream::{ByteStream, Stream};
-use crate::{Answer, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement};
+use crate::{Answer, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement, exchange};
 
 /// One connection to a PostgreSQL server, over any byte stream.
 pub struct PostgresSession<S = Stream> {
@@ -217,7 +214,7 @@ impl Connection for PostgresSession {
         }
         self.wire.allow(ReceiveLimits::ANSWER);
         let outcome = match self.wire.send().await {
-            Ok(()) => cells::results(&mut self.wire).await,
+            Ok(()) => scan::results(&mut self.wire).await,
             Err(fault) => Err(fault),
         };
         let beginning = outcome.is_err().then(|| self.beginning(Some(&statement)));
@@ -282,7 +279,7 @@ impl<S: ByteStream> PostgresSession<S> {
     async fn collected(&mut self) -> Result<Cells, PostgresFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send().await?;
-        cells::collect(&mut self.wire).await
+        scan::collect(&mut self.wire).await
     }
 
     async fn copied(
@@ -296,7 +293,7 @@ impl<S: ByteStream> PostgresSession<S> {
     async fn prepared(&mut self, name: String, sql: &str) -> Result<Statement, PostgresFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send().await?;
-        let (types, columns) = cells::described(&mut self.wire).await?;
+        let (types, columns) = scan::described(&mut self.wire).await?;
         let id = u32::try_from(self.statements.len())
             .map_err(|_| PostgresFault::Malformed("too many statements"))?;
         // The server counts parameters with two bytes, so the number fits.
@@ -322,6 +319,72 @@ fn put_sent(out: &mut Vec<u8>, statements: &[PostgresStatement], sent: Sent<'_>)
 fn put_query(out: &mut Vec<u8>, sql: &[u8]) {
     out.reserve(sql.len() + 8);
     put(out, b'Q', |body| put_text(body, sql));
+}
+
+/// Approximate number of bytes in one write. It is large enough to make the system call's cost
+/// small.
+const BATCH: usize = 64 << 10;
+
+/// Longest piece of a chunk that is sent as one message.
+const PIECE: usize = 1 << 20;
+
+/// Appends the message that refuses to send rows for a COPY that no one expected. Its statement
+/// then fails.
+pub(super) fn put_no_rows(out: &mut Vec<u8>) {
+    put(out, b'f', |body| put_text(body, b"no rows were given to this COPY"));
+}
+
+/// The error for a COPY that was sent as an ordinary statement.
+pub(super) fn no_copy_here() -> PostgresFault {
+    PostgresFault::Server(PostgresServerError::Copy(
+        "a COPY from the client cannot be run as an ordinary statement; give its rows with it",
+    ))
+}
+
+/// Sends the rows for a COPY whose text was just sent, and reads its answer. Chunks may end
+/// anywhere, even inside a row.
+pub(super) async fn copy_in<S, C>(wire: &mut PostgresWire<S>, chunks: C) -> Result<Answer, PostgresFault>
+where
+    S: ByteStream,
+    C: IntoIterator<Item: AsRef<[u8]>>,
+{
+    let mut scanner = PostgresScanner::new(RequestForm::Query);
+    if wire.scan(&mut scanner).await? != PostgresScanStep::CopyIn {
+        scanner.finish()?;
+        return Err(PostgresFault::Server(PostgresServerError::Copy(
+            "this is no COPY ... FROM STDIN: the server asks for no rows",
+        )));
+    }
+    wire.message();
+    for chunk in chunks {
+        for piece in chunk.as_ref().chunks(PIECE) {
+            put(wire.unsent(), b'd', |body| body.extend_from_slice(piece));
+            if wire.unsent().len() >= BATCH {
+                // A server that has refused a row would discard everything that follows, even the
+                // end.
+                if wire.reply_listening(&mut scanner).await? {
+                    return refused(scanner);
+                }
+                wire.message();
+            }
+        }
+    }
+    put(wire.unsent(), b'c', |_| {});
+    if wire.reply_listening(&mut scanner).await? {
+        return refused(scanner);
+    }
+    match wire.scan(&mut scanner).await? {
+        PostgresScanStep::Done => scanner.finish(),
+        PostgresScanStep::More | PostgresScanStep::CopyIn => {
+            Err(PostgresFault::Malformed("a second COPY in one text"))
+        }
+    }
+}
+
+/// Handles an answer that is complete before the last row was sent. It can only be a refusal.
+fn refused(scanner: PostgresScanner) -> Result<Answer, PostgresFault> {
+    scanner.finish()?;
+    Err(PostgresFault::Malformed("a COPY that ends before its rows do"))
 }
 
 #[cfg(test)]

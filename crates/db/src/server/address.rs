@@ -1,4 +1,6 @@
-//! How to log in to a server that others run, without putting a secret into any argument.
+//! Servers that others run: how to log in without putting a secret into any argument, and which
+//! databases there belong to dbdyno. It creates a database with its own marker table, or refuses to
+//! use it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +10,7 @@ use dbdyno_model::TlsSettings;
 use dbdyno_products::ServerAddress;
 
 use crate::server::Error;
-use crate::{Family, LoginOptions, Secret};
+use crate::{DbError, Family, LoginOptions, Secret};
 
 /// The login that an address asks for. Its password is empty: see [`credentials`].
 pub fn login_at(address: &ServerAddress) -> (Family, LoginOptions) {
@@ -81,6 +83,31 @@ fn readable_by_others(path: &Path) -> Result<Option<String>, Error> {
     Ok(open.then(|| {
         format!("option file {p} holds a password and others may read it: chmod 600 {p}", p = path.display())
     }))
+}
+
+/// The marker table. A database that has it belongs to dbdyno.
+pub const MARKER_TABLE: &str = "dbdyno_mark";
+
+/// How the database came to be dbdyno's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ownership {
+    /// The database did not exist. dbdyno made and marked it.
+    Created,
+    /// The database carried the marker.
+    Ours,
+    /// The database is the only one on its server. It held no table, so dbdyno marked it.
+    Only,
+}
+
+pub(crate) fn check_not_system(name: &str, system: &[&str]) -> Result<(), Error> {
+    match system.iter().any(|system| name.eq_ignore_ascii_case(system)) {
+        true => Err(Error::SystemDatabase { name: name.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+pub(crate) fn refused(what: &str, database: &str, source: DbError) -> Error {
+    Error::Database { what: format!("{what} {database}"), source }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::server::process_group::ProcessGroup;
+use crate::server::launch::ProcessGroup;
 
 /// Time limit for a program that only answers a query, such as the one for its version.
 const ASKED_LIMIT: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@
 use crate::{DatabaseAddress, LoginOptions, Session, first_i64};
 
 use crate::server::Error;
-use crate::server::ownership::{MARKER_TABLE, Ownership, check_not_system, refused};
+use crate::server::address::{MARKER_TABLE, Ownership, check_not_system, refused};
 
 /// Longest name for a database, in characters.
 const MAX_NAME: usize = 64;

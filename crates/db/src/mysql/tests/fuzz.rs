@@ -1,15 +1,14 @@
 //! Fuzz targets: logins, and answers to all kinds of statements.
 
-use super::super::ServerKey;
 use super::super::login::{greeted, login};
-use super::super::packet::Form;
-use super::super::rsa::TEST_KEY;
 use super::super::testing::{eof, error, greeting, ok, ok_and_more, packet, packets, result_set};
-use super::super::{ConnectionSettings, Secret};
+use super::super::{ConnectionSettings, Secret, ServerKey};
 use super::model_tests::{connection, preparation};
 use super::*;
 use crate::Class;
 use crate::fuzz::{Conversation, Random, fuzz};
+use crate::mysql::auth::TEST_KEY;
+use crate::mysql::wire::Form;
 use crate::options::Channel;
 use crate::scripted::{Scripted, block_on};
 

@@ -6,7 +6,7 @@ use crate::{Class, Session, first_i64};
 
 use super::MAINTENANCE;
 use crate::server::Error;
-use crate::server::ownership::{MARKER_TABLE, Ownership, check_not_system, refused};
+use crate::server::address::{MARKER_TABLE, Ownership, check_not_system, refused};
 
 /// Longest name for a database, in bytes. The server would cut a longer one and use another
 /// database.

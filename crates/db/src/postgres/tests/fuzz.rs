@@ -1,7 +1,6 @@
 //! Fuzz targets: logins, and answers to all kinds of statements.
 
 use super::super::Secret;
-use super::super::secure::Binding;
 use super::super::testing::{
     complete, described, error, fatal, message, notice, parameter, ready, row, short_row, two_columns,
     welcome,
@@ -11,6 +10,7 @@ use super::*;
 use crate::Class;
 use crate::fuzz::{Conversation, Random, fuzz};
 use crate::options::Channel;
+use crate::postgres::login::Binding;
 use crate::scripted::{Scripted, block_on};
 
 const PASSWORD: &str = "hunter2 of the fuzz";

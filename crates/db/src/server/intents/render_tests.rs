@@ -4,6 +4,7 @@ use super::*;
 use dbdyno_products::Product;
 
 use crate::server::intents::Plugins;
+use crate::server::intents::data::rule_spans;
 
 fn server(name: &str) -> ConfigServer {
     ConfigServer::named(name, "innodb").unwrap()
@@ -264,14 +265,10 @@ fn every_way_of_the_data_can_be_rendered_somewhere() {
         for rule in intent.way.iter().chain(&intent.also) {
             for product in &rule.on {
                 for word in rule.values.keys() {
-                    let spans = possible::rule_spans(rule, product, Some(word));
+                    let spans = rule_spans(rule, product, Some(word));
                     assert!(!spans.is_empty(), "{} = {word} on {product}", intent.name);
                 }
-                assert!(
-                    !possible::rule_spans(rule, product, None).is_empty(),
-                    "{} on {product}",
-                    intent.name
-                );
+                assert!(!rule_spans(rule, product, None).is_empty(), "{} on {product}", intent.name);
             }
         }
         for limit in &intent.limit {

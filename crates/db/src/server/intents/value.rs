@@ -138,7 +138,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// Reads a size as the data and servers write it. A bare number means bytes.
-pub(crate) fn read_size(text: &str) -> Option<u64> {
+fn read_size(text: &str) -> Option<u64> {
     with_unit(text, &SIZE_UNITS)
 }
 

@@ -111,7 +111,7 @@ fn locks_that_come_and_go_at_the_same_time_are_no_errors() {
     let (locks, hash) = (desk.templates(), desk.key("x").hash);
     let come_and_go = || {
         for _ in 0..300 {
-            let folder = locks.join(format!("{}{hash}", lock::PREFIX));
+            let folder = locks.join(format!("{}{hash}", PREFIX));
             let _ = fs::create_dir(&folder);
             let _ = fs::remove_dir(&folder);
         }
@@ -119,11 +119,11 @@ fn locks_that_come_and_go_at_the_same_time_are_no_errors() {
     std::thread::scope(|scope| {
         (0..4).for_each(|_| drop(scope.spawn(come_and_go)));
         for _ in 0..100 {
-            drop(lock::TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
+            drop(TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
         }
     });
-    fs::write(locks.join(format!("{}{hash}", lock::PREFIX)), "").unwrap();
-    assert!(lock::TemplateLock::take(&locks, &hash, &GO_ON).is_err(), "a file does not go away");
+    fs::write(locks.join(format!("{}{hash}", PREFIX)), "").unwrap();
+    assert!(TemplateLock::take(&locks, &hash, &GO_ON).is_err(), "a file does not go away");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again
     let desk = Desk::new();
     let hash = desk.key("x").hash.clone();
     for hash in [hash.as_str(), "0123456789abcdef"] {
-        made_data(&desk.templates().join(format!("{}{hash}/abcdef", lock::PREFIX))).unwrap();
+        made_data(&desk.templates().join(format!("{}{hash}/abcdef", PREFIX))).unwrap();
     }
     let strangers = desk.templates().join(".ssh");
     fs::create_dir(&strangers).unwrap();
@@ -153,7 +153,7 @@ fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again
     let whole = vec![".ssh".to_owned(), desk.key("x").name()];
     assert_eq!((desk.made(), desk.names()), (1, whole.clone()));
     // This process had just made the template when it was killed.
-    fs::create_dir(desk.templates().join(format!("{}{hash}", lock::PREFIX))).unwrap();
+    fs::create_dir(desk.templates().join(format!("{}{hash}", PREFIX))).unwrap();
     desk.ready("x");
     assert_eq!((desk.made(), desk.names()), (1, whole));
 }

@@ -1,15 +1,14 @@
 //! Writes the reference page for config intents: intents by product and version, and the options
 //! with their defaults.
 
-use super::data::{Intent, IntentData, Kind, OptionRange, OptionState, RenderRule};
-use super::possible::rule_spans;
-use super::span::{Span, joined, subtracted};
+use super::data::{
+    Intent, IntentData, Kind, OptionRange, OptionState, RenderRule, Span, joined, rule_spans, subtracted,
+};
 use super::value::words_of;
-use dbdyno_products::Product;
-use dbdyno_products::Release;
 use dbdyno_products::mysql::{MARIADB, MYSQL, PERCONA};
 use dbdyno_products::postgres::POSTGRESQL;
 use dbdyno_products::sqlite::SQLITE;
+use dbdyno_products::{Product, Release};
 
 #[path = "../../../../../../xtask/src/filled.rs"]
 mod filled;
