@@ -1,7 +1,9 @@
-//! What a run's connections agreed on, by class: which connections, and how they were encrypted.
+//! A run's connections: what they agreed on, by class, and on which of them a server may still be
+//! working, so that statements can be cancelled when no one waits for them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Encryption {
@@ -41,6 +43,74 @@ impl ConnectionLog {
     }
 }
 
+/// What a server needs in order to cancel a connection's statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// The server's number for the connection.
+    pub(crate) id: u32,
+    /// PostgreSQL's secret for the connection; 0 elsewhere.
+    pub(crate) key: u32,
+}
+
+/// A variant's open connections, and those that were dropped while the server worked. The list
+/// changes when a connection opens and ends, and never in between. Clones share it.
+#[derive(Clone, Default)]
+pub struct OpenConnections(Arc<Mutex<BTreeMap<u32, Entry>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    ticket: Ticket,
+    is_given_up: bool,
+}
+
+impl OpenConnections {
+    pub(crate) fn enter(&self, ticket: Ticket) {
+        self.with(|entries| entries.insert(ticket.id, Entry { ticket, is_given_up: false }));
+    }
+
+    /// Removes a connection that has ended with no statement running.
+    pub(crate) fn leave(&self, ticket: Ticket) {
+        self.with(|entries| entries.remove(&ticket.id));
+    }
+
+    /// Notes that a connection was dropped before its answer came.
+    pub(crate) fn give_up(&self, ticket: Ticket) {
+        self.with(|entries| entries.insert(ticket.id, Entry { ticket, is_given_up: true }));
+    }
+
+    /// Takes out the dropped connections and, with `all`, the open ones too.
+    pub(crate) fn take(&self, all: bool) -> Vec<Ticket> {
+        self.with(|entries| {
+            let (taken, kept) =
+                std::mem::take(entries).into_iter().partition(|(_, entry)| all || entry.is_given_up);
+            *entries = kept;
+            let taken: BTreeMap<u32, Entry> = taken;
+            taken.into_values().map(|entry| entry.ticket).collect()
+        })
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<u32, Entry>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for OpenConnections {
+    /// Prints the numbers without the keys, which are secrets.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids = self.with(|entries| entries.keys().copied().collect::<Vec<u32>>());
+        write!(formatter, "OpenConnections({ids:?})")
+    }
+}
+
+impl PartialEq for OpenConnections {
+    /// All lists count as equal, because where to connect does not depend on the open connections.
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for OpenConnections {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +129,18 @@ mod tests {
         };
         assert_eq!(log.take(), [class("insert", None, 1), class("query", Some(agreed), 2)]);
         assert_eq!(log.take(), []);
+    }
+
+    #[test]
+    fn only_what_was_given_up_is_taken_unless_all_is_to_end() {
+        let open_connections = OpenConnections::default();
+        let ticket = |id| Ticket { id, key: 70 + id };
+        (1..=4).for_each(|id| open_connections.enter(ticket(id)));
+        open_connections.leave(ticket(1));
+        open_connections.give_up(ticket(2));
+        assert_eq!(format!("{open_connections:?}"), "OpenConnections([2, 3, 4])");
+        assert_eq!(open_connections.take(false), [ticket(2)]);
+        assert_eq!(open_connections.take(false), []);
+        assert_eq!(open_connections.take(true), [ticket(3), ticket(4)]);
     }
 }

@@ -1,10 +1,20 @@
 //! A database server: where to connect, for any kind of database, and what the server can do. It
-//! opens sessions.
+//! opens sessions. It also ends statements, either after a time limit or when no one waits for them
+//! any longer.
 
-use crate::options::Options;
-use crate::product::{Product, permitted};
+use std::pin::pin;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::connections::Ticket;
+use crate::exchange::Exchange;
+use crate::options::LoginOptions;
+use crate::product::{Connection, Limited, Product, permitted};
 use crate::products::{each_address, each_session};
-use crate::{AnySession, Capabilities, ConnectionLog, DatabaseAddress, Result, Session, Tls, first_i64};
+use crate::{
+    AnySession, Capabilities, Cells, Class, ConnectionLog, DatabaseAddress, Result, Session, Tls, first_i64,
+};
 
 /// A database to which sessions can connect. It is cheap to clone and may be sent to any thread.
 #[derive(Debug, Clone)]
@@ -25,11 +35,11 @@ impl DatabaseAddress {
     }
 
     /// How to log in; `None` for an embedded database.
-    pub fn login(&self) -> Option<&Options> {
+    pub fn login(&self) -> Option<&LoginOptions> {
         each_address!(self, options, P => P::login(options))
     }
 
-    pub fn login_mut(&mut self) -> Option<&mut Options> {
+    pub fn login_mut(&mut self) -> Option<&mut LoginOptions> {
         each_address!(self, options, P => P::login_mut(options))
     }
 
@@ -107,5 +117,161 @@ impl DatabaseServer {
     /// What the connections so far agreed on; `None` where TLS was not requested.
     pub fn connections(&self) -> Option<&ConnectionLog> {
         self.address.login()?.connection_settings.tls.as_ref().map(Tls::log)
+    }
+}
+
+/// Time between the first request to end a statement and the second. It is short, because a request
+/// that comes before the statement has begun is lost. Each further pause is twice as long.
+const AGAIN: Duration = Duration::from_millis(10);
+const AGAIN_MAX: Duration = Duration::from_secs(1);
+
+impl DatabaseServer {
+    /// Returns the rows of `sql` on `session`, which is a session on this server. The result is
+    /// `None` when the statement was ended after `limit`, with `KILL QUERY` in MariaDB and MySQL,
+    /// PostgreSQL's cancel request, or SQLite's interrupt. The session stays usable.
+    pub async fn rows_within(
+        &self,
+        session: &mut AnySession,
+        sql: &str,
+        limit: Option<Duration>,
+    ) -> Result<Option<Cells>> {
+        let Some(limit) = limit else { return session.rows(sql).await.map(Some) };
+        if let Some(interrupt) = each_session!(&*session, session, P => Connection::interrupt(session)) {
+            return interrupted_after(session, sql, limit, interrupt).await;
+        }
+        let ticket = each_session!(&*session, session, P => Connection::exchange(session));
+        let Some(ticket) = ticket.and_then(Exchange::ticket) else {
+            return session.rows(sql).await.map(Some);
+        };
+        let answer = {
+            let mut work = pin!(session.rows(sql));
+            if let Ok(answer) = tokio::time::timeout(limit, work.as_mut()).await {
+                return answer.map(Some);
+            }
+            let mut again = AGAIN;
+            loop {
+                self.end_statement(ticket).await?;
+                if let Ok(answer) = tokio::time::timeout(again, work.as_mut()).await {
+                    break answer;
+                }
+                again = (again * 2).min(AGAIN_MAX);
+            }
+        };
+        match answer {
+            Err(error) if error.class == Class::Lost => Err(error),
+            answer => {
+                // The last request may arrive after the statement's end and would then hit the
+                // session's next statement. This one takes the hit.
+                let _ = session.rows("SELECT 1").await;
+                Ok(answer.ok())
+            }
+        }
+    }
+
+    async fn end_statement(&self, ticket: Ticket) -> Result<()> {
+        each_address!(&self.address, options, P => P::request_cancel(options, ticket).await)?;
+        let mut session = self.connect_as("conductor").await?;
+        each_session!(&mut session, session, P => P::kill(&mut Limited(session), ticket).await);
+        session.close().await;
+        Ok(())
+    }
+}
+
+/// Interrupts a database that works in this thread. Another thread waits for the limit.
+async fn interrupted_after(
+    session: &mut AnySession,
+    sql: &str,
+    limit: Duration,
+    interrupt: Box<dyn Fn() + Send>,
+) -> Result<Option<Cells>> {
+    let (done, wait) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        let (mut time, mut is_over) = (limit, false);
+        while wait.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout) {
+            interrupt();
+            (time, is_over) = (AGAIN, true);
+        }
+        is_over
+    });
+    let answer = session.rows(sql).await;
+    drop(done);
+    let was_interrupted = watch.join().unwrap_or(false);
+    match answer {
+        Err(_) if was_interrupted => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// Interval between two checks whether the statements have ended.
+const POLL: Duration = Duration::from_millis(50);
+
+impl DatabaseServer {
+    /// Cancels, over a new connection, what the server still does for this variant's connections
+    /// that were dropped before their answers came. Returns when nothing is running any more.
+    /// Without such connections it does nothing.
+    pub async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {
+        self.cancel(false, limit).await
+    }
+
+    /// Does the same for all open connections, because their owners are about to end.
+    pub async fn cancel_all(&self, limit: Duration) -> Result<(), String> {
+        self.cancel(true, limit).await
+    }
+
+    async fn cancel(&self, all: bool, limit: Duration) -> Result<(), String> {
+        let Some(options) = self.address.login() else { return Ok(()) };
+        let tickets = options.connection_settings.open_connections.take(all);
+        if tickets.is_empty() {
+            return Ok(());
+        }
+        let why = match tokio::time::timeout(limit, self.ended(&tickets)).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("they did not end within {} s", limit.as_secs_f64()),
+        };
+        let numbers: Vec<String> = tickets.iter().map(|ticket| ticket.id.to_string()).collect();
+        Err(format!(
+            "abandoned statements may still run on {} (connections {}): {why}; look at the server's list of \
+             processes before you measure there again",
+            options.place(),
+            numbers.join(", ")
+        ))
+    }
+
+    /// Cancels until no statement is running.
+    async fn ended(&self, tickets: &[Ticket]) -> Result<()> {
+        // The first request needs no login, which a server without a free connection would refuse.
+        self.request(tickets).await?;
+        let mut session = self.connect_as("conductor").await?;
+        loop {
+            let busy = self.busy(&mut session, tickets).await?;
+            if busy.is_empty() {
+                break;
+            }
+            for ticket in &busy {
+                each_session!(&mut session, session, P => P::kill(&mut Limited(session), *ticket).await);
+            }
+            self.request(&busy).await?;
+            tokio::time::sleep(POLL).await;
+        }
+        session.close().await;
+        Ok(())
+    }
+
+    async fn request(&self, tickets: &[Ticket]) -> Result<()> {
+        for ticket in tickets {
+            each_address!(&self.address, options, P => P::request_cancel(options, *ticket).await)?;
+        }
+        Ok(())
+    }
+
+    /// Those of dbdyno's connections for which the server is working. User and database must match
+    /// as well as the number, because behind a proxy the number may belong to someone else's
+    /// connection.
+    async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>> {
+        let Some(login) = self.address.login() else { return Ok(Vec::new()) };
+        let ids = each_session!(session, session, P => P::at_work(&mut Limited(session), login).await)?;
+        let busy: Vec<u32> = ids.iter().filter_map(|id| id.parse().ok()).collect();
+        Ok(tickets.iter().copied().filter(|ticket| busy.contains(&ticket.id)).collect())
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use dbdyno_products::Address;
 
-use crate::fault::{Fault, ServerFault};
-use crate::open_connections::{OpenConnections, Ticket};
-use crate::options::{ConnectionSettings, Options, TimeLimits};
+use crate::connections::{OpenConnections, Ticket};
+use crate::error::{ServerFault, WireFault};
+use crate::options::{ConnectionSettings, LoginOptions, TimeLimits};
 use crate::{Class, DbError, Result};
 
 /// Hints that fit every product.
@@ -17,9 +17,9 @@ pub(crate) const NO_ROOM: &str = "; raise max_connections or use fewer clients";
 /// Connects to the `product` server in `options` with `attempt`, within the time that they allow.
 /// `hint` says what to try after the server's error.
 pub(crate) async fn connected<T, S: ServerFault>(
-    attempt: impl Future<Output = Result<T, Fault<S>>>,
-    (options, product): (&Options, &str),
-    hint: fn(&S, &Options) -> &'static str,
+    attempt: impl Future<Output = Result<T, WireFault<S>>>,
+    (options, product): (&LoginOptions, &str),
+    hint: fn(&S, &LoginOptions) -> &'static str,
 ) -> Result<T> {
     let context = format!("connecting to {}", options.place());
     let TimeLimits { login: limit, login_key, .. } = options.connection_settings.limits;
@@ -28,9 +28,9 @@ pub(crate) async fn connected<T, S: ServerFault>(
         Ok(Err(fault)) => {
             let fault = fault.explained_by_tls(options.address.host());
             let hint = match (&fault, &options.address) {
-                (Fault::Server(error), _) => hint(error, options),
-                (Fault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
-                (Fault::Io(_), Address::Tcp { .. }) => {
+                (WireFault::Server(error), _) => hint(error, options),
+                (WireFault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
+                (WireFault::Io(_), Address::Tcp { .. }) => {
                     "; is the server running, and are host and port right?"
                 }
                 _ => "",
@@ -54,7 +54,7 @@ pub(crate) async fn connected<T, S: ServerFault>(
 pub(crate) struct Exchange {
     /// User and address, for messages.
     pub(crate) place: String,
-    state: State,
+    state: ExchangeState,
     /// The open connections that list this connection as long as it lasts.
     entered: Option<(OpenConnections, Ticket)>,
     /// Longest time for a statement outside a step. A session begins with the limit for small
@@ -63,7 +63,7 @@ pub(crate) struct Exchange {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ExchangeState {
     Idle,
     /// An exchange has begun and not ended. The next answer would belong to an earlier statement.
     Begun,
@@ -74,7 +74,7 @@ enum State {
 impl Exchange {
     #[cfg(test)]
     pub(crate) fn new(place: String) -> Self {
-        Self { place, state: State::Idle, entered: None, limit: Some(TimeLimits::default().answer) }
+        Self { place, state: ExchangeState::Idle, entered: None, limit: Some(TimeLimits::default().answer) }
     }
 
     /// Does the same for a connection whose statement can be cancelled. The connection is listed in
@@ -82,7 +82,7 @@ impl Exchange {
     pub(crate) fn entered(place: String, connection_settings: &ConnectionSettings, ticket: Ticket) -> Self {
         connection_settings.open_connections.enter(ticket);
         let entered = Some((connection_settings.open_connections.clone(), ticket));
-        Self { place, state: State::Idle, entered, limit: Some(connection_settings.limits.answer) }
+        Self { place, state: ExchangeState::Idle, entered, limit: Some(connection_settings.limits.answer) }
     }
 
     /// Marks an exchange as begun. It stays so if its future is dropped in the middle.
@@ -90,7 +90,7 @@ impl Exchange {
         if self.is_unfinished() {
             return Err(self.abandoned());
         }
-        self.state = State::Begun;
+        self.state = ExchangeState::Begun;
         Ok(())
     }
 
@@ -100,20 +100,21 @@ impl Exchange {
     }
 
     pub(crate) fn is_unfinished(&self) -> bool {
-        self.state != State::Idle
+        self.state != ExchangeState::Idle
     }
 
     /// Marks an exchange as ended, unless the connection is lost, and reports a fault with
     /// statement and place.
     pub(crate) fn end<T, S: ServerFault>(
         &mut self,
-        outcome: Result<T, Fault<S>>,
+        outcome: Result<T, WireFault<S>>,
         what: impl FnOnce() -> String,
     ) -> Result<T> {
         outcome
-            .inspect(|_| self.state = State::Idle)
+            .inspect(|_| self.state = ExchangeState::Idle)
             .inspect_err(|fault| {
-                self.state = if fault.class() == Class::Lost { State::Lost } else { State::Idle };
+                self.state =
+                    if fault.class() == Class::Lost { ExchangeState::Lost } else { ExchangeState::Idle };
             })
             .map_err(|fault| fault.into_error(&format!("{} on {}", what(), self.place)))
     }
@@ -143,9 +144,11 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         match (&self.entered, self.state) {
             (None, _) => {}
-            (Some((open_connections, ticket)), State::Begun) => open_connections.give_up(*ticket),
+            (Some((open_connections, ticket)), ExchangeState::Begun) => open_connections.give_up(*ticket),
             // The server may soon reuse a lost connection's number.
-            (Some((open_connections, ticket)), State::Idle | State::Lost) => open_connections.leave(*ticket),
+            (Some((open_connections, ticket)), ExchangeState::Idle | ExchangeState::Lost) => {
+                open_connections.leave(*ticket)
+            }
         }
     }
 }

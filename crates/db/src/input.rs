@@ -1,20 +1,25 @@
 //! The input buffer: bytes that have been read but not yet used. It is filled with zeroes once, and
 //! not before every read.
+//!
+//! [`ReceiveLimits`] limit how much of a server's data is kept in memory, by purpose. All other
+//! data is counted in the buffer and skipped. So no server, and no one who poses as one, can fill
+//! the memory of the measuring machine.
 
 use std::future::poll_fn;
+use std::mem::size_of;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::fault::Fault;
+use crate::error::WireFault;
 
 /// First size. It is a server's own network buffer, so that most answers need one read.
 pub(crate) const FIRST_SIZE: usize = 16 << 10;
 
 /// Size up to which a buffer grows while reads fill it. Large results then need fewer system calls.
-pub(crate) const LARGEST_SIZE: usize = 256 << 10;
+const LARGEST_SIZE: usize = 256 << 10;
 
 /// A buffer that is read into at its end and emptied at its front.
 #[derive(Debug)]
@@ -37,7 +42,7 @@ impl Input {
         stream: &mut S,
         count: usize,
         body: &mut Vec<u8>,
-    ) -> Result<(), Fault<W>> {
+    ) -> Result<(), WireFault<W>> {
         body.clear();
         while body.len() < count {
             if self.is_empty() {
@@ -50,7 +55,7 @@ impl Input {
         Ok(())
     }
 
-    pub(crate) async fn fill<S: AsyncRead + Unpin, W>(&mut self, stream: &mut S) -> Result<(), Fault<W>> {
+    pub(crate) async fn fill<S: AsyncRead + Unpin, W>(&mut self, stream: &mut S) -> Result<(), WireFault<W>> {
         poll_fn(|context| self.poll_fill(context, stream)).await
     }
 
@@ -64,7 +69,7 @@ impl Input {
         &mut self,
         context: &mut Context<'_>,
         stream: &mut S,
-    ) -> Poll<Result<(), Fault<W>>> {
+    ) -> Poll<Result<(), WireFault<W>>> {
         let mut room = ReadBuf::new(self.room());
         ready!(Pin::new(stream).poll_read(context, &mut room))?;
         let read = room.filled().len();
@@ -72,7 +77,7 @@ impl Input {
         if self.is_full() && self.size() < LARGEST_SIZE {
             self.grow();
         }
-        Poll::Ready(if read == 0 { Err(Fault::Closed) } else { Ok(()) })
+        Poll::Ready(if read == 0 { Err(WireFault::Closed) } else { Ok(()) })
     }
 
     /// Takes `count` bytes from the front.
@@ -121,6 +126,36 @@ impl Deref for Input {
     }
 }
 
+/// Bytes that may still be kept in the current exchange. They are subtracted when a length is read,
+/// before any data with that length.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReceiveLimits {
+    left: usize,
+    exceeded: &'static str,
+}
+
+impl ReceiveLimits {
+    /// The limit for a login, with all its messages together. A regular one has a few KiB.
+    pub(crate) const LOGIN: Self =
+        Self { left: 64 << 10, exceeded: "the server sent more than 64 KiB before the login was done" };
+
+    /// The limit for the answer to one of dbdyno's own queries, including what its rows take in
+    /// memory.
+    pub(crate) const ANSWER: Self =
+        Self { left: 8 << 20, exceeded: "the answer is larger than the 8 MiB that dbdyno keeps of one" };
+
+    /// Subtracts `bytes`. The error says which limit was exceeded.
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), &'static str> {
+        self.left = self.left.checked_sub(bytes).ok_or(self.exceeded)?;
+        Ok(())
+    }
+
+    /// Subtracts what a row with so many values needs besides the bytes of its values.
+    pub(crate) fn take_row(&mut self, values: usize) -> Result<(), &'static str> {
+        self.take(size_of::<Vec<Option<String>>>() + values * size_of::<Option<String>>())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,5 +173,17 @@ mod tests {
         input.room()[..2].copy_from_slice(b"gh");
         input.filled(2);
         assert_eq!((&input[..], input.size()), (&b"cdefgh"[..], 8));
+    }
+
+    #[test]
+    fn receive_limits_end_with_their_last_byte() {
+        let mut login = ReceiveLimits::LOGIN;
+        login.take(64 << 10).expect("all of it");
+        assert_eq!(login.take(0), Ok(()));
+        assert_eq!(login.take(1), Err("the server sent more than 64 KiB before the login was done"));
+        let mut answer = ReceiveLimits::ANSWER;
+        answer.take_row(65_535).expect("one wide row");
+        assert!((0..10).any(|_| answer.take_row(65_535).is_err()), "wide rows of NULLs are not free");
+        assert!(answer.take(usize::MAX).is_err());
     }
 }

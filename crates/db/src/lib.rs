@@ -6,36 +6,26 @@
 //! `products.rs`. Its facts are in the crate `products`.
 
 mod advisory_lock;
-mod any_session;
-mod cancel;
 mod capabilities;
 mod connections;
 mod database_server;
-mod der;
 mod error;
-mod excerpt;
 mod exchange;
-mod fault;
 mod foreign;
 #[cfg(test)]
 #[path = "tests/fuzz.rs"]
 mod fuzz;
 mod input;
-mod limit;
-mod open_connections;
 mod options;
 mod product;
 mod products;
-mod receive_limits;
 #[cfg(test)]
 #[path = "tests/scripted.rs"]
 mod scripted;
-mod secret;
 mod server_queries;
 mod session;
 mod stream;
 mod tls;
-mod unix_stream;
 
 pub mod mysql;
 pub mod null;
@@ -45,18 +35,16 @@ pub mod sqlite;
 
 pub use advisory_lock::{AdvisoryLock, LockAttempt, LockOwner};
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
-pub use connections::{ConnectionClass, ConnectionLog, Encryption};
+pub use connections::{ConnectionClass, ConnectionLog, Encryption, OpenConnections};
 pub use database_server::DatabaseServer;
 pub use dbdyno_products::Address;
 pub use error::{Class, DbError};
 pub use foreign::Foreign;
-pub use open_connections::OpenConnections;
-pub use options::{ConnectionSettings, Options, ServerKey, TimeLimits};
+pub use options::{ConnectionSettings, LoginOptions, LoginOptions as Options, Secret, ServerKey, TimeLimits};
 pub use product::{
     Bounds, DeferredWork, Description, DeviceGauge, Quiet, Rest, Settling, Unreported, UpkeepReport, column,
 };
 pub use products::{AnySession, DatabaseAddress, Family};
-pub use secret::Secret;
 pub use server_queries::{
     Room, connection_room, deferred_work, describe, drop_binlog, explain, explain_executed, is_engine,
     prepared_room, settle, status, table_engines, tables, unreported,

@@ -1,5 +1,7 @@
-//! Login options for all drivers whose database has a server.
+//! Login options for all drivers whose database has a server, with a password that is never
+//! printed.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +9,7 @@ use std::time::Duration;
 use dbdyno_model::ColumnDefinitions;
 use dbdyno_products::Address;
 
-use crate::open_connections::OpenConnections;
-use crate::secret::Secret;
+use crate::connections::OpenConnections;
 use crate::tls::Tls;
 
 /// Time limits for a session's waits on its server, outside the measured statements.
@@ -71,7 +72,7 @@ pub struct ConnectionSettings {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct LoginOptions {
     pub address: Address,
     pub user: String,
     pub password: Secret,
@@ -82,7 +83,7 @@ pub struct Options {
     pub local_infile: bool,
 }
 
-impl Options {
+impl LoginOptions {
     /// Options for `user` at `address`, without password or database.
     pub fn new(address: Address, user: impl Into<String>) -> Self {
         Self {
@@ -163,10 +164,42 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// The protection of a connection to the server in `options`, with or without TLS.
-    pub(crate) fn new(options: &Options, is_encrypted: bool) -> Self {
+    pub(crate) fn new(options: &LoginOptions, is_encrypted: bool) -> Self {
         let is_local = matches!(options.address, Address::Socket(_));
         let is_demanded = options.connection_settings.tls.as_ref().is_some_and(Tls::is_required);
         Self { is_encrypted, may_carry_passwords: is_local || is_encrypted && is_demanded, is_local }
+    }
+}
+
+/// A password. It shows as `***` wherever it might be printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps `text` so that it is not printed.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The password itself, for code that must pass it on (a login, an option file).
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
     }
 }
 
@@ -176,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_secret_never_shows() {
-        let options = Options::socket("/run/a.sock", "root").with_password(Secret::new("hunter2"));
+        let options = LoginOptions::socket("/run/a.sock", "root").with_password(Secret::new("hunter2"));
         let shown = format!("{options:?} {} {:?}", options.password, options.password);
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains("***"));
@@ -185,8 +218,8 @@ mod tests {
 
     #[test]
     fn a_place_names_address_user_and_database() {
-        let tcp = Options::tcp("::1", 3307, "bench").with_database("ib");
+        let tcp = LoginOptions::tcp("::1", 3307, "bench").with_database("ib");
         assert_eq!(tcp.place(), "[::1]:3307 as bench, database ib");
-        assert_eq!(Options::socket("/run/a.sock", "root").place(), "/run/a.sock as root");
+        assert_eq!(LoginOptions::socket("/run/a.sock", "root").place(), "/run/a.sock as root");
     }
 }

@@ -173,7 +173,7 @@ mod tests {
     async fn sqlite_tells_its_plan_or_why_it_has_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
-        let options = sqlite::Options { path, pragmas: Vec::new(), busy_timeout: Duration::from_secs(1) };
+        let options = sqlite::SqliteFile { path, pragmas: Vec::new(), busy_timeout: Duration::from_secs(1) };
         let address = || DatabaseAddress::Sqlite(options.clone());
         let (form, rows) = answer(address(), "SELECT name FROM sqlite_master").await.unwrap();
         assert_eq!(form, "sqlite");
@@ -184,6 +184,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_database_that_stores_nothing_has_no_plans() {
-        assert!(answer(DatabaseAddress::Null(null::Options::default()), "SELECT 1").await.is_none());
+        assert!(answer(DatabaseAddress::Null(null::NullOptions::default()), "SELECT 1").await.is_none());
     }
 }

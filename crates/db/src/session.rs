@@ -1,8 +1,13 @@
-//! Defines a session, which is one connection, and what a workload may do with it.
+//! Defines a session, which is one connection, and what a workload may do with it. [`AnySession`]
+//! is a session on any product's server.
 
 use std::future::Future;
+use std::time::Duration;
 
-use crate::Result;
+use crate::exchange::Exchange;
+use crate::product::{Connection, Limited, Product, permitted};
+use crate::products::each_session;
+use crate::{AnySession, Encryption, Result};
 
 /// The result of one statement. Rows are counted, not decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -96,4 +101,106 @@ pub trait Session {
 /// The only number in an answer with one row and one column; `None` for no row or NULL.
 pub fn first_i64(cells: &Cells) -> Option<i64> {
     cells.first()?.first()?.as_deref()?.parse().ok()
+}
+
+impl AnySession {
+    /// What the connection agreed on; `None` for plaintext.
+    pub fn encryption(&self) -> Option<Encryption> {
+        each_session!(self, session, P => Connection::encryption(session))
+    }
+
+    /// The server's process, if the session uses a unix socket. For PostgreSQL it is the first one.
+    /// The result is `None` over TCP, when the process is in a namespace that this process cannot
+    /// see, and when a service manager holds the socket for the server.
+    pub fn server_pid(&self) -> Option<u32> {
+        /// The init process, which only holds sockets for others.
+        const INIT: u32 = 1;
+        each_session!(self, session, P => Connection::peer_pid(session)).filter(|pid| *pid > INIT)
+    }
+
+    /// Whether the session is in an open transaction, according to the database's last answer. This
+    /// costs nothing.
+    pub fn in_transaction(&self) -> bool {
+        each_session!(self, session, P => Connection::in_transaction(session))
+    }
+
+    /// The server's number for the connection; `None` without a server.
+    pub(crate) fn number(&self) -> Option<u32> {
+        let exchange = each_session!(self, session, P => Connection::exchange(session));
+        exchange.and_then(Exchange::ticket).map(|ticket| ticket.id)
+    }
+
+    /// Runs `sql`, a bulk statement in the form that [`crate::RowStream::LocalInfile`] or
+    /// [`crate::RowStream::CopyIn`] stands for. It reads `rows`, which are lines with tabs between
+    /// columns. The answer's `affected` is the number of rows.
+    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer> {
+        each_session!(self, session, P => Connection::load_rows(session, sql, rows).await)
+    }
+
+    /// Sends `statements`, of which none may be a text, without waiting in between. It then waits
+    /// for all answers and adds up their counts. After one that fails, the server skips the others.
+    pub async fn pipeline(&mut self, statements: &[Sent<'_>]) -> Result<Answer> {
+        each_session!(self, session, P => Connection::pipeline(session, statements).await)
+    }
+
+    /// Sends `statement` and returns the rows of all its results, of which a text may have several.
+    /// It is not for the load path.
+    pub async fn results(&mut self, statement: Sent<'_>) -> Result<Vec<Rows>> {
+        each_session!(self, session, P => Connection::results(session, statement).await)
+    }
+
+    /// Sets a time limit for this session's statements. One that has no answer after `limit` fails,
+    /// and the session is then unusable. Sessions begin with a limit of one minute, which is enough
+    /// for statements whose time does not depend on the number of rows. An embedded database works
+    /// in this process, so its statements have no limit.
+    pub fn limit_statements(&mut self, limit: Option<Duration>) {
+        if let Some(exchange) = each_session!(self, session, P => Connection::exchange_mut(session)) {
+            exchange.limit = limit;
+        }
+    }
+
+    /// Removes the time limits that the server's own settings put on this session's statements. The
+    /// session makes checks that are not part of the measurement.
+    pub async fn lift_own_limits(&mut self) -> Result<()> {
+        for sql in each_session!(self, _session, P => P::LIFT_OWN_LIMITS) {
+            permitted(self.query(sql.as_bytes()).await)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the server from closing this session while it is idle, because a step may take longer
+    /// than the server's limit. A server without such a setting needs nothing.
+    pub async fn stay_while_idle(&mut self) -> Result<()> {
+        let sql = each_session!(self, _session, P => P::STAY_WHILE_IDLE);
+        match sql {
+            Some(sql) => permitted(self.query(sql.as_bytes()).await).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Session for AnySession {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
+        each_session!(self, session, P => Limited(session).query(sql).await)
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        each_session!(self, session, P => Limited(session).prepare(sql).await)
+    }
+
+    async fn forget(&mut self, statement: Statement) -> Result<()> {
+        each_session!(self, session, P => Limited(session).forget(statement).await)
+    }
+
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
+        each_session!(self, session, P => Limited(session).execute(statement, params).await)
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Cells> {
+        each_session!(self, session, P => Limited(session).rows(sql).await)
+    }
+
+    async fn close(self) {
+        each_session!(self, session, P => session.close().await)
+    }
 }

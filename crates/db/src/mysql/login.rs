@@ -12,18 +12,18 @@ use dbdyno_model::ColumnDefinitions;
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
-use mysql_common::packets::{AuthPlugin, HandshakeResponse};
-use mysql_common::proto::MySerialize;
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse};
+use mysql_common::proto::{MyDeserialize, MySerialize};
 
-use super::fault::Fault;
-use super::greeting::{Greeting, NONCE};
-use super::packet::{self, Form, Reader};
-use super::sign::Signer;
-use super::wire::Wire;
-use super::{Options, ServerKey, rsa};
-use crate::excerpt::server_text;
+use super::auth::Signer;
+use super::fault::MysqlFault;
+use super::wire::{Form, MysqlReader, MysqlWire};
+use super::{LoginOptions, ServerKey, auth, wire};
+use crate::error::server_text;
 use crate::options::Channel;
-use crate::stream::ByteStream;
+use crate::product::version_numbers;
+use crate::stream::{ByteStream, Stream};
 
 /// The capabilities that this client requests. Others are left out on purpose: one statement must
 /// not hold several, and LOAD DATA LOCAL INFILE is allowed only where the options ask for it.
@@ -48,7 +48,7 @@ const KEY_WANTED_BY_CACHING_SHA2: u8 = 2;
 const KEY_WANTED_BY_SHA256: u8 = 1;
 
 #[derive(Debug, Clone)]
-pub(super) struct Agreed {
+pub(super) struct MysqlHandshake {
     pub(super) version: String,
     pub(super) is_mariadb: bool,
     pub(super) connection_id: u32,
@@ -57,7 +57,7 @@ pub(super) struct Agreed {
 }
 
 /// Waits for the server's first packet.
-pub(super) async fn greeted<S: ByteStream>(wire: &mut Wire<S>) -> Result<Greeting, Fault> {
+pub(super) async fn greeted<S: ByteStream>(wire: &mut MysqlWire<S>) -> Result<Greeting, MysqlFault> {
     let mut payload = Vec::with_capacity(256);
     wire.read(&mut payload).await?;
     Greeting::parse(&payload)
@@ -65,11 +65,11 @@ pub(super) async fn greeted<S: ByteStream>(wire: &mut Wire<S>) -> Result<Greetin
 
 /// Logs in on a connection whose server has sent its greeting, with or without TLS.
 pub(super) async fn login<S: ByteStream>(
-    wire: &mut Wire<S>,
+    wire: &mut MysqlWire<S>,
     greeting: Greeting,
-    options: &Options,
+    options: &LoginOptions,
     channel: Channel,
-) -> Result<Agreed, Fault> {
+) -> Result<MysqlHandshake, MysqlFault> {
     let mut login = Login::new(&greeting, options, channel);
     put_response(wire.message(), &mut login, &greeting, options)?;
     wire.reply().await?;
@@ -81,7 +81,7 @@ pub(super) async fn login<S: ByteStream>(
         optional_definitions: extended(&greeting, options)
             == MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
     };
-    Ok(Agreed {
+    Ok(MysqlHandshake {
         form,
         session_track: agreed.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
         version: greeting.version,
@@ -91,11 +91,7 @@ pub(super) async fn login<S: ByteStream>(
 }
 
 /// The request for TLS. It is the start, up to the user, of the answer that will follow inside TLS.
-pub(super) fn put_tls_request(
-    out: &mut Vec<u8>,
-    greeting: &Greeting,
-    options: &Options,
-) -> Result<(), Fault> {
+fn put_tls_request(out: &mut Vec<u8>, greeting: &Greeting, options: &LoginOptions) -> Result<(), MysqlFault> {
     const LENGTH: usize = 32;
     let mut whole = Vec::with_capacity(256);
     let mut login = Login::new(greeting, options, Channel::new(options, true));
@@ -110,8 +106,8 @@ fn put_response(
     out: &mut Vec<u8>,
     login: &mut Login<'_>,
     greeting: &Greeting,
-    options: &Options,
-) -> Result<(), Fault> {
+    options: &LoginOptions,
+) -> Result<(), MysqlFault> {
     let mut capabilities = wanted(greeting, options);
     capabilities.set(CapabilityFlags::CLIENT_SSL, login.channel.is_encrypted);
     // Without this flag the server refuses such a statement. Most servers accept the flag even if
@@ -136,7 +132,7 @@ fn put_response(
 /// results without EOF packets are as in the product's own client library. libmysqlclient requests
 /// both since 5.7 (`CLIENT_CAPABILITIES` in its `client_settings.h`), MariaDB Connector/C only
 /// session tracking (`mariadb_com.h`).
-fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
+fn wanted(greeting: &Greeting, options: &LoginOptions) -> CapabilityFlags {
     let mut wanted = WANTED;
     let connection_settings = &options.connection_settings;
     wanted.set(
@@ -148,7 +144,7 @@ fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
 }
 
 /// The MariaDB capabilities that are requested.
-fn extended(greeting: &Greeting, options: &Options) -> MariadbCapabilities {
+fn extended(greeting: &Greeting, options: &LoginOptions) -> MariadbCapabilities {
     match options.connection_settings.column_definitions {
         ColumnDefinitions::Once => greeting.extended & MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
         ColumnDefinitions::Always => MariadbCapabilities::empty(),
@@ -166,7 +162,7 @@ struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    fn new(greeting: &Greeting, options: &'a Options, channel: Channel) -> Self {
+    fn new(greeting: &Greeting, options: &'a LoginOptions, channel: Channel) -> Self {
         let server_key = match &options.connection_settings.server_key {
             ServerKey::Unknown if channel.is_local => &ServerKey::Retrieved,
             key => key,
@@ -193,7 +189,7 @@ impl<'a> Login<'a> {
     }
 
     /// The plugin's first answer.
-    fn first_answer(&mut self) -> Result<Vec<u8>, Fault> {
+    fn first_answer(&mut self) -> Result<Vec<u8>, MysqlFault> {
         let password = self.password.as_bytes();
         match &self.plugin {
             AuthPlugin::MysqlNativePassword => {
@@ -207,13 +203,13 @@ impl<'a> Login<'a> {
             AuthPlugin::Sha256Password if self.channel.is_encrypted => Ok(self.plain()),
             AuthPlugin::Sha256Password => self.encrypted(KEY_WANTED_BY_SHA256),
             AuthPlugin::MysqlClearPassword if self.channel.may_carry_passwords => Ok(self.plain()),
-            AuthPlugin::MysqlClearPassword => Err(Fault::Login(
+            AuthPlugin::MysqlClearPassword => Err(MysqlFault::Login(
                 "the server wants the password in plaintext, which goes only over its unix socket \
                  or over TLS that is demanded (tls mode require or verify), which others cannot \
                  read; ask for one of these, or use an account with another authentication plugin"
                     .to_owned(),
             )),
-            other => Err(Fault::Login(format!(
+            other => Err(MysqlFault::Login(format!(
                 "the account uses the authentication plugin {}, which dbdyno does not speak; use an account with \
                  mysql_native_password, caching_sha2_password, client_ed25519 or parsec",
                 server_text(other.as_bytes())
@@ -223,9 +219,9 @@ impl<'a> Login<'a> {
 
     /// The password encrypted with the known key. Where any key is accepted, this is `request`,
     /// which asks for the server's key.
-    fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, Fault> {
+    fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, MysqlFault> {
         match self.server_key {
-            ServerKey::Known(pem) => rsa::encrypt(self.password, &self.nonce, pem),
+            ServerKey::Known(pem) => auth::encrypt(self.password, &self.nonce, pem),
             ServerKey::Retrieved => {
                 self.awaits_key = true;
                 Ok(vec![request])
@@ -244,38 +240,38 @@ impl<'a> Login<'a> {
     /// Answers the server until it accepts or refuses the login.
     async fn converse<S: ByteStream>(
         &mut self,
-        wire: &mut Wire<S>,
+        wire: &mut MysqlWire<S>,
         payload: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), MysqlFault> {
         for _ in 0..LONGEST_LOGIN {
             wire.read(payload).await?;
             let answer = match payload[0] {
-                0x00 => return packet::ok(payload).map(|_| ()),
-                0xff => return Err(packet::server_error(payload)),
+                0x00 => return wire::ok(payload).map(|_| ()),
+                0xff => return Err(wire::server_error(payload)),
                 0xfe => Some(self.switch(&payload[1..])?),
                 0x01 => self.more(&payload[1..])?,
                 // MariaDB escapes only data that could be taken for another packet.
                 _ if self.plugin == AuthPlugin::Parsec => self.more(payload)?,
-                _ => return Err(Fault::Malformed("an unknown packet during login")),
+                _ => return Err(MysqlFault::Malformed("an unknown packet during login")),
             };
             if let Some(answer) = answer {
                 wire.message().extend_from_slice(&answer);
                 wire.reply().await?;
             }
         }
-        Err(Fault::Malformed("a login without end"))
+        Err(MysqlFault::Malformed("a login without end"))
     }
 
     /// Switches to another plugin, with its own nonce, as the server asks.
-    fn switch(&mut self, request: &[u8]) -> Result<Vec<u8>, Fault> {
+    fn switch(&mut self, request: &[u8]) -> Result<Vec<u8>, MysqlFault> {
         if request.is_empty() {
-            return Err(Fault::Login(
+            return Err(MysqlFault::Login(
                 "the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; \
                  set the password again"
                     .to_owned(),
             ));
         }
-        let mut reader = Reader(request);
+        let mut reader = MysqlReader(request);
         self.plugin = AuthPlugin::from_bytes(reader.until_nul()).into_owned();
         if matches!(self.plugin, AuthPlugin::Ed25519 | AuthPlugin::Parsec) {
             return self.signer.first_answer(&self.plugin, self.password, reader.0);
@@ -285,7 +281,7 @@ impl<'a> Login<'a> {
             (_, Some(nonce)) => self.nonce.copy_from_slice(nonce),
             (AuthPlugin::MysqlNativePassword | AuthPlugin::CachingSha2Password, None)
             | (AuthPlugin::Sha256Password, None) => {
-                return Err(Fault::Malformed("an authentication switch with a short nonce"));
+                return Err(MysqlFault::Malformed("an authentication switch with a short nonce"));
             }
             _ => {}
         }
@@ -294,7 +290,7 @@ impl<'a> Login<'a> {
 
     /// Continues within the plugin: its cache knew the hash, it wants the password itself, or it
     /// sends the key.
-    fn more(&mut self, data: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+    fn more(&mut self, data: &[u8]) -> Result<Option<Vec<u8>>, MysqlFault> {
         match (&self.plugin, data) {
             (AuthPlugin::CachingSha2Password, [3]) => Ok(None),
             (AuthPlugin::CachingSha2Password, [4]) if self.channel.is_encrypted || self.channel.is_local => {
@@ -303,16 +299,16 @@ impl<'a> Login<'a> {
             (AuthPlugin::CachingSha2Password, [4]) => self.encrypted(KEY_WANTED_BY_CACHING_SHA2).map(Some),
             (AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password, [b'-', ..]) if self.awaits_key => {
                 self.awaits_key = false;
-                rsa::encrypt(self.password, &self.nonce, data).map(Some)
+                auth::encrypt(self.password, &self.nonce, data).map(Some)
             }
             (AuthPlugin::Parsec, salt) => self.signer.signature(self.password, salt).map(Some),
-            _ => Err(Fault::Malformed("an unknown request of the authentication plugin")),
+            _ => Err(MysqlFault::Malformed("an unknown request of the authentication plugin")),
         }
     }
 }
 
-fn no_key() -> Fault {
-    Fault::Login(
+fn no_key() -> MysqlFault {
+    MysqlFault::Login(
         "the server asks for the password itself, which goes to no server over TCP without TLS; set tls = { mode = \
          \"verify\" }, name the server's key with options.server_public_key = \"FILE\", or set options.allow_public_key_retrieval = true, with \
          which a server that poses as this one gets the password"
@@ -320,6 +316,178 @@ fn no_key() -> Fault {
     )
 }
 
+/// Returns the connection to log in on, and how it is protected.
+pub(super) async fn secured(
+    mut wire: MysqlWire<Stream>,
+    greeting: &Greeting,
+    options: &LoginOptions,
+) -> Result<(MysqlWire<Stream>, Channel), MysqlFault> {
+    let Some(tls) = options.wanted_tls() else { return Ok((wire, Channel::new(options, false))) };
+    if !greeting.capabilities.contains(CapabilityFlags::CLIENT_SSL) {
+        if tls.is_required() {
+            return Err(MysqlFault::Tls(
+                "the server offers no TLS, which was demanded; give it certificates (ssl_ca, ssl_cert, ssl_key in its \
+                 option file), or leave tls out"
+                    .to_owned(),
+            ));
+        }
+        return Ok((wire, Channel::new(options, false)));
+    }
+    put_tls_request(wire.message(), greeting, options)?;
+    wire.reply().await?;
+    let (stream, sequence) = wire.into_stream()?;
+    let stream = tls.secure(stream, &options.address).await?;
+    Ok((MysqlWire::resumed(stream, sequence), Channel::new(options, true)))
+}
+
+/// Bytes in a nonce, for every authentication plugin that this client supports.
+pub(super) const NONCE: usize = 20;
+
+/// MariaDB before 11 puts this before its version, so that old replicas take it for a version that
+/// they know.
+const MARIADB_PREFIX: &str = "5.5.5-";
+
+/// What a server says about itself when a client connects.
+#[derive(Debug, Clone)]
+pub(super) struct Greeting {
+    /// The version as the server writes it, without MariaDB's prefix: `10.11.19-MariaDB-log`.
+    pub(super) version: String,
+    pub(super) is_mariadb: bool,
+    pub(super) connection_id: u32,
+    pub(super) nonce: [u8; NONCE],
+    pub(super) capabilities: CapabilityFlags,
+    /// MariaDB's own capabilities, from 10.2 on.
+    pub(super) extended: MariadbCapabilities,
+    pub(super) plugin: AuthPlugin<'static>,
+}
+
+impl Greeting {
+    /// Reads a greeting, or the error that is sent in its place when there are too many connections
+    /// or the host is blocked.
+    pub(super) fn parse(payload: &[u8]) -> Result<Self, MysqlFault> {
+        match payload.first() {
+            Some(0xff) => return Err(wire::server_error(payload)),
+            Some(10) => {}
+            _ => return Err(MysqlFault::Malformed("not the greeting of a MySQL server; check the address")),
+        }
+        check_nonce_length(payload)?;
+        let greeting = HandshakePacket::deserialize((), &mut ParseBuf(payload))
+            .map_err(|_| MysqlFault::Malformed("the greeting ends too early"))?;
+        let capabilities = greeting.capabilities();
+        if !capabilities
+            .contains(CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION)
+        {
+            return Err(MysqlFault::Malformed("a server from before MySQL 4.1"));
+        }
+        let mut nonce = [0; NONCE];
+        let second = greeting.scramble_2_ref().unwrap_or_default();
+        if second.len() < NONCE - 8 {
+            return Err(MysqlFault::Malformed("the greeting's nonce is too short"));
+        }
+        nonce[..8].copy_from_slice(greeting.scramble_1_ref());
+        nonce[8..].copy_from_slice(&second[..NONCE - 8]);
+        let reported = server_text(greeting.server_version_ref());
+        let version = reported.strip_prefix(MARIADB_PREFIX).unwrap_or(&reported).to_owned();
+        Ok(Self {
+            is_mariadb: version.len() < reported.len() || version.contains("MariaDB"),
+            version,
+            connection_id: greeting.connection_id(),
+            nonce,
+            capabilities,
+            extended: mariadb_extension(&greeting),
+            plugin: greeting.auth_plugin().map_or(AuthPlugin::MysqlNativePassword, AuthPlugin::into_owned),
+        })
+    }
+
+    /// The version's first three numbers. A number that cannot be read is 0.
+    pub(super) fn numbers(&self) -> (u16, u16, u16) {
+        let [major, minor, patch] =
+            version_numbers(&self.version).map(|number| u16::try_from(number).unwrap_or(0));
+        (major, minor, patch)
+    }
+}
+
+/// MariaDB's own capabilities. They are in bytes that the codec calls reserved, and count only
+/// where the server does not claim to be MySQL.
+fn mariadb_extension(greeting: &HandshakePacket<'_>) -> MariadbCapabilities {
+    if greeting.capabilities().contains(CapabilityFlags::CLIENT_LONG_PASSWORD) {
+        return MariadbCapabilities::empty();
+    }
+    greeting.mariadb_ext_capabilities()
+}
+
+/// Refuses a nonce longer than 127 bytes. The codec reads its length as a signed byte and would
+/// overflow. No server sends one.
+fn check_nonce_length(payload: &[u8]) -> Result<(), MysqlFault> {
+    let mut reader = wire::MysqlReader(payload);
+    reader.u8()?;
+    reader.until_nul();
+    reader.take(20)?; // connection id, first part of the nonce, filler, capabilities, collation, status
+    if reader.u8()? > 127 { Err(MysqlFault::Malformed("the greeting's nonce is too long")) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A greeting as `version` would send it, with `plugin` at its end.
+    fn bytes(version: &str, plugin: &[u8]) -> Vec<u8> {
+        let mut payload = vec![10];
+        payload.extend_from_slice(version.as_bytes());
+        payload.extend_from_slice(b"\0\x07\0\0\0abcdefgh\0\xff\xf7\x08\x02\0\x0f\x80\x15");
+        payload.extend_from_slice(&[0; 10]);
+        payload.extend_from_slice(b"ijklmnopqrst\0");
+        payload.extend_from_slice(plugin);
+        payload
+    }
+
+    #[test]
+    fn products_and_versions_are_distinguished() {
+        let check = |text: &str, version: &str, is_mariadb, numbers| {
+            let greeting = Greeting::parse(&bytes(text, b"mysql_native_password\0")).expect(text);
+            assert_eq!(greeting.version, version);
+            assert_eq!(greeting.is_mariadb, is_mariadb);
+            assert_eq!(greeting.numbers(), numbers);
+            assert_eq!(greeting.connection_id, 7);
+            assert_eq!(&greeting.nonce, b"abcdefghijklmnopqrst");
+        };
+        check("5.5.5-10.11.19-MariaDB-log", "10.11.19-MariaDB-log", true, (10, 11, 19));
+        check("11.8.6-MariaDB", "11.8.6-MariaDB", true, (11, 8, 6));
+        check("8.0.31", "8.0.31", false, (8, 0, 31));
+        check("5.6.24-enterprise", "5.6.24-enterprise", false, (5, 6, 24));
+        check("99999.1", "99999.1", false, (0, 1, 0));
+    }
+
+    #[test]
+    fn the_plugin_name_may_lack_its_nul_as_in_mysql_5_5_9() {
+        let greeting = Greeting::parse(&bytes("5.5.9", b"mysql_native_password")).expect("a greeting");
+        assert_eq!(greeting.plugin, AuthPlugin::MysqlNativePassword);
+    }
+
+    #[test]
+    fn greetings_cut_anywhere_and_hostile_lengths_are_errors() {
+        let whole = bytes("8.0.31", b"caching_sha2_password\0");
+        let needed = whole.len() - b"caching_sha2_password\0".len();
+        for end in 0..needed {
+            assert!(Greeting::parse(&whole[..end]).is_err(), "{end}");
+        }
+        let mut hostile = whole.clone();
+        hostile[1 + 7 + 20] = 0x80;
+        assert!(matches!(Greeting::parse(&hostile), Err(MysqlFault::Malformed(_))));
+    }
+
+    #[test]
+    fn an_error_in_place_of_a_greeting_is_reported() {
+        let fault = Greeting::parse(b"\xff\x10\x04Too many connections").expect_err("an error packet");
+        assert_eq!(fault.class(), crate::Class::Refused);
+        insta::assert_snapshot!(fault, @"server said: Too many connections");
+    }
+}
+
 #[cfg(test)]
 #[path = "login_tests.rs"]
-mod tests;
+mod login_tests;
+
+#[cfg(test)]
+#[path = "secure_tests.rs"]
+mod secure_tests;

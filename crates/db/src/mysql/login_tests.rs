@@ -13,23 +13,23 @@ use crate::stream::ByteStream;
 const NONCE_TEXT: &[u8; NONCE] = b"abcdefghijklmnopqrst";
 const OTHER_NONCE: &[u8; NONCE] = b"ABCDEFGHIJKLMNOPQRST";
 
-fn socket(password: &str) -> Options {
-    Options::socket("/run/db.sock", "bench").with_password(Secret::new(password)).with_database("ib")
+fn socket(password: &str) -> LoginOptions {
+    LoginOptions::socket("/run/db.sock", "bench").with_password(Secret::new(password)).with_database("ib")
 }
 
-fn tcp(password: &str) -> Options {
-    Options::tcp("db.example", 3306, "bench").with_password(Secret::new(password)).with_database("ib")
+fn tcp(password: &str) -> LoginOptions {
+    LoginOptions::tcp("db.example", 3306, "bench").with_password(Secret::new(password)).with_database("ib")
 }
 
 /// Does the same as [`tcp`], for a network on which any server is trusted.
-fn trusting(password: &str) -> Options {
+fn trusting(password: &str) -> LoginOptions {
     let server_key = ServerKey::Retrieved;
     tcp(password).with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() })
 }
 
 /// Does the same as [`tcp`], for a server whose key is known.
-fn knowing(password: &str) -> Options {
-    let server_key = ServerKey::Known(rsa::TEST_KEY.as_bytes().into());
+fn knowing(password: &str) -> LoginOptions {
+    let server_key = ServerKey::Known(auth::TEST_KEY.as_bytes().into());
     tcp(password).with_connection_settings(ConnectionSettings { server_key, ..ConnectionSettings::default() })
 }
 
@@ -39,7 +39,10 @@ fn key(pem: &str) -> Vec<u8> {
 }
 
 /// Performs a whole login without TLS.
-async fn opened<S: ByteStream>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault> {
+async fn opened<S: ByteStream>(
+    wire: &mut MysqlWire<S>,
+    options: &LoginOptions,
+) -> Result<MysqlHandshake, MysqlFault> {
     let greeting = greeted(wire).await?;
     login(wire, greeting, options, Channel::new(options, false)).await
 }
@@ -55,12 +58,12 @@ async fn receive(stream: &mut DuplexStream) -> Vec<u8> {
 /// Acts as a server that greets with `plugin` and answers each client packet with the next one in
 /// `script`. Returns the outcome and what the client sent.
 async fn played(
-    options: &Options,
+    options: &LoginOptions,
     plugin: &str,
     script: &[Vec<u8>],
-) -> (Result<Agreed, Fault>, Vec<Vec<u8>>) {
+) -> (Result<MysqlHandshake, MysqlFault>, Vec<Vec<u8>>) {
     let (client, mut server) = tokio::io::duplex(1 << 16);
-    let mut wire = Wire::new(client);
+    let mut wire = MysqlWire::new(client);
     let serve = async move {
         let mut received = Vec::new();
         let mut sequence = 0;
@@ -97,7 +100,7 @@ fn sha2(nonce: &[u8; NONCE], password: &str) -> Vec<u8> {
     scramble_sha256(nonce, password.as_bytes()).expect("a password").to_vec()
 }
 
-fn reported(outcome: Result<Agreed, Fault>) -> String {
+fn reported(outcome: Result<MysqlHandshake, MysqlFault>) -> String {
     let fault = outcome.expect_err("a refusal");
     format!("{:?}: {fault}", fault.class())
 }
@@ -114,9 +117,9 @@ fn mariadb_greeting(offered: u32) -> Vec<u8> {
 }
 
 /// The client's answer to a MariaDB greeting.
-async fn answer_to_mariadb(options: &Options, offered: u32) -> (Agreed, Vec<u8>) {
+async fn answer_to_mariadb(options: &LoginOptions, offered: u32) -> (MysqlHandshake, Vec<u8>) {
     let (client, mut server) = tokio::io::duplex(1 << 16);
-    let mut wire = Wire::new(client);
+    let mut wire = MysqlWire::new(client);
     let payload = mariadb_greeting(offered);
     let serve = async move {
         server.write_all(&packet(0, &payload)).await.expect("the greeting is sent");
@@ -129,7 +132,7 @@ async fn answer_to_mariadb(options: &Options, offered: u32) -> (Agreed, Vec<u8>)
 }
 
 /// The extended capabilities in that answer.
-async fn extended_answer(options: &Options, offered: u32) -> u32 {
+async fn extended_answer(options: &LoginOptions, offered: u32) -> u32 {
     let (agreed, received) = answer_to_mariadb(options, offered).await;
     let reported = u32::from_le_bytes([received[28], received[29], received[30], received[31]]);
     assert_eq!(agreed.form.optional_definitions, reported != 0);
@@ -159,7 +162,7 @@ async fn protocol_options_are_those_of_the_products_own_client_library_unless_th
     }
 }
 
-fn check_protocol_options(agreed: &Agreed, received: &[u8], wanted: (bool, bool)) {
+fn check_protocol_options(agreed: &MysqlHandshake, received: &[u8], wanted: (bool, bool)) {
     let asked = CapabilityFlags::from_bits_retain(u32::from_le_bytes([
         received[0],
         received[1],
@@ -196,7 +199,7 @@ async fn the_first_answer_names_user_database_and_plugin() {
     let capabilities = u32::from_le_bytes([received[0][0], received[0][1], received[0][2], received[0][3]]);
     let local_files = CapabilityFlags::CLIENT_LOCAL_FILES.bits();
     assert_eq!(capabilities & local_files, 0);
-    let asks = Options { local_infile: true, ..tcp("secret") };
+    let asks = LoginOptions { local_infile: true, ..tcp("secret") };
     let (_, received) = played(&asks, "mysql_native_password", &[ok(0)]).await;
     assert_eq!(u32::from(received[0][0]) & local_files, local_files);
 }
@@ -233,7 +236,7 @@ async fn full_authentication_over_tcp_encrypts_with_the_key_that_is_known_or_was
     let (agreed, received) = played(&knowing("secret"), "caching_sha2_password", &[vec![1, 4], ok(0)]).await;
     agreed.expect("a login");
     assert_eq!(received[1].len(), 256, "encrypted at once");
-    let script = [vec![1, 4], key(rsa::TEST_KEY), ok(0)];
+    let script = [vec![1, 4], key(auth::TEST_KEY), ok(0)];
     let (agreed, received) = played(&trusting("secret"), "caching_sha2_password", &script).await;
     agreed.expect("a login");
     assert_eq!(received[1], [2], "asks for the key");
@@ -243,7 +246,7 @@ async fn full_authentication_over_tcp_encrypts_with_the_key_that_is_known_or_was
 #[tokio::test]
 async fn sha256_password_is_encrypted_everywhere() {
     for options in [socket("secret"), trusting("secret")] {
-        let (agreed, received) = played(&options, "sha256_password", &[key(rsa::TEST_KEY), ok(0)]).await;
+        let (agreed, received) = played(&options, "sha256_password", &[key(auth::TEST_KEY), ok(0)]).await;
         agreed.expect("a login");
         assert!(received[0].ends_with(b"bench\0\x01\x01ib\0sha256_password\0"));
         assert_eq!(received[1].len(), 256);
@@ -269,13 +272,13 @@ async fn an_account_of_another_plugin_logs_in_where_the_servers_default_would_as
 #[tokio::test]
 async fn a_key_that_was_not_asked_for_or_is_too_short_gets_nothing() {
     for options in [tcp("secret"), knowing("secret"), trusting("secret")] {
-        let (outcome, received) = played(&options, "caching_sha2_password", &[key(rsa::TEST_KEY)]).await;
+        let (outcome, received) = played(&options, "caching_sha2_password", &[key(auth::TEST_KEY)]).await;
         insta::allow_duplicates! {
             insta::assert_snapshot!(reported(outcome), @"Lost: the server's answer breaks the protocol: an unknown request of the authentication plugin");
         }
         assert_eq!(received.len(), 1);
     }
-    let script = [vec![1, 4], key(rsa::WEAK_KEY)];
+    let script = [vec![1, 4], key(auth::WEAK_KEY)];
     let (outcome, received) = played(&trusting("secret"), "caching_sha2_password", &script).await;
     insta::assert_snapshot!(reported(outcome), @"Fatal: the password cannot be encrypted with the server's RSA key: it has 512 bits, where dbdyno wants 2048 to 16384");
     assert_eq!(received[1..], [[2]], "the request for the key, and nothing more");
@@ -292,7 +295,7 @@ fn a_login_keeps_64_kib_at_most() {
         vec![greets(), packet(2, &long_switch), packet(4, &long_switch), packet(6, &long_switch)],
     ];
     for (number, answers) in large.into_iter().enumerate() {
-        let mut wire = Wire::new(Scripted::new(answers, &[]).greets());
+        let mut wire = MysqlWire::new(Scripted::new(answers, &[]).greets());
         let reported = reported(block_on(opened(&mut wire, &socket(""))));
         let expected = match number {
             2 => "the account uses the authentication plugin xxx",
@@ -374,7 +377,7 @@ proptest! {
             bytes.extend(&tail);
             server.write_all(&bytes).await.expect("room in the pipe");
             server.shutdown().await.expect("an end");
-            let mut wire = Wire::new(client);
+            let mut wire = MysqlWire::new(client);
             // Any outcome is fine as long as there is one: no panic and no endless wait.
             let _ = opened(&mut wire, &tcp("secret")).await;
         });
@@ -386,7 +389,7 @@ fn good_logins() -> Vec<Vec<Vec<u8>>> {
     let switch = |plugin: &str| [&[0xfe], plugin.as_bytes(), b"\0", OTHER_NONCE, b"\0"].concat();
     let greets = |plugin: &str| packet(0, &greeting(plugin));
     let says = |number: u8, payload: Vec<u8>| packet(number, &payload);
-    let key = key(rsa::TEST_KEY);
+    let key = key(auth::TEST_KEY);
     vec![
         vec![greets("mysql_native_password"), says(2, ok(0))],
         vec![greets("caching_sha2_password"), [says(2, vec![1, 3]), says(3, ok(0))].concat()],
@@ -399,7 +402,7 @@ fn good_logins() -> Vec<Vec<Vec<u8>>> {
 
 fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
     block_on(async {
-        let mut wire = Wire::new(Scripted::new(answers.to_vec(), pieces).greets());
+        let mut wire = MysqlWire::new(Scripted::new(answers.to_vec(), pieces).greets());
         let outcome = opened(&mut wire, &trusting("secret")).await;
         assert!(wire.stream().widest <= 1 << 20, "room for {} bytes", wire.stream().widest);
         format!("{outcome:?}")

@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 
-use super::super::packet::Form;
 use super::*;
 use crate::Class;
+use crate::mysql::wire::Form;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 /// The largest payload of one packet.
@@ -220,10 +220,15 @@ fn all_forms() -> Vec<Form> {
 }
 
 pub(super) fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> MysqlSession<Scripted> {
-    let agreed =
-        Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form, session_track: true };
+    let agreed = MysqlHandshake {
+        version: "8.0.31".into(),
+        is_mariadb: false,
+        connection_id: 7,
+        form,
+        session_track: true,
+    };
     MysqlSession {
-        wire: Wire::new(Scripted::new(answers, pieces)),
+        wire: MysqlWire::new(Scripted::new(answers, pieces)),
         agreed,
         statements: Vec::new(),
         exchange: Exchange::new("/run/db.sock as bench".into()),

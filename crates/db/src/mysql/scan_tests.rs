@@ -3,20 +3,20 @@
 
 use proptest::prelude::*;
 
-use super::super::fault::ServerError;
+use super::super::fault::MysqlServerError;
 use super::super::testing::{eof, error, ok, ok_and_more, packet, packets, result_set};
 use super::*;
 
 /// Feeds `bytes` to the scanner in pieces with these lengths (the last one repeated), as reads
 /// would deliver them. Returns `None` when the bytes end before the answer does.
-fn fed(new_form: bool, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, Fault>> {
+fn fed(new_form: bool, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, MysqlFault>> {
     let form = Form { deprecate_eof: new_form, optional_definitions: false };
     fed_in(form, bytes, pieces)
 }
 
 /// Does the same as [`fed`], in any form.
-fn fed_in(form: Form, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, Fault>> {
-    let mut scanner = Scanner::new(form, 1);
+fn fed_in(form: Form, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, MysqlFault>> {
+    let mut scanner = MysqlScanner::new(form, 1);
     let mut kept = 0;
     let mut arrived = 0;
     let mut pieces = pieces.iter().copied().chain(std::iter::repeat(*pieces.last().unwrap_or(&1)));
@@ -27,10 +27,12 @@ fn fed_in(form: Form, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, F
                 assert!(done <= arrived - kept);
                 kept += done;
                 match step {
-                    Step::More => {}
-                    Step::Done => return Some(Ok(scanner.answer())),
-                    Step::Failed(fault) => return Some(Err(fault)),
-                    Step::LocalFile => return Some(Err(Fault::Server(ServerError::LocalFile))),
+                    MysqlScanStep::More => {}
+                    MysqlScanStep::Done => return Some(Ok(scanner.answer())),
+                    MysqlScanStep::Failed(fault) => return Some(Err(fault)),
+                    MysqlScanStep::LocalFile => {
+                        return Some(Err(MysqlFault::Server(MysqlServerError::LocalFile)));
+                    }
                 }
             }
             Err(fault) => return Some(Err(fault)),
@@ -39,7 +41,7 @@ fn fed_in(form: Form, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, F
     None
 }
 
-fn whole(new_form: bool, payloads: &[Vec<u8>]) -> Result<Answer, Fault> {
+fn whole(new_form: bool, payloads: &[Vec<u8>]) -> Result<Answer, MysqlFault> {
     let bytes = packets(payloads);
     fed(new_form, &bytes, &[bytes.len()]).expect("a complete answer")
 }
@@ -147,7 +149,7 @@ fn an_error_ends_the_answer_in_every_phase() {
             let mut payloads = phases[..cut].to_vec();
             payloads.push(error(1317, "interrupted"));
             match whole(new_form, &payloads) {
-                Err(Fault::Server(ServerError::Reported { code: 1317, .. })) => {}
+                Err(MysqlFault::Server(MysqlServerError::Reported { code: 1317, .. })) => {}
                 other => panic!("after {cut} packets: {other:?}"),
             }
         }
@@ -159,14 +161,14 @@ fn an_error_may_come_with_any_number() {
     let bytes = packet(77, &error(4031, "gone for too long"));
     assert!(matches!(
         fed(true, &bytes, &[3]),
-        Some(Err(Fault::Server(ServerError::Reported { code: 4031, .. })))
+        Some(Err(MysqlFault::Server(MysqlServerError::Reported { code: 4031, .. })))
     ));
 }
 
 #[test]
 fn answers_that_break_the_protocol_are_distinguished() {
     let malformed = |new_form, payloads: &[Vec<u8>]| match whole(new_form, payloads) {
-        Err(Fault::Malformed(what)) => what,
+        Err(MysqlFault::Malformed(what)) => what,
         other => panic!("{other:?}"),
     };
     insta::assert_snapshot!(malformed(true, &[vec![]]), @"an empty packet");
@@ -189,7 +191,7 @@ fn a_wrong_packet_number_is_noticed_in_every_phase() {
             .flat_map(|at| packet(at as u8 + if at == wrong { 2 } else { 1 }, &payloads[at]))
             .collect();
         match fed(false, &bytes, &[bytes.len()]) {
-            Some(Err(Fault::Malformed("packets out of order"))) => {}
+            Some(Err(MysqlFault::Malformed("packets out of order"))) => {}
             other => panic!("packet {wrong}: {other:?}"),
         }
     }
@@ -199,7 +201,7 @@ fn a_wrong_packet_number_is_noticed_in_every_phase() {
 fn a_request_for_a_local_file_is_handed_up() {
     assert!(matches!(
         whole(true, &[b"\xfb/etc/passwd".to_vec()]),
-        Err(Fault::Server(ServerError::LocalFile))
+        Err(MysqlFault::Server(MysqlServerError::LocalFile))
     ));
 }
 

@@ -4,7 +4,7 @@ use dbdyno_model::TlsMode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::super::testing::{error, greeting, ok, packet};
-use super::super::{MysqlSession, Options, Secret};
+use super::super::{LoginOptions, MysqlSession, Secret};
 use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
 use crate::{DbError, Session};
@@ -12,8 +12,8 @@ use crate::{DbError, Session};
 /// The `CLIENT_SSL` bit in the capabilities' second byte.
 const CLIENT_SSL: u8 = 0x08;
 
-fn options(desk: &Desk, mode: TlsMode) -> Options {
-    Options::tcp("localhost", desk.port, "bench")
+fn options(desk: &Desk, mode: TlsMode) -> LoginOptions {
+    LoginOptions::tcp("localhost", desk.port, "bench")
         .with_password(Secret::new("secret"))
         .with_database("ib")
         .with_tls(desk.tls(mode))
@@ -54,7 +54,7 @@ async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Ve
 /// the server received.
 async fn served(
     desk: &Desk,
-    options: &Options,
+    options: &LoginOptions,
     offers_tls: bool,
     plugin: &str,
     script: &[Vec<u8>],

@@ -1,20 +1,17 @@
-//! One connection to a MySQL or MariaDB server.
+//! One connection to a MySQL or MariaDB server, with its prepared statements.
 
 use std::fmt;
 use std::future::poll_fn;
 
-use super::execute::Prepared;
-use super::fault::{Fault, ServerError};
-use super::login::{Agreed, greeted, login};
-use super::packet::{self, Reader};
-use super::scan::{Scanner, Step};
-use super::secure::secured;
-use super::wire::Wire;
-use super::{Options, cells};
-use crate::excerpt::excerpt;
+use super::fault::{MysqlFault, MysqlServerError};
+use super::login::{MysqlHandshake, greeted, login, secured};
+use super::scan::{MysqlScanStep, MysqlScanner};
+use super::wire::{MysqlReader, MysqlWire, put_text};
+use super::{LoginOptions, scan, wire};
+use crate::connections::Ticket;
+use crate::error::excerpt;
 use crate::exchange::{Exchange, NO_DATABASE, NO_PASSWORD, NO_ROOM, connected};
-use crate::open_connections::Ticket;
-use crate::receive_limits::ReceiveLimits;
+use crate::input::ReceiveLimits;
 use crate::stream::{ByteStream, Stream};
 use crate::{Answer, Cells, Encryption, Param, Result, Session, Statement};
 
@@ -34,16 +31,16 @@ const AUTOCOMMIT: &str = "SET autocommit = 1";
 
 /// One connection to a MySQL, MariaDB or Percona server, over any byte stream.
 pub struct MysqlSession<S = Stream> {
-    wire: Wire<S>,
-    agreed: Agreed,
-    statements: Vec<Prepared>,
+    wire: MysqlWire<S>,
+    agreed: MysqlHandshake,
+    statements: Vec<MysqlStatement>,
     pub(super) exchange: Exchange,
 }
 
 impl MysqlSession {
     /// Connects and logs in, within the login limit. The session commits after each statement until
     /// told otherwise. It uses utf8mb4 (utf8 before MySQL 5.5.3) or the options' `client_charset`.
-    pub async fn connect(options: &Options) -> Result<Self> {
+    pub async fn connect(options: &LoginOptions) -> Result<Self> {
         connected(Self::open(options), (options, "MySQL"), hint).await
     }
 
@@ -93,8 +90,8 @@ impl MysqlSession {
     }
 }
 
-fn hint(error: &ServerError, options: &Options) -> &'static str {
-    let ServerError::Reported { code, .. } = error else { return "" };
+fn hint(error: &MysqlServerError, options: &LoginOptions) -> &'static str {
+    let MysqlServerError::Reported { code, .. } = error else { return "" };
     match code {
         1045 | 1698 if options.password.is_empty() => NO_PASSWORD,
         1044 | 1045 | 1698 => "; check the user and where its password comes from",
@@ -110,14 +107,14 @@ fn hint(error: &ServerError, options: &Options) -> &'static str {
 
 impl<S> fmt::Debug for MysqlSession<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Agreed { version, connection_id, .. } = &self.agreed;
+        let MysqlHandshake { version, connection_id, .. } = &self.agreed;
         write!(formatter, "Connection({} {version}, number {connection_id})", self.exchange.place)
     }
 }
 
 impl MysqlSession {
-    async fn open(options: &Options) -> Result<Self, Fault> {
-        let mut wire = Wire::new(Stream::connect(&options.address).await?);
+    async fn open(options: &LoginOptions) -> Result<Self, MysqlFault> {
+        let mut wire = MysqlWire::new(Stream::connect(&options.address).await?);
         let greeting = greeted(&mut wire).await?;
         let (mut wire, channel) = secured(wire, &greeting, options).await?;
         let agreed = login(&mut wire, greeting, options, channel).await?;
@@ -134,7 +131,7 @@ impl MysqlSession {
     }
 
     /// Sets what the server's own settings lack, before the first statement.
-    async fn set(&mut self, sql: &str) -> Result<(), Fault> {
+    async fn set(&mut self, sql: &str) -> Result<(), MysqlFault> {
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         self.answer().await.map(drop)
     }
@@ -218,11 +215,11 @@ impl<S: ByteStream> MysqlSession<S> {
 
     /// Sends `rows` whatever file the server names. A server that refuses them reads them to their
     /// end first.
-    async fn loaded(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, Fault> {
+    async fn loaded(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, MysqlFault> {
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
         let mut scanner = self.wire.scanner(self.agreed.form);
-        if !matches!(self.wire.scan(&mut scanner).await?, Step::LocalFile) {
-            return Err(Fault::Server(ServerError::NoLocalFile));
+        if !matches!(self.wire.scan(&mut scanner).await?, MysqlScanStep::LocalFile) {
+            return Err(MysqlFault::Server(MysqlServerError::NoLocalFile));
         }
         for piece in rows.chunks(PIECE) {
             self.wire.send_piece(piece).await?;
@@ -231,23 +228,23 @@ impl<S: ByteStream> MysqlSession<S> {
         self.wire.send_piece(&[]).await?;
         scanner.sent_up_to(self.wire.sequence());
         match self.wire.scan(&mut scanner).await? {
-            Step::Done => Ok(scanner.answer()),
-            _ => Err(Fault::Malformed("a second file for one statement")),
+            MysqlScanStep::Done => Ok(scanner.answer()),
+            _ => Err(MysqlFault::Malformed("a second file for one statement")),
         }
     }
 
     /// Counts through the answer to the statement that was sent.
-    async fn answer(&mut self) -> Result<Answer, Fault> {
+    async fn answer(&mut self) -> Result<Answer, MysqlFault> {
         let mut scanner = self.wire.scanner(self.agreed.form);
         match poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? {
-            Step::LocalFile => Err(self.without_file(scanner).await),
+            MysqlScanStep::LocalFile => Err(self.without_file(scanner).await),
             _ => Ok(scanner.answer()),
         }
     }
 
     /// Ends the exchange after a statement that asks for a file, which is not sent. Returns the
     /// statement's error.
-    async fn without_file(&mut self, mut scanner: Scanner) -> Fault {
+    async fn without_file(&mut self, mut scanner: MysqlScanner) -> MysqlFault {
         loop {
             // An empty packet stands for no file. The server's result for that must still be read.
             self.wire.message();
@@ -256,45 +253,169 @@ impl<S: ByteStream> MysqlSession<S> {
             }
             scanner.sent_up_to(self.wire.sequence());
             match self.wire.scan(&mut scanner).await {
-                Ok(Step::LocalFile) => {}
-                Ok(_) | Err(Fault::Server(ServerError::Reported { .. })) => {
-                    return Fault::Server(ServerError::LocalFile);
+                Ok(MysqlScanStep::LocalFile) => {}
+                Ok(_) | Err(MysqlFault::Server(MysqlServerError::Reported { .. })) => {
+                    return MysqlFault::Server(MysqlServerError::LocalFile);
                 }
                 Err(fault) => return fault,
             }
         }
     }
 
-    async fn collected(&mut self, sql: &str) -> Result<Cells, Fault> {
+    async fn collected(&mut self, sql: &str) -> Result<Cells, MysqlFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send_command(QUERY, sql.as_bytes()).await?;
-        cells::collect(&mut self.wire, self.agreed.form).await
+        scan::collect(&mut self.wire, self.agreed.form).await
     }
 
-    async fn prepared(&mut self, sql: &str) -> Result<Statement, Fault> {
+    async fn prepared(&mut self, sql: &str) -> Result<Statement, MysqlFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send_command(PREPARE, sql.as_bytes()).await?;
         let mut payload = Vec::new();
         self.wire.read(&mut payload).await?;
-        let mut reader = Reader(&payload);
+        let mut reader = MysqlReader(&payload);
         match reader.u8()? {
             0x00 => {}
-            0xff => return Err(packet::server_error(&payload)),
-            _ => return Err(Fault::Malformed("an unknown answer to a prepare")),
+            0xff => return Err(wire::server_error(&payload)),
+            _ => return Err(MysqlFault::Malformed("an unknown answer to a prepare")),
         }
         let server_id = reader.u32()?;
         let columns = reader.u16()?;
         let params = reader.u16()?;
         for count in [params, columns] {
-            cells::definitions(&mut self.wire, &mut payload, u64::from(count)).await?;
+            scan::definitions(&mut self.wire, &mut payload, u64::from(count)).await?;
             if count > 0 && !self.agreed.form.deprecate_eof {
-                cells::definitions_end(&mut self.wire, &mut payload).await?;
+                scan::definitions_end(&mut self.wire, &mut payload).await?;
             }
         }
-        let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
+        let id =
+            u32::try_from(self.statements.len()).map_err(|_| MysqlFault::Malformed("too many statements"))?;
         let excerpt = excerpt(sql.as_bytes());
-        self.statements.push(Prepared { server_id, params, types: Vec::new(), excerpt });
+        self.statements.push(MysqlStatement { server_id, params, types: Vec::new(), excerpt });
         Ok(Statement { id, params, columns })
+    }
+}
+
+/// `COM_STMT_EXECUTE`.
+const EXECUTE: u8 = 0x17;
+
+/// `MYSQL_TYPE_LONGLONG`, signed.
+const LONGLONG: u8 = 0x08;
+
+/// `MYSQL_TYPE_VAR_STRING`.
+const VAR_STRING: u8 = 0xfd;
+
+/// `MYSQL_TYPE_NULL`.
+const NULL: u8 = 0x06;
+
+/// What a session keeps about a statement that it prepared.
+#[derive(Debug)]
+pub(super) struct MysqlStatement {
+    /// The server's number for the statement.
+    pub(super) server_id: u32,
+    pub(super) params: u16,
+    /// The parameter types that were last sent to the server, one byte per parameter. It is empty
+    /// when the server knows none.
+    pub(super) types: Vec<u8>,
+    pub(super) excerpt: String,
+}
+
+impl MysqlStatement {
+    /// Appends the message that executes the statement with `params`, whose number the caller has
+    /// checked. The types are sent only when the server does not know them from the previous
+    /// execution.
+    pub(super) fn put(&mut self, out: &mut Vec<u8>, params: &[Param]) {
+        out.push(EXECUTE);
+        out.extend_from_slice(&self.server_id.to_le_bytes());
+        out.extend_from_slice(&[0, 1, 0, 0, 0]); // no cursor, one iteration
+        if params.is_empty() {
+            return;
+        }
+        let nulls = out.len();
+        out.resize(nulls + params.len().div_ceil(8), 0);
+        for (index, _) in params.iter().enumerate().filter(|(_, param)| **param == Param::Null) {
+            out[nulls + index / 8] |= 1 << (index % 8);
+        }
+        if self.knows_types_of(params) {
+            out.push(0);
+        } else {
+            self.types.clear();
+            self.types.extend(params.iter().map(type_of));
+            out.push(1);
+            out.extend(self.types.iter().flat_map(|&kind| [kind, 0]));
+        }
+        for param in params {
+            match param {
+                Param::Int(value) => out.extend_from_slice(&value.to_le_bytes()),
+                Param::Text(text) => put_text(out, text),
+                Param::Null => {}
+            }
+        }
+    }
+
+    fn knows_types_of(&self, params: &[Param]) -> bool {
+        self.types.len() == params.len()
+            && self.types.iter().zip(params).all(|(&kind, param)| kind == type_of(param))
+    }
+}
+
+fn type_of(param: &Param) -> u8 {
+    match param {
+        Param::Int(_) => LONGLONG,
+        Param::Text(_) => VAR_STRING,
+        Param::Null => NULL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(prepared: &mut MysqlStatement, params: &[Param]) -> Vec<u8> {
+        let mut out = Vec::new();
+        prepared.put(&mut out, params);
+        out
+    }
+
+    fn prepared(params: u16) -> MysqlStatement {
+        MysqlStatement { server_id: 5, params, types: Vec::new(), excerpt: String::new() }
+    }
+
+    #[test]
+    fn types_go_with_the_first_execution_and_after_a_change_only() {
+        let mut statement = prepared(2);
+        let numbers = [Param::Int(-1), Param::Int(2)];
+        let head = b"\x17\x05\0\0\0\0\x01\0\0\0\0";
+        let minus_one_and_two = [[0xff; 8], [2, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let with_types = [&head[..], b"\x01\x08\0\x08\0", &minus_one_and_two].concat();
+        let without = [&head[..], b"\0", &minus_one_and_two].concat();
+        assert_eq!(built(&mut statement, &numbers), with_types);
+        assert_eq!(built(&mut statement, &numbers), without);
+        let mixed = [Param::Text(b"ab".to_vec()), Param::Int(2)];
+        let text = [&head[..], b"\x01\xfd\0\x08\0\x02ab\x02\0\0\0\0\0\0\0"].concat();
+        assert_eq!(built(&mut statement, &mixed), text);
+        assert_eq!(built(&mut statement, &numbers), with_types);
+    }
+
+    #[test]
+    fn a_null_has_its_bit_and_no_bytes() {
+        let params = [Param::Int(7), Param::Null];
+        let message = b"\x17\x05\0\0\0\0\x01\0\0\0\x02\x01\x08\0\x06\0\x07\0\0\0\0\0\0\0";
+        assert_eq!(built(&mut prepared(2), &params), message);
+    }
+
+    #[test]
+    fn no_parameters_means_no_null_bits_and_no_types() {
+        assert_eq!(built(&mut prepared(0), &[]), b"\x17\x05\0\0\0\0\x01\0\0\0");
+    }
+
+    #[test]
+    fn null_bits_are_rounded_up_to_bytes() {
+        for (count, bytes) in [(1, 1), (8, 1), (9, 2), (600, 75)] {
+            let params = vec![Param::Int(0); count];
+            let length = built(&mut prepared(count as u16), &params).len();
+            assert_eq!(length, 10 + bytes + 1 + 2 * count + 8 * count, "{count}");
+        }
     }
 }
 
@@ -308,4 +429,4 @@ mod model_tests;
 
 #[cfg(test)]
 #[path = "session_tests.rs"]
-mod tests;
+mod session_tests;

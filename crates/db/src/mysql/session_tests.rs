@@ -4,19 +4,24 @@
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::super::packet::Form;
 use super::super::testing::{eof, error, ok, packet, packets, result_set};
 use super::*;
+use crate::mysql::wire::Form;
 use crate::{Class, TimeLimits};
 
 /// A session that is logged in, and the server's end of its connection.
 fn connected(deprecate_eof: bool) -> (MysqlSession<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let form = Form { deprecate_eof, optional_definitions: false };
-    let agreed =
-        Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form, session_track: true };
+    let agreed = MysqlHandshake {
+        version: "8.0.31".into(),
+        is_mariadb: false,
+        connection_id: 7,
+        form,
+        session_track: true,
+    };
     let connection = MysqlSession {
-        wire: Wire::new(client),
+        wire: MysqlWire::new(client),
         agreed,
         statements: Vec::new(),
         exchange: Exchange::new("/run/db.sock as bench".into()),
@@ -231,8 +236,8 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
     let path = folder.path().join("sock");
     let _listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let limit = std::time::Duration::from_millis(50);
-    let options =
-        Options::socket(&path, "bench").with_limits(TimeLimits { login: limit, ..TimeLimits::default() });
+    let options = LoginOptions::socket(&path, "bench")
+        .with_limits(TimeLimits { login: limit, ..TimeLimits::default() });
     let reported = MysqlSession::connect(&options).await.expect_err("silence");
     assert_eq!(reported.class, Class::Lost);
     assert!(reported.message.contains("no answer within 50ms"), "{reported}");
@@ -240,8 +245,9 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
 
 #[tokio::test]
 async fn a_socket_that_is_not_there_is_named_with_a_hint() {
-    let reported =
-        MysqlSession::connect(&Options::socket("/nonesuch/db.sock", "bench")).await.expect_err("no server");
+    let reported = MysqlSession::connect(&LoginOptions::socket("/nonesuch/db.sock", "bench"))
+        .await
+        .expect_err("no server");
     insta::assert_snapshot!(reported, @"connecting to /nonesuch/db.sock as bench: No such file or directory (os error 2); is the server running, and is this its socket? (io)");
 }
 

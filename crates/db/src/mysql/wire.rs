@@ -1,5 +1,5 @@
-//! Sends and receives packets over a byte stream. One output and one input buffer last for the
-//! session's whole life.
+//! Sends and receives packets over a byte stream, and reads the fields inside them. One output and
+//! one input buffer last for the session's whole life.
 
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -8,12 +8,10 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 
-use super::fault::Fault;
-use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
-use super::packet::{self, Form};
-use super::scan::{Scanner, Step};
-use crate::input::{FIRST_SIZE, Input};
-use crate::receive_limits::ReceiveLimits;
+use super::fault::{MysqlFault, MysqlServerError};
+use super::scan::{MysqlScanStep, MysqlScanner};
+use crate::error::server_text;
+use crate::input::{FIRST_SIZE, Input, ReceiveLimits};
 use crate::stream::{ByteStream, write_whole};
 
 /// Length from which a body is not copied. Below it, copying costs the kernel less than gathering
@@ -25,19 +23,19 @@ const WORTH_GATHERING: usize = 1024;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Wire<S> {
+pub(super) struct MysqlWire<S> {
     stream: S,
     outgoing: Outgoing,
     input: Input,
     /// Sequence number of the next packet, in either direction.
     sequence: u8,
-    /// How much [`Wire::read`] may still keep.
+    /// How much [`MysqlWire::read`] may still keep.
     receive_limits: ReceiveLimits,
     /// Whether the session is in a transaction, according to the server's last answer.
     pub(super) in_transaction: bool,
 }
 
-impl<S: ByteStream> Wire<S> {
+impl<S: ByteStream> MysqlWire<S> {
     pub(super) fn new(stream: S) -> Self {
         Self {
             stream,
@@ -55,15 +53,17 @@ impl<S: ByteStream> Wire<S> {
     }
 
     /// Subtracts what a row with so many values needs from what may be kept.
-    pub(super) fn keep_row(&mut self, values: usize) -> Result<(), Fault> {
-        self.receive_limits.take_row(values).map_err(Fault::TooLarge)
+    pub(super) fn keep_row(&mut self, values: usize) -> Result<(), MysqlFault> {
+        self.receive_limits.take_row(values).map_err(MysqlFault::TooLarge)
     }
 
-    /// Returns the bare stream and the next packet's number, to continue with [`Wire::resumed`]
+    /// Returns the bare stream and the next packet's number, to continue with [`MysqlWire::resumed`]
     /// inside TLS. Bytes that arrived ahead of TLS are refused, because anyone may have sent them.
-    pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
+    pub(super) fn into_stream(self) -> Result<(S, u8), MysqlFault> {
         if !self.input.is_empty() {
-            return Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"));
+            return Err(MysqlFault::Malformed(
+                "bytes before the beginning of TLS, possibly from an attacker",
+            ));
         }
         Ok((self.stream, self.sequence))
     }
@@ -77,28 +77,28 @@ impl<S: ByteStream> Wire<S> {
         &self.stream
     }
 
-    /// Returns the buffer for the next message, which [`Wire::send`] or [`Wire::reply`] sends.
+    /// Returns the buffer for the next message, which [`MysqlWire::send`] or [`MysqlWire::reply`] sends.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.outgoing.start()
     }
 
     /// Sends the message as a new command.
-    pub(super) fn send(&mut self) -> impl Future<Output = Result<(), Fault>> {
+    pub(super) fn send(&mut self) -> impl Future<Output = Result<(), MysqlFault>> {
         let checked = self.check_all_taken();
         self.sequence = 0;
         self.send_checked(checked)
     }
 
-    fn check_all_taken(&self) -> Result<(), Fault> {
+    fn check_all_taken(&self) -> Result<(), MysqlFault> {
         if !self.input.is_empty() {
-            return Err(Fault::Malformed("bytes after the end of the last answer"));
+            return Err(MysqlFault::Malformed("bytes after the end of the last answer"));
         }
         Ok(())
     }
 
     /// Sends a command byte with `body` after it. A long body goes to the kernel without a copy. A
     /// short one is cheaper to copy after its header.
-    pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), Fault> {
+    pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), MysqlFault> {
         if body.len() < WORTH_GATHERING || body.len() + 1 >= MAX_PAYLOAD {
             let message = self.message();
             message.reserve(body.len() + 1);
@@ -118,7 +118,7 @@ impl<S: ByteStream> Wire<S> {
 
     /// Sends `piece`, shorter than the longest packet, as the next packet in the current exchange,
     /// without a copy.
-    pub(super) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), Fault> {
+    pub(super) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), MysqlFault> {
         let size = (piece.len() as u32).to_le_bytes();
         let head = [size[0], size[1], size[2], self.sequence];
         self.sequence = self.sequence.wrapping_add(1);
@@ -144,11 +144,11 @@ impl<S: ByteStream> Wire<S> {
     }
 
     /// Sends the message as the next packet in the current exchange.
-    pub(super) fn reply(&mut self) -> impl Future<Output = Result<(), Fault>> {
+    pub(super) fn reply(&mut self) -> impl Future<Output = Result<(), MysqlFault>> {
         self.send_checked(Ok(()))
     }
 
-    async fn send_checked(&mut self, checked: Result<(), Fault>) -> Result<(), Fault> {
+    async fn send_checked(&mut self, checked: Result<(), MysqlFault>) -> Result<(), MysqlFault> {
         checked?;
         let packets = self.outgoing.seal(self.sequence);
         self.sequence = self.sequence.wrapping_add(packets as u8);
@@ -161,11 +161,11 @@ impl<S: ByteStream> Wire<S> {
     /// The reason why the server closed the connection, if it sent one: a statement beyond
     /// `max_allowed_packet`, a kill, or an idle timeout. Without this the user would only see a
     /// broken pipe.
-    async fn closing_message(&mut self) -> Option<Fault> {
+    async fn closing_message(&mut self) -> Option<MysqlFault> {
         let mut payload = Vec::new();
         self.allow(ReceiveLimits::LOGIN);
         tokio::time::timeout(LAST_WORDS, self.read(&mut payload)).await.ok()?.ok()?;
-        (payload[0] == 0xff).then(|| packet::server_error(&payload))
+        (payload[0] == 0xff).then(|| server_error(&payload))
     }
 
     /// Overwrites the message sent last.
@@ -174,34 +174,34 @@ impl<S: ByteStream> Wire<S> {
     }
 
     /// Starts a scan over the answer to what was just sent.
-    pub(super) fn scanner(&self, form: Form) -> Scanner {
-        Scanner::new(form, self.sequence)
+    pub(super) fn scanner(&self, form: Form) -> MysqlScanner {
+        MysqlScanner::new(form, self.sequence)
     }
 
     /// Lets `scanner` process what has arrived, and reads more until it needs something other than
     /// bytes.
-    pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
+    pub(super) async fn scan(&mut self, scanner: &mut MysqlScanner) -> Result<MysqlScanStep, MysqlFault> {
         poll_fn(|context| self.poll_scan(context, scanner)).await
     }
 
     pub(super) fn poll_scan(
         &mut self,
         context: &mut Context<'_>,
-        scanner: &mut Scanner,
-    ) -> Poll<Result<Step, Fault>> {
+        scanner: &mut MysqlScanner,
+    ) -> Poll<Result<MysqlScanStep, MysqlFault>> {
         loop {
             if !self.input.is_empty() {
                 let (done, step) = scanner.scan(&self.input)?;
                 self.input.take(done);
                 self.sequence = scanner.sequence();
                 match step {
-                    Step::More => {}
-                    Step::Failed(fault) => return Poll::Ready(Err(fault)),
-                    Step::Done => {
+                    MysqlScanStep::More => {}
+                    MysqlScanStep::Failed(fault) => return Poll::Ready(Err(fault)),
+                    MysqlScanStep::Done => {
                         self.in_transaction = scanner.in_transaction();
                         return Poll::Ready(Ok(step));
                     }
-                    Step::LocalFile => return Poll::Ready(Ok(step)),
+                    MysqlScanStep::LocalFile => return Poll::Ready(Ok(step)),
                 }
             }
             ready!(self.input.poll_fill(context, &mut self.stream))?;
@@ -210,7 +210,7 @@ impl<S: ByteStream> Wire<S> {
 
     /// Reads one whole message into `payload`. Everything that is kept is shorter than a packet
     /// that another one continues.
-    pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), MysqlFault> {
         while self.input.len() < HEADER {
             self.input.fill(&mut self.stream).await?;
         }
@@ -218,15 +218,243 @@ impl<S: ByteStream> Wire<S> {
         let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
         let in_order = header[3] == self.sequence;
         self.sequence = header[3].wrapping_add(1);
-        self.receive_limits.take(HEADER + length).map_err(Fault::TooLarge)?;
+        self.receive_limits.take(HEADER + length).map_err(MysqlFault::TooLarge)?;
         self.input.take(HEADER);
         self.input.read(&mut self.stream, length, payload).await?;
         match payload.first() {
-            None => Err(Fault::Malformed("an empty packet")),
-            Some(&first) if !in_order && first != 0xff => Err(Fault::Malformed("packets out of order")),
+            None => Err(MysqlFault::Malformed("an empty packet")),
+            Some(&first) if !in_order && first != 0xff => Err(MysqlFault::Malformed("packets out of order")),
             Some(_) => Ok(()),
         }
     }
+}
+
+/// Longest payload in one packet. A packet with exactly this length says that another one follows.
+pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
+
+/// Bytes in a packet header: three for the length, one for the sequence number.
+pub(super) const HEADER: usize = 4;
+
+/// A message under construction. The header's place is reserved from the start, so that nothing
+/// must be moved later.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    bytes: Vec<u8>,
+}
+
+impl Outgoing {
+    /// Clears the last message and returns the buffer to which the next payload is appended.
+    pub(super) fn start(&mut self) -> &mut Vec<u8> {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&[0; HEADER]);
+        &mut self.bytes
+    }
+
+    /// Fills in the headers, numbered from `first`; returns how many packets the message takes.
+    fn seal(&mut self, first: u8) -> usize {
+        let payload = self.bytes.len().saturating_sub(HEADER);
+        if payload < MAX_PAYLOAD
+            && let Some(header) = self.bytes.first_chunk_mut::<HEADER>()
+        {
+            // Nearly every message fits one packet.
+            let size = (payload as u32).to_le_bytes();
+            *header = [size[0], size[1], size[2], first];
+            return 1;
+        }
+        let packets = payload / MAX_PAYLOAD + 1;
+        self.bytes.resize(payload + packets * HEADER, 0);
+        // The loop runs from the back, so that no piece overwrites one that has still to move.
+        for index in (0..packets).rev() {
+            let start = HEADER + index * MAX_PAYLOAD;
+            let length = (payload - index * MAX_PAYLOAD).min(MAX_PAYLOAD);
+            let moved = start + index * HEADER;
+            if index > 0 {
+                self.bytes.copy_within(start..start + length, moved);
+            }
+            let size = (length as u32).to_le_bytes();
+            let number = first.wrapping_add(index as u8);
+            self.bytes[moved - HEADER..moved].copy_from_slice(&[size[0], size[1], size[2], number]);
+        }
+        packets
+    }
+
+    /// The complete message, headers included.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Overwrites what was sent last, so that a login leaves no password in memory.
+    pub(super) fn wipe(&mut self) {
+        self.bytes.fill(0);
+    }
+}
+
+/// The session is in a transaction (`SERVER_STATUS_IN_TRANS`).
+const IN_TRANSACTION: u16 = 0x0001;
+
+/// Another result set follows (`SERVER_MORE_RESULTS_EXISTS`).
+const MORE_RESULTS: u16 = 0x0008;
+
+/// Upper bound on a row end's length in the old form, which has code, warnings and status.
+const EOF_LONGEST: usize = 9;
+
+/// What an OK packet or the end of rows reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Finish {
+    pub(super) affected: u64,
+    pub(super) warnings: u16,
+    pub(super) more_results: bool,
+    pub(super) in_transaction: bool,
+}
+
+impl Finish {
+    fn new(affected: u64, warnings: u16, status: u16) -> Self {
+        let is_set = |flag| status & flag != 0;
+        let (more_results, in_transaction) = (is_set(MORE_RESULTS), is_set(IN_TRANSACTION));
+        Self { affected, warnings, more_results, in_transaction }
+    }
+}
+
+/// Bytes that are read from the front, with a check at each step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MysqlReader<'a>(pub(super) &'a [u8]);
+
+impl<'a> MysqlReader<'a> {
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], MysqlFault> {
+        let parts = self.0.split_at_checked(count);
+        let (head, tail) = parts.ok_or(MysqlFault::Malformed("a packet ends inside a value"))?;
+        self.0 = tail;
+        Ok(head)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, MysqlFault> {
+        Ok(self.take(1)?[0])
+    }
+
+    /// Reads a little-endian number of `count` bytes, at most eight.
+    pub(super) fn number(&mut self, count: usize) -> Result<u64, MysqlFault> {
+        Ok(self.take(count)?.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, MysqlFault> {
+        let bytes = self.take(2)?;
+        Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, MysqlFault> {
+        let bytes = self.take(4)?;
+        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    /// Reads a length-encoded number. The first bytes 0xfb (NULL) and 0xff do not start one.
+    pub(super) fn length(&mut self) -> Result<u64, MysqlFault> {
+        match self.u8()? {
+            small @ 0..=0xfa => Ok(u64::from(small)),
+            0xfc => self.number(2),
+            0xfd => self.number(3),
+            0xfe => self.number(8),
+            _ => Err(MysqlFault::Malformed("a length begins with 0xfb or 0xff")),
+        }
+    }
+
+    /// Reads a length-encoded string.
+    pub(super) fn text(&mut self) -> Result<&'a [u8], MysqlFault> {
+        let length = self.length()?;
+        let length =
+            usize::try_from(length).map_err(|_| MysqlFault::Malformed("a length beyond the memory"))?;
+        self.take(length)
+    }
+
+    /// Reads a string up to a NUL, or up to the end where the NUL is missing.
+    pub(super) fn until_nul(&mut self) -> &'a [u8] {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        let text = &self.0[..end];
+        self.0 = self.0.get(end + 1..).unwrap_or_default();
+        text
+    }
+}
+
+/// Reads an OK packet. It begins with 0x00, or with 0xfe at the end of rows.
+pub(super) fn ok(payload: &[u8]) -> Result<Finish, MysqlFault> {
+    let mut reader = MysqlReader(payload);
+    reader.u8()?;
+    let affected = reader.length()?;
+    reader.length()?; // last insert id
+    let status = reader.u16()?;
+    let warnings = reader.u16()?;
+    Ok(Finish::new(affected, warnings, status))
+}
+
+/// Reads an ERR packet, with or without an SQL state. Before login there is none.
+pub(super) fn server_error(payload: &[u8]) -> MysqlFault {
+    let mut reader = MysqlReader(payload);
+    let (Ok(0xff), Ok(code)) = (reader.u8(), reader.u16()) else {
+        return MysqlFault::Malformed("an error packet without a number");
+    };
+    let text = match reader.0 {
+        [b'#', _, _, _, _, _, text @ ..] => text,
+        text => text,
+    };
+    MysqlFault::Server(MysqlServerError::Reported { code, message: server_text(text) })
+}
+
+/// The form of answers that a login agreed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Form {
+    /// Whether `CLIENT_DEPRECATE_EOF` was agreed. Then no EOF follows the column definitions, and
+    /// an OK replaces the EOF after the rows.
+    pub(super) deprecate_eof: bool,
+    /// Whether `MARIADB_CLIENT_CACHE_METADATA` was agreed. Then a byte after the number of columns
+    /// says whether their definitions follow. They are left out when a prepared statement is
+    /// executed again with the definitions that the client already has.
+    pub(super) optional_definitions: bool,
+}
+
+/// Reads a result set's first packet: how many columns its rows have, at least 1, and how many
+/// definitions follow.
+pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), MysqlFault> {
+    let mut reader = MysqlReader(payload);
+    let count = reader.length()?;
+    let follow = if form.optional_definitions { reader.u8()? } else { 1 };
+    if count == 0 || count > u64::from(u16::MAX) || follow > 1 || !reader.0.is_empty() {
+        return Err(MysqlFault::Malformed("an impossible number of columns"));
+    }
+    Ok((count, count * u64::from(follow)))
+}
+
+/// Whether a packet in a result set ends its rows. A row may also begin with 0xfe, as the length of
+/// a value with 16 MB and more. Its packet is then a full one (new form) or longer than the old
+/// form's five bytes.
+pub(super) fn ends_rows(first: u8, length: usize, deprecate_eof: bool) -> bool {
+    first == 0xfe && if deprecate_eof { length < MAX_PAYLOAD } else { length < EOF_LONGEST }
+}
+
+/// Reads the end of rows in the agreed form. It does not report affected rows.
+pub(super) fn rows_end(payload: &[u8], deprecate_eof: bool) -> Result<Finish, MysqlFault> {
+    if deprecate_eof {
+        return Ok(Finish { affected: 0, ..ok(payload)? });
+    }
+    let mut reader = MysqlReader(payload);
+    reader.u8()?;
+    let warnings = reader.u16()?;
+    let status = reader.u16()?;
+    Ok(Finish::new(0, warnings, status))
+}
+
+/// Appends a length-encoded string.
+pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    let length = text.len() as u64;
+    let bytes = length.to_le_bytes();
+    match length {
+        0..=0xfa => out.push(bytes[0]),
+        0xfb..=0xffff => out.extend_from_slice(&[0xfc, bytes[0], bytes[1]]),
+        0x1_0000..=0xff_ffff => out.extend_from_slice(&[0xfd, bytes[0], bytes[1], bytes[2]]),
+        _ => {
+            out.push(0xfe);
+            out.extend_from_slice(&bytes);
+        }
+    }
+    out.extend_from_slice(text);
 }
 
 #[cfg(test)]
@@ -240,7 +468,7 @@ mod tests {
         for length in [0, 1, WORTH_GATHERING - 1, WORTH_GATHERING, 5_000, MAX_PAYLOAD - 2, MAX_PAYLOAD - 1] {
             let (client, mut server) = tokio::io::duplex(if length > 100_000 { 1 << 16 } else { 37 });
             let body: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
-            let mut wire = Wire::new(client);
+            let mut wire = MysqlWire::new(client);
             let sends = async {
                 wire.send_command(3, &body).await.expect("sent");
                 drop(wire);
@@ -255,5 +483,87 @@ mod tests {
             // An empty packet follows a payload with the maximum length.
             assert_eq!(received.len(), 5 + length + if length + 1 == MAX_PAYLOAD { HEADER } else { 0 });
         }
+    }
+
+    fn sealed(payload: &[u8]) -> (usize, Vec<u8>) {
+        let mut outgoing = Outgoing::default();
+        outgoing.start().extend_from_slice(payload);
+        let packets = outgoing.seal(0);
+        (packets, outgoing.bytes().to_vec())
+    }
+
+    /// Puts the payload together from its packets again, as a server would.
+    fn joined(mut bytes: &[u8]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        let mut number = 0u8;
+        loop {
+            let length = usize::from(bytes[0]) | usize::from(bytes[1]) << 8 | usize::from(bytes[2]) << 16;
+            assert_eq!(bytes[3], number, "packets are numbered in order");
+            number += 1;
+            payload.extend_from_slice(&bytes[4..4 + length]);
+            bytes = &bytes[4 + length..];
+            if length < MAX_PAYLOAD {
+                assert!(bytes.is_empty());
+                return payload;
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_message_is_one_packet() {
+        assert_eq!(sealed(b"\x03SELECT 1"), (1, b"\x09\0\0\0\x03SELECT 1".to_vec()));
+        assert_eq!(sealed(b""), (1, vec![0; 4]));
+    }
+
+    #[test]
+    fn long_messages_are_split_where_the_protocol_says() {
+        for (length, packets) in [
+            (MAX_PAYLOAD - 1, 1),
+            (MAX_PAYLOAD, 2),
+            (MAX_PAYLOAD + 1, 2),
+            (2 * MAX_PAYLOAD, 3),
+            (2 * MAX_PAYLOAD + 77, 3),
+        ] {
+            let payload: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let (count, bytes) = sealed(&payload);
+            assert_eq!(count, packets, "{length}");
+            assert!(joined(&bytes) == payload, "{length}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_written_and_read_in_all_four_sizes() {
+        for length in [0, 250, 251, 252, 0xffff, 0x1_0000, 0xff_ffff, 0x100_0000] {
+            let mut bytes = Vec::new();
+            put_text(&mut bytes, &vec![b'x'; length]);
+            let mut reader = MysqlReader(&bytes);
+            assert_eq!(reader.text().expect("what was written").len(), length);
+            assert!(reader.0.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_length_past_the_end_is_malformed() {
+        for bytes in
+            [&b"\x05abc"[..], b"\xfe\xff\xff\xff\xff\xff\xff\xff\xffabc", b"\xfc\x01", b"\xfb", b"\xff", b""]
+        {
+            assert!(matches!(MysqlReader(bytes).text(), Err(MysqlFault::Malformed(_))), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_read_with_and_without_its_sql_state() {
+        insta::assert_snapshot!(server_error(b"\xff\x28\x04#42000You have an error"), @"server said: You have an error");
+        insta::assert_snapshot!(server_error(b"\xff\x10\x04Too many connections"), @"server said: Too many connections");
+        assert!(matches!(server_error(b"\xff\x10"), MysqlFault::Malformed(_)));
+    }
+
+    #[test]
+    fn the_end_of_rows_is_distinguished_from_a_huge_value() {
+        assert!(ends_rows(0xfe, 5, false));
+        assert!(!ends_rows(0xfe, 9, false));
+        assert!(ends_rows(0xfe, 7, true));
+        assert!(!ends_rows(0xfe, 0xff_ffff, true));
+        assert!(!ends_rows(0x00, 5, true));
     }
 }

@@ -9,12 +9,14 @@ use super::*;
 use crate::Class;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
-fn socket(password: &str) -> Options {
-    Options::socket("/run/.s.PGSQL.5432", "bench").with_password(Secret::new(password)).with_database("ib")
+fn socket(password: &str) -> LoginOptions {
+    LoginOptions::socket("/run/.s.PGSQL.5432", "bench")
+        .with_password(Secret::new(password))
+        .with_database("ib")
 }
 
-fn tcp(password: &str) -> Options {
-    Options::tcp("db.example", 5432, "bench").with_password(Secret::new(password))
+fn tcp(password: &str) -> LoginOptions {
+    LoginOptions::tcp("db.example", 5432, "bench").with_password(Secret::new(password))
 }
 
 /// An authentication request.
@@ -44,9 +46,12 @@ async fn received_proof(stream: &mut DuplexStream) -> Vec<u8> {
 
 /// Acts as a server that sends each part of `script` once the client has sent something. Returns
 /// the outcome and what the client sent.
-async fn played(options: &Options, script: &[Vec<u8>]) -> (Result<Agreed, Fault>, Vec<Vec<u8>>) {
+async fn played(
+    options: &LoginOptions,
+    script: &[Vec<u8>],
+) -> (Result<PostgresHandshake, PostgresFault>, Vec<Vec<u8>>) {
     let (client, mut server) = tokio::io::duplex(1 << 16);
-    let mut wire = Wire::new(client);
+    let mut wire = PostgresWire::new(client);
     let serve = async move {
         let mut received = vec![received_startup(&mut server).await];
         for (index, part) in script.iter().enumerate() {
@@ -66,7 +71,7 @@ fn admitted() -> Vec<u8> {
     [asks(OK, b""), welcome()].concat()
 }
 
-fn reported(outcome: Result<Agreed, Fault>) -> String {
+fn reported(outcome: Result<PostgresHandshake, PostgresFault>) -> String {
     let fault = outcome.expect_err("a refusal");
     format!("{:?}: {fault}", fault.class())
 }
@@ -109,7 +114,7 @@ async fn an_md5_password_is_hashed_with_user_and_salt() {
 #[tokio::test]
 async fn scram_goes_on_only_with_a_server_that_proves_itself() {
     let (client, mut server) = tokio::io::duplex(1 << 16);
-    let mut wire = Wire::new(client);
+    let mut wire = PostgresWire::new(client);
     let serve = async move {
         received_startup(&mut server).await;
         server.write_all(&asks(SASL, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0")).await.expect("sent");
@@ -173,7 +178,7 @@ async fn logins_that_break_the_protocol_end() {
     ] {
         let options = tcp("secret");
         let (client, mut server) = tokio::io::duplex(1 << 20);
-        let mut wire = Wire::new(client);
+        let mut wire = PostgresWire::new(client);
         server.write_all(&script.concat()).await.expect("room in the pipe");
         server.shutdown().await.expect("an end");
         assert_eq!(
@@ -206,7 +211,7 @@ proptest! {
             let (client, mut server) = tokio::io::duplex(1 << 16);
             server.write_all(&script.concat()).await.expect("room in the pipe");
             server.shutdown().await.expect("an end");
-            let mut wire = Wire::new(client);
+            let mut wire = PostgresWire::new(client);
             // Any outcome is fine as long as there is one: no panic and no endless wait.
             let options = socket(&password);
             let _ = login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible).await;
@@ -232,7 +237,7 @@ fn good_logins() -> Vec<Vec<Vec<u8>>> {
 
 fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
     block_on(async {
-        let mut wire = Wire::new(Scripted::new(answers.to_vec(), pieces));
+        let mut wire = PostgresWire::new(Scripted::new(answers.to_vec(), pieces));
         let options = socket("secret");
         let outcome = login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible).await;
         assert!(wire.stream().widest <= 1 << 20, "room for {} bytes", wire.stream().widest);

@@ -221,12 +221,12 @@ fn models() -> impl Strategy<Value = Model> {
 
 pub(super) fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> PostgresSession<Scripted> {
     PostgresSession {
-        wire: Wire::new(Scripted::new(answers, pieces)),
-        agreed: Agreed { version: "15.19".into(), backend: 7, key: 11 },
+        wire: PostgresWire::new(Scripted::new(answers, pieces)),
+        agreed: PostgresHandshake { version: "15.19".into(), backend: 7, key: 11 },
         statements: Vec::new(),
         next_name: 0,
         exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),
-        options: Box::new(Options::socket("/run/.s.PGSQL.5432", "bench")),
+        options: Box::new(LoginOptions::socket("/run/.s.PGSQL.5432", "bench")),
         counted: None,
     }
 }

@@ -13,7 +13,7 @@ use super::*;
 enum Outcome {
     Answer(Answer),
     CopyIn,
-    Fault(Fault),
+    PostgresFault(PostgresFault),
     /// The bytes ended before the answer did.
     Unfinished,
 }
@@ -21,7 +21,7 @@ enum Outcome {
 /// Feeds `bytes` to the scanner in pieces with these lengths (the last one repeated), as reads
 /// would deliver them.
 fn fed(form: RequestForm, bytes: &[u8], pieces: &[usize]) -> Outcome {
-    let mut scanner = Scanner::new(form);
+    let mut scanner = PostgresScanner::new(form);
     let (mut kept, mut arrived) = (0, 0);
     let mut pieces = pieces.iter().copied().chain(std::iter::repeat(*pieces.last().unwrap_or(&1)));
     while arrived < bytes.len() {
@@ -31,12 +31,14 @@ fn fed(form: RequestForm, bytes: &[u8], pieces: &[usize]) -> Outcome {
                 assert!(done <= arrived - kept);
                 kept += done;
                 match step {
-                    Step::More => {}
-                    Step::Done => return scanner.finish().map_or_else(Outcome::Fault, Outcome::Answer),
-                    Step::CopyIn => return Outcome::CopyIn,
+                    PostgresScanStep::More => {}
+                    PostgresScanStep::Done => {
+                        return scanner.finish().map_or_else(Outcome::PostgresFault, Outcome::Answer);
+                    }
+                    PostgresScanStep::CopyIn => return Outcome::CopyIn,
                 }
             }
-            Err(fault) => return Outcome::Fault(fault),
+            Err(fault) => return Outcome::PostgresFault(fault),
         }
     }
     Outcome::Unfinished
@@ -165,7 +167,7 @@ fn an_error_is_reported_in_every_phase_but_only_when_the_server_is_ready_again()
             assert!(matches!(whole(form, &messages), Outcome::Unfinished), "after {cut}");
             messages.push(ready());
             match whole(form, &messages) {
-                Outcome::Fault(Fault::Server(ServerError::Reported(report))) => {
+                Outcome::PostgresFault(PostgresFault::Server(PostgresServerError::Reported(report))) => {
                     assert_eq!(report.state, "23505")
                 }
                 other => panic!("after {cut} messages: {other:?}"),
@@ -179,7 +181,9 @@ fn an_error_that_ends_the_session_is_reported_at_once() {
     let bytes = fatal("57P01", "terminating connection due to administrator command");
     for form in [RequestForm::Query, RequestForm::Execute] {
         match fed(form, &bytes, &[3]) {
-            Outcome::Fault(Fault::Server(ServerError::Ended(report))) => assert_eq!(report.state, "57P01"),
+            Outcome::PostgresFault(PostgresFault::Server(PostgresServerError::Ended(report))) => {
+                assert_eq!(report.state, "57P01")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -188,7 +192,7 @@ fn an_error_that_ends_the_session_is_reported_at_once() {
 #[test]
 fn answers_that_break_the_protocol_are_distinguished() {
     let malformed = |form, messages: &[Vec<u8>]| match whole(form, messages) {
-        Outcome::Fault(Fault::Malformed(what)) => what,
+        Outcome::PostgresFault(PostgresFault::Malformed(what)) => what,
         other => panic!("{other:?}"),
     };
     insta::assert_snapshot!(malformed(RequestForm::Query, &[ready()]), @"an end without an answer");

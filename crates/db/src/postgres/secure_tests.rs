@@ -4,14 +4,14 @@ use dbdyno_model::TlsMode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::super::testing::{message, welcome};
-use super::super::{Options, PostgresSession, Secret};
+use super::super::{LoginOptions, PostgresSession, Secret};
 use super::*;
 use crate::DbError;
 use crate::stream::ByteStream;
 use crate::tls::testing::{Desk, Flaw, OUTCOMES};
 
-fn options(desk: &Desk, mode: TlsMode) -> Options {
-    Options::tcp("localhost", desk.port, "bench")
+fn options(desk: &Desk, mode: TlsMode) -> LoginOptions {
+    LoginOptions::tcp("localhost", desk.port, "bench")
         .with_password(Secret::new("secret"))
         .with_tls(desk.tls(mode))
 }
@@ -56,7 +56,7 @@ async fn converse<S: ByteStream>(mut stream: S, script: &[Vec<u8>]) -> Option<Ve
 /// Serves one connection that answers the request for TLS with `answer` and then follows `script`.
 async fn served(
     desk: &Desk,
-    options: &Options,
+    options: &LoginOptions,
     answer: &[u8],
     script: &[Vec<u8>],
 ) -> (Result<PostgresSession, DbError>, Option<Vec<Vec<u8>>>) {
@@ -118,7 +118,7 @@ async fn bytes_ahead_of_tls_and_other_answers_are_refused() {
 #[tokio::test]
 async fn a_unix_socket_with_tls_is_refused_and_with_preferred_tls_is_in_clear() {
     let desk = Desk::new(Flaw::None, false).await;
-    let socket = Options::socket("/nonesuch/.s.PGSQL.5432", "bench");
+    let socket = LoginOptions::socket("/nonesuch/.s.PGSQL.5432", "bench");
     let reported = async |mode| {
         let options = socket.clone().with_tls(desk.tls(mode));
         PostgresSession::connect(&options).await.expect_err("no server").to_string()

@@ -1,38 +1,35 @@
-//! One connection to a PostgreSQL server.
+//! One connection to a PostgreSQL server. Bulk loads use COPY ... FROM STDIN, with rows in the
+//! server's own text, CSV or binary format.
 
 use std::fmt;
 use std::future::poll_fn;
 
-use super::copy::{copy_in, no_copy_here, put_no_rows};
-use super::execute::{EXECUTE, Prepared, SYNC, put_parsed, put_prepare};
-use super::fault::{Fault, ServerError};
-use super::login::{Agreed, login};
-use super::message::{put, put_text};
-use super::placeholders::numbered;
-use super::scan::{RequestForm, Scanner, Step};
-use super::secure::{Secured, connected};
-use super::wire::Wire;
-use super::{Options, cells};
-use crate::excerpt::excerpt;
-use crate::exchange::{self, Exchange};
-use crate::open_connections::Ticket;
+use super::fault::{PostgresFault, PostgresServerError};
+use super::login::{PostgresHandshake, Secured, connected, login};
+use super::scan::{PostgresScanStep, PostgresScanner, RequestForm};
+use super::statement::{EXECUTE, PostgresStatement, SYNC, numbered, put_parsed, put_prepare};
+use super::wire::{PostgresWire, put, put_text};
+use super::{LoginOptions, scan};
+use crate::connections::Ticket;
+use crate::error::excerpt;
+use crate::exchange::Exchange;
+use crate::input::ReceiveLimits;
 use crate::product::Connection;
-use crate::receive_limits::ReceiveLimits;
 use crate::stream::{ByteStream, Stream};
-use crate::{Answer, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement};
+use crate::{Answer, Cells, Encryption, Param, Result, Rows, Sent, Session, Statement, exchange};
 
 /// One connection to a PostgreSQL server, over any byte stream.
 pub struct PostgresSession<S = Stream> {
-    wire: Wire<S>,
-    agreed: Agreed,
-    statements: Vec<Prepared>,
+    wire: PostgresWire<S>,
+    agreed: PostgresHandshake,
+    statements: Vec<PostgresStatement>,
     /// Number for the next statement's name. It always grows, because a statement whose description
     /// failed keeps its name on the server.
     next_name: u32,
     pub(super) exchange: Exchange,
     /// The options are boxed because they are large and rarely used, and dbdyno keeps thousands of
     /// sessions.
-    options: Box<Options>,
+    options: Box<LoginOptions>,
     /// The counter queries that the server has answered; `None` before the first time.
     pub(super) counted: Option<Vec<String>>,
 }
@@ -41,7 +38,7 @@ impl PostgresSession {
     /// Connects and logs in, within the login limit. The session commits after each statement until
     /// told otherwise, and uses UTF-8. Without a database the server takes the one with the user's
     /// name.
-    pub async fn connect(options: &Options) -> Result<Self> {
+    pub async fn connect(options: &LoginOptions) -> Result<Self> {
         exchange::connected(Self::open(options), (options, "PostgreSQL"), hint).await
     }
 
@@ -76,8 +73,8 @@ impl PostgresSession {
     }
 }
 
-fn hint(error: &ServerError, options: &Options) -> &'static str {
-    let ServerError::Reported(report) = error else { return "" };
+fn hint(error: &PostgresServerError, options: &LoginOptions) -> &'static str {
+    let PostgresServerError::Reported(report) = error else { return "" };
     match report.state.as_str() {
         "28P01" if options.password.is_empty() => exchange::NO_PASSWORD,
         "28P01" | "28000" => "; check the user, where its password comes from, and the server's pg_hba.conf",
@@ -89,15 +86,15 @@ fn hint(error: &ServerError, options: &Options) -> &'static str {
 
 impl<S> fmt::Debug for PostgresSession<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Agreed { version, backend, .. } = &self.agreed;
+        let PostgresHandshake { version, backend, .. } = &self.agreed;
         write!(formatter, "Connection({} {version}, process {backend})", self.exchange.place)
     }
 }
 
 impl PostgresSession {
-    async fn open(options: &Options) -> Result<Self, Fault> {
+    async fn open(options: &LoginOptions) -> Result<Self, PostgresFault> {
         let Secured { stream, channel, binding } = connected(options).await?;
-        let mut wire = Wire::new(stream);
+        let mut wire = PostgresWire::new(stream);
         let agreed = login(&mut wire, options, channel, binding).await?;
         let ticket = Ticket { id: agreed.backend, key: agreed.key };
         let exchange = Exchange::entered(options.place(), &options.connection_settings, ticket);
@@ -196,7 +193,7 @@ impl Connection for PostgresSession {
             out.extend_from_slice(EXECUTE);
         }
         out.extend_from_slice(SYNC);
-        let mut scanner = Scanner::new(RequestForm::Pipeline);
+        let mut scanner = PostgresScanner::new(RequestForm::Pipeline);
         let outcome = match self.wire.reply_listening(&mut scanner).await {
             Ok(true) => scanner.finish(),
             Ok(false) => self.scanned(scanner).await,
@@ -217,7 +214,7 @@ impl Connection for PostgresSession {
         }
         self.wire.allow(ReceiveLimits::ANSWER);
         let outcome = match self.wire.send().await {
-            Ok(()) => cells::results(&mut self.wire).await,
+            Ok(()) => scan::results(&mut self.wire).await,
             Err(fault) => Err(fault),
         };
         let beginning = outcome.is_err().then(|| self.beginning(Some(&statement)));
@@ -250,20 +247,20 @@ impl<S: ByteStream> PostgresSession<S> {
     }
 
     /// Sends the request and counts through the answer.
-    async fn answer(&mut self, form: RequestForm) -> Result<Answer, Fault> {
+    async fn answer(&mut self, form: RequestForm) -> Result<Answer, PostgresFault> {
         self.wire.send().await?;
-        self.scanned(Scanner::new(form)).await
+        self.scanned(PostgresScanner::new(form)).await
     }
 
-    async fn scanned(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
-        if poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? == Step::CopyIn {
+    async fn scanned(&mut self, mut scanner: PostgresScanner) -> Result<Answer, PostgresFault> {
+        if poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? == PostgresScanStep::CopyIn {
             return self.without_copy(scanner).await;
         }
         scanner.finish()
     }
 
     /// Ends a COPY from the client for which there are no rows, and reads its result.
-    async fn without_copy(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
+    async fn without_copy(&mut self, mut scanner: PostgresScanner) -> Result<Answer, PostgresFault> {
         let message = self.wire.message();
         put_no_rows(message);
         if scanner.form() != RequestForm::Query {
@@ -272,36 +269,42 @@ impl<S: ByteStream> PostgresSession<S> {
         }
         self.wire.reply().await?;
         match self.wire.scan(&mut scanner).await? {
-            Step::Done => Err(no_copy_here()),
-            Step::More | Step::CopyIn => Err(Fault::Malformed("a COPY that does not end")),
+            PostgresScanStep::Done => Err(no_copy_here()),
+            PostgresScanStep::More | PostgresScanStep::CopyIn => {
+                Err(PostgresFault::Malformed("a COPY that does not end"))
+            }
         }
     }
 
-    async fn collected(&mut self) -> Result<Cells, Fault> {
+    async fn collected(&mut self) -> Result<Cells, PostgresFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send().await?;
-        cells::collect(&mut self.wire).await
+        scan::collect(&mut self.wire).await
     }
 
-    async fn copied(&mut self, chunks: impl IntoIterator<Item: AsRef<[u8]>>) -> Result<Answer, Fault> {
+    async fn copied(
+        &mut self,
+        chunks: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Answer, PostgresFault> {
         self.wire.send().await?;
         copy_in(&mut self.wire, chunks).await
     }
 
-    async fn prepared(&mut self, name: String, sql: &str) -> Result<Statement, Fault> {
+    async fn prepared(&mut self, name: String, sql: &str) -> Result<Statement, PostgresFault> {
         self.wire.allow(ReceiveLimits::ANSWER);
         self.wire.send().await?;
-        let (types, columns) = cells::described(&mut self.wire).await?;
-        let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
+        let (types, columns) = scan::described(&mut self.wire).await?;
+        let id = u32::try_from(self.statements.len())
+            .map_err(|_| PostgresFault::Malformed("too many statements"))?;
         // The server counts parameters with two bytes, so the number fits.
         let params = types.len() as u16;
-        self.statements.push(Prepared { name, types, excerpt: excerpt(sql.as_bytes()) });
+        self.statements.push(PostgresStatement { name, types, excerpt: excerpt(sql.as_bytes()) });
         Ok(Statement { id, params, columns })
     }
 }
 
 /// Appends the messages up to a statement's execution. A query text is executed at once.
-fn put_sent(out: &mut Vec<u8>, statements: &[Prepared], sent: Sent<'_>) {
+fn put_sent(out: &mut Vec<u8>, statements: &[PostgresStatement], sent: Sent<'_>) {
     match sent {
         Sent::Text(sql) => put_query(out, sql.as_bytes()),
         Sent::Parsed(sql, params) => put_parsed(out, sql, params),
@@ -316,6 +319,72 @@ fn put_sent(out: &mut Vec<u8>, statements: &[Prepared], sent: Sent<'_>) {
 fn put_query(out: &mut Vec<u8>, sql: &[u8]) {
     out.reserve(sql.len() + 8);
     put(out, b'Q', |body| put_text(body, sql));
+}
+
+/// Approximate number of bytes in one write. It is large enough to make the system call's cost
+/// small.
+const BATCH: usize = 64 << 10;
+
+/// Longest piece of a chunk that is sent as one message.
+const PIECE: usize = 1 << 20;
+
+/// Appends the message that refuses to send rows for a COPY that no one expected. Its statement
+/// then fails.
+pub(super) fn put_no_rows(out: &mut Vec<u8>) {
+    put(out, b'f', |body| put_text(body, b"no rows were given to this COPY"));
+}
+
+/// The error for a COPY that was sent as an ordinary statement.
+pub(super) fn no_copy_here() -> PostgresFault {
+    PostgresFault::Server(PostgresServerError::Copy(
+        "a COPY from the client cannot be run as an ordinary statement; give its rows with it",
+    ))
+}
+
+/// Sends the rows for a COPY whose text was just sent, and reads its answer. Chunks may end
+/// anywhere, even inside a row.
+pub(super) async fn copy_in<S, C>(wire: &mut PostgresWire<S>, chunks: C) -> Result<Answer, PostgresFault>
+where
+    S: ByteStream,
+    C: IntoIterator<Item: AsRef<[u8]>>,
+{
+    let mut scanner = PostgresScanner::new(RequestForm::Query);
+    if wire.scan(&mut scanner).await? != PostgresScanStep::CopyIn {
+        scanner.finish()?;
+        return Err(PostgresFault::Server(PostgresServerError::Copy(
+            "this is no COPY ... FROM STDIN: the server asks for no rows",
+        )));
+    }
+    wire.message();
+    for chunk in chunks {
+        for piece in chunk.as_ref().chunks(PIECE) {
+            put(wire.unsent(), b'd', |body| body.extend_from_slice(piece));
+            if wire.unsent().len() >= BATCH {
+                // A server that has refused a row would discard everything that follows, even the
+                // end.
+                if wire.reply_listening(&mut scanner).await? {
+                    return refused(scanner);
+                }
+                wire.message();
+            }
+        }
+    }
+    put(wire.unsent(), b'c', |_| {});
+    if wire.reply_listening(&mut scanner).await? {
+        return refused(scanner);
+    }
+    match wire.scan(&mut scanner).await? {
+        PostgresScanStep::Done => scanner.finish(),
+        PostgresScanStep::More | PostgresScanStep::CopyIn => {
+            Err(PostgresFault::Malformed("a second COPY in one text"))
+        }
+    }
+}
+
+/// Handles an answer that is complete before the last row was sent. It can only be a refusal.
+fn refused(scanner: PostgresScanner) -> Result<Answer, PostgresFault> {
+    scanner.finish()?;
+    Err(PostgresFault::Malformed("a COPY that ends before its rows do"))
 }
 
 #[cfg(test)]

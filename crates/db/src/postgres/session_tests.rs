@@ -16,12 +16,12 @@ const INT8: u32 = 20;
 fn connected() -> (PostgresSession<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let connection = PostgresSession {
-        wire: Wire::new(client),
-        agreed: Agreed { version: "15.19".into(), backend: 7, key: 11 },
+        wire: PostgresWire::new(client),
+        agreed: PostgresHandshake { version: "15.19".into(), backend: 7, key: 11 },
         statements: Vec::new(),
         next_name: 0,
         exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),
-        options: Box::new(Options::socket("/run/.s.PGSQL.5432", "bench")),
+        options: Box::new(LoginOptions::socket("/run/.s.PGSQL.5432", "bench")),
         counted: None,
     };
     (connection, server)
@@ -330,8 +330,8 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
     let path = folder.path().join("sock");
     let _listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let limit = std::time::Duration::from_millis(50);
-    let options =
-        Options::socket(&path, "bench").with_limits(TimeLimits { login: limit, ..TimeLimits::default() });
+    let options = LoginOptions::socket(&path, "bench")
+        .with_limits(TimeLimits { login: limit, ..TimeLimits::default() });
     let reported = PostgresSession::connect(&options).await.expect_err("silence");
     assert_eq!(reported.class, Class::Lost);
     assert!(reported.message.contains("no answer within 50ms"), "{reported}");
@@ -339,7 +339,7 @@ async fn a_server_that_says_nothing_is_an_error_after_the_time_limit() {
 
 #[tokio::test]
 async fn a_socket_that_is_not_there_is_named_with_a_hint() {
-    let options = Options::socket("/nonesuch/.s.PGSQL.5432", "bench");
+    let options = LoginOptions::socket("/nonesuch/.s.PGSQL.5432", "bench");
     let reported = PostgresSession::connect(&options).await.expect_err("no server");
     insta::assert_snapshot!(reported, @"connecting to /nonesuch/.s.PGSQL.5432 as bench: No such file or directory (os error 2); is the server running, and is this its socket? (io)");
 }

@@ -1,14 +1,17 @@
-//! Reads PostgreSQL's own counters and settings, and finds out which product the server is.
+//! Reads PostgreSQL's own counters and settings, finds out which product the server is, and reads
+//! and finishes the work that it has deferred.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
 
 use super::{Postgres, PostgresSession};
-use crate::Result;
 use crate::foreign::{Identification, Identity, identify, telling_names};
 use crate::product::{
-    Answering, Description, LimitedSession, Product, Texts, Unreported, answering, cell, column,
-    name_value_pairs, permitted, version_numbers,
+    Answering, DeferredWork, Description, LEAST_BOUND_COUNT, Limited, LimitedSession, Product, Texts,
+    Unreported, Work, answering, cell, column, name_value_pairs, permitted, version_numbers,
 };
+use crate::{Bounds, Class, DbError, Result, Session, first_i64};
 
 /// Settings that may hold a password. Their values are never kept.
 const SECRET_SETTINGS: &[&str] = &["primary_conninfo"];
@@ -55,7 +58,7 @@ const SOURCES: &str = "SELECT name, CASE WHEN pending_restart THEN source || ', 
 
 /// The version in which the write-ahead log's functions lost the `xlog` in their names, and
 /// processes got a type.
-pub(super) const NEW_NAMES_SINCE: u32 = 10;
+const NEW_NAMES_SINCE: u32 = 10;
 
 /// The counters for the session's database and the whole server, as the server keeps them. The
 /// server counts a session's own work up to a second late. A view that the server lacks is skipped,
@@ -192,9 +195,154 @@ pub(super) async fn unreported(session: &mut LimitedSession<'_, Postgres>) -> Re
     Ok(sessions.map(|sessions| Unreported { sessions, age }))
 }
 
+/// Names that are capacities. All others are levels.
+const CAPACITIES: &[&str] = &["live_rows", "redo_capacity_bytes"];
+
+pub(super) async fn read(session: &mut LimitedSession<'_, Postgres>) -> Result<DeferredWork> {
+    let mut deferred_work = DeferredWork::default();
+    for sql in queries(major(session)) {
+        for (name, value) in permitted(name_value_pairs(session, sql).await)?.unwrap_or_default() {
+            let value = value.parse::<i64>().ok();
+            if CAPACITIES.contains(&name.as_str()) {
+                deferred_work.capacity(&name, value);
+            } else {
+                deferred_work.level(&name, value);
+            }
+        }
+    }
+    Ok(deferred_work)
+}
+
+/// The highest value that a level has on a quiet server.
+pub(super) fn quiet_at(level: &str, deferred_work: &DeferredWork, bounds: &Bounds) -> Option<i64> {
+    match level {
+        "wal_since_checkpoint_bytes" => deferred_work.share_bytes(bounds.redo_share, "redo_capacity_bytes"),
+        "dead_rows" => {
+            let live_rows = *deferred_work.capacities.get("live_rows")?;
+            Some(((bounds.dead_rows_share * live_rows as f64) as i64).max(LEAST_BOUND_COUNT))
+        }
+        "vacuums_running" | "autovacuum_workers" | "checkpoints_running" => Some(0),
+        _ => None,
+    }
+}
+
+/// Returns several statements, so that one without permission loses only its own levels.
+fn queries(major: u32) -> [&'static str; 4] {
+    let rows = "SELECT 'dead_rows', sum(n_dead_tup)::bigint::text FROM pg_stat_user_tables UNION ALL \
+                SELECT 'live_rows', sum(n_live_tup)::bigint::text FROM pg_stat_user_tables";
+    let vacuums = "SELECT 'vacuums_running', count(*)::text FROM pg_stat_progress_vacuum";
+    if major < NEW_NAMES_SINCE {
+        return [
+            rows,
+            vacuums,
+            "SELECT 'wal_since_checkpoint_bytes', \
+             pg_xlog_location_diff(pg_current_xlog_location(), redo_location)::bigint::text FROM pg_control_checkpoint() \
+             UNION ALL SELECT 'redo_capacity_bytes', pg_size_bytes(current_setting('max_wal_size'))::text",
+            "SELECT 'autovacuum_workers', count(*)::text FROM pg_stat_activity WHERE query LIKE 'autovacuum: %'",
+        ];
+    }
+    [
+        rows,
+        vacuums,
+        "SELECT 'wal_since_checkpoint_bytes', pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn)::bigint::text \
+         FROM pg_control_checkpoint() \
+         UNION ALL SELECT 'redo_capacity_bytes', pg_size_bytes(current_setting('max_wal_size'))::text",
+        // An idle checkpointer waits for work. One that works waits for the disk, for its pacing,
+        // or for nothing.
+        "SELECT 'autovacuum_workers', count(*)::text FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' \
+         UNION ALL SELECT 'checkpoints_running', count(*)::text FROM pg_stat_activity \
+         WHERE backend_type = 'checkpointer' AND wait_event_type IS DISTINCT FROM 'Activity'",
+    ]
+}
+
+/// First version whose VACUUM has an option to clean indexes in any case. From 14 on, VACUUM may
+/// otherwise skip them.
+const INDEX_CLEANUP_SINCE: u32 = 12;
+
+impl Work<'_, Postgres> {
+    /// Vacuums each table on a separate connection, so these parts' durations overlap. The
+    /// checkpoint needs rights over the whole server, so it is skipped on one that others run.
+    pub(super) async fn vacuum(&mut self, tables: &[String]) -> Result<()> {
+        if !self.capabilities.gather_statistics.starts_with("VACUUM") {
+            return self.without_vacuum(tables).await;
+        }
+        self.dead_rows(tables, "before").await?;
+        let major = major(&self.session);
+        let begun = Instant::now();
+        let mut vacuums = JoinSet::new();
+        for (number, table) in tables.iter().enumerate() {
+            let mut another = self.session.another().await?;
+            another.exchange.limit = self.session.exchange.limit;
+            vacuums.spawn(vacuum(another, number, vacuum_statement(table, major)));
+        }
+        let mut took = vec![Duration::ZERO; tables.len()];
+        while let Some(ended) = vacuums.join_next().await {
+            let number = ended.map_err(|error| DbError::new(Class::Fatal, "", error.to_string()))??;
+            took[number] = begun.elapsed();
+        }
+        for (table, took) in tables.iter().zip(took) {
+            self.report.parts.push((format!("vacuum {table}"), took));
+        }
+        if self.owned {
+            let part = Instant::now();
+            self.session.query(b"CHECKPOINT").await?;
+            self.ended("checkpoint", part);
+        } else {
+            self.note("external server: no checkpoint was requested");
+        }
+        // Before 15 the statistics are half a second late.
+        self.come_to_rest().await?;
+        self.dead_rows(tables, "after").await
+    }
+
+    /// Gathers only statistics, if the server supports that, because it has no VACUUM.
+    async fn without_vacuum(&mut self, tables: &[String]) -> Result<()> {
+        self.note("the server has no VACUUM");
+        let words = self.capabilities.gather_statistics;
+        for table in tables.iter().filter(|_| !words.is_empty()) {
+            let part = Instant::now();
+            let sql = format!("{words} \"{}\"", table.replace('"', "\"\""));
+            self.session.query(sql.as_bytes()).await?;
+            self.ended(&format!("analyze {table}"), part);
+        }
+        Ok(())
+    }
+
+    /// Records the deleted rows that still lie in the tables, as the server estimates them.
+    async fn dead_rows(&mut self, tables: &[String], when: &str) -> Result<()> {
+        let names: Vec<String> = tables.iter().map(|table| literal(table)).collect();
+        let sql = format!(
+            "SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE relname IN ({})",
+            names.join(", ")
+        );
+        let rows = match names.is_empty() {
+            true => None,
+            false => permitted(self.session.rows(&sql).await)?.as_ref().and_then(first_i64),
+        };
+        self.fact(&format!("dead_rows_{when}"), rows);
+        Ok(())
+    }
+}
+
+async fn vacuum(mut session: PostgresSession, number: usize, sql: String) -> Result<usize> {
+    Limited(&mut session).query(sql.as_bytes()).await?;
+    session.close().await;
+    Ok(number)
+}
+
+fn vacuum_statement(table: &str, major: u32) -> String {
+    let cleanup = if major >= INDEX_CLEANUP_SINCE { ", INDEX_CLEANUP ON" } else { "" };
+    format!("VACUUM (VERBOSE, ANALYZE{cleanup}) \"{}\"", table.replace('"', "\"\""))
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::product::TEST_BOUNDS;
 
     #[test]
     fn a_version_is_asked_only_for_what_it_has() {
@@ -208,5 +356,30 @@ mod tests {
         assert_eq!(views(15), ["pg_stat_wal", "wal_lsn"]);
         assert_eq!(views(16), ["pg_stat_wal", "pg_stat_io", "wal_lsn"]);
         assert_eq!(views(18), ["checkpointer", "pg_stat_wal", "pg_stat_io", "wal_lsn"]);
+    }
+
+    #[test]
+    fn dead_rows_are_a_share_of_the_live_ones_and_work_has_ended() {
+        let deferred_work = |live_rows| {
+            let mut deferred_work = DeferredWork::default();
+            deferred_work.capacity("live_rows", Some(live_rows));
+            deferred_work
+        };
+        let of = |level: &str, live_rows| quiet_at(level, &deferred_work(live_rows), &TEST_BOUNDS);
+        assert_eq!((of("dead_rows", 50_000), of("dead_rows", 200_000)), (Some(1000), Some(2000)));
+        assert_eq!((of("vacuums_running", 1), of("other", 1)), (Some(0), None));
+    }
+
+    #[test]
+    fn version_9_6_is_asked_in_its_own_words() {
+        assert!(queries(9).iter().any(|sql| sql.contains("pg_current_xlog_location")));
+        assert!(queries(10).iter().all(|sql| !sql.contains("xlog")));
+        assert!(queries(9).iter().all(|sql| !sql.contains("backend_type")));
+    }
+
+    #[test]
+    fn indexes_are_cleaned_where_the_version_can_be_asked_to() {
+        assert_eq!(vacuum_statement("pi1", 9), "VACUUM (VERBOSE, ANALYZE) \"pi1\"");
+        assert_eq!(vacuum_statement("p\"i", 12), "VACUUM (VERBOSE, ANALYZE, INDEX_CLEANUP ON) \"p\"\"i\"");
     }
 }

@@ -6,44 +6,40 @@
 //! the list of [`products`](crate::products). The defaults here are for a database without a
 //! server.
 
-mod answering;
-mod deferred_work;
-mod limited;
 mod status;
 mod upkeep;
 
 use std::fmt::Debug;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use dbdyno_model::TlsSettings;
 use dbdyno_products::FamilyFacts;
 use serde_json::{Map, Value};
 
-pub(crate) use answering::{Answering, answering};
-pub use deferred_work::DeferredWork;
-pub(crate) use deferred_work::{LEAST_BOUND_COUNT, owed, permitted};
-pub(crate) use limited::Limited;
-pub use status::column;
-pub use status::{Description, Unreported};
-pub(crate) use status::{Texts, cell, name_value_pairs, numbers, version_numbers};
-#[cfg(test)]
-pub(crate) use upkeep::TEST_BOUNDS;
-pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
-pub(crate) use upkeep::{Work, settle};
-
 #[cfg(doc)]
 use crate::Family;
+use crate::connections::Ticket;
+use crate::error::excerpt;
 use crate::exchange::Exchange;
-use crate::open_connections::Ticket;
-use crate::options::Options as Login;
+use crate::options::LoginOptions;
 use crate::server::{
     Abilities, Base, Data, Error, FileLogin, OwnConfig, Ownership, RuntimeDir, Server, ServerProbe,
     ServerSpec,
 };
 use crate::{
-    Answer, AnySession, Capabilities, Class, ConnectionSettings, DatabaseAddress, DatabaseServer, DbError,
-    Encryption, Result, Rows, Sent, Session,
+    Answer, AnySession, Capabilities, Cells, Class, ConnectionSettings, DatabaseAddress, DatabaseServer,
+    DbError, Encryption, Param, Result, Rows, Sent, Session, Statement, first_i64,
 };
+pub use status::{DeferredWork, Description, Unreported, column};
+pub(crate) use status::{
+    LEAST_BOUND_COUNT, Texts, cell, name_value_pairs, numbers, owed, permitted, version_numbers,
+};
+#[cfg(test)]
+pub(crate) use upkeep::TEST_BOUNDS;
+pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
+pub(crate) use upkeep::{Work, settle};
 
 /// A session's functions that no step uses.
 pub(crate) trait Connection: Session {
@@ -151,11 +147,11 @@ pub(crate) trait Product: Debug + Sized + 'static {
     async fn connect(options: &Self::Options) -> Result<Self::Session>;
 
     /// The login, if there is a server.
-    fn login(_options: &Self::Options) -> Option<&Login> {
+    fn login(_options: &Self::Options) -> Option<&LoginOptions> {
         None
     }
 
-    fn login_mut(_options: &mut Self::Options) -> Option<&mut Login> {
+    fn login_mut(_options: &mut Self::Options) -> Option<&mut LoginOptions> {
         None
     }
 
@@ -230,7 +226,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     async fn kill(_session: &mut LimitedSession<'_, Self>, _ticket: Ticket) {}
 
     /// Numbers of the connections with this login on which the server is working.
-    async fn at_work(_session: &mut LimitedSession<'_, Self>, _login: &Login) -> Result<Vec<String>> {
+    async fn at_work(_session: &mut LimitedSession<'_, Self>, _login: &LoginOptions) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
@@ -245,7 +241,7 @@ pub(crate) trait Product: Debug + Sized + 'static {
     }
 
     /// What a file with logins says for `options`.
-    fn login_of_file(_path: &Path, _options: &Login) -> Result<FileLogin, Error> {
+    fn login_of_file(_path: &Path, _options: &LoginOptions) -> Result<FileLogin, Error> {
         without_servers()
     }
 
@@ -254,12 +250,12 @@ pub(crate) trait Product: Debug + Sized + 'static {
         Ok(None)
     }
 
-    fn address(_login: Login) -> DatabaseAddress {
+    fn address(_login: LoginOptions) -> DatabaseAddress {
         without_servers()
     }
 
     /// Implements [`Family::take_ownership`].
-    async fn take_ownership(_options: &Login, _database: &str) -> Result<Ownership, Error> {
+    async fn take_ownership(_options: &LoginOptions, _database: &str) -> Result<Ownership, Error> {
         without_servers()
     }
 
@@ -345,4 +341,106 @@ pub(crate) struct Locks {
     /// Query for other connections' statements that have been running in the database for a second
     /// or longer.
     pub(crate) others: &'static str,
+}
+
+/// Runs the session's statements, and fails one that has no answer within the session's limit.
+/// Without a limit, as in steps, it returns the session's own futures with nothing around them.
+pub(crate) struct Limited<'a, S>(pub(crate) &'a mut S);
+
+/// Runs `$done` within the limit that `$session` has.
+macro_rules! within_limit {
+    ($session:expr, $what:expr, $inner:ident => $done:expr) => {
+        match limit($session) {
+            None => {
+                let $inner = &mut *$session;
+                $done
+            }
+            Some(limit) => {
+                let $inner = &mut *$session;
+                let work = Box::pin(async { $done });
+                match tokio::time::timeout(limit, work).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(silent(&*$session, limit, $what)),
+                }
+            }
+        }
+    };
+}
+
+#[inline]
+fn limit(session: &impl Connection) -> Option<Duration> {
+    session.exchange()?.limit
+}
+
+/// The error for a statement that had no answer within `limit`.
+fn silent(session: &impl Connection, limit: Duration, what: &[u8]) -> DbError {
+    let place = session.exchange().map_or("", |exchange| exchange.place.as_str());
+    let what = excerpt(what);
+    let advice = "see what the server does, or raise statement_timeout in [host]";
+    DbError::new(Class::Lost, "io", format!("{what} on {place}: no answer within {limit:?}; {advice}"))
+}
+
+impl<S: Connection> Session for Limited<'_, S> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer> {
+        within_limit!(self.0, sql, session => session.query(sql).await)
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement> {
+        within_limit!(self.0, sql.as_bytes(), session => session.prepare(sql).await)
+    }
+
+    async fn forget(&mut self, statement: Statement) -> Result<()> {
+        within_limit!(self.0, b"closing a statement", session => session.forget(statement).await)
+    }
+
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer> {
+        within_limit!(self.0, b"a prepared statement", session => session.execute(statement, params).await)
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Cells> {
+        within_limit!(self.0, sql.as_bytes(), session => session.rows(sql).await)
+    }
+
+    async fn close(self) {}
+}
+
+impl<S> Deref for Limited<'_, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        self.0
+    }
+}
+
+impl<S> DerefMut for Limited<'_, S> {
+    fn deref_mut(&mut self) -> &mut S {
+        self.0
+    }
+}
+
+const WORD: &str = "dbdyno";
+
+/// Which server answers a session's statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answering {
+    /// The server that accepted the login.
+    Itself,
+    /// A server that has another number for the connection. A proxy or pooler lies between, and it
+    /// may send each statement over a different connection to the server.
+    Another,
+    /// Something that does not return a given word, and so does not answer SQL.
+    Nothing,
+}
+
+/// Asks for the connection's number with `expression`. At login it was `number`.
+pub(crate) async fn answering(session: &mut impl Session, expression: &str, number: u32) -> Answering {
+    let rows = session.rows(&format!("SELECT {expression}, '{WORD}'")).await.unwrap_or_default();
+    if rows.first().and_then(|row| row.get(1)?.as_deref()) != Some(WORD) {
+        return Answering::Nothing;
+    }
+    // The login has only 32 bits of the number, which may have 64.
+    match first_i64(&rows).map(|said| said.cast_unsigned() & u64::from(u32::MAX)) {
+        Some(said) if said == u64::from(number) => Answering::Itself,
+        _ => Answering::Another,
+    }
 }

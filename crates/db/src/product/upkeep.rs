@@ -6,17 +6,14 @@
 //! work that takes longer there is no sleep. [`Rest::Quiet`] instead waits until the server's state
 //! is below limits. Each product defines its work in [`Product::upkeep`].
 
-mod rest;
-
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-#[cfg(test)]
-pub(crate) use rest::TEST_BOUNDS;
-pub use rest::{Bounds, DeviceGauge, Quiet, Rest, Settling};
-
 use super::{Limited, LimitedSession, Product};
-use crate::{Capabilities, Result};
+use crate::product::{DeferredWork, owed};
+use crate::{Capabilities, Class, DbError, Result};
 
 /// What upkeep did, how long each part took, and what it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,7 +44,7 @@ pub(crate) async fn settle<P: Product>(
 ) -> Result<UpkeepReport> {
     let start = Instant::now();
     let mut session = Limited(session);
-    let before = rest::state_before::<P>(&mut session, capabilities, &rest).await?;
+    let before = state_before::<P>(&mut session, capabilities, &rest).await?;
     let report = UpkeepReport::default();
     let mut work = Work { session, capabilities, report, start, rest, before, owned };
     if owned && capabilities.drops_binlog {
@@ -66,10 +63,10 @@ pub(crate) struct Work<'a, P: Product> {
     pub(crate) session: LimitedSession<'a, P>,
     pub(crate) capabilities: &'a Capabilities,
     pub(crate) report: UpkeepReport,
-    pub(super) start: Instant,
-    pub(super) rest: Rest,
+    start: Instant,
+    rest: Rest,
     /// The server's state when the work began. It is set only if the rest waits for a state.
-    pub(super) before: BTreeMap<String, i64>,
+    before: BTreeMap<String, i64>,
     /// Whether dbdyno started the server and may change its settings.
     pub(crate) owned: bool,
 }
@@ -94,8 +91,235 @@ impl<P: Product> Work<'_, P> {
     }
 }
 
+/// Interval between two checks of the server's state.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Time without an answer after which a server counts as dead.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Number of checks in a row in which every limit must hold. A queue that is empty for a moment is
+/// not rest.
+const CALM_SAMPLES: u32 = 2;
+/// Highest number of requests at an idle device.
+const DEVICE_REQUESTS_MAX: i64 = 4;
+
+/// Name of a level that comes from the device and not from the server.
+const DEVICE_QUEUE: &str = "device_requests_in_flight";
+/// Bytes that the device has written since the previous check, one [`PERIOD`] ago.
+const DEVICE_WRITES: &str = "device_written_bytes";
+
+/// How long the cleanup lasts.
+#[derive(Debug, Clone)]
+pub enum Rest {
+    /// It lasts for this time, counted from the start of the cleanup, as in the original benchmark.
+    Wait(Duration),
+    /// It lasts until the server is quiet.
+    Quiet(Quiet),
+}
+
+impl From<Duration> for Rest {
+    fn from(wait: Duration) -> Self {
+        Self::Wait(wait)
+    }
+}
+
+/// When a server counts as quiet, and how long to wait for that.
+#[derive(Debug, Clone)]
+pub struct Quiet {
+    /// The longest wait, counted from the end of the active work.
+    pub cap: Duration,
+    pub bounds: Bounds,
+    /// The data directory's device; `None` where it cannot be read.
+    pub device: Option<DeviceGauge>,
+}
+
+/// Limits below which a server counts as quiet. Shares are fractions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Dirty pages, as a share of the buffer pool.
+    pub dirty_share: f64,
+    /// Redo that a restart would apply, as a share of all redo (PostgreSQL: of `max_wal_size`).
+    pub redo_share: f64,
+    /// Transactions that wait for purge.
+    pub history_length: i64,
+    /// Dead rows, as a share of the live ones.
+    pub dead_rows_share: f64,
+    /// Bytes that the device may write per second.
+    pub device_bytes_per_second: i64,
+}
+
+#[cfg(test)]
+pub(crate) const TEST_BOUNDS: Bounds = Bounds {
+    dirty_share: 0.02,
+    redo_share: 0.1,
+    history_length: 1000,
+    dead_rows_share: 0.01,
+    device_bytes_per_second: 1_000_000,
+};
+
+/// Reads a block device's counters: requests in flight now, and bytes written so far.
+#[derive(Clone)]
+pub struct DeviceGauge(Arc<dyn Fn() -> Option<(i64, i64)> + Send + Sync>);
+
+impl DeviceGauge {
+    /// `read` returns requests in flight and bytes written, or `None` when the device cannot be
+    /// read.
+    pub fn new(read: impl Fn() -> Option<(i64, i64)> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+}
+
+impl fmt::Debug for DeviceGauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DeviceGauge")
+    }
+}
+
+/// How a server came to rest, or did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settling {
+    /// Whether every limit held in the end. It is `false` when the cap was reached first.
+    pub is_quiet: bool,
+    /// Time from the end of the active work.
+    pub took: Duration,
+    pub cap: Duration,
+    /// The highest value of each level that counts as quiet.
+    pub bounds: BTreeMap<String, i64>,
+    /// The levels before the active work.
+    pub before: BTreeMap<String, i64>,
+    /// One sample per second, with its time since the end of the active work. The last one is the
+    /// final state.
+    pub samples: Vec<(Duration, BTreeMap<String, i64>)>,
+    /// Levels above their limits in the end.
+    pub missed: Vec<String>,
+}
+
+impl<P: Product> Work<'_, P> {
+    /// Sleeps for the rest of a wait, or waits for rest. Once it has finished, another call does
+    /// nothing.
+    pub(crate) async fn come_to_rest(&mut self) -> Result<()> {
+        match self.rest.clone() {
+            Rest::Wait(wait) => self.sleep_rest(wait).await,
+            Rest::Quiet(quiet) if self.report.settling.is_none() => {
+                let part = Instant::now();
+                let before = std::mem::take(&mut self.before);
+                let Self { session, capabilities, owned, .. } = self;
+                let settling = settle_down::<P>(session, capabilities, &quiet, (before, *owned)).await?;
+                self.ended("settle", part);
+                self.report.settling = Some(settling);
+            }
+            Rest::Quiet(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Sleeps for the remainder of the wait.
+    async fn sleep_rest(&mut self, wait: Duration) {
+        let rest = wait.saturating_sub(self.start.elapsed());
+        if !rest.is_zero() {
+            let part = Instant::now();
+            tokio::time::sleep(rest).await;
+            self.ended("wait", part);
+        }
+    }
+}
+
+/// The state before the work begins, if the rest waits for a state.
+async fn state_before<P: Product>(
+    session: &mut LimitedSession<'_, P>,
+    capabilities: &Capabilities,
+    rest: &Rest,
+) -> Result<BTreeMap<String, i64>> {
+    match rest {
+        Rest::Wait(_) => Ok(BTreeMap::new()),
+        Rest::Quiet(_) => Ok(look::<P>(session, capabilities).await?.levels),
+    }
+}
+
+async fn settle_down<P: Product>(
+    session: &mut LimitedSession<'_, P>,
+    capabilities: &Capabilities,
+    quiet: &Quiet,
+    (before, owned): (BTreeMap<String, i64>, bool),
+) -> Result<Settling> {
+    let began = Instant::now();
+    let mut settling = Settling { cap: quiet.cap, before, ..Settling::default() };
+    let mut device = DeviceWatch { gauge: quiet.device.as_ref(), last_bytes: None };
+    let mut calm = 0;
+    loop {
+        let owed = look::<P>(session, capabilities).await?;
+        settling.bounds = bounds::<P>(&owed, &quiet.bounds, quiet.device.is_some());
+        // dbdyno does not ask a server that others run to write.
+        settling.bounds.retain(|level, _| owned || !P::WRITTEN_WHEN_ASKED.contains(&level.as_str()));
+        let mut levels = owed.levels;
+        device.read(&mut levels);
+        settling.missed = missed(&levels, &settling.bounds);
+        settling.took = began.elapsed();
+        settling.samples.push((settling.took, levels));
+        calm = if settling.missed.is_empty() { calm + 1 } else { 0 };
+        settling.is_quiet = calm >= CALM_SAMPLES;
+        // The first check of the device has no earlier count to compare with, so it proves nothing.
+        settling.is_quiet &= settling.samples.len() > CALM_SAMPLES as usize || quiet.device.is_none();
+        if settling.is_quiet || settling.took >= quiet.cap {
+            return Ok(settling);
+        }
+        tokio::time::sleep(PERIOD.min(quiet.cap.saturating_sub(settling.took))).await;
+    }
+}
+
+/// Reads the state with a time limit.
+async fn look<P: Product>(
+    session: &mut LimitedSession<'_, P>,
+    capabilities: &Capabilities,
+) -> Result<DeferredWork> {
+    let asked = owed::<P>(session, capabilities);
+    tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
+        let limit = ANSWER_MAX.as_secs();
+        let message = format!("the server gave no answer for {limit} s while it was to settle; see its log");
+        Err(DbError::new(Class::Lost, "", message))
+    })
+}
+
+/// The limit for each level that has one and was read.
+fn bounds<P: Product>(
+    deferred_work: &DeferredWork,
+    bounds: &Bounds,
+    sees_device: bool,
+) -> BTreeMap<String, i64> {
+    let bound = |level: &String| Some((level.clone(), P::quiet_at(level, deferred_work, bounds)?));
+    let of_device = [(DEVICE_QUEUE, DEVICE_REQUESTS_MAX), (DEVICE_WRITES, bounds.device_bytes_per_second)]
+        .map(|(name, bound)| (name.to_owned(), bound));
+    deferred_work
+        .levels
+        .keys()
+        .filter_map(bound)
+        .chain(of_device.into_iter().filter(|_| sees_device))
+        .collect()
+}
+
+fn missed(levels: &BTreeMap<String, i64>, bounds: &BTreeMap<String, i64>) -> Vec<String> {
+    let above = |(name, level): (&String, &i64)| bounds.get(name).is_some_and(|bound| level > bound);
+    levels.iter().filter(|level| above(*level)).map(|(name, _)| name.clone()).collect()
+}
+
+/// What the device does between two checks.
+struct DeviceWatch<'a> {
+    gauge: Option<&'a DeviceGauge>,
+    last_bytes: Option<i64>,
+}
+
+impl DeviceWatch<'_> {
+    fn read(&mut self, levels: &mut BTreeMap<String, i64>) {
+        let Some((in_flight, written)) = self.gauge.and_then(|gauge| (gauge.0)()) else { return };
+        levels.insert(DEVICE_QUEUE.to_owned(), in_flight);
+        if let Some(before) = self.last_bytes.replace(written) {
+            levels.insert(DEVICE_WRITES.to_owned(), written - before);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
     use super::*;
     use crate::sqlite::testing;
     use crate::{AnySession, DatabaseAddress, DatabaseServer, Session, drop_binlog, null, settle, sqlite};
@@ -178,11 +402,57 @@ mod tests {
 
     #[tokio::test]
     async fn the_null_database_only_waits() {
-        let address = DatabaseAddress::Null(null::Options::default());
+        let address = DatabaseAddress::Null(null::NullOptions::default());
         let mut session =
             DatabaseServer { address, capabilities: null::capabilities() }.connect().await.unwrap();
         let report = settled(&mut session, &null::capabilities()).await;
         assert_eq!(part_names(&report), ["wait"]);
         assert!(!drop_binlog(&mut session, &null::capabilities()).await.unwrap());
+    }
+
+    #[test]
+    fn levels_above_their_bounds_are_missed() {
+        let map =
+            |pairs: [(&str, i64); 3]| BTreeMap::from(pairs.map(|(name, value)| (name.to_owned(), value)));
+        let levels = map([("dead_rows", 1001), ("vacuums_running", 1), ("other", 9)]);
+        let bounds = map([("dead_rows", 1000), ("vacuums_running", 1), ("absent", 0)]);
+        assert_eq!(missed(&levels, &bounds), ["dead_rows"]);
+    }
+
+    async fn settled_by_gauge(gauge: DeviceGauge, cap: Duration) -> Settling {
+        let capabilities = null::capabilities();
+        let address = DatabaseAddress::Null(null::NullOptions::default());
+        let database_server = DatabaseServer { address, capabilities: capabilities.clone() };
+        let mut session = database_server.connect().await.unwrap();
+        let rest = Quiet { cap, bounds: TEST_BOUNDS, device: Some(gauge) };
+        let report = settle(&mut session, &capabilities, &[], Rest::Quiet(rest), true).await.unwrap();
+        report.settling.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_device_that_writes_is_waited_for_until_it_does_no_more() {
+        let (written, looks) = (AtomicI64::new(0), AtomicI64::new(0));
+        let gauge = DeviceGauge::new(move || {
+            let busy = looks.fetch_add(1, Ordering::Relaxed) < 3;
+            Some((0, written.fetch_add(if busy { 9_000_000 } else { 0 }, Ordering::Relaxed)))
+        });
+        let settling = settled_by_gauge(gauge, Duration::from_secs(60)).await;
+        assert!(settling.is_quiet && settling.missed.is_empty(), "{settling:?}");
+        let rates: Vec<_> =
+            settling.samples.iter().map(|(_, levels)| levels.get(DEVICE_WRITES).copied()).collect();
+        assert!(rates[0].is_none() && rates[1] > Some(1_000_000), "{rates:?}");
+        assert!((4..=7).contains(&rates.len()), "{rates:?}");
+        assert_eq!(rates.last(), Some(&Some(0)));
+    }
+
+    #[tokio::test]
+    async fn the_cap_ends_the_wait_and_names_what_was_missed() {
+        let gauge = DeviceGauge::new(|| Some((64, 0)));
+        let settling = settled_by_gauge(gauge, Duration::from_millis(1_200)).await;
+        assert!(!settling.is_quiet, "{settling:?}");
+        assert_eq!(settling.missed, [DEVICE_QUEUE]);
+        assert!(settling.took >= settling.cap, "{settling:?}");
+        assert!(settling.samples.len() <= 3, "looks go on after the cap: {settling:?}");
+        assert_eq!(settling.bounds[DEVICE_QUEUE], DEVICE_REQUESTS_MAX);
     }
 }

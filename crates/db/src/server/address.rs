@@ -1,4 +1,6 @@
-//! How to log in to a server that others run, without putting a secret into any argument.
+//! Servers that others run: how to log in without putting a secret into any argument, and which
+//! databases there belong to dbdyno. It creates a database with its own marker table, or refuses to
+//! use it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,11 +10,11 @@ use dbdyno_model::TlsSettings;
 use dbdyno_products::ServerAddress;
 
 use crate::server::Error;
-use crate::{Family, Options, Secret};
+use crate::{DbError, Family, LoginOptions, Secret};
 
 /// The login that an address asks for. Its password is empty: see [`credentials`].
-pub fn login_at(address: &ServerAddress) -> (Family, Options) {
-    let options = Options::new(address.address.clone(), address.user.clone());
+pub fn login_at(address: &ServerAddress) -> (Family, LoginOptions) {
+    let options = LoginOptions::new(address.address.clone(), address.user.clone());
     (Family::of(address.family), options.with_database(address.database.clone()))
 }
 
@@ -34,21 +36,21 @@ pub fn tls_settings(
 /// take precedence. Also returns warnings for the user.
 pub fn credentials(
     family: Family,
-    options: Options,
+    options: LoginOptions,
     password_env: Option<&str>,
     option_file: Option<&Path>,
-) -> Result<(Options, Vec<String>), Error> {
+) -> Result<(LoginOptions, Vec<String>), Error> {
     let variable = |name: &str| std::env::var(name).ok();
     complete(family, options, password_env, option_file, variable)
 }
 
 fn complete(
     family: Family,
-    mut options: Options,
+    mut options: LoginOptions,
     password_env: Option<&str>,
     option_file: Option<&Path>,
     variable: impl Fn(&str) -> Option<String>,
-) -> Result<(Options, Vec<String>), Error> {
+) -> Result<(LoginOptions, Vec<String>), Error> {
     let mut warnings = Vec::new();
     if let Some(path) = option_file {
         let client = family.login_of_file(path, &options)?;
@@ -83,13 +85,38 @@ fn readable_by_others(path: &Path) -> Result<Option<String>, Error> {
     }))
 }
 
+/// The marker table. A database that has it belongs to dbdyno.
+pub const MARKER_TABLE: &str = "dbdyno_mark";
+
+/// How the database came to be dbdyno's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ownership {
+    /// The database did not exist. dbdyno made and marked it.
+    Created,
+    /// The database carried the marker.
+    Ours,
+    /// The database is the only one on its server. It held no table, so dbdyno marked it.
+    Only,
+}
+
+pub(crate) fn check_not_system(name: &str, system: &[&str]) -> Result<(), Error> {
+    match system.iter().any(|system| name.eq_ignore_ascii_case(system)) {
+        true => Err(Error::SystemDatabase { name: name.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+pub(crate) fn refused(what: &str, database: &str, source: DbError) -> Error {
+    Error::Database { what: format!("{what} {database}"), source }
+}
+
 #[cfg(test)]
 mod tests {
     use dbdyno_model::TlsMode;
 
     use super::*;
 
-    fn login(address: &str) -> (Family, Options) {
+    fn login(address: &str) -> (Family, LoginOptions) {
         login_at(&ServerAddress::parse(address).unwrap())
     }
 

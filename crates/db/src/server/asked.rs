@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::server::process_group::ProcessGroup;
+use crate::server::launch::ProcessGroup;
 
 /// Time limit for a program that only answers a query, such as the one for its version.
 const ASKED_LIMIT: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// The time and output that a program may use.
-pub struct Bounds<'a> {
+pub struct ProgramLimits<'a> {
     /// The time limit. `None` lets the program run until `cancel` is set.
     pub limit: Option<Duration>,
     /// Bytes that are kept from the start of each output. The rest is read and dropped.
@@ -51,13 +51,13 @@ pub enum Unanswered {
 /// [`ASKED_BYTES`].
 pub fn ask(command: &mut Command) -> Result<Output, Unanswered> {
     let bounds =
-        Bounds { limit: Some(ASKED_LIMIT), kept_bytes: ASKED_BYTES, cancel: &AtomicBool::new(false) };
+        ProgramLimits { limit: Some(ASKED_LIMIT), kept_bytes: ASKED_BYTES, cancel: &AtomicBool::new(false) };
     output(command, &bounds)
 }
 
 /// Runs `command` to its end within its bounds, with empty input. The command gets its own process
 /// group. The group's processes end with the command, with dbdyno, or at the time limit.
-pub fn output(command: &mut Command, bounds: &Bounds<'_>) -> Result<Output, Unanswered> {
+pub fn output(command: &mut Command, bounds: &ProgramLimits<'_>) -> Result<Output, Unanswered> {
     let mut process_group = Some(ProcessGroup::start()?);
     let group = process_group.as_ref().map_or(0, ProcessGroup::group);
     command.process_group(group).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -84,7 +84,7 @@ pub fn output(command: &mut Command, bounds: &Bounds<'_>) -> Result<Output, Unan
 fn wait(
     child: &mut Child,
     group: i32,
-    bounds: &Bounds<'_>,
+    bounds: &ProgramLimits<'_>,
 ) -> Result<Option<std::process::ExitStatus>, Unanswered> {
     let begun = Instant::now();
     let mut asked: Option<Instant> = None;
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn within(limit: Duration, script: &str) -> Result<Output, Unanswered> {
-        let bounds = Bounds { limit: Some(limit), kept_bytes: 10, cancel: &AtomicBool::new(false) };
+        let bounds = ProgramLimits { limit: Some(limit), kept_bytes: 10, cancel: &AtomicBool::new(false) };
         output(&mut shell(script), &bounds)
     }
 

@@ -1,15 +1,23 @@
-//! A server's process: whether it runs, and how it ends.
+//! A server's process: whether it runs, when it answers, and how it ends. Also keeps a port for a
+//! server that listens on one.
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, setsockopt, socket, sockopt,
+};
 use nix::unistd::Pid;
+
+use crate::{Class, DatabaseServer, Session};
 
 /// Interval between two checks whether a process still runs.
 const POLL: Duration = Duration::from_millis(10);
@@ -198,9 +206,76 @@ fn stat_fields(pid: u32) -> Option<Vec<String>> {
     Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
 }
 
+/// Interval between two checks of a server that does not answer yet.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Interval after a refused login, which the server's log notes.
+const REFUSED: Duration = Duration::from_millis(100);
+
+/// SQLSTATE `cannot_connect_now`, with which a PostgreSQL server refuses logins while it starts.
+const STARTING: &str = "57P03";
+
+/// How dbdyno checks whether a started server answers.
+pub(crate) struct Probe<'a> {
+    /// The login. Its time limit is no shorter than the one for the start.
+    pub(crate) database_server: DatabaseServer,
+    /// Whether a login is worth trying. Earlier the server would refuse it and log the refusal. The
+    /// argument is the server's process number.
+    pub(crate) is_worth_it: &'a (dyn Fn(u32) -> bool + Sync),
+    /// Number of logins that the server refused because it was still starting.
+    pub(crate) refused: &'a AtomicUsize,
+}
+
+impl Probe<'_> {
+    /// Waits until the server `pid` answers. One login takes as long as the server needs and then
+    /// quits properly, because the server would log a dropped connection as a lost client. A server
+    /// that knows the user but refuses the login answers too; the next login, which is no probe,
+    /// reports the reason.
+    pub(crate) async fn answered(&self, pid: u32) {
+        loop {
+            if !(self.is_worth_it)(pid) {
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+            match self.database_server.connect().await {
+                Ok(session) => return session.close().await,
+                Err(error) if error.code == STARTING => {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(REFUSED).await;
+                }
+                Err(error) if error.class == Class::Lost => tokio::time::sleep(LOOK).await,
+                Err(error) if error.class == Class::Refused => tokio::time::sleep(REFUSED).await,
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// A socket that is bound to the port and does not listen. While it exists, the kernel gives the
+/// port to no one who asks for any port. It still lets a process have the port that asks for it by
+/// number with `SO_REUSEADDR`, as servers do (socket(7)). Without it another server could take the
+/// free port that dbdyno chose, before its own server listens or while that restarts.
+#[derive(Debug)]
+pub(crate) struct KeptPort {
+    pub(crate) number: u16,
+    _socket: OwnedFd,
+}
+
+impl KeptPort {
+    /// Reserves any free port.
+    pub(crate) fn any() -> nix::Result<Self> {
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+        bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)))?;
+        let number = getsockname::<SockaddrIn>(socket.as_raw_fd())?.port();
+        Ok(Self { number, _socket: socket })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -282,5 +357,24 @@ mod tests {
         }
         let left: Vec<_> = family.iter().filter(|(pid, noted)| is_alive(*pid, noted)).collect();
         assert!(left.is_empty(), "{left:?}");
+    }
+
+    /// Whether a process that asks for any port could get this one. Without `SO_REUSEADDR` the
+    /// kernel answers as it would choose.
+    fn is_free(port: u16) -> bool {
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))).is_ok()
+    }
+
+    #[test]
+    fn a_port_is_kept_from_others_and_its_server_takes_it_at_each_start() {
+        let port = KeptPort::any().unwrap();
+        for _ in 0..2 {
+            assert!(!is_free(port.number));
+            // The library binds as servers do.
+            let server = TcpListener::bind((Ipv4Addr::LOCALHOST, port.number)).unwrap();
+            TcpStream::connect(server.local_addr().unwrap()).unwrap();
+        }
+        assert_ne!(KeptPort::any().unwrap().number, port.number);
     }
 }

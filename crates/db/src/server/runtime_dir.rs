@@ -1,19 +1,23 @@
 //! A server's runtime directory: a private folder for its socket and certificates, with the control
 //! group that limits its memory. It outlives restarts, so that clients find the server again under
-//! the same path and port.
+//! the same path and port. The folder for temporary files lies next to the data directory instead,
+//! on the device that dbdyno samples and has checked for space.
+//!
+//! [`remove_stale_files`] removes what a killed dbdyno has left on this machine, besides the data
+//! in its run directory.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
 use crate::server::certificates::CertificateFiles;
-use crate::server::port::KeptPort;
-use crate::server::process::{has_ended, own_marker, started};
-use crate::server::{Certificates, Cgroup, Error};
+use crate::server::process::{KeptPort, has_ended, own_marker, started};
+use crate::server::{Certificates, Cgroup, Error, cgroup, datadir};
 
 /// Longest path for a unix socket: the kernel's structure has 108 bytes, and the last one is 0.
 const MAX_SOCKET_BYTES: usize = 107;
@@ -140,6 +144,46 @@ fn has_answer(runtime_dir: &Path) -> bool {
     sockets.any(|entry| UnixStream::connect(entry.path()).is_ok())
 }
 
+/// A marked folder that only this user may enter, removed when dropped.
+#[derive(Debug)]
+pub(crate) struct TmpDir(PathBuf);
+
+impl TmpDir {
+    /// Makes the folder for the server on `data_dir`, which must be at rest. The folder is new, or
+    /// an earlier start has left it and it is emptied.
+    pub(crate) fn make(data_dir: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
+        let path = datadir::temporary_files(data_dir);
+        datadir::prepare(&path, cancel)?;
+        let made = Self(path);
+        let closed = fs::set_permissions(&made.0, fs::Permissions::from_mode(0o700));
+        closed.map_err(Error::io("cannot close to others", made.0.clone()))?;
+        Ok(made)
+    }
+}
+
+impl Drop for TmpDir {
+    fn drop(&mut self) {
+        // A folder that cannot be removed now is emptied by the next start and removed with the
+        // data. There is no one to inform.
+        let _ = datadir::remove_marked(&self.0);
+    }
+}
+
+/// Whether a server can be given a folder with this name. MySQL and MariaDB split lists of names at
+/// colons.
+pub(crate) fn can_be_named(path: &Path) -> bool {
+    !path.as_os_str().as_encoded_bytes().contains(&b':')
+}
+
+/// Removes the runtime directories and control groups of dbdynos that have ended without doing so,
+/// and returns their paths. Anything that still has a server in it stays. That server was asked to
+/// end when its dbdyno ended, so a later start finds it gone.
+pub fn remove_stale_files() -> Vec<PathBuf> {
+    let mut removed = sweep();
+    removed.extend(cgroup::sweep());
+    removed
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +243,48 @@ mod tests {
         let own = RuntimeDir::new().unwrap();
         fs::remove_file(own.path().join(OWNER)).unwrap();
         assert!(!is_abandoned(own.path()), "{}", own.path().display());
+    }
+
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn it_is_emptied_at_a_start_and_goes_with_its_value_or_with_the_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("1-a");
+        datadir::prepare(&data, &GO_ON).unwrap();
+        let left = TmpDir::make(&data, &GO_ON).unwrap();
+        let path = folder.path().join("1-a.tmp");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::write(path.join("ibXYZ"), "sorted").unwrap();
+        // This is the state after `kill -9`.
+        std::mem::forget(left);
+        let made = TmpDir::make(&data, &GO_ON).unwrap();
+        assert!(!path.join("ibXYZ").exists());
+        drop(made);
+        assert!(!path.exists() && data.exists());
+        std::mem::forget(TmpDir::make(&data, &GO_ON).unwrap());
+        datadir::remove_data(&data).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        // The data are gone already, moved into a snapshot.
+        std::mem::forget(TmpDir::make(&data, &GO_ON).unwrap());
+        datadir::remove_data(&data).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_of_others_is_refused_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, theirs) = (folder.path().join("a"), folder.path().join("a.tmp"));
+        datadir::prepare(&data, &GO_ON).unwrap();
+        fs::create_dir(&theirs).unwrap();
+        fs::write(theirs.join("precious"), "x").unwrap();
+        assert!(matches!(TmpDir::make(&data, &GO_ON), Err(Error::NotOurs { .. })));
+        datadir::remove_data(&data).unwrap();
+        assert!(theirs.join("precious").exists() && !data.exists());
+    }
+
+    #[test]
+    fn a_name_with_a_colon_would_be_two() {
+        assert!(can_be_named(Path::new("/data/1-a.tmp")) && !can_be_named(Path::new("/da:ta/1-a.tmp")));
     }
 }

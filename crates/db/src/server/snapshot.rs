@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::server::copy::{Copied, files_below, forget_cached, sync};
+use crate::server::datadir::{Copied, files_below, forget_cached, sync};
 use crate::server::{Error, datadir};
 
 const DATA: &str = "data";

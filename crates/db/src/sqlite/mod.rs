@@ -3,27 +3,33 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `product.rs` | SQLite as a product, and how dbdyno queries its state |
-//! | `session.rs` | one connection: it executes statements and counts rows |
+//! | `mod.rs` | SQLite as a product without servers: its file, and how dbdyno queries its state |
+//! | `session.rs` | one connection: it executes statements, counts rows and waits for locks |
 //! | `pragma.rs` | sets pragmas and checks that SQLite accepted them |
-//! | `wait.rs` | how a statement waits for another connection's lock |
 //! | `error.rs` | turns result codes into [`crate::Class`]es and sentences |
-//! | `server.rs` | SQLite as a product without servers, and its file for a plan's cell |
 //! | `mark.rs` | which database files are dbdyno's, and how they are made and removed |
 
 mod error;
 mod mark;
 mod pragma;
-mod product;
-pub(crate) mod server;
 mod session;
-mod wait;
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
+use dbdyno_products::sqlite::SqliteOptions;
+use dbdyno_products::{FamilyFacts, TypedOptions};
+use serde_json::{Map, Value};
 
+pub use self::SqliteFile as Options;
+use crate::product::{
+    Connection, DeferredWork, Description, LimitedSession, Product, Texts, Work, cell, permitted,
+    version_numbers,
+};
+use crate::{
+    Bounds, Capabilities, DatabaseAddress, DatabaseServer, DeleteForm, Family, IndexDdl, IndexHint,
+    KeySource, Result, RowStream, Session,
+};
 pub use mark::{APPLICATION_ID, database_files, is_marked, wipe};
 pub use session::{SqliteSession, create_marked};
 
@@ -32,7 +38,7 @@ pub(crate) struct Sqlite;
 
 /// A database file, and how each connection to it is configured.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SqliteFile {
     pub path: PathBuf,
     /// `PRAGMA name = value` on every connection, in this order. The exceptions are pragmas that
     /// SQLite accepts only before the first page is written (`page_size`, `auto_vacuum`,
@@ -77,9 +83,6 @@ pub fn capabilities() -> Capabilities {
     }
 }
 
-#[cfg(test)]
-mod tests;
-
 /// Test helpers: real files on a real disk.
 #[cfg(test)]
 pub(crate) mod testing {
@@ -88,7 +91,7 @@ pub(crate) mod testing {
 
     use tempfile::TempDir;
 
-    use super::Options;
+    use super::SqliteFile;
 
     /// A folder next to the test binary. It is on the build's disk, while `/tmp` may be in memory.
     pub(crate) fn folder() -> TempDir {
@@ -97,11 +100,247 @@ pub(crate) mod testing {
     }
 
     /// Options for `bench.db` in `folder`.
-    pub(crate) fn options(folder: &Path, pragmas: &[(&str, &str)]) -> Options {
-        Options {
+    pub(crate) fn options(folder: &Path, pragmas: &[(&str, &str)]) -> SqliteFile {
+        SqliteFile {
             path: folder.join("bench.db"),
             pragmas: pragmas.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
             busy_timeout: Duration::from_secs(5),
         }
     }
 }
+
+/// SQLite's counters that need no scan: pages in the file and unused ones, page size in bytes, and
+/// a number that changes when another connection commits.
+const COUNTERS: &[&str] = &["page_count", "freelist_count", "page_size", "data_version"];
+
+/// SQLite's settings that change what a benchmark measures.
+const SETTINGS: &[&str] = &[
+    "auto_vacuum",
+    "cache_size",
+    "cache_spill",
+    "encoding",
+    "foreign_keys",
+    "journal_mode",
+    "journal_size_limit",
+    "locking_mode",
+    "mmap_size",
+    "page_size",
+    "secure_delete",
+    "synchronous",
+    "temp_store",
+    "wal_autocheckpoint",
+];
+
+impl Connection for SqliteSession {
+    fn in_transaction(&self) -> bool {
+        self.in_transaction()
+    }
+
+    fn interrupt(&self) -> Option<Box<dyn Fn() + Send>> {
+        let handle = self.interrupt_handle();
+        Some(Box::new(move || handle.interrupt()))
+    }
+}
+
+impl Product for Sqlite {
+    const ABOUT: &'static str = "SQLite, embedded; no server needed";
+    const TABLES: &'static str =
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name";
+    const EXPLAIN: &'static [(&'static str, &'static str)] = &[("EXPLAIN QUERY PLAN", Self::NAME)];
+
+    const FACTS: &'static FamilyFacts = &dbdyno_products::sqlite::FACTS;
+
+    type Options = SqliteFile;
+    type Session = SqliteSession;
+
+    fn capabilities(_engine: &str, _owned: bool) -> Capabilities {
+        capabilities()
+    }
+
+    async fn connect(options: &SqliteFile) -> Result<SqliteSession> {
+        SqliteSession::open(options)
+    }
+
+    fn own_settings(options: &Map<String, Value>) -> Vec<(String, String)> {
+        SqliteOptions::read(options).pragmas.into_iter().collect()
+    }
+
+    fn open_file(folder: &Path, settings: &[(String, String)], is_fresh: bool) -> Result<DatabaseServer> {
+        open_file(folder, settings, is_fresh)
+    }
+
+    async fn describe(session: &mut LimitedSession<'_, Self>) -> Result<Description> {
+        let version_text = cell(session, "SELECT sqlite_version()").await?.unwrap_or_default();
+        let mut settings = pragmas(session, SETTINGS).await?;
+        let options = session.rows("PRAGMA compile_options").await?;
+        let options: Vec<String> = options.into_iter().flatten().flatten().collect();
+        settings.insert("compile_options".to_owned(), options.join(" "));
+        Ok(Description {
+            product: "SQLite".to_owned(),
+            version: version_numbers(&version_text),
+            version_text,
+            engine: "SQLite".to_owned(),
+            settings,
+            ..Description::default()
+        })
+    }
+
+    async fn counters(session: &mut LimitedSession<'_, Self>) -> Result<Texts> {
+        pragmas(session, COUNTERS).await
+    }
+
+    async fn deferred_work(
+        session: &mut LimitedSession<'_, Self>,
+        _capabilities: &Capabilities,
+    ) -> Result<DeferredWork> {
+        let mut deferred_work = DeferredWork::default();
+        let page_bytes = number(permitted(cell(session, "PRAGMA page_size").await)?.flatten());
+        let every = number(permitted(cell(session, "PRAGMA wal_autocheckpoint").await)?.flatten());
+        deferred_work
+            .capacity("autocheckpoint_bytes", every.zip(page_bytes).map(|(pages, bytes)| pages * bytes));
+        // This only looks and does nothing (SQLite 3.51). It returns busy, frames in the log, and
+        // frames written back, with -1 without a log.
+        let answer = permitted(session.rows("PRAGMA wal_checkpoint(NOOP)").await)?.unwrap_or_default();
+        let column = |index: usize| number(answer.first()?.get(index)?.clone());
+        if let (Some(frames @ 0..), Some(done @ 0..), Some(bytes)) = (column(1), column(2), page_bytes) {
+            deferred_work.level("wal_bytes", Some((frames - done) * bytes));
+        }
+        Ok(deferred_work)
+    }
+
+    fn quiet_at(level: &str, deferred_work: &DeferredWork, _bounds: &Bounds) -> Option<i64> {
+        if level == "wal_bytes" {
+            deferred_work.capacities.get("autocheckpoint_bytes").copied()
+        } else {
+            None
+        }
+    }
+
+    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<()> {
+        // This gathers statistics, then writes a checkpoint where there is a write-ahead log.
+        for table in tables {
+            let part = Instant::now();
+            let sql = format!("ANALYZE \"{}\"", table.replace('"', "\"\""));
+            work.session.query(sql.as_bytes()).await?;
+            work.ended(&format!("analyze {table}"), part);
+        }
+        if cell(&mut work.session, "PRAGMA journal_mode").await?.as_deref() != Some("wal") {
+            return Ok(());
+        }
+        let part = Instant::now();
+        // This returns busy (0 or 1), frames in the log, and frames written back. An emptied log
+        // has 0 frames.
+        let answer = work.session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await?;
+        work.ended("checkpoint", part);
+        let number = |column: usize| answer.first()?.get(column)?.as_deref()?.parse::<i64>().ok();
+        work.fact("wal_frames_left", number(1));
+        if number(0) != Some(0) {
+            work.note("the checkpoint was not complete: another connection was reading");
+        }
+        Ok(())
+    }
+}
+
+async fn pragmas(session: &mut LimitedSession<'_, Sqlite>, names: &[&str]) -> Result<Texts> {
+    let mut values = Texts::new();
+    for &name in names {
+        if let Some(value) = cell(session, &format!("PRAGMA {name}")).await? {
+            values.insert(name.to_owned(), value);
+        }
+    }
+    Ok(values)
+}
+
+fn number(text: Option<String>) -> Option<i64> {
+    text?.parse().ok()
+}
+
+impl Family {
+    /// The family that works inside dbdyno.
+    pub const EMBEDDED: Self = Self::Sqlite;
+}
+
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Implements [`Family::open_file`].
+pub(super) fn open_file(
+    folder: &Path,
+    pragmas: &[(String, String)],
+    is_fresh: bool,
+) -> Result<DatabaseServer> {
+    let path = folder.join("ib.db");
+    let options = SqliteFile { path, pragmas: pragmas.to_vec(), busy_timeout: BUSY_TIMEOUT };
+    if is_fresh {
+        create_marked(&options)?;
+    }
+    Ok(DatabaseServer { address: DatabaseAddress::Sqlite(options), capabilities: capabilities() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{deferred_work, describe, status};
+
+    #[tokio::test]
+    async fn sqlite_reports_its_pages_and_settings() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "wal"), ("page_size", "8192")]);
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Sqlite(options), capabilities: capabilities() };
+        let mut session = database_server.connect().await.unwrap();
+        session.query(b"CREATE TABLE t (a)").await.unwrap();
+        let counters = status(&mut session).await.unwrap();
+        assert_eq!((counters["page_count"], counters["page_size"]), (2, 8192));
+        assert_eq!(counters["freelist_count"], 0);
+        assert!(counters.contains_key("data_version"));
+
+        let description = describe(&mut session).await.unwrap();
+        assert_eq!((description.product.as_str(), description.version[0]), ("SQLite", 3));
+        assert_eq!(description.settings["journal_mode"], "wal");
+        assert_eq!(description.settings["page_size"], "8192");
+        assert!(description.settings["compile_options"].contains("THREADSAFE"), "{description:?}");
+        for setting in SETTINGS {
+            assert!(description.settings.contains_key(*setting), "{setting}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_lies_in_the_log_is_owed_until_a_checkpoint() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "wal")]);
+        let capabilities = capabilities();
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Sqlite(options), capabilities: capabilities.clone() };
+        let mut session = database_server.connect().await.unwrap();
+        for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"] {
+            session.query(sql.as_bytes()).await.unwrap();
+        }
+        let owed = deferred_work(&mut session, &capabilities).await.unwrap();
+        // The log has the first page and the table's, then the table's twice more, each with 4096
+        // bytes.
+        assert!(owed.levels["wal_bytes"] >= 4 * 4096, "{owed:?}");
+        assert_eq!(
+            deferred_work(&mut session, &capabilities).await.unwrap(),
+            owed,
+            "looking changes nothing"
+        );
+        session.rows("PRAGMA wal_checkpoint(TRUNCATE)").await.unwrap();
+        assert_eq!(deferred_work(&mut session, &capabilities).await.unwrap().levels["wal_bytes"], 0);
+    }
+
+    #[tokio::test]
+    async fn without_a_log_nothing_is_owed() {
+        let folder = testing::folder();
+        let options = testing::options(folder.path(), &[("journal_mode", "delete")]);
+        let capabilities = capabilities();
+        let database_server =
+            DatabaseServer { address: DatabaseAddress::Sqlite(options), capabilities: capabilities.clone() };
+        let mut session = database_server.connect().await.unwrap();
+        session.query(b"CREATE TABLE t (a)").await.unwrap();
+        assert!(deferred_work(&mut session, &capabilities).await.unwrap().levels.is_empty());
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod sqlite_tests;

@@ -9,11 +9,10 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, Connection, OpenFlags};
 
-use crate::{Answer, Cells, Param, Result, Session, Statement};
-
 use super::error::{fatal, from_sqlite, quoted};
-use super::pragma::{self, PragmaTiming};
-use super::{Options, mark, wait};
+use super::pragma::PragmaTiming;
+use super::{SqliteFile, mark, pragma};
+use crate::{Answer, Cells, Param, Result, Session, Statement};
 
 /// Number of prepared statements that a connection caches. Beyond it, a statement is compiled again
 /// at its next use.
@@ -42,7 +41,7 @@ impl SqliteSession {
     /// Opens the file, and sets and checks its pragmas. An absent or empty file is made and marked
     /// as dbdyno's (see [`super::is_marked`]). An existing one gets no marker. The error is
     /// [`crate::Class::Retry`] if another connection held its lock for the whole busy timeout.
-    pub fn open(options: &Options) -> Result<Self> {
+    pub fn open(options: &SqliteFile) -> Result<Self> {
         let path = options.path.clone();
         // There are no URI names, because a path is a path. There is no mutex, because only one
         // thread at a time uses a session.
@@ -52,9 +51,7 @@ impl SqliteSession {
             | OpenFlags::SQLITE_OPEN_EXRESCODE;
         let opening = |error: rusqlite::Error| from_sqlite(&error, &path, "opening the database");
         let mut connection = Connection::open_with_flags(&path, flags).map_err(opening)?;
-        connection
-            .busy_handler(Some(wait::handler(wait::pauses_within(options.busy_timeout))))
-            .map_err(opening)?;
+        connection.busy_handler(Some(handler(pauses_within(options.busy_timeout)))).map_err(opening)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         pragma::apply(&connection, &path, &options.pragmas, PragmaTiming::BeforeFirstPage)?;
         mark::mark_if_new(&connection, &path)?;
@@ -163,7 +160,7 @@ impl SqliteSession {
 
 /// Makes a new, empty database with dbdyno's marker, sets its pragmas as `options` say, and closes
 /// it.
-pub fn create_marked(options: &Options) -> Result<()> {
+pub fn create_marked(options: &SqliteFile) -> Result<()> {
     let path = &options.path;
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => SqliteSession::open(options).map(drop),
@@ -235,4 +232,83 @@ fn is_rollback(sql: &str) -> bool {
     sql.trim_end_matches(|last: char| last == ';' || last.is_whitespace())
         .trim_start()
         .eq_ignore_ascii_case("rollback")
+}
+
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// The pause after the lock was found taken for the `count`-th time, counted from 0. It starts at
+/// 50 µs and doubles up to 2 ms.
+fn pause(count: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1_u32.checked_shl(count).unwrap_or(u32::MAX)).min(LONGEST_PAUSE)
+}
+
+/// How many pauses fit into `limit`.
+///
+/// SQLite counts one statement's pauses from 0 and passes only that count to the handler, so the
+/// deadline is a count too. It limits the sleep that is requested. The system's timers oversleep by
+/// some 60 µs per pause, so a wait may last a few percent longer than `limit`. The statement's work
+/// between two waits is not counted.
+fn pauses_within(limit: Duration) -> u32 {
+    let mut count = 0;
+    let mut left = limit;
+    while pause(count) < LONGEST_PAUSE {
+        match left.checked_sub(pause(count)) {
+            Some(rest) => left = rest,
+            None => return count,
+        }
+        count += 1;
+    }
+    count.saturating_add(u32::try_from(left.as_micros() / LONGEST_PAUSE.as_micros()).unwrap_or(u32::MAX))
+}
+
+/// Returns the handler with which a statement waits for another connection's lock: with short
+/// pauses that grow, until the time limit. It sleeps and returns `true` ("try again"), or returns
+/// `false` once `pauses` are used up.
+///
+/// SQLite's own handler sleeps up to 100 ms at a time. A waiter may then stay asleep long after the
+/// lock is free, and the response time shows the sleep and not the lock.
+pub(super) fn handler(pauses: u32) -> impl FnMut(i32) -> bool + Send + 'static {
+    move |count| {
+        let count = u32::try_from(count).unwrap_or(0);
+        if count >= pauses {
+            return false;
+        }
+        std::thread::sleep(pause(count));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_from_50_us_to_2_ms() {
+        let pauses: Vec<u128> = (0..9).map(|count| pause(count).as_micros()).collect();
+        assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 2000, 2000, 2000]);
+        assert_eq!(pause(40), LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn the_pauses_that_fit_never_exceed_the_limit_and_one_more_would() {
+        for limit_us in [0, 49, 50, 149, 150, 3149, 3150, 5149, 5150, 20_000, 5_000_000] {
+            let limit = Duration::from_micros(limit_us);
+            let count = pauses_within(limit);
+            let total: Duration = (0..count).map(pause).sum();
+            assert!(total <= limit, "{count} pauses are {total:?}, more than {limit:?}");
+            assert!(
+                total + pause(count) > limit,
+                "{count} pauses are {total:?}, one more fits into {limit:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_handler_gives_up_at_the_limit() {
+        let mut handler = handler(pauses_within(Duration::from_micros(150)));
+        assert!(handler(0));
+        assert!(handler(1));
+        assert!(!handler(2));
+    }
 }

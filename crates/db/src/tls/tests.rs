@@ -3,7 +3,7 @@
 use super::testing::Authority;
 use super::*;
 use crate::options::Channel;
-use crate::options::Options;
+use crate::options::LoginOptions;
 
 fn reported(settings: TlsSettings, authority: &Authority) -> String {
     let folder = authority.folder.path().display().to_string();
@@ -51,8 +51,8 @@ fn off_is_no_tls_and_the_default_is_verify() {
 #[test]
 fn passwords_go_only_over_sockets_and_tls_that_is_demanded() {
     let tls = |mode| Tls::load(TlsSettings { mode, ..TlsSettings::default() }).expect("settings");
-    let may = |options: &Options, encrypted| Channel::new(options, encrypted).may_carry_passwords;
-    let (socket, tcp) = (Options::socket("/s", "u"), Options::tcp("h", 1, "u"));
+    let may = |options: &LoginOptions, encrypted| Channel::new(options, encrypted).may_carry_passwords;
+    let (socket, tcp) = (LoginOptions::socket("/s", "u"), LoginOptions::tcp("h", 1, "u"));
     assert!(may(&socket, false) && !may(&tcp, false));
     assert!(may(&tcp.clone().with_tls(tls(TlsMode::Require)), true));
     assert!(!may(&tcp.with_tls(tls(TlsMode::Prefer)), true), "an attacker in between may remove it");

@@ -1,10 +1,10 @@
 //! Ownership of a database on a MariaDB or MySQL server that others run: dbdyno makes it with its
 //! own marker table, or refuses it.
 
-use crate::{DatabaseAddress, Options, Session, first_i64};
+use crate::{DatabaseAddress, LoginOptions, Session, first_i64};
 
 use crate::server::Error;
-use crate::server::ownership::{MARKER_TABLE, Ownership, check_not_system, refused};
+use crate::server::address::{MARKER_TABLE, Ownership, check_not_system, refused};
 
 /// Longest name for a database, in characters.
 const MAX_NAME: usize = 64;
@@ -13,11 +13,14 @@ const MAX_NAME: usize = 64;
 const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
 
 /// Implements [`crate::Family::take_ownership`].
-pub(in crate::mysql) async fn take_ownership(options: &Options, database: &str) -> Result<Ownership, Error> {
+pub(in crate::mysql) async fn take_ownership(
+    options: &LoginOptions,
+    database: &str,
+) -> Result<Ownership, Error> {
     check(database)?;
     let refused = |source| refused("looking for database", database, source);
     // The database may not exist yet, so the first login names none.
-    let address = DatabaseAddress::Mysql(Options { database: None, ..options.clone() });
+    let address = DatabaseAddress::Mysql(LoginOptions { database: None, ..options.clone() });
     let mut database_server = address.database_server("innodb", false);
     database_server.commit_each_statement().await.map_err(refused)?;
     let mut session = database_server.connect().await.map_err(refused)?;

@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use dbdyno_products::Release;
 use nix::sys::signal::Signal;
 
-use super::command::{Places, start_options, tls_options};
-use super::initialise::{initial_options, initialise};
+use super::initialise::{Places, initial_options, initialise, start_options, tls_options};
 use crate::server::base::Base;
 use crate::server::intents::Rendered;
-use crate::server::running::{Data, Running, Start, absolute_itself, absolute_log};
-use crate::server::started::{Server, ServerSpec, superuser_at};
+use crate::server::running::{
+    Data, Running, Server, ServerSpec, Start, absolute_itself, absolute_log, superuser_at,
+};
+use crate::server::runtime_dir::{TmpDir, can_be_named};
 use crate::server::template::{Key, Template};
-use crate::server::tmp_dir::{TmpDir, can_be_named};
 use crate::server::{Error, RuntimeDir, datadir, launch};
 
 /// The socket's name in a runtime directory.
@@ -116,7 +116,7 @@ fn template(
 fn key(base: &Base, options: &[String]) -> Result<Key, Error> {
     let options: Vec<String> =
         options.iter().filter(|option| !option.contains(WITHOUT_TRACE)).cloned().collect();
-    Key::new(base, concat!(include_str!("initialise.rs"), include_str!("command.rs")), &options, None)
+    Key::new(base, include_str!("initialise.rs"), &options, None)
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 //! Fuzz targets: logins, and answers to all kinds of statements.
 
-use super::super::ServerKey;
 use super::super::login::{greeted, login};
-use super::super::packet::Form;
-use super::super::rsa::TEST_KEY;
 use super::super::testing::{eof, error, greeting, ok, ok_and_more, packet, packets, result_set};
-use super::super::{ConnectionSettings, Secret};
+use super::super::{ConnectionSettings, Secret, ServerKey};
 use super::model_tests::{connection, preparation};
 use super::*;
 use crate::Class;
 use crate::fuzz::{Conversation, Random, fuzz};
+use crate::mysql::auth::TEST_KEY;
+use crate::mysql::wire::Form;
 use crate::options::Channel;
 use crate::scripted::{Scripted, block_on};
 
@@ -51,16 +50,16 @@ fn logins() -> Vec<Conversation> {
 fn log_in(conversation: &Conversation, draws: &mut Random) -> &'static str {
     let password = Secret::new(PASSWORD);
     let options = match draws.below(3) {
-        0 => Options::socket("/run/db.sock", "bench"),
-        1 => Options::tcp("db.example", 3306, "bench"),
-        _ => Options::tcp("db.example", 3306, "bench").with_connection_settings(ConnectionSettings {
+        0 => LoginOptions::socket("/run/db.sock", "bench"),
+        1 => LoginOptions::tcp("db.example", 3306, "bench"),
+        _ => LoginOptions::tcp("db.example", 3306, "bench").with_connection_settings(ConnectionSettings {
             server_key: ServerKey::Retrieved,
             ..ConnectionSettings::default()
         }),
     };
     let options = options.with_password(password).with_database("ib");
     let attempt = |pieces: &[usize]| {
-        let mut wire = Wire::new(Scripted::new(conversation.clone(), pieces).greets());
+        let mut wire = MysqlWire::new(Scripted::new(conversation.clone(), pieces).greets());
         let channel = Channel::new(&options, false);
         let outcome = block_on(async {
             let greeting = greeted(&mut wire).await?;
@@ -74,15 +73,15 @@ fn log_in(conversation: &Conversation, draws: &mut Random) -> &'static str {
     };
     let outcome = attempt(&draws.pieces());
     if draws.below(8) == 0 {
-        let reported = |outcome: &Result<Agreed, Fault>| format!("{outcome:?}");
+        let reported = |outcome: &Result<MysqlHandshake, MysqlFault>| format!("{outcome:?}");
         assert_eq!(reported(&outcome), reported(&attempt(&[])), "it depends on how the bytes arrive");
     }
     match outcome {
         Ok(_) => "logged in",
-        Err(Fault::Closed) => "cut",
-        Err(Fault::Malformed(_)) => "malformed",
-        Err(Fault::TooLarge(_)) => "too large",
-        Err(Fault::Server(ServerError::Reported { .. })) => "refused by the server",
+        Err(MysqlFault::Closed) => "cut",
+        Err(MysqlFault::Malformed(_)) => "malformed",
+        Err(MysqlFault::TooLarge(_)) => "too large",
+        Err(MysqlFault::Server(MysqlServerError::Reported { .. })) => "refused by the server",
         Err(_) => "refused by the client",
     }
 }

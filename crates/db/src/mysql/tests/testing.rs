@@ -3,7 +3,7 @@
 /// One packet.
 pub(super) fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     let size = (payload.len() as u32).to_le_bytes();
-    assert!(payload.len() <= super::outgoing::MAX_PAYLOAD);
+    assert!(payload.len() <= super::wire::MAX_PAYLOAD);
     [&[size[0], size[1], size[2], sequence], payload].concat()
 }
 
@@ -14,11 +14,11 @@ pub(super) fn packets(payloads: &[Vec<u8>]) -> Vec<u8> {
     for payload in payloads {
         let mut rest = payload.as_slice();
         loop {
-            let (piece, more) = rest.split_at(rest.len().min(super::outgoing::MAX_PAYLOAD));
+            let (piece, more) = rest.split_at(rest.len().min(super::wire::MAX_PAYLOAD));
             bytes.extend(packet(sequence, piece));
             sequence = sequence.wrapping_add(1);
             rest = more;
-            if piece.len() < super::outgoing::MAX_PAYLOAD {
+            if piece.len() < super::wire::MAX_PAYLOAD {
                 break;
             }
         }

@@ -1,13 +1,16 @@
-//! Examines a PostgreSQL base directory: where its programs are, and which version they have.
+//! Examines a PostgreSQL base directory: where its programs are, which version they have, and what
+//! the server can do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::Family;
-use crate::server::launch::version_of;
-use crate::server::{Base, Error};
 use dbdyno_products::Release;
 use dbdyno_products::postgres::POSTGRESQL;
+
+use crate::server::base::{Abilities, ServerProbe, ThreadPool, TlsAbility};
+use crate::server::launch::version_of;
+use crate::server::{Base, Error};
+use crate::{AnySession, DbError, Family, Session, column, first_i64};
 
 /// Paths to the programs in distribution packages, which have one folder for each major version.
 const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
@@ -64,6 +67,65 @@ fn parse_version(line: &str) -> Option<String> {
     version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
 }
 
+/// The value of the ciphers setting in a server that was built without TLS. Before version 12 there
+/// is no other sign.
+const NO_CIPHERS: &str = "none";
+
+pub(in crate::postgres) async fn abilities(probe: ServerProbe<'_>) -> Result<Abilities, DbError> {
+    let ServerProbe { session, description, .. } = probe;
+    let setting = |name: &str| description.settings.get(name).map(String::as_str);
+    let [major, ..] = description.version;
+    let engines = match major {
+        12.. => column(session, "SELECT amname FROM pg_am WHERE amtype = 't' ORDER BY amname").await?,
+        _ => vec![description.engine.clone()],
+    };
+    let jit = match major {
+        11.. => first_i64(&session.rows("SELECT pg_jit_available()::int").await?) == Some(1),
+        _ => false,
+    };
+    let default_login = setting("password_encryption").filter(|value| *value != "on").unwrap_or("md5");
+    let mut logins = choices(session, "password_encryption").await?;
+    if logins.is_empty() {
+        logins.push(default_login.to_owned());
+    }
+    logins.sort();
+    Ok(Abilities {
+        engines,
+        default_engine: description.engine.clone(),
+        thread_pool: ThreadPool::None,
+        logins,
+        default_login: default_login.to_owned(),
+        tls: tls(setting("ssl_library"), setting("ssl_ciphers")),
+        aio: in_use_first(choices(session, "io_method").await?, setting("io_method")),
+        jit,
+        vector: pgvector(session).await?,
+    })
+}
+
+/// The values that a setting can have. The list is empty when the setting does not exist or has no
+/// list.
+async fn choices(session: &mut AnySession, setting: &str) -> Result<Vec<String>, DbError> {
+    column(session, &format!("SELECT unnest(enumvals) FROM pg_settings WHERE name = '{setting}'")).await
+}
+
+fn in_use_first(mut choices: Vec<String>, in_use: Option<&str>) -> Vec<String> {
+    choices.sort_by_key(|choice| Some(choice.as_str()) != in_use);
+    choices
+}
+
+fn tls(library: Option<&str>, ciphers: Option<&str>) -> TlsAbility {
+    let has_tls = match library {
+        Some(library) => !library.is_empty(),
+        None => ciphers.is_some_and(|ciphers| ciphers != NO_CIPHERS),
+    };
+    if has_tls { TlsAbility::WithCertificate } else { TlsAbility::None }
+}
+
+async fn pgvector(session: &mut AnySession) -> Result<Option<String>, DbError> {
+    let sql = "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'";
+    Ok(column(session, sql).await?.pop().map(|version| format!("pgvector {version}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +166,19 @@ mod tests {
     fn a_folder_without_a_server_is_none() {
         let folder = tempfile::tempdir().unwrap();
         assert!(open(folder.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn tls_is_known_by_the_library_or_by_the_ciphers() {
+        assert_eq!(tls(Some("OpenSSL"), Some("HIGH")), TlsAbility::WithCertificate);
+        assert_eq!(tls(Some(""), Some("none")), TlsAbility::None);
+        assert_eq!(tls(None, Some("HIGH:MEDIUM")), TlsAbility::WithCertificate);
+        assert_eq!(tls(None, Some("none")), TlsAbility::None);
+    }
+
+    #[test]
+    fn the_method_in_use_comes_first() {
+        let choices = ["sync", "worker", "io_uring"].map(str::to_owned).to_vec();
+        assert_eq!(in_use_first(choices, Some("worker")), ["worker", "sync", "io_uring"]);
     }
 }

@@ -4,21 +4,15 @@
 //! with dbdyno). Three things differ: the user (PostgreSQL refuses to run as root), the installer
 //! (`initdb`), and the number of processes, because a PostgreSQL server has many.
 
-mod abilities;
 mod base;
 mod conf;
 mod data;
 mod ownership;
-mod pass_file;
-mod ready;
 mod start;
-mod user;
 
-pub(super) use abilities::abilities;
-pub(super) use base::{find_programs, looked_for, open};
-pub(super) use conf::own_config;
+pub(super) use base::{abilities, find_programs, looked_for, open};
+pub(super) use conf::{login_of_file, own_config};
 pub(super) use ownership::take_ownership;
-pub(super) use pass_file::login_of_file;
 pub(super) use start::start;
 
 pub(super) use dbdyno_products::postgres::{MAINTENANCE, SUPERUSER};

@@ -1,12 +1,12 @@
 //! Ownership of a database on a PostgreSQL server that others run: dbdyno makes it with its own
 //! marker table, or refuses it.
 
-use crate::postgres::{Options, PostgresSession};
+use crate::postgres::{LoginOptions, PostgresSession};
 use crate::{Class, Session, first_i64};
 
 use super::MAINTENANCE;
 use crate::server::Error;
-use crate::server::ownership::{MARKER_TABLE, Ownership, check_not_system, refused};
+use crate::server::address::{MARKER_TABLE, Ownership, check_not_system, refused};
 
 /// Longest name for a database, in bytes. The server would cut a longer one and use another
 /// database.
@@ -19,7 +19,7 @@ const SYSTEM: [&str; 3] = [MAINTENANCE, "template0", "template1"];
 const NO_DATABASE: &str = "3D000";
 
 pub(in crate::postgres) async fn take_ownership(
-    options: &Options,
+    options: &LoginOptions,
     database: &str,
 ) -> Result<Ownership, Error> {
     check_name(database)?;
@@ -68,7 +68,7 @@ const NO_ONES: &str = "dbdyno_no_such_database";
 
 /// Whether every name leads to the database `found`. The server then has only that one, and no
 /// other can be made.
-async fn is_only(options: &Options, found: &str) -> bool {
+async fn is_only(options: &LoginOptions, found: &str) -> bool {
     let Ok(mut session) = PostgresSession::connect(&options.clone().with_database(NO_ONES)).await else {
         return false;
     };
@@ -78,7 +78,7 @@ async fn is_only(options: &Options, found: &str) -> bool {
 }
 
 /// Marks a server's only database if it is empty.
-async fn only(inside: &Options, found: &str) -> Result<Ownership, Error> {
+async fn only(inside: &LoginOptions, found: &str) -> Result<Ownership, Error> {
     let refused = |source| refused("looking into database", found, source);
     let mut session = PostgresSession::connect(inside).await.map_err(refused)?;
     let used = session.rows(USED).await;
@@ -104,7 +104,7 @@ fn with_hint(error: Error) -> Error {
     }
 }
 
-async fn run(options: &Options, statements: &[String], database: &str) -> Result<(), Error> {
+async fn run(options: &LoginOptions, statements: &[String], database: &str) -> Result<(), Error> {
     let refused = |source| refused("making database", database, source);
     let mut session = PostgresSession::connect(options).await.map_err(refused)?;
     for sql in statements {

@@ -4,15 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::postgres::socket_path;
 use nix::sys::signal::Signal;
 
-use super::user::Runner;
-use super::{SUPERUSER, data as data_dirs, ready};
+use super::data::Runner;
+use super::{SUPERUSER, data as data_dirs};
+use crate::postgres::socket_path;
 use crate::server::certificates::CertificateFiles;
-use crate::server::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
+use crate::server::running::{
+    Data, Running, Server, ServerSpec, Start, TLS_HOST, absolute, absolute_itself, absolute_log, superuser_at,
+};
 use crate::server::runtime_dir::RuntimeTls;
-use crate::server::started::{Server, ServerSpec, TLS_HOST, superuser_at};
 use crate::server::{Error, RuntimeDir, datadir, launch};
 
 /// The port in the socket's name. Without TLS the server listens on no TCP port.
@@ -72,7 +73,7 @@ pub(in crate::postgres) fn start(
         tmp_dir: None,
         log,
         login: superuser_at(base, &socket),
-        is_worth_asking: &|pid| base.release.0[0] < ready::SAYS_SO || ready::says_ready(&spec.data_dir, pid),
+        is_worth_asking: &|pid| base.release.0[0] < SAYS_SO || says_ready(&spec.data_dir, pid),
         timeout: spec.start_timeout,
         cancel: Arc::clone(&spec.cancel),
         notes,
@@ -123,6 +124,25 @@ fn tls_options(tls: &RuntimeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<
     Ok(settings(named).collect())
 }
 
+/// The first version whose `postmaster.pid` has a status.
+const SAYS_SO: u32 = 10;
+
+/// The status line's number in `postmaster.pid`, from 0 (`LOCK_FILE_LINE_PM_STATUS` in
+/// `utils/pidfile.h`).
+const STATUS: usize = 7;
+
+/// Status of a server that accepts connections, and of one that accepts only readers.
+const TAKES: [&str; 2] = ["ready", "standby"];
+
+/// Whether the server whose first process is `pid` says in `data_dir` that it accepts connections.
+/// Earlier it would refuse a login and log that as an error.
+fn says_ready(data_dir: &Path, pid: u32) -> bool {
+    let Ok(text) = std::fs::read_to_string(data_dir.join("postmaster.pid")) else { return false };
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_its_own = lines.first().is_some_and(|line| *line == pid.to_string());
+    is_its_own && lines.get(STATUS).is_some_and(|line| TAKES.contains(line))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +151,23 @@ mod tests {
     fn the_server_listens_on_its_private_socket_only() {
         let options = start_options(Path::new("/d"), Path::new("/t"), PORT).join(" ");
         insta::assert_snapshot!(options, @"-D /d -c unix_socket_directories=/t -c unix_socket_permissions=0700 -c listen_addresses= -c port=5432 -c logging_collector=off -c log_destination=stderr");
+    }
+
+    #[test]
+    fn a_server_says_ready_in_its_own_file_and_on_the_right_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let says = |text: &str| {
+            std::fs::write(folder.path().join("postmaster.pid"), text).unwrap();
+            says_ready(folder.path(), 7)
+        };
+        assert!(!says_ready(folder.path(), 7));
+        let before = "/data\n1700000000\n5432\n/run\n\n  1 2\n";
+        assert!(says(&format!("7\n{before}ready   \n")));
+        assert!(says(&format!("7\n{before}standby \n")));
+        assert!(!says(&format!("7\n{before}starting\n")));
+        assert!(!says(&format!("7\n{before}")));
+        // A killed server leaves its file behind.
+        assert!(!says(&format!("8\n{before}ready   \n")));
+        assert!(!says("7\nready   \n"));
     }
 }

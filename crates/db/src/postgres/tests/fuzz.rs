@@ -1,7 +1,6 @@
 //! Fuzz targets: logins, and answers to all kinds of statements.
 
 use super::super::Secret;
-use super::super::secure::Binding;
 use super::super::testing::{
     complete, described, error, fatal, message, notice, parameter, ready, row, short_row, two_columns,
     welcome,
@@ -11,6 +10,7 @@ use super::*;
 use crate::Class;
 use crate::fuzz::{Conversation, Random, fuzz};
 use crate::options::Channel;
+use crate::postgres::login::Binding;
 use crate::scripted::{Scripted, block_on};
 
 const PASSWORD: &str = "hunter2 of the fuzz";
@@ -57,13 +57,13 @@ fn logins() -> Vec<Conversation> {
 
 fn log_in(conversation: &Conversation, draws: &mut Random) -> &'static str {
     let options = match draws.below(2) {
-        0 => Options::socket("/run/.s.PGSQL.5432", "bench"),
-        _ => Options::tcp("db.example", 5432, "bench"),
+        0 => LoginOptions::socket("/run/.s.PGSQL.5432", "bench"),
+        _ => LoginOptions::tcp("db.example", 5432, "bench"),
     };
     let options = options.with_password(Secret::new(PASSWORD));
     let binding = [Binding::Impossible, Binding::EndPoint(vec![7; 32])][draws.below(2)].clone();
     let attempt = |pieces: &[usize]| {
-        let mut wire = Wire::new(Scripted::new(conversation.clone(), pieces).fitting(fit));
+        let mut wire = PostgresWire::new(Scripted::new(conversation.clone(), pieces).fitting(fit));
         let channel = Channel::new(&options, false);
         let outcome = block_on(login(&mut wire, &options, channel, binding.clone()));
         let stream = wire.stream();
@@ -82,13 +82,15 @@ fn log_in(conversation: &Conversation, draws: &mut Random) -> &'static str {
     ending
 }
 
-fn ending(outcome: Result<Agreed, Fault>) -> &'static str {
+fn ending(outcome: Result<PostgresHandshake, PostgresFault>) -> &'static str {
     match outcome {
         Ok(_) => "logged in",
-        Err(Fault::Closed) => "cut",
-        Err(Fault::Malformed(_)) => "malformed",
-        Err(Fault::TooLarge(_)) => "too large",
-        Err(Fault::Server(ServerError::Reported(_) | ServerError::Ended(_))) => "refused by the server",
+        Err(PostgresFault::Closed) => "cut",
+        Err(PostgresFault::Malformed(_)) => "malformed",
+        Err(PostgresFault::TooLarge(_)) => "too large",
+        Err(PostgresFault::Server(PostgresServerError::Reported(_) | PostgresServerError::Ended(_))) => {
+            "refused by the server"
+        }
         Err(_) => "refused by the client",
     }
 }

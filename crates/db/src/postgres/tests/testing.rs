@@ -1,6 +1,6 @@
 //! Messages as a server would send them, for the tests in this folder.
 
-use super::message::{put, put_sized, put_text};
+use super::wire::{put, put_sized, put_text};
 
 /// One message.
 pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {

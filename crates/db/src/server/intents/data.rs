@@ -1,13 +1,13 @@
 //! The data behind config intents: what a config can ask for, which options each product has in
-//! which versions, and their defaults.
+//! which versions, and their defaults. From this follows where an intent is possible: products and
+//! version ranges, which include their start and exclude their end.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::OnceLock;
 
-use serde::Deserialize;
-
-use super::span::Span;
 use dbdyno_products::{ALL, Product, Release};
+use serde::Deserialize;
 
 const INTENTS: [&str; 2] = [include_str!("innodb.toml"), include_str!("other.toml")];
 
@@ -140,16 +140,16 @@ struct OptionFile {
 }
 
 #[derive(Debug)]
-pub(crate) struct Data {
+pub(crate) struct IntentData {
     /// In the order in which they are rendered. When two set the same option, the later one wins.
     pub(crate) intents: Vec<Intent>,
     options: BTreeMap<(&'static Product, String), Vec<OptionRange>>,
     checked: BTreeMap<&'static Product, Vec<String>>,
 }
 
-impl Data {
+impl IntentData {
     pub(crate) fn get() -> &'static Self {
-        static DATA: OnceLock<Data> = OnceLock::new();
+        static DATA: OnceLock<IntentData> = OnceLock::new();
         DATA.get_or_init(|| {
             let intents = INTENTS.iter().flat_map(|text| parsed::<IntentFile>(text).intent).collect();
             let (mut options, mut checked) = (BTreeMap::new(), BTreeMap::new());
@@ -204,4 +204,155 @@ impl Data {
 
 fn parsed<T: for<'de> Deserialize<'de>>(text: &str) -> T {
     toml::from_str(text).expect("the data is part of the program and read by tests")
+}
+
+/// Versions of `product` in which some rule of `intent` that `fits` accepts can be rendered.
+pub(crate) fn spans(
+    intent: &Intent,
+    product: &'static Product,
+    fits: impl Fn(&RenderRule) -> bool,
+) -> Vec<Span> {
+    let rules = intent.way.iter().filter(|rule| rule.on.iter().any(|on| on.covers(product)) && fits(rule));
+    joined(rules.flat_map(|rule| rule_spans(rule, product, None)).collect())
+}
+
+/// Versions of `product` in which `rule` can be rendered, which means that all of its options exist
+/// and have an effect. With a `word`, only that value's options count.
+pub(crate) fn rule_spans(rule: &RenderRule, product: &'static Product, word: Option<&str>) -> Vec<Span> {
+    let of_values = rule.values.iter().filter(|(value, _)| word.is_none_or(|word| word == value.as_str()));
+    let sets: Vec<_> = rule.set.iter().chain(of_values.map(|(_, set)| set)).collect();
+    sets.iter()
+        .flat_map(|set| {
+            set.keys().fold(vec![rule.span], |spans, option| {
+                let exists = existing(product, option);
+                spans.iter().flat_map(|span| exists.iter().filter_map(|other| span.meet(*other))).collect()
+            })
+        })
+        .collect()
+}
+
+/// Versions in which the option exists and has an effect. A bare word such as `skip_log_bin` is no
+/// variable, so the variable behind it counts.
+fn existing(product: &'static Product, option: &str) -> Vec<Span> {
+    let option = option.strip_prefix("skip_").unwrap_or(option);
+    let ranges = IntentData::get().ranges(product, option).iter();
+    ranges.filter(|range| range.state != OptionState::Ignored).map(|range| range.span).collect()
+}
+
+/// Where the rules that `fits` accepts can be rendered: `MySQL and Percona Server from 5.6.2;
+/// MariaDB before 11.0`.
+pub(crate) fn described(intent: &Intent, fits: impl Fn(&RenderRule) -> bool) -> String {
+    let of = |product| spans(intent, product, &fits);
+    let as_base = |heir: &&'static Product| heir.base.is_some_and(|base| of(base) == of(*heir));
+    let mut parts = Vec::new();
+    for product in Product::all().filter(|product| !as_base(product)) {
+        let found = of(product);
+        if found.is_empty() {
+            continue;
+        }
+        let is_alike =
+            |other: &&'static Product| *other == product || (other.base == Some(product) && as_base(other));
+        let names = Product::all().filter(|other| is_alike(other)).map(|other| other.to_string());
+        let name = names.collect::<Vec<_>>().join(" and ");
+        let versions = words(&found);
+        parts.push(if versions.is_empty() { name } else { format!("{name} {versions}") });
+    }
+    parts.join("; ")
+}
+
+/// Versions from `from` up to but not including `until`. A missing bound leaves that end open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Span {
+    #[serde(default)]
+    pub(crate) from: Option<Release>,
+    #[serde(default)]
+    pub(crate) until: Option<Release>,
+}
+
+impl Span {
+    pub(crate) fn holds(self, version: Release) -> bool {
+        self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|until| version < until)
+    }
+
+    /// The versions that are in both spans.
+    pub(crate) fn meet(self, other: Self) -> Option<Self> {
+        let until = match (self.until, other.until) {
+            (Some(left), Some(right)) => Some(left.min(right)),
+            (left, right) => left.or(right),
+        };
+        let met = Self { from: self.from.max(other.from), until };
+        let is_empty = met.from.zip(met.until).is_some_and(|(from, until)| from >= until);
+        (!is_empty).then_some(met)
+    }
+}
+
+/// Joins spans that touch or overlap. The result is in ascending order.
+pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| span.from);
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if last.until.is_none_or(|until| span.from.is_none_or(|from| from <= until)) => {
+                last.until = last.until.zip(span.until).map(|(left, right)| left.max(right));
+            }
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
+/// The versions in `spans` that are not in `others`.
+#[cfg(test)]
+pub(crate) fn subtracted(spans: Vec<Span>, others: &[Span]) -> Vec<Span> {
+    others.iter().fold(spans, |spans, other| {
+        let before = other.from.map(|from| Span { from: None, until: Some(from) });
+        let after = other.until.map(|until| Span { from: Some(until), until: None });
+        let rest: Vec<Span> = before.into_iter().chain(after).collect();
+        spans.iter().flat_map(|span| rest.iter().filter_map(|part| span.meet(*part))).collect()
+    })
+}
+
+/// Writes `from 8.0.30`, `before 11.0`, `5.6.2 to before 8.0`, and nothing for all versions.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.from, self.until) {
+            (None, None) => Ok(()),
+            (Some(from), None) => write!(f, "from {from}"),
+            (None, Some(until)) => write!(f, "before {until}"),
+            (Some(from), Some(until)) => write!(f, "{from} to before {until}"),
+        }
+    }
+}
+
+/// Spans as words: `before 10.7, from 11.0`.
+pub(crate) fn words(spans: &[Span]) -> String {
+    let words: Vec<String> = spans.iter().map(Span::to_string).filter(|text| !text.is_empty()).collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(from: &str, until: &str) -> Span {
+        Span { from: Release::parse(from), until: Release::parse(until) }
+    }
+
+    #[test]
+    fn ends_are_exclusive_and_beginnings_inclusive() {
+        let span = span("5.6.8", "8.0.30");
+        let holds = |text: &str| span.holds(Release::parse(text).unwrap());
+        assert!(holds("5.6.8") && holds("8.0.29") && !holds("5.6.7") && !holds("8.0.30"));
+    }
+
+    #[test]
+    fn spans_meet_and_join() {
+        assert_eq!(span("5.6", "").meet(span("", "8.0")), Some(span("5.6", "8.0")));
+        assert_eq!(span("8.0", "").meet(span("", "8.0")), None);
+        assert_eq!(joined(vec![span("8.0", ""), span("", "5.6"), span("5.6", "8.0")]), [span("", "")]);
+        assert_eq!(subtracted(vec![span("", "")], &[span("5.6", "8.0")]), [span("", "5.6"), span("8.0", "")]);
+        assert_eq!(subtracted(vec![span("5.6", "8.0")], &[span("", "")]), []);
+        let apart = joined(vec![span("10.11.8", "11.0"), span("10.6.18", "10.7")]);
+        assert_eq!(words(&apart), "10.6.18 to before 10.7, 10.11.8 to before 11.0");
+    }
 }

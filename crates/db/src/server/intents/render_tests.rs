@@ -4,6 +4,7 @@ use super::*;
 use dbdyno_products::Product;
 
 use crate::server::intents::Plugins;
+use crate::server::intents::data::rule_spans;
 
 fn server(name: &str) -> ConfigServer {
     ConfigServer::named(name, "innodb").unwrap()
@@ -260,18 +261,14 @@ fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
 /// mistake would make the rule impossible without any error.
 #[test]
 fn every_way_of_the_data_can_be_rendered_somewhere() {
-    for intent in &Data::get().intents {
+    for intent in &IntentData::get().intents {
         for rule in intent.way.iter().chain(&intent.also) {
             for product in &rule.on {
                 for word in rule.values.keys() {
-                    let spans = possible::rule_spans(rule, product, Some(word));
+                    let spans = rule_spans(rule, product, Some(word));
                     assert!(!spans.is_empty(), "{} = {word} on {product}", intent.name);
                 }
-                assert!(
-                    !possible::rule_spans(rule, product, None).is_empty(),
-                    "{} on {product}",
-                    intent.name
-                );
+                assert!(!rule_spans(rule, product, None).is_empty(), "{} on {product}", intent.name);
             }
         }
         for limit in &intent.limit {
@@ -286,8 +283,9 @@ fn every_way_of_the_data_can_be_rendered_somewhere() {
 #[test]
 fn ranges_of_an_option_do_not_overlap() {
     for product in Product::all() {
-        for name in Data::get().names(product) {
-            let spans: Vec<_> = Data::get().ranges(product, name).iter().map(|range| range.span).collect();
+        for name in IntentData::get().names(product) {
+            let spans: Vec<_> =
+                IntentData::get().ranges(product, name).iter().map(|range| range.span).collect();
             for (index, span) in spans.iter().enumerate() {
                 let met = spans[..index].iter().find_map(|other| other.meet(*span));
                 assert_eq!(met, None, "{name} of {product}");

@@ -138,7 +138,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// Reads a size as the data and servers write it. A bare number means bytes.
-pub(crate) fn read_size(text: &str) -> Option<u64> {
+fn read_size(text: &str) -> Option<u64> {
     with_unit(text, &SIZE_UNITS)
 }
 
@@ -240,10 +240,10 @@ fn shown(given: &toml::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::intents::data::Data;
+    use crate::server::intents::data::IntentData;
 
     fn read(intent: &str, given: impl Into<toml::Value>) -> Result<String, String> {
-        let intent = Data::get().intent(intent).unwrap();
+        let intent = IntentData::get().intent(intent).unwrap();
         Value::read(intent, &given.into()).map(|value| value.to_string())
     }
 

@@ -109,7 +109,7 @@ fn locks_that_come_and_go_at_the_same_time_are_no_errors() {
     let desk = Desk::new();
     fs::create_dir_all(desk.templates()).unwrap();
     let (locks, hash) = (desk.templates(), desk.key("x").hash);
-    let folder = locks.join(format!("{}{hash}", lock::PREFIX));
+    let folder = locks.join(format!("{PREFIX}{hash}"));
     let is_over = AtomicBool::new(false);
     let come_and_go = || {
         while !is_over.load(Ordering::Relaxed) {
@@ -119,14 +119,14 @@ fn locks_that_come_and_go_at_the_same_time_are_no_errors() {
     };
     let failed = std::thread::scope(|scope| {
         (0..2).for_each(|_| drop(scope.spawn(come_and_go)));
-        let failed = (0..5_000).find_map(|_| lock::make(&folder).err());
+        let failed = (0..5_000).find_map(|_| make_lock_folder(&folder).err());
         is_over.store(true, Ordering::Relaxed);
         failed
     });
     assert!(failed.is_none(), "{failed:?}");
-    drop(lock::TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
+    drop(TemplateLock::take(&locks, &hash, &GO_ON).unwrap());
     fs::write(&folder, "").unwrap();
-    assert!(lock::TemplateLock::take(&locks, &hash, &GO_ON).is_err(), "a file does not go away");
+    assert!(TemplateLock::take(&locks, &hash, &GO_ON).is_err(), "a file does not go away");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again
     let desk = Desk::new();
     let hash = desk.key("x").hash.clone();
     for hash in [hash.as_str(), "0123456789abcdef"] {
-        made_data(&desk.templates().join(format!("{}{hash}/abcdef", lock::PREFIX))).unwrap();
+        made_data(&desk.templates().join(format!("{PREFIX}{hash}/abcdef"))).unwrap();
     }
     let strangers = desk.templates().join(".ssh");
     fs::create_dir(&strangers).unwrap();
@@ -156,7 +156,7 @@ fn what_a_killed_maker_left_is_not_used_and_goes_when_a_template_is_wanted_again
     let whole = vec![".ssh".to_owned(), desk.key("x").name()];
     assert_eq!((desk.made(), desk.names()), (1, whole.clone()));
     // This process had just made the template when it was killed.
-    fs::create_dir(desk.templates().join(format!("{}{hash}", lock::PREFIX))).unwrap();
+    fs::create_dir(desk.templates().join(format!("{PREFIX}{hash}"))).unwrap();
     desk.ready("x");
     assert_eq!((desk.made(), desk.names()), (1, whole));
 }

@@ -1,15 +1,14 @@
 //! Writes the reference page for config intents: intents by product and version, and the options
 //! with their defaults.
 
-use super::data::{Data, Intent, Kind, OptionRange, OptionState, RenderRule};
-use super::possible::rule_spans;
-use super::span::{Span, joined, subtracted};
+use super::data::{
+    Intent, IntentData, Kind, OptionRange, OptionState, RenderRule, Span, joined, rule_spans, subtracted,
+};
 use super::value::words_of;
-use dbdyno_products::Product;
-use dbdyno_products::Release;
 use dbdyno_products::mysql::{MARIADB, MYSQL, PERCONA};
 use dbdyno_products::postgres::POSTGRESQL;
 use dbdyno_products::sqlite::SQLITE;
+use dbdyno_products::{Product, Release};
 
 #[path = "../../../../../../xtask/src/filled.rs"]
 mod filled;
@@ -44,7 +43,7 @@ the `config-options.toml` of each product in [crates/products/src](../../crates/
 
 /// The page `docs/reference/config-intents.md`.
 fn reference() -> String {
-    let data = Data::get();
+    let data = IntentData::get();
     let mut text = HEAD.to_owned();
     for product in Product::all() {
         let checked = data.checked(product);
@@ -189,13 +188,13 @@ fn words(spans: &[Span]) -> String {
 }
 
 fn is_checked(product: &'static Product, span: Span) -> bool {
-    let checked = Data::get().checked(product).iter().filter_map(|text| Release::parse(text));
+    let checked = IntentData::get().checked(product).iter().filter_map(|text| Release::parse(text));
     checked.into_iter().any(|version| span.holds(version))
 }
 
 /// One product's options whose defaults or states changed. What Percona Server has from MySQL is
 /// not repeated.
-fn options(data: &Data, product: &'static Product) -> String {
+fn options(data: &IntentData, product: &'static Product) -> String {
     let mut text = String::new();
     for name in data.names(product) {
         let ranges = data.ranges(product, name);
@@ -247,7 +246,7 @@ fn the_page_in_the_documents_is_the_datas_own() {
 
 #[test]
 fn a_cell_names_options_versions_and_what_is_unchecked() {
-    let cell = |name: &str, product| cell(Data::get().intent(name).unwrap(), product);
+    let cell = |name: &str, product| cell(IntentData::get().intent(name).unwrap(), product);
     insta::assert_snapshot!(cell("redo", MYSQL), @"`innodb_redo_log_capacity` (≥8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (<8.0.30)");
     insta::assert_snapshot!(cell("redo", MARIADB), @"`innodb_log_file_size`, `innodb_log_files_in_group` (<10.5.2)<br>`innodb_log_file_size` (≥10.5.2)");
     insta::assert_snapshot!(cell("binlog_in_engine", MARIADB), @"`binlog_storage_engine`, `log_bin` for true (≥12.3) †<br>no option for false (≥12.3) †<br>(`false`)");

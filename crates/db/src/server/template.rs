@@ -1,0 +1,380 @@
+//! Templates: dbdyno initialises a data directory once for each build and its initial settings,
+//! then copies it.
+//!
+//! A template folder may outlive its run and serve several runs at a time. A template is made under
+//! another name, synced and renamed, and it lists the files that it must have. One that is
+//! incomplete or has lost a file is never used, but made again.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+use std::{env, fs};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::server::snapshot::{SnapshotFile, compare, listed};
+use crate::server::{Base, Error, datadir, snapshot};
+
+const DATA: &str = "data";
+
+/// The file that describes the data. It is written last, so a template that has it is complete.
+const ABOUT: &str = "template.json";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct About {
+    files: Vec<SnapshotFile>,
+}
+
+/// A data directory that serves as a source for copies. A complete one is never removed.
+#[derive(Debug)]
+pub(crate) struct Template {
+    folder: PathBuf,
+}
+
+impl Template {
+    /// Returns the template for `key` in `template_dir`. If it is missing, `make` makes the data
+    /// directory `data` in an empty folder. If another process is already making it, the caller
+    /// waits.
+    pub(crate) fn ready(
+        key: &Key,
+        template_dir: &Path,
+        cancel: &AtomicBool,
+        make: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        fs::create_dir_all(template_dir)
+            .map_err(Error::io("cannot make the template folder", template_dir))?;
+        let template_dir = template_dir
+            .canonicalize()
+            .map_err(Error::io("cannot find the template folder", template_dir))?;
+        let folder = template_dir.join(key.name());
+        if let Some(found) = Self::open(&folder) {
+            sweep(&template_dir);
+            return Ok(found);
+        }
+        let lock = TemplateLock::take(&template_dir, &key.hash, cancel)?;
+        if let Some(found) = Self::open(&folder) {
+            return Ok(found);
+        }
+        remove(&folder, &lock)?;
+        // The folder is removed if anything fails.
+        let work = lock.workplace()?;
+        make(work.path())?;
+        datadir::mark(&work.path().join(DATA))?;
+        write_about(work.path())?;
+        match fs::rename(work.path(), &folder) {
+            // The folder has another name now.
+            Ok(()) => drop(work.keep()),
+            // Where folders cannot be locked, another process may have made the same one meanwhile.
+            Err(_) if Self::open(&folder).is_some() => {}
+            Err(error) => return Err(Error::io("cannot rename the template to", folder)(error)),
+        }
+        let gone = || Error::io("cannot find the template just made in", folder.clone());
+        Self::open(&folder).ok_or_else(|| gone()(std::io::ErrorKind::NotFound.into()))
+    }
+
+    /// Opens the template in `folder`, if there is one and it is complete.
+    fn open(folder: &Path) -> Option<Self> {
+        let about: About = serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()?;
+        let template = Self { folder: folder.to_path_buf() };
+        let data = template.data();
+        let is_whole = data.join(datadir::MARKER).is_file() && compare(&data, &about.files).is_ok();
+        is_whole.then_some(template)
+    }
+
+    /// Makes the fresh data directory `data_dir` a copy, with the template's owner. An existing one
+    /// must belong to dbdyno.
+    pub(crate) fn copy_to(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+        datadir::prepare(data_dir, cancel)?;
+        datadir::fill(&self.data(), data_dir, cancel).map(drop)
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join(DATA)
+    }
+}
+
+/// Flushes the data to the disk first and then writes their description, so that a power failure
+/// leaves no template without its bytes.
+fn write_about(work: &Path) -> Result<(), Error> {
+    let about = About { files: listed(&work.join(DATA))? };
+    crate::server::datadir::sync(work)?;
+    snapshot::write_about(&work.join(ABOUT), &about)
+}
+
+/// Removes whatever lies in a template's place, complete or not. It is renamed first to a name that
+/// no one looks for.
+fn remove(folder: &Path, lock: &TemplateLock) -> Result<(), Error> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    let bin = lock.workplace()?;
+    let cannot = || Error::io("cannot remove the template", folder);
+    fs::rename(folder, bin.path().join("old")).map_err(cannot())?;
+    bin.close().map_err(cannot())
+}
+
+/// Source code that makes data directories for all products. A dbdyno that makes them differently
+/// must not use another version's templates.
+const MAKER: &str = include_str!("launch.rs");
+
+/// Variables that installers and servers follow when they make files: locale, time zone (`initdb`
+/// writes it into `postgresql.conf`) and file permissions. All variables that begin with `LC_`
+/// count too.
+const VARIABLES: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "TZDIR", "UMASK", "UMASK_DIR"];
+
+/// This machine's time zone, which applies when no variable names one.
+const LOCAL_TIME: &str = "/etc/localtime";
+
+/// What one template is for. Anything that changes the data directory changes the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Product and version, for people.
+    title: String,
+    /// Hash over all parts of the key, in 16 digits.
+    pub(crate) hash: String,
+}
+
+impl Key {
+    /// Makes the key for the build `base`, for which the product's code `makers` makes a data
+    /// directory with `options`. The key includes `user` where the server does not run as this
+    /// process's user.
+    pub(crate) fn new(
+        base: &Base,
+        makers: &str,
+        options: &[String],
+        user: Option<&str>,
+    ) -> Result<Self, Error> {
+        let title = base.title.to_lowercase().replace(' ', "-");
+        let build = build(&title, &base.program, base.installer.as_deref())?;
+        Ok(Self::of(&title, &base.path, &format!("{makers}\n{build}"), options, user))
+    }
+
+    fn of(title: &str, base_dir: &Path, made_by: &str, options: &[String], user: Option<&str>) -> Self {
+        let own = nix::unistd::geteuid();
+        let text = format!(
+            "{}\n{}\n{made_by}\n{own} {}\n{}\n{}",
+            MAKER,
+            base_dir.display(),
+            user.unwrap_or_default(),
+            surroundings(env::vars_os().filter_map(|(name, value)| {
+                Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+            })),
+            options.join("\n"),
+        );
+        let hash = Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Self { title: title.to_owned(), hash }
+    }
+
+    /// Name of the template's folder.
+    fn name(&self) -> String {
+        format!("{}-{}", self.title, self.hash)
+    }
+}
+
+/// Version, server program and installer, by size and modification time. These show that a build
+/// was replaced in place.
+fn build(version: &str, program: &Path, installer: Option<&Path>) -> Result<String, Error> {
+    fs::metadata(program).map_err(Error::io("cannot look at", program))?;
+    let mut text = version.to_owned();
+    for path in [Some(program), installer].into_iter().flatten() {
+        let Ok(file) = fs::metadata(path) else { continue };
+        text.push_str(&format!("\n{} {} {}.{}", path.display(), file.len(), file.mtime(), file.mtime_nsec()));
+    }
+    Ok(text)
+}
+
+/// The environment variables that shape the data, and the machine's time zone.
+fn surroundings(variables: impl Iterator<Item = (String, String)>) -> String {
+    let mut lines: Vec<String> = variables
+        .filter(|(name, _)| VARIABLES.contains(&name.as_str()) || name.starts_with("LC_"))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    lines.sort();
+    let zone = fs::canonicalize(LOCAL_TIME).map(|path| path.display().to_string()).unwrap_or_default();
+    let bytes = fs::metadata(LOCAL_TIME).map_or(0, |file| file.len());
+    lines.push(format!("{LOCAL_TIME} {zone} {bytes}"));
+    lines.join("\n")
+}
+
+/// Prefix for the names of folders in which templates are made. The template's hash follows.
+const PREFIX: &str = ".dbdyno-";
+
+/// Interval between two attempts to lock a folder in which others work.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A lock on a folder. It is empty where the filesystem has no locks for folders, as with some
+/// network filesystems.
+#[derive(Debug)]
+struct FolderLock {
+    _flock: Option<Flock<File>>,
+}
+
+/// A lock for making one template. Only one process on this machine can hold it.
+#[derive(Debug)]
+struct TemplateLock {
+    folder: PathBuf,
+    _lock: FolderLock,
+}
+
+/// Locks `folder`. The result is `None` when the folder is missing, when it was renamed or removed
+/// meanwhile, or when another process holds its lock.
+fn lock_of(folder: &Path) -> Option<FolderLock> {
+    let file = File::open(folder).ok()?;
+    let opened = file.metadata().ok()?.ino();
+    let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Some(lock),
+        Err((_, Errno::EWOULDBLOCK)) => return None,
+        Err(_) => None,
+    };
+    let named = fs::metadata(folder).ok()?.ino();
+    (named == opened).then_some(FolderLock { _flock: lock })
+}
+
+/// Makes a lock's folder, unless it is there. Another process may remove it at any moment.
+fn make_lock_folder(folder: &Path) -> Result<(), Error> {
+    match fs::create_dir_all(folder) {
+        // It was there, and its maker has removed it before this could be seen.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && is_folder_or_gone(folder) => Ok(()),
+        made => made.map_err(Error::io("cannot make", folder)),
+    }
+}
+
+/// A file in its place would never go away.
+fn is_folder_or_gone(path: &Path) -> bool {
+    match fs::symlink_metadata(path) {
+        Ok(found) => found.is_dir(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+impl TemplateLock {
+    /// Waits until no other process makes the template with this hash in `template_dir`, and
+    /// removes what killed processes have left there.
+    fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
+        let folder = template_dir.join(format!("{PREFIX}{hash}"));
+        loop {
+            make_lock_folder(&folder)?;
+            if let Some(lock) = lock_of(&folder) {
+                let template_lock = Self { folder, _lock: lock };
+                for left in entries(&template_lock.folder) {
+                    let _ = fs::remove_dir_all(left);
+                }
+                sweep(template_dir);
+                return Ok(template_lock);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled { what: format!("waiting for {}", folder.display()) });
+            }
+            sleep(POLL);
+        }
+    }
+
+    /// An empty folder that is removed with the value. Its name is short, because old bootstrap
+    /// scripts put a socket into it and socket paths are limited. Its name is also new, because a
+    /// server that a killed process has left may still write into the old folder.
+    fn workplace(&self) -> Result<TempDir, Error> {
+        tempfile::Builder::new()
+            .prefix("")
+            .tempdir_in(&self.folder)
+            .map_err(Error::io("cannot make a folder in", self.folder.clone()))
+    }
+}
+
+/// Removes what killed processes have left in `template_dir`. Only their folders can be locked,
+/// because a live process still holds its lock. A folder that cannot be removed is tried again by
+/// the next process that wants a template.
+fn sweep(template_dir: &Path) {
+    let is_makers = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+    };
+    for folder in entries(template_dir).filter(is_makers) {
+        if let Some(FolderLock { _flock: Some(_) }) = lock_of(&folder).as_ref() {
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+impl Drop for TemplateLock {
+    fn drop(&mut self) {
+        // Processes that wait for the lock see that the folder is gone, and look for the template
+        // again.
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn touch(path: &Path, text: &str) -> PathBuf {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        path.to_path_buf()
+    }
+
+    #[test]
+    fn a_build_is_another_one_when_its_program_or_its_installer_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = touch(&folder.path().join("bin/mysqld"), "1");
+        let installer = touch(&folder.path().join("scripts/mysql_install_db"), "1");
+        let build = || super::build("8.0.31", &program, Some(&installer)).unwrap();
+        let mut known = vec![build()];
+        for path in [&program, &installer] {
+            fs::write(path, "longer").unwrap();
+            known.push(build());
+        }
+        assert_eq!(build(), known[2], "nothing has changed");
+        known.dedup();
+        assert_eq!(known.len(), 3, "{known:?}");
+        assert!(super::build("8.0.31", Path::new("/nowhere/mysqld"), None).is_err());
+    }
+
+    #[test]
+    fn options_the_user_and_the_base_directory_make_another_key() {
+        let key = |base_dir: &str, options: &[&str], user| {
+            let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+            Key::of("mysql-8.0.31", Path::new(base_dir), "build", &options, user)
+        };
+        let plain = key("/s", &[], None);
+        assert_eq!(plain, key("/s", &[], None));
+        assert_eq!(plain.name(), format!("mysql-8.0.31-{}", plain.hash));
+        for other in [
+            key("/t", &[], None),
+            key("/s", &["--innodb_page_size=4k"], None),
+            key("/s", &[], Some("nobody")),
+        ] {
+            assert_ne!(plain.hash, other.hash);
+        }
+    }
+
+    #[test]
+    fn of_the_environment_only_what_shapes_data_counts() {
+        let with = |pairs: &[(&str, &str)]| {
+            let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            surroundings(pairs.collect::<Vec<_>>().into_iter())
+        };
+        let plain = with(&[("TZ", "UTC"), ("LC_ALL", "C")]);
+        assert_eq!(plain, with(&[("LC_ALL", "C"), ("HOME", "/root"), ("TZ", "UTC")]));
+        assert_ne!(plain, with(&[("TZ", "Europe/Berlin"), ("LC_ALL", "C")]));
+        assert_ne!(plain, with(&[("TZ", "UTC")]));
+        assert!(plain.contains("/etc/localtime "), "{plain}");
+    }
+}
+
+#[cfg(test)]
+#[path = "template/tests.rs"]
+mod template_tests;
