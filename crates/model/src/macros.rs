@@ -1,4 +1,5 @@
-//! A macro for enums whose values have names.
+//! Macros for types that are a list of names: enums whose values have names, and options whose
+//! defaults are written next to their fields.
 
 /// An enum with the list `ALL` of its values, and a `name` for each.
 #[macro_export]
@@ -23,6 +24,28 @@ macro_rules! named {
                 match self {
                     $(Self::$Value => $name,)+
                 }
+            }
+        }
+    };
+}
+
+/// Declares a struct with a value for each field, which [`Default`] gives it.
+#[macro_export]
+macro_rules! with_defaults {
+    (
+        $(#[$about:meta])*
+        $vis:vis struct $Name:ident {
+            $($(#[$of:meta])* $field_vis:vis $field:ident: $Type:ty = $value:expr,)+
+        }
+    ) => {
+        $(#[$about])*
+        $vis struct $Name {
+            $($(#[$of])* $field_vis $field: $Type,)+
+        }
+
+        impl Default for $Name {
+            fn default() -> Self {
+                Self { $($field: $value,)+ }
             }
         }
     };
