@@ -10,13 +10,11 @@
 
 mod classes;
 mod compared;
-mod effective;
 mod pitfalls;
-mod predicted;
 #[cfg(test)]
 #[path = "tests/reference.rs"]
 mod reference;
-mod remarks;
+mod settings;
 #[cfg(test)]
 #[path = "tests/subjects.rs"]
 mod testing;
@@ -28,18 +26,16 @@ pub use dbdyno_products::{Foreign, Knowledge, Planned, Settings, Subject, Value,
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
 use serde::de::DeserializeOwned;
 
-use crate::cpus::cpu_list;
+use crate::servers::cpu_list;
 use crate::servers::servers;
 
 pub use classes::{Across, Class, Weight, classes};
-pub use compared::compared;
-pub use effective::FatedLine;
-pub use pitfalls::Circumstances;
-pub use predicted::{Build, effective, predicted};
-pub use remarks::{
+pub use compared::{
     ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SettingDifference, SharedValue,
-    Standing, VariantKnowledge, What,
+    Standing, VariantKnowledge, What, compared,
 };
+pub use pitfalls::Circumstances;
+pub use settings::{Build, FatedLine, effective, predicted};
 
 /// Reads the tables in a data file. All tables in it have the same name.
 fn entries<T: DeserializeOwned>(text: &str) -> Vec<T> {

@@ -8,9 +8,9 @@ use dbdyno_products::{Release, Subject, Value, says_the_same};
 use serde::Deserialize;
 
 use super::classes::{classes, read};
-use super::effective::{FATES, FatedLine};
 use super::entries;
-use super::remarks::{Remark, RemarkKind, What};
+use crate::parity::compared::{Remark, RemarkKind, What};
+use crate::parity::settings::{FATES, FatedLine};
 
 static PITFALLS: LazyLock<Vec<Pitfall>> = LazyLock::new(|| entries(include_str!("pitfalls.toml")));
 
@@ -142,7 +142,7 @@ impl Pitfall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::effective::FatedLine;
+    use crate::parity::settings::FatedLine;
     use crate::parity::testing::configured;
 
     const RUN: Circumstances =

@@ -4,22 +4,15 @@
 //! methods that resample draw their numbers from a seed. docs/concepts/statistics-methods.md
 //! explains all of it to readers.
 
-pub mod analysis_of_variance;
-pub mod bootstrap;
 pub mod change_point;
-pub mod changes;
 pub mod describe;
-pub(crate) mod draw;
-pub mod equivalence;
 pub mod false_discovery;
-pub mod kendall;
 pub mod power;
-pub mod power_same;
+pub mod ranks;
 pub mod repeated_t;
+pub mod resampling;
 pub mod series;
-pub mod signed_rank;
 pub mod student;
-pub mod warm_up;
 
 use serde::Serialize;
 

@@ -373,7 +373,7 @@ mod tests {
         close(p_of_difference(only, estimate), estimate.p_of_difference(), 1e-12);
         close(interval(only, estimate, 0.95).low, estimate.interval(0.95).low, 1e-12);
         let bounds = Interval { low: -0.03, high: 0.03 };
-        let usual = crate::statistics::equivalence::p_of_equivalence(estimate, bounds);
+        let usual = crate::statistics::student::p_of_equivalence(estimate, bounds);
         close(p_of_equivalence(only, estimate, bounds), usual, 1e-12);
     }
 

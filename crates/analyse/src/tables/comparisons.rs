@@ -7,7 +7,7 @@ use dbdyno_record::workload_and_setup;
 
 use crate::compare::ratio::bound;
 use crate::metrics::Metric;
-use crate::model::runs::pairs;
+use crate::model::steps::pairs;
 use crate::model::{
     Agreement, Bound, Cause, CostBreakdown, Findings, Inference, MetricGroup, PublishedRow, Ratio,
     StepComparison, StepFindings, VariantStep, Verdict,

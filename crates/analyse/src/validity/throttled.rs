@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::model::{Code, Severity, Warning};
 use crate::window::Span;
-use crate::window::client_hosts::all;
 use crate::window::counters::change;
+use crate::window::cpu::client_hosts;
 
 /// Share of the common window from which a step is invalid. It is the usual margin: a step that was
 /// held up for longer may differ from another by the margin through its quota alone.
@@ -75,7 +75,7 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Warning> {
         let warning = Warning::reason(Code::ClientHostThrottled).at(&host.host);
         warning.with("share", host_share(host)).with("limit", LIMIT)
     };
-    let hosts = all(&step.events).filter(|host| is_host(host));
+    let hosts = client_hosts(&step.events).filter(|host| is_host(host));
     own.into_iter().chain(hosts.map(of_host)).collect()
 }
 
