@@ -11,10 +11,10 @@
 //! * `measure`: the other figures for one execution of a step, such as `latency`.
 //! * `validity`: whether a step's figures may be used.
 //! * `compare`: comparisons of variants over blocks. `comparisons` makes each comparison once, with
-//!   its `ratio`, `inference` and verdict, over the plan's `pairs`. A run with a budget compares at
-//!   its `interim_analyses`. `targets`, `fixed_rate`, `zero_rate` and `undecided` are for ratios
-//!   that say nothing. `cost_breakdown` and `context` say where differences come from. The other
-//!   files compare two runs, judge factors, and tell what the next plan can detect.
+//!   its `ratio` and its verdict (`verdicts`), over the plan's `pairs`. A run with a budget compares
+//!   at its `interim_analyses`. `rates` is for ratios that say nothing. `context` says where
+//!   differences come from. The other files compare two runs, judge factors, and tell what the next
+//!   plan can detect.
 //! * `history`: series over many runs. `warnings`: warnings to read before the figures.
 //! * `assemble`: puts steps and workloads together.
 //! * `tables`: puts all values and all ratios into two long tables.

@@ -1,4 +1,5 @@
-//! What servers reported about themselves at their start.
+//! What servers reported about themselves at their start, and lists of CPUs, such as `0-3,8`, as
+//! plans and the kernel write them.
 
 use std::collections::BTreeSet;
 

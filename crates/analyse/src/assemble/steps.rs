@@ -154,7 +154,7 @@ pub(crate) fn add_reason(validity: Validity, reason: Warning) -> Validity {
 }
 
 /// The figures from the records of one kind of operation.
-struct Kind {
+struct KindFindings {
     result: KindResult,
     response: Option<Histogram<u64>>,
     faults: Vec<Warning>,
@@ -167,7 +167,7 @@ fn kind_result(
     summary: &WindowSummary<'_>,
     kind: &KindSummary<'_>,
     is_sound: bool,
-) -> Kind {
+) -> KindFindings {
     let (spec, window, wrong, done) = (kind.spec, summary.window, kind.wrong(), kind.done);
     let mut faults = Vec::new();
     let mut histogram = |clock| {
@@ -212,7 +212,7 @@ fn kind_result(
         schedule: schedule(summary, kind, latency(lag.as_ref())),
         buckets,
     };
-    Kind { result, response, faults }
+    KindFindings { result, response, faults }
 }
 
 #[cfg(test)]

@@ -41,10 +41,10 @@ impl<'a> Rules<'a> {
 }
 
 /// Workload, step, base and variant.
-type Key = [String; 4];
+type ComparisonKey = [String; 4];
 
 pub(crate) struct Comparisons {
-    all: BTreeMap<Key, StepComparison>,
+    all: BTreeMap<ComparisonKey, StepComparison>,
 }
 
 /// A comparison that has no verdict yet.
@@ -121,7 +121,7 @@ impl Comparisons {
     }
 }
 
-fn key(workload: &str, step: &str, base: &str, variant: &str) -> Key {
+fn key(workload: &str, step: &str, base: &str, variant: &str) -> ComparisonKey {
     [workload, step, base, variant].map(str::to_owned)
 }
 

@@ -1,6 +1,6 @@
-//! What else differs from the base where the rates do (query plans, settings, stalls), and the split
-//! of a difference between two rates into causes: CPU per operation, and how much of the CPUs was
-//! used.
+//! What else differs from the base where the rates do (query plans, settings, stalls), and the
+//! split of a difference between two rates into causes: CPU per operation, and how much of the CPUs
+//! was used.
 //!
 //! rate = CPUs × utilisation ÷ CPU per operation holds for every run. Both variants have the same
 //! CPUs, so that the logarithm of the ratio is a difference of utilisation plus one of CPU per

@@ -16,7 +16,7 @@ use crate::model::{
     StepFindings, StepRun, Verdict, WorkloadFindings, steps,
 };
 use crate::statistics::Interval;
-use crate::statistics::describe::{Figure, Group as Figures};
+use crate::statistics::describe::{Group as Figures, GroupFigure};
 use crate::statistics::student::Estimate;
 
 /// Published ratios have two decimals. This is half of the last one.
@@ -270,7 +270,7 @@ impl RunFigures<'_> {
 
 /// Returns a statistic over a group's steps. Average and median have an interval over the blocks'
 /// own figures.
-fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, Figure)) -> Option<Measured> {
+fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, GroupFigure)) -> Option<Measured> {
     let values: Vec<f64> = ratios.figures_in_blocks().iter().filter_map(figure).collect();
     // A block's lowest and highest ratio may be from other steps than another block's, and a spread
     // has no side.

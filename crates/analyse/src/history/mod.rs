@@ -1,10 +1,10 @@
 //! Many runs of one plan in their order: where a step's rate changed its level, and whether noise
 //! would look like that too.
 //!
-//! Each run and step give two values: the rate, and the 99th percentile of response times. A run may
-//! have no value, for which there is a reason, and some of its blocks may have stalled. With ratios,
-//! both values are divided by the plan's base, so that what the machine does from night to night
-//! cancels out. Changes are judged by permutations of the series, adjusted over all series.
+//! Each run and step give two values: the rate, and the 99th percentile of response times. A run
+//! may have no value, for which there is a reason, and some of its blocks may have stalled. With
+//! ratios, both values are divided by the plan's base, so that what the machine does from night to
+//! night cancels out. Changes are judged by permutations of the series, adjusted over all series.
 //! docs/concepts/statistics-methods.md has the sources.
 
 use dbdyno_record::{Manifest, Run, parallel};

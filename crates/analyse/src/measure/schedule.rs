@@ -1,6 +1,6 @@
-//! How a step kept what the plan asked of it: an open loop's schedule, what became of it and whether
-//! the client itself was late; and the target of background writes, with the rate that is judged
-//! against it, which is the slowest client's, and the seconds in which it was kept.
+//! How a step kept what the plan asked of it: an open loop's schedule, what became of it and
+//! whether the client itself was late; and the target of background writes, with the rate that is
+//! judged against it, which is the slowest client's, and the seconds in which it was kept.
 
 use std::collections::BTreeMap;
 

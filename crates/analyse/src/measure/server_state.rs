@@ -1,6 +1,6 @@
-//! State of a server around and in a step: its deferred work before and after, how much of it a step
-//! left to the ones after it, and its memory where that has a limit (its own, the page cache of its
-//! files, and how often the limit was hit).
+//! State of a server around and in a step: its deferred work before and after, how much of it a
+//! step left to the ones after it, and its memory where that has a limit (its own, the page cache
+//! of its files, and how often the limit was hit).
 
 use crate::model::{
     Code, DeferredLevel, DeferredWork, GroupMemory, StepFindings, StepRun, Warning, WorkLeft,

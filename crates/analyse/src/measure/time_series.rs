@@ -1,5 +1,6 @@
-//! A step's time series: what clients and device did second by second, how steady that was, and what
-//! happened to the server. The figures describe one run; its seconds never count as repetitions.
+//! A step's time series: what clients and device did second by second, how steady that was, and
+//! what happened to the server. The figures describe one run; its seconds never count as
+//! repetitions.
 
 use dbdyno_record::{CounterSeries, StepEvent};
 

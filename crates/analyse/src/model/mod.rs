@@ -4,7 +4,6 @@
 mod comparison;
 mod context;
 pub(crate) mod findings;
-mod groups;
 mod step_run;
 pub(crate) mod steps;
 mod verdict;
@@ -21,7 +20,6 @@ pub use context::{
 pub use findings::{
     Budget, Failure, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
-pub use groups::{MetricGroup, RelativeMetrics};
 pub use step_run::{
     Bucket, ClientHeadroom, Composite, DeferredLevel, DeferredWork, DeviceSecond, Execution, GroupMemory,
     KindResult, Latency, Lookups, Schedule, SecondPoint, ServerEvent, ServerEventKind, StatementResult,
@@ -31,6 +29,7 @@ pub use steps::{
     ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepComparison, StepFindings, VariantStep,
     ZeroRates,
 };
+pub use steps::{MetricGroup, RelativeMetrics};
 pub use verdict::{
     Bound, CONFIDENCE, Decided, Effect, ForeignLoad, Inference, LEVEL, Paired, Ratio, Undecided, Verdict,
 };

@@ -2,7 +2,7 @@
 //! they still differ.
 //!
 //! Lines of option files and what a build reported become settings, or the settings come from the
-//! record (`predicted`). Settings become semantic classes (`classes`), and classes and pitfalls
+//! record (`settings`). Settings become semantic classes (`classes`), and classes and pitfalls
 //! become remarks (`compared`, `pitfalls`). Each product's folder in `dbdyno-products` says how its
 //! option file is read and what its settings mean. The same code judges a run that was recorded and
 //! predicts one that was not. docs/reference/parity.md is written from the data files,

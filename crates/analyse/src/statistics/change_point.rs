@@ -4,8 +4,8 @@
 //!
 //! The statistic is the largest between-groups sum of squares over all splits. It is the split that
 //! also has the largest t and the largest scaled CUSUM. Its p is the share of shuffled series whose
-//! *largest* value is as large. A t-test after choosing the split would use a table for a split that
-//! was not chosen, and would find something in most series of noise.
+//! *largest* value is as large. A t-test after choosing the split would use a table for a split
+//! that was not chosen, and would find something in most series of noise.
 //!
 //! In many series, first the largest change in each whole series is tested. Where there is one, the
 //! parts before and after it are tested in the same way, then the parts of those. All tests in such

@@ -1,4 +1,5 @@
-//! Statistics for repeated measurements: pure functions, one file per method, each with its source.
+//! Statistics for repeated measurements: pure functions, one file per kind of method, each with its
+//! sources.
 //!
 //! Values are log ratios or log rates unless a function says otherwise. Nothing here is random:
 //! methods that resample draw their numbers from a seed. docs/concepts/statistics-methods.md

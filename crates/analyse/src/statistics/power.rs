@@ -5,20 +5,22 @@
 //! A difference is reported when the two-sided t-test of the mean of paired log ratios finds it and
 //! the estimate lies beyond the margin. Given the sample deviation s, the estimate must exceed the
 //! larger of c s and the margin, all in standard errors. The probability of that is a normal tail.
-//! The power is the mean of these tails over the distribution of the sample deviation: E[Φ(δ − max(c
-//! s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation × √blocks, and m
-//! made from the margin in the same way. With no margin it is the noncentral t's power.
+//! The power is the mean of these tails over the distribution of the sample deviation: E[Φ(δ −
+//! max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation ×
+//! √blocks, and m made from the margin in the same way. With no margin it is the noncentral t's
+//! power.
 //!
-//! Two variants are shown to be the same when |estimate| < margin − t × s ÷ √n, where both one-sided
-//! tests succeed. Given the sample deviation, the probability of that is a difference of normal
-//! probabilities. The power is its mean over the distribution of the sample deviation, which is
-//! Owen's Q in another form.
+//! Two variants are shown to be the same when |estimate| < margin − t × s ÷ √n, where both
+//! one-sided tests succeed. Given the sample deviation, the probability of that is a difference of
+//! normal probabilities. The power is its mean over the distribution of the sample deviation, which
+//! is Owen's Q in another form.
 //!
 //! Sources: J. Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988), chapter 2;
 //! for the integral D. B. Owen, "A Survey of Properties and Applications of the Noncentral
-//! t-Distribution", Technometrics 10 (1968); for sameness D. B. Owen, "A Special Case of a Bivariate
-//! Non-Central t-Distribution", Biometrika 52 (1965), and K. F. Phillips, "Power of the Two
-//! One-Sided Tests Procedure in Bioequivalence", J. Pharmacokinetics and Biopharmaceutics 18 (1990).
+//! t-Distribution", Technometrics 10 (1968); for sameness D. B. Owen, "A Special Case of a
+//! Bivariate Non-Central t-Distribution", Biometrika 52 (1965), and K. F. Phillips, "Power of the
+//! Two One-Sided Tests Procedure in Bioequivalence", J. Pharmacokinetics and Biopharmaceutics 18
+//! (1990).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,9 +1,9 @@
 //! Methods by ranks: the test for drift over blocks (Kendall), which asks whether values rise or
-//! fall in the order in which they were measured, and the Hodges–Lehmann estimate with its interval,
-//! a centre that one outlying block cannot move far.
+//! fall in the order in which they were measured, and the Hodges–Lehmann estimate with its
+//! interval, a centre that one outlying block cannot move far.
 //!
-//! Sources for drift: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); M. G.
-//! Kendall, "Rank Correlation Methods" (1948). The p is exact for up to [`EXACT`] values without
+//! Sources for drift: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); M.
+//! G. Kendall, "Rank Correlation Methods" (1948). The p is exact for up to [`EXACT`] values without
 //! ties. Otherwise it is by the normal approximation, corrected for ties and continuity.
 //!
 //! Sources for the estimate: J. L. Hodges, E. L. Lehmann, "Estimates of Location Based on Rank

@@ -1,9 +1,9 @@
-//! The BCa bootstrap interval of a mean, which does not assume a normal distribution, and the random
-//! numbers for all methods that resample.
+//! The BCa bootstrap interval of a mean, which does not assume a normal distribution, and the
+//! random numbers for all methods that resample.
 //!
-//! Source: B. Efron, "Better Bootstrap Confidence Intervals", J. Amer. Statist. Assoc. 82 (1987). Up
-//! to [`ENUMERATED`] values, all resamples are used. Above that, [`RESAMPLES`] resamples are drawn
-//! from a seed, each by its position, so that the result never depends on an order.
+//! Source: B. Efron, "Better Bootstrap Confidence Intervals", J. Amer. Statist. Assoc. 82 (1987).
+//! Up to [`ENUMERATED`] values, all resamples are used. Above that, [`RESAMPLES`] resamples are
+//! drawn from a seed, each by its position, so that the result never depends on an order.
 //!
 //! The bootstrap has a known weakness: with few values it cannot see further than they lie, and the
 //! interval is too narrow. For normally distributed values and a nominal 95 % it holds the truth in

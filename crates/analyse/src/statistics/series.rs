@@ -5,8 +5,8 @@
 //! Warm-up is found by the method MSER-5. Sources: K. P. White Jr., "An effective truncation
 //! heuristic for bias reduction in simulation output", Simulation 69 (1997); K. P. White Jr., M. J.
 //! Cobb, S. C. Spratt, "A comparison of five steady-state truncation heuristics for simulation",
-//! Winter Simulation Conference 2000. The beginning is cut where the mean of the rest is known best.
-//! Unlike a test, the method may be used on seconds that depend on each other.
+//! Winter Simulation Conference 2000. The beginning is cut where the mean of the rest is known
+//! best. Unlike a test, the method may be used on seconds that depend on each other.
 
 use crate::statistics::describe::{deviation, mean, median};
 

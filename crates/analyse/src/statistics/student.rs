@@ -1,15 +1,15 @@
 //! Means and their tests by Student's t and by F: intervals for paired differences and for two
-//! independent groups (Welch), the test for "equal for practical purposes", and the test for whether
-//! several groups have the same mean (one-way analysis of variance).
+//! independent groups (Welch), the test for "equal for practical purposes", and the test for
+//! whether several groups have the same mean (one-way analysis of variance).
 //!
 //! Sources: Student, "The Probable Error of a Mean", Biometrika 6 (1908); B. L. Welch, "The
 //! Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
 //! Biometrika 34 (1947). Equivalence is by two one-sided tests (TOST) against a margin: D. J.
 //! Schuirmann, "A comparison of the two one-sided tests procedure and the power approach for
 //! assessing the equivalence of average bioavailability", J. Pharmacokinetics and Biopharmaceutics
-//! 15 (1987). Analysis of variance: R. A. Fisher, "Statistical Methods for Research Workers" (1925),
-//! chapter VII. The incomplete beta function, by which the distributions of t and F are computed, is
-//! that of the crate `statrs`.
+//! 15 (1987). Analysis of variance: R. A. Fisher, "Statistical Methods for Research Workers"
+//! (1925), chapter VII. The incomplete beta function, by which the distributions of t and F are
+//! computed, is that of the crate `statrs`.
 
 use statrs::function::beta::beta_reg;
 

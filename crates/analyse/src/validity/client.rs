@@ -2,10 +2,11 @@
 //! programs on its CPUs, close to the highest rate that was calibrated against a server that only
 //! answers, one of several hosts at its limit or late, or standing still.
 //!
-//! Where a load thread ran or waited for a CPU nearly all the time, the figures are the client's and
-//! not the server's. The client stands still when it is stopped (Ctrl-Z, SIGSTOP), frozen with its
-//! control group, or its machine is. In that time it sends the server nothing to answer. The load
-//! engine records each pause, without the time in which it waited for a CPU ([`StepEvent::Paused`]).
+//! Where a load thread ran or waited for a CPU nearly all the time, the figures are the client's
+//! and not the server's. The client stands still when it is stopped (Ctrl-Z, SIGSTOP), frozen with
+//! its control group, or its machine is. In that time it sends the server nothing to answer. The
+//! load engine records each pause, without the time in which it waited for a CPU
+//! ([`StepEvent::Paused`]).
 
 use dbdyno_record::{
     CellRecord, ClientCalibration, ClientHost, ClientRate, LimitedBy, StepEvent, StepRecord,
@@ -122,7 +123,7 @@ pub(crate) fn headroom_warning(workloads: &[WorkloadFindings]) -> Option<Warning
 /// less load than the others, in seconds that count.
 const LATE_US: u64 = 1_000;
 
-/// Hosts that began too late_hosts, by what they report or by the possible error of their clocks.
+/// Hosts that began too late, by what they report or by the possible error of their clocks.
 pub(crate) fn late_hosts(events: &[StepEvent]) -> Vec<Warning> {
     let is_late = |host: &&ClientHost| host.late_us + host.clock_error_us > LATE_US;
     let fault = |host: &ClientHost| {

@@ -20,13 +20,13 @@ const LIMIT: f64 = 0.02;
 const REPORTED: f64 = 0.005;
 
 /// A control group, given by its header and counters.
-struct Group<'a> {
+struct ControlGroup<'a> {
     about: &'a Value,
     /// Share of the window for which it was throttled.
     share: f64,
 }
 
-impl Group<'_> {
+impl ControlGroup<'_> {
     fn is_of(&self, side: &str) -> bool {
         self.about[side].as_bool().unwrap_or(false)
     }
@@ -44,7 +44,7 @@ impl Group<'_> {
 }
 
 /// Returns the step's groups. The one that was throttled most comes first.
-fn groups(step: &StepRecord) -> Vec<Group<'_>> {
+fn groups(step: &StepRecord) -> Vec<ControlGroup<'_>> {
     let window = step.window().map(|(from_us, to_us)| Span::new(from_us, to_us));
     let (Some(window), Some(series)) = (window, step.counters.get("throttling")) else { return Vec::new() };
     let all = series.header.about.get("groups").and_then(Value::as_array);
@@ -53,9 +53,9 @@ fn groups(step: &StepRecord) -> Vec<Group<'_>> {
             |name: &str| change(&step.counters, "throttling", &[&format!("group-{number}.{name}")], window);
         let of_time = counter("throttled_us")?.per_second() / 1e6;
         let of_periods = [counter("throttled_periods")?.value, counter("periods")?.value];
-        Some(Group { about, share: share(of_time, of_periods) })
+        Some(ControlGroup { about, share: share(of_time, of_periods) })
     };
-    let mut found: Vec<Group<'_>> = all.into_iter().flatten().enumerate().filter_map(group).collect();
+    let mut found: Vec<ControlGroup<'_>> = all.into_iter().flatten().enumerate().filter_map(group).collect();
     found.sort_by(|one, other| other.share.total_cmp(&one.share));
     found
 }

@@ -1,6 +1,6 @@
 //! Warnings about the host: the share of a step's time or device that others took, steps in which
-//! the CPU time of server, client and the rest does not add up to the host's, and cells in which, or
-//! before which, the machine's time of day was set or the machine slept.
+//! the CPU time of server, client and the rest does not add up to the host's, and cells in which,
+//! or before which, the machine's time of day was set or the machine slept.
 //!
 //! dbdyno measures by a clock that no one sets, so that figures hold. Times in records, in logs and
 //! in the server itself do not, and a machine that slept has cold caches. When the kernel follows a

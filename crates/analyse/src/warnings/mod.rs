@@ -1,5 +1,5 @@
 //! All warnings that a reader needs before any number, worst first. Each rule is a function; most
-//! are in files here.
+//! are in files here, by subject.
 
 mod cells;
 mod host;

@@ -40,7 +40,7 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
     }
 }
 
-/// A encryption_warning, because encryption that differs between variants is a part of every difference
+/// A warning, because encryption that differs between variants is a part of every difference
 /// between them.
 pub(crate) fn encryption_warning(run: &Run) -> Option<Warning> {
     // A variant that never had a connection was not encrypted in any way.

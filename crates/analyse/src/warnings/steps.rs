@@ -1,8 +1,8 @@
 //! Warnings about steps: runs that are not used, grouped by reason, because a reason that a hundred
 //! runs share is reported once; steps that were too short for a verdict, with few operations in the
-//! window or connections without an answer; writes that changed no row, such as deletes of rows that
-//! are gone and updates to values that are already there, which cost less, and of which a server
-//! that wrote faster before has more; and a control (the base against itself) that shows a
+//! window or connections without an answer; writes that changed no row, such as deletes of rows
+//! that are gone and updates to values that are already there, which cost less, and of which a
+//! server that wrote faster before has more; and a control (the base against itself) that shows a
 //! difference.
 
 use std::collections::{BTreeMap, HashSet};

@@ -1,10 +1,10 @@
-//! CPU time in a step's window: what other programs took on the CPUs that server and client may use,
-//! how long the load client's threads ran or waited for a CPU, what a busy-polling client spent on
-//! polls that found no answer, and what each of several client hosts measured of its own.
+//! CPU time in a step's window: what other programs took on the CPUs that server and client may
+//! use, how long the load client's threads ran or waited for a CPU, what a busy-polling client
+//! spent on polls that found no answer, and what each of several client hosts measured of its own.
 //!
-//! A load thread serves its connections one after the other. While it is on a CPU, or waits for one,
-//! an answer that arrives waits for the thread and not for the server. Polls that find no answer are
-//! not work, so figures for client CPU leave them out.
+//! A load thread serves its connections one after the other. While it is on a CPU, or waits for
+//! one, an answer that arrives waits for the thread and not for the server. Polls that find no
+//! answer are not work, so figures for client CPU leave them out.
 
 use dbdyno_record::{ClientHost, StepEvent};
 
