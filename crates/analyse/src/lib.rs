@@ -11,10 +11,10 @@
 //! * `measure`: the other figures for one execution of a step, such as `latency`.
 //! * `validity`: whether a step's figures may be used.
 //! * `compare`: comparisons of variants over blocks. `comparisons` makes each comparison once, with
-//!   its `ratio`, `inference` and verdict, over the plan's `pairs`. A run with a budget compares at
-//!   its `interim_analyses`. `targets`, `fixed_rate`, `zero_rate` and `undecided` are for ratios
-//!   that say nothing. `cost_breakdown` and `context` say where differences come from. The other
-//!   files compare two runs, judge factors, and tell what the next plan can detect.
+//!   its `ratio` and its verdict (`verdicts`), over the plan's `pairs`. A run with a budget compares
+//!   at its `interim_analyses`. `rates` is for ratios that say nothing. `context` says where
+//!   differences come from. The other files compare two runs, judge factors, and tell what the next
+//!   plan can detect.
 //! * `history`: series over many runs. `warnings`: warnings to read before the figures.
 //! * `assemble`: puts steps and workloads together.
 //! * `tables`: puts all values and all ratios into two long tables.
@@ -23,9 +23,7 @@
 
 mod assemble;
 mod compare;
-mod cpus;
 mod error;
-mod histograms;
 mod history;
 mod join;
 mod measure;
@@ -37,7 +35,6 @@ pub mod statistics;
 pub mod tables;
 #[cfg(test)]
 mod tests;
-mod unique;
 mod validity;
 mod warnings;
 mod window;
@@ -48,8 +45,7 @@ use dbdyno_record::{Manifest, Run, StepRecord};
 
 use compare::comparisons::{Comparisons, Rules, Sources};
 use compare::interim_analyses::{Look, looks};
-use compare::margins::Margins;
-use compare::pairs::Asked;
+use compare::pairs::{Asked, Margins};
 use compare::published::Published;
 #[cfg(test)]
 use tests::{fixtures, simulations};
@@ -59,45 +55,38 @@ pub use dbdyno_record::{CheckPart, OperationClass, workload_and_setup};
 pub use assemble::workloads::step_validity;
 pub use compare::comparability::host_class;
 pub use compare::comparison::{CompareChoices, compare};
-pub use compare::fixed_rate::ReachedRate;
-pub use compare::forecast::{Forecast, fixed_blocks, forecast};
-pub use compare::groups::GroupRatios;
-pub use compare::inference::p_text;
-pub use compare::margins::{margin_of, margins_without_step};
-pub use compare::noise::{StepNoise, noise, pooled};
-pub use compare::ratio::{interval_of_blocks, ratio_of_blocks, ratio_of_runs};
-pub use compare::targets::{keeps_target, least_accepted};
-pub use compare::undecided::LEAST_SECONDS;
+pub use compare::noise::{Forecast, StepNoise, fixed_blocks, forecast, noise, pooled};
+pub use compare::pairs::{margin_of, margins_without_step};
+pub use compare::rates::{ReachedRate, keeps_target, least_accepted};
+pub use compare::ratio::{GroupRatios, interval_of_blocks, ratio_of_blocks, ratio_of_runs};
+pub use compare::verdicts::{LEAST_SECONDS, p_text};
 pub use error::Error;
-pub use histograms::{OperationHistogram, operation_histograms};
-pub use history::values::{Lapse, RunValues};
 pub use history::{
-    Change, Detectable, Followed, History, HistoryChoices, HistoryRun, Measure, Series, history,
+    Change, Detectable, Followed, History, HistoryChoices, HistoryRun, Lapse, Measure, RunValues, Series,
+    history,
 };
 pub use join::{UnlikeWords, join};
-pub use measure::deferred_work::is_in_bytes;
+pub use measure::latency::{OperationHistogram, operation_histograms};
+pub use measure::server_state::is_in_bytes;
 pub use metrics::{Cost, DeviceLoad, Efficiency, HostCheck, MetricRow};
-pub use model::failure::words as failure_words;
-pub use model::runs::pairs;
+pub use model::findings::failure_words;
+pub use model::steps::pairs;
 pub use model::{
-    Agreement, Aspect, Bound, Bucket, Budget, ByMachine, CLOSE, CONFIDENCE, Cause, ClientHeadroom,
-    ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown, CostPart, Decided, DeferredLevel,
-    DeferredWork, DeviceSecond, Difference, Effect, Exclusion, ExclusionKind, ExecutedPlan, Execution,
-    Failure, FarthestMachine, FindingSeen, Findings, ForeignLoad, GroupMemory, Inference, KindResult, LEVEL,
-    Latency, Lookups, MachineRatio, MetricGroup, Operator, Paired, PercentileRatio, PlanDifference,
-    PublishedComparison, PublishedRow, Ratio, RatioContext, RelativeMetrics, RunSummary, Schedule,
-    SecondPoint, SectionFindings, Seen, ServerEvent, ServerEventKind, Severity, Side, StallDifference,
-    StallFigure, StatementPlans, StatementResult, Steadiness, StepComparison, StepFindings, StepRun,
-    TimeBreakdown, TooFewOperations, Undecided, Validity, VariantStep, VariantSummary, Verdict, Warning,
-    WorkloadFindings, ZeroRates,
-};
-pub use model::{
-    BlockShare, Code, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange, VariantShare, WorkLeft,
+    Agreement, Aspect, BlockShare, Bound, Bucket, Budget, ByMachine, CLOSE, CONFIDENCE, Cause,
+    ClientHeadroom, Code, ComparedSide, ComparedStep, Comparison, Composite, CostBreakdown, CostPart,
+    Decided, DeferredLevel, DeferredWork, DesignFault, DeviceSecond, Difference, Effect, Exclusion,
+    ExclusionKind, ExecutedPlan, Execution, Failure, FarthestMachine, Figure, FindingSeen, Findings,
+    ForeignLoad, GroupMemory, Inference, KindResult, LEVEL, Latency, Lookups, MachineRatio, MetricGroup,
+    Operator, Paired, PercentileRatio, PlanDifference, PublishedComparison, PublishedRow, Ratio,
+    RatioContext, RelativeMetrics, RestlessLevel, RunSummary, Schedule, SecondPoint, SectionFindings, Seen,
+    ServerEvent, ServerEventKind, SessionPart, SettingChange, Severity, Side, StallDifference, StallFigure,
+    StatementPlans, StatementResult, Steadiness, StepComparison, StepFindings, StepRun, TimeBreakdown,
+    TooFewOperations, Undecided, Validity, VariantShare, VariantStep, VariantSummary, Verdict, Warning,
+    WorkLeft, WorkloadFindings, ZeroRates,
 };
 pub use parity::SettingDifference;
-pub use unique::unique;
 pub use validity::failed_check;
-pub use warnings::settling::restless;
+pub use warnings::servers::restless;
 pub use words::{grouped, numbered};
 
 /// What a caller may choose about a run's findings.
@@ -164,7 +153,7 @@ pub fn analyse_only(run: &mut Run, names: &[String], choices: &Choices) -> Resul
 pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     step.window()?;
     let summary = window::WindowSummary::of(step, window::Hosting::Nothing, 0);
-    let (figure, _) = measure::executions::headline(&summary, &measure::executions::executions(step));
+    let (figure, _) = measure::statements::headline(&summary, &measure::statements::executions(step));
     Some((figure, summary.window.seconds()))
 }
 
@@ -172,6 +161,17 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
 /// base is not the plan's, because only the plan's base ran twice.
 pub(crate) fn control_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
     manifest.plan.control().filter(|_| manifest.base() == base)
+}
+
+/// Each of `items` once, in the order of its first occurrence.
+pub fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
 }
 
 fn findings_against(run: &Run, base: &str, margins: Margins<'_>) -> Findings {
@@ -186,7 +186,7 @@ fn steps_and_comparisons(run: &Run, rules: Rules<'_>) -> (Vec<Vec<StepFindings>>
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
     let plan = &manifest.plan;
-    assemble::sections::keep_grouping(&plan.report, &mut steps);
+    assemble::workloads::keep_grouping(&plan.report, &mut steps);
     let published = Published::read(manifest).map_or_else(Vec::new, |published| published.pairs());
     let asked = Asked { manifest, sections: &plan.sections, published: &published, base: rules.base };
     let names = manifest.workloads.iter().map(|info| info.name.as_str());
@@ -220,7 +220,7 @@ fn findings_of(
     let of_workload = |(info, steps)| assemble::workloads::workload_findings(info, steps);
     let workloads: Vec<WorkloadFindings> = manifest.workloads.iter().zip(steps).map(of_workload).collect();
     let report = &manifest.plan.report;
-    let sections = assemble::sections::sections(manifest, &workloads, comparisons, base);
+    let sections = assemble::workloads::sections(manifest, &workloads, comparisons, base);
     let summary = |variant| assemble::overview::variant_summary(run, variant);
     Findings {
         run: RunSummary { colours: report.colours, ..assemble::overview::run_summary(run, base) },
@@ -232,7 +232,7 @@ fn findings_of(
             parity: parity.as_ref(),
             design: design.err(),
         }),
-        failures: model::failure::failures(run),
+        failures: model::findings::failures(run),
         parity,
         prose: Report { published: None, colours: Colours::default(), ..report.clone() },
         sections,

@@ -1,11 +1,12 @@
-//! The table `[load]`: how fast connections are opened, and what happens when one is lost.
+//! The table `[load]`: how fast connections are opened, how the load client waits for answers, and
+//! what happens when a connection is lost.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{PlanDuration, with_defaults};
+use crate::{PlanDuration, named, with_defaults};
 
 with_defaults! {
     /// Connections of every step.
@@ -66,6 +67,18 @@ pub fn load_problem(load: &Load) -> Option<(&'static str, String)> {
     let rate = load.connect_rate_per_second?;
     let message = "connect_rate_per_second must be a number from 0.1 to 1000000";
     (!(0.1..=1e6).contains(&rate)).then(|| ("connect_rate_per_second", message.to_owned()))
+}
+
+named! {
+    /// How load threads wait for answers.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ClientWait {
+        /// Until an answer wakes them: the server pays for the waking.
+        Sleep = "sleep",
+        /// They ask for answers without a pause.
+        Spin = "spin",
+    }
 }
 
 #[cfg(test)]

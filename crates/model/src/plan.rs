@@ -1,5 +1,5 @@
-//! What a plan says: variants, workloads, blocks, host. Field docs become the JSON Schema's
-//! descriptions.
+//! What a plan says: variants with their `config`, workloads, blocks, host. Field docs become the
+//! JSON Schema's descriptions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,10 +8,9 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::client_wait::ClientWait;
-use crate::schema::demand;
+use crate::load::ClientWait;
 use crate::{
-    Clients, Config, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section, named, with_defaults,
+    Clients, CpuList, Load, PlanBytes, PlanDuration, PlanSize, Report, Section, named, with_defaults,
 };
 
 /// Options of workloads by name, as records keep them. In a plan with set-ups the name is
@@ -406,4 +405,79 @@ fn default_seed() -> u64 {
 
 fn default_margin() -> f64 {
     0.02
+}
+
+/// How a server is configured, in words that hold for every product. Several parts are laid over
+/// each other, intent by intent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "config is the path of a config file, a table of intents such as { buffer_pool = \"1 GiB\" }, or a list of these"
+)]
+pub enum Config {
+    One(ConfigPart),
+    /// Later ones win.
+    Several(Vec<ConfigPart>),
+}
+
+/// One part of a config.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ConfigPart {
+    /// A TOML file of intents, relative to the plan.
+    File(PathBuf),
+    /// Intents and their values. Those under `where_possible` may be left out.
+    Intents(BTreeMap<String, IntentValue>),
+}
+
+/// The value of an intent; which kind it must have is the intent's matter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum IntentValue {
+    Switch(bool),
+    Number(i64),
+    Fraction(f64),
+    Text(String),
+    Table(BTreeMap<String, IntentValue>),
+}
+
+impl Config {
+    /// Returns the parts in the order in which they are laid over each other.
+    pub fn parts(&self) -> &[ConfigPart] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Several(parts) => parts,
+        }
+    }
+
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let parts = match self {
+            Self::One(part) => std::slice::from_mut(part),
+            Self::Several(parts) => parts.as_mut_slice(),
+        };
+        parts.iter_mut().filter_map(|part| match part {
+            ConfigPart::File(path) => Some(path),
+            ConfigPart::Intents(_) => None,
+        })
+    }
+}
+
+/// Returns the title of such a server: `PGlite, which speaks PostgreSQL's protocol`.
+pub fn foreign_title(name: &str, speaks: &str) -> String {
+    // Some names say so themselves: `unknown server that speaks MySQL's protocol` and `Aurora
+    // MySQL`.
+    match name.contains(speaks) {
+        true => name.to_owned(),
+        false => format!("{name}, which speaks {speaks}'s protocol"),
+    }
+}
+
+/// Demands `key` in a table's schema. The type itself takes an empty text where the key is left
+/// out, so that the message about it can say which table it is.
+pub(crate) fn demand(schema: &mut Schema, key: &str) {
+    schema.insert("required".to_owned(), json!([key]));
+    let value = schema.pointer_mut(&format!("/properties/{key}"));
+    if let Some(value) = value.and_then(Value::as_object_mut) {
+        value.remove("default");
+    }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::schema::demand;
+use crate::plan::demand;
 
 /// The report's own words, in Markdown. What is left out is drafted from the findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,13 +1,31 @@
-//! Values with units as a plan writes them: `"30s"`, `"0-1,4"`.
+//! Values that a plan writes as text or as a number, and their units: durations (`"30s"`), lists of
+//! CPUs (`"0-1,4"`) and memory sizes (`"2 GB"`, `"512 MiB"`).
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::schema::inline_schema;
-use crate::{Given, scalar};
+/// Declares a type's JSON Schema and writes it where the type is used.
+macro_rules! inline_schema {
+    ($Type:ident, $schema:tt) => {
+        impl schemars::JsonSchema for $Type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($Type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
 
 /// A value with a unit (a duration, a size, a list of CPUs) is wrong; its place is the caller's to
 /// say.
@@ -110,13 +128,13 @@ fn advised(what: &str, how: &str) -> String {
 }
 
 /// Returns the message for a plan's duration that is a bare number.
-pub(crate) fn no_unit(number: impl fmt::Display) -> String {
+fn no_unit(number: impl fmt::Display) -> String {
     advised(&format!("the duration {number} has no unit"), IN_PLANS)
 }
 
 /// Multiplies `number` (digits, at most one point with digits on both sides) by `unit`, rounded
 /// down.
-pub(crate) fn decimal(number: &str, unit: u128) -> Option<u128> {
+fn decimal(number: &str, unit: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if fraction.is_empty() || fraction.len() > 18 {
         return None;
@@ -209,6 +227,126 @@ inline_schema!(CpuList, {
     "minimum": 0
 });
 
+/// A size in bytes, written with its unit. `kB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`,
+/// `MiB`, `GiB` and `TiB` powers of 1024.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlanBytes(pub u64);
+
+/// The units with their bytes, largest first. `KB` is read too, but `kB` is written.
+const BYTE_UNITS: [(&str, u64); 10] = [
+    ("TiB", 1 << 40),
+    ("TB", 1_000_000_000_000),
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("B", 1),
+];
+
+const BYTES_HELP: &str = "write a number and its unit (kB, MB, GB, KiB, MiB, GiB) in quotes, e.g. \"2 GB\"";
+
+/// Writes the largest unit that gives a whole number, so that reading it back gives the same value.
+impl fmt::Display for PlanBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = BYTE_UNITS.iter().find(|(_, unit)| self.0 > 0 && self.0.is_multiple_of(*unit));
+        let (name, unit) = whole.unwrap_or(&("B", 1));
+        write!(f, "{} {name}", self.0 / unit)
+    }
+}
+
+impl FromStr for PlanBytes {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let bad = || ValueError::new(format!("\"{text}\" is not a size: {BYTES_HELP}"));
+        let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
+        let (_, unit) = BYTE_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
+        let bytes = decimal(number, u128::from(*unit));
+        bytes.and_then(|bytes| u64::try_from(bytes).ok()).map(Self).ok_or_else(bad)
+    }
+}
+
+impl Serialize for PlanBytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Gives a bare number its own message, because people most often forget the unit.
+impl<'de> Deserialize<'de> for PlanBytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        scalar(deserializer, "a size such as \"2 GB\"", |given| match given {
+            Given::Text(text) => text.parse().map_err(|error: ValueError| error.to_string()),
+            Given::Number(number) => Err(format!("the size {number} has no unit: {BYTES_HELP}")),
+        })
+    }
+}
+
+inline_schema!(PlanBytes, {
+    "type": "string",
+    "pattern": r"^[0-9]+(\.[0-9]+)? ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
+});
+
+/// The value that the plan has in such a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given<'a> {
+    Text(&'a str),
+    Number(String),
+}
+
+impl Given<'_> {
+    /// Returns the text of either kind, for values to which quotes make no difference.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => number,
+        }
+    }
+}
+
+/// Reads a value with a message of its own for what does not fit. The derived code for an enum of
+/// both would answer with "did not match any variant".
+pub fn scalar<'de, T, D: Deserializer<'de>>(
+    deserializer: D,
+    expected: &'static str,
+    read: fn(Given<'_>) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_any(Scalar { expected, read })
+}
+
+struct Scalar<T> {
+    expected: &'static str,
+    read: fn(Given<'_>) -> Result<T, String>,
+}
+
+impl<T> Visitor<'_> for Scalar<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.read)(Given::Text(text)).map_err(E::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        (self.read)(Given::Number(number.to_string())).map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        (self.read)(Given::Number(number.to_string())).map_err(E::custom)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        (self.read)(Given::Number(number.to_string())).map_err(E::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +404,31 @@ mod tests {
         assert_eq!(cpus("7"), Some(("7".to_owned(), vec![7])));
         for wrong in ["", "3-1", "0-", "a", "0,,1", "0-4000000000", "-1"] {
             assert_eq!(cpus(wrong), None, "{wrong:?} must be refused");
+        }
+    }
+
+    #[test]
+    fn sizes_read_with_every_unit_and_show_as_what_reads_back() {
+        let bytes = |text: &str| text.parse::<PlanBytes>().map(|size| size.0).ok();
+        assert_eq!(bytes("2 GB"), Some(2_000_000_000));
+        assert_eq!(bytes("2GiB"), Some(2 << 30));
+        assert_eq!(bytes("1.5 GB"), Some(1_500_000_000));
+        assert_eq!(bytes("64 KB"), bytes("64 kB"));
+        assert_eq!(bytes("7 B"), Some(7));
+        // A size may have as many digits as a duration.
+        assert_eq!(bytes("1.50000000000000 GB"), Some(1_500_000_000));
+        for size in [1, 999, 1_000, 1_024, 1 << 30, 1_500_000_000, 3 << 40] {
+            assert_eq!(bytes(&PlanBytes(size).to_string()), Some(size), "{}", PlanBytes(size));
+        }
+        assert_eq!(PlanBytes(2 << 30).to_string(), "2 GiB");
+        assert_eq!(PlanBytes(512_000_000).to_string(), "512 MB");
+    }
+
+    #[test]
+    fn a_wrong_size_says_which_units_there_are() {
+        for wrong in ["", "2", "GB", "2 G", "2 gb", "-1 GB", "1.GB", "99999999999 TB"] {
+            let message = wrong.parse::<PlanBytes>().expect_err("must be refused").to_string();
+            assert_eq!(message, format!("\"{wrong}\" is not a size: {BYTES_HELP}"));
         }
     }
 }

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::layout::{CHECKSUMS, write_whole};
-use crate::{Error, regular};
+use crate::Error;
+use crate::layout::{self, CHECKSUMS, write_whole};
 
 /// Length and checksum of a file of a finished step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +80,8 @@ impl Checksums {
     /// Returns the checksums in `dir`, or what is wrong with them.
     pub(crate) fn read(dir: &Path) -> Result<Self, String> {
         let path = dir.join(CHECKSUMS);
-        let text = regular::read(&path, regular::CHECKSUMS_MAX_BYTES).map_err(|error| error.to_string())?;
+        let text =
+            layout::read_bounded(&path, layout::CHECKSUMS_MAX_BYTES).map_err(|error| error.to_string())?;
         let Some(text) = text else { return Ok(Self::default()) };
         let sums = serde_json::from_slice(&text)
             .map_err(|error| format!("{} is damaged: {error}", path.display()))?;

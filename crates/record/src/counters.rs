@@ -1,15 +1,16 @@
 //! The files `counters/<source>.jsonl`, which hold the raw counters of one source. Each line is one
-//! sample, and the first line is a header.
+//! sample, and the first line is a header. A fast reader takes lines in the exact form in which they
+//! are written, and a JSON reader takes any other. Samples come in one by one and are asked for by
+//! key.
 
-mod gathered;
-
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub(crate) use gathered::Gathered;
+use crate::lines::parse_json;
 
 /// First line of a counter file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,8 +119,215 @@ impl CounterSeries {
     }
 }
 
+/// Stands for no key.
+const NONE: usize = usize::MAX;
+
+/// Every change of every key so far. Keys are numbered in the order in which they first came.
+///
+/// A run has millions of changes, and from sample to sample the same keys change in the same order. So
+/// the key that followed another one the last time is tried first.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    at_us: Vec<i64>,
+    keys: Vec<Box<str>>,
+    /// Numbers of the keys, sorted by key.
+    sorted: Vec<usize>,
+    /// Which key came last at the beginning of a sample, then which key came last after each key.
+    followers: Vec<usize>,
+    /// Key number, sample, value.
+    changes: Vec<(usize, u32, i64)>,
+}
+
+impl Gathered {
+    pub(crate) fn sample<'a>(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
+        // With one sample per millisecond, the first sample without a number would come after 49 days.
+        let sample = u32::try_from(self.at_us.len()).unwrap_or(u32::MAX);
+        self.at_us.push(at_us);
+        if self.followers.is_empty() {
+            self.followers.push(NONE);
+        }
+        let mut place = 0;
+        for (key, value) in values {
+            let number = self.number(key, place);
+            self.followers[place] = number;
+            place = number + 1;
+            self.changes.push((number, sample, value));
+        }
+    }
+
+    /// Returns the number of `key`, which follows the key that stands at `place` in the followers.
+    fn number(&mut self, key: &str, place: usize) -> usize {
+        let guess = self.followers[place];
+        if self.keys.get(guess).is_some_and(|known| **known == *key) {
+            return guess;
+        }
+        // A server gives its counters sorted.
+        let is_last = self.sorted.last().is_none_or(|last| *self.keys[*last] < *key);
+        let found = match is_last {
+            true => Err(self.sorted.len()),
+            false => self.sorted.binary_search_by(|number| (*self.keys[*number]).cmp(key)),
+        };
+        match found {
+            Ok(place) => self.sorted[place],
+            Err(place) => {
+                let number = self.keys.len();
+                self.keys.push(key.into());
+                self.sorted.insert(place, number);
+                self.followers.push(NONE);
+                number
+            }
+        }
+    }
+
+    /// Returns everything as a series by key.
+    pub(crate) fn series(self, header: CounterHeader) -> CounterSeries {
+        let mut counts = vec![0; self.keys.len()];
+        for (number, ..) in &self.changes {
+            counts[*number] += 1;
+        }
+        let mut keys = String::with_capacity(self.keys.iter().map(|key| key.len()).sum());
+        let mut ends = Vec::with_capacity(self.keys.len());
+        let mut places = vec![0; self.keys.len()];
+        let mut end = 0;
+        for number in self.sorted {
+            keys.push_str(&self.keys[number]);
+            places[number] = end;
+            end += counts[number];
+            ends.push((keys.len(), end));
+        }
+        let mut changes = vec![(0, 0); self.changes.len()];
+        for (number, sample, value) in self.changes {
+            changes[places[number]] = (sample, value);
+            places[number] += 1;
+        }
+        CounterSeries { header, at_us: self.at_us, keys, ends, changes }
+    }
+}
+
+/// A line of a counter file.
+#[derive(Debug)]
+pub(crate) enum CounterEntry<'a> {
+    Header(CounterHeader),
+    Line(Sample<'a>),
+}
+
+impl CounterEntry<'_> {
+    /// Returns when a sample was taken.
+    pub(crate) fn at_us(&self) -> Option<i64> {
+        match self {
+            CounterEntry::Header(_) => None,
+            CounterEntry::Line(sample) => Some(sample.at_us),
+        }
+    }
+}
+
+/// A sample. Its keys borrow from the line, because a run has millions of them.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Sample<'a> {
+    at_us: i64,
+    values: Vec<(Cow<'a, str>, i64)>,
+}
+
+impl From<CounterLine> for Sample<'_> {
+    fn from(CounterLine { at_us, values }: CounterLine) -> Self {
+        Self { at_us, values: values.into_iter().map(|(key, value)| (key.into(), value)).collect() }
+    }
+}
+
+/// Returns one line, or what is wrong with it and at which column.
+pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
+    if let Some(sample) = written(line) {
+        return Ok(CounterEntry::Line(sample));
+    }
+    match parse_json::<CounterLine>(line) {
+        Ok(line) => Ok(CounterEntry::Line(line.into())),
+        Err(message) => parse_json(line).map(CounterEntry::Header).map_err(|_| message),
+    }
+}
+
+/// Parses a sample that is byte for byte as the writer leaves it: no blank, no escape, and only whole
+/// numbers of at most 18 digits. The result is `None` for anything else, and then the JSON reader must
+/// say what it is.
+fn written(line: &[u8]) -> Option<Sample<'_>> {
+    let line = str::from_utf8(line).ok()?;
+    let (at_us, rest) = whole_number(line.strip_prefix("{\"at_us\":")?)?;
+    let mut rest = rest.strip_prefix(",\"values\":{")?;
+    // A name and a number are seldom shorter.
+    let mut values = Vec::with_capacity(rest.len() / 16 + 1);
+    if rest == "}}" {
+        return Some(Sample { at_us, values });
+    }
+    loop {
+        rest = rest.strip_prefix('"')?;
+        let end = rest.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ')?;
+        let (key, after) = rest.split_at(end);
+        let (value, after) = whole_number(after.strip_prefix("\":")?)?;
+        values.push((Cow::Borrowed(key), value));
+        if after == "}}" {
+            return Some(Sample { at_us, values });
+        }
+        rest = after.strip_prefix(',')?;
+    }
+}
+
+/// Returns the number at the beginning, and what follows it. JSON has no leading zeros, and a minus
+/// zero is no whole number.
+fn whole_number(text: &str) -> Option<(i64, &str)> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_negative = digits.len() < text.len();
+    let mut value = 0;
+    let mut length = 0;
+    for byte in digits.bytes().take_while(u8::is_ascii_digit) {
+        length += 1;
+        if length > 18 {
+            return None;
+        }
+        value = value * 10 + i64::from(byte - b'0');
+    }
+    let is_plain = match digits.as_bytes().first()? {
+        b'0' => length == 1 && !is_negative,
+        _ => length > 0,
+    };
+    is_plain.then(|| (if is_negative { -value } else { value }, &digits[length..]))
+}
+
+/// Collects the lines of a file as they come in. Without a header the figures mean nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    header: Option<CounterHeader>,
+    gathered: Gathered,
+    fault: Option<&'static str>,
+}
+
+impl Together {
+    pub(crate) fn take(&mut self, entry: CounterEntry<'_>) {
+        match (entry, &self.header) {
+            (CounterEntry::Header(header), None) => self.header = Some(header),
+            (CounterEntry::Header(_), Some(_)) => self.fault = self.fault.or(Some("has a second header")),
+            (CounterEntry::Line(_), None) => self.fault = self.fault.or(Some("does not begin with a header")),
+            (CounterEntry::Line(line), Some(_)) => {
+                let values = line.values.iter().map(|(key, value)| (key.as_ref(), *value));
+                self.gathered.sample(line.at_us, values);
+            }
+        }
+    }
+
+    /// Returns all lines together, or `None` when a crash came before the header.
+    pub(crate) fn series(self) -> Result<Option<CounterSeries>, &'static str> {
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok(self.header.map(|header| self.gathered.series(header))),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::Map;
+
     use super::*;
 
     #[test]
@@ -136,5 +344,103 @@ mod tests {
         assert_eq!((series.value("b", 0), series.value("a", 4), series.value("c", 1)), (None, None, None));
         assert_eq!((series.nearest("a", 24), series.nearest("b", 0)), (Some((20, 1)), None));
         assert_eq!((series.len(), series.keys().collect::<Vec<_>>()), (4, vec!["a", "b"]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_keeps_its_changes_in_whatever_order_keys_come(
+            samples in prop::collection::vec(prop::collection::vec(("[a-e]{1,2}", any::<i64>()), 0..8), 0..12),
+        ) {
+            let mut gathered = Gathered::default();
+            let mut expected: BTreeMap<&str, Vec<Option<i64>>> = BTreeMap::new();
+            for (number, values) in samples.iter().enumerate() {
+                gathered.sample(number as i64, values.iter().map(|(key, value)| (key.as_str(), *value)));
+                for (key, value) in values {
+                    let known = expected.entry(key).or_default();
+                    let last = known.last().copied().flatten();
+                    known.resize(number, last);
+                    known.truncate(number);
+                    known.push(Some(*value));
+                }
+            }
+            let series = gathered.series(CounterHeader { source: "status".into(), about: Map::new() });
+            prop_assert_eq!(series.keys().collect::<Vec<_>>(), expected.keys().copied().collect::<Vec<_>>());
+            for (key, mut known) in expected {
+                let last = known.last().copied().flatten();
+                known.resize(samples.len(), last);
+                let found: Vec<_> = (0..samples.len()).map(|sample| series.value(key, sample)).collect();
+                prop_assert_eq!(found, known, "{}", key);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_as_it_is_written_needs_no_reader_of_json() {
+        let line = br#"{"at_us":-7,"values":{"Bytes_\u00e4":1,"b":2}}"#;
+        assert_eq!(written(line), None, "an escape");
+        let line = "{\"at_us\":-7,\"values\":{\"Bytes ä\":-20,\"\":0}}";
+        let sample = written(line.as_bytes()).unwrap();
+        assert_eq!(sample.at_us, -7);
+        assert_eq!(sample.values, [("Bytes ä".into(), -20), ("".into(), 0)]);
+        assert_eq!(written(b"{\"at_us\":0,\"values\":{}}").unwrap().values, []);
+    }
+
+    #[test]
+    fn a_line_that_is_cut_or_changed_is_reported_as_by_the_reader_of_json() {
+        let line = "{\"at_us\":12,\"values\":{\"a\":1,\"b\":-2}}";
+        let mut broken: Vec<Vec<u8>> = (0..line.len()).map(|end| line.as_bytes()[..end].to_vec()).collect();
+        for (from, to) in [
+            ("12", "012"),
+            ("12", "-0"),
+            ("12", "1.5"),
+            ("12", "9223372036854775808"),
+            ("12", ""),
+            ("1,", "+1,"),
+            ("1,", "1,,"),
+            ("1,", "1"),
+            ("-2", "--2"),
+            ("-2", "-"),
+            ("\"b\"", "b"),
+            ("\"b\":", "\"b\""),
+            ("}}", "}}}"),
+            ("}}", "}} x"),
+            ("}}", ",}}"),
+            ("values", "value"),
+            ("a", "\u{1}"),
+        ] {
+            assert!(line.contains(from), "{from}");
+            broken.push(line.replacen(from, to, 1).into_bytes());
+        }
+        broken.push(line.replace('a', "\u{fffd}").bytes().filter(|byte| *byte != 0xbf).collect());
+        for line in broken {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            assert_eq!(written(&line), None, "{text}");
+            let expected = parse_json::<CounterLine>(&line).unwrap_err();
+            assert_eq!(parse_line(&line).unwrap_err(), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_as_by_the_reader_of_json(
+            at_us: i64,
+            values in prop::collection::btree_map("[ -~äß\t\"]{0,12}", any::<i64>(), 0..6),
+        ) {
+            let line = serde_json::to_vec(&CounterLine { at_us, values }).unwrap();
+            let CounterEntry::Line(sample) = parse_line(&line).unwrap() else { panic!("no header") };
+            prop_assert_eq!(sample, Sample::from(parse_json::<CounterLine>(&line).unwrap()));
+        }
+
+        #[test]
+        fn what_the_quick_reader_takes_is_the_same_to_the_reader_of_json(
+            line in "\\{\"at_us\":-?[0-9]{1,3},\"values\":\\{(\"[ab\\\\]{0,2}\":-?[0-9.e]{1,3}[, ]?){0,3}\\}\\}",
+        ) {
+            if let Some(sample) = written(line.as_bytes()) {
+                let json = parse_json::<CounterLine>(line.as_bytes()).unwrap();
+                // When a key comes twice, the JSON reader keeps the last value.
+                let values = sample.values.iter().map(|(key, value)| (key.to_string(), *value)).collect();
+                prop_assert_eq!(CounterLine { at_us: sample.at_us, values }, json);
+            }
+        }
     }
 }

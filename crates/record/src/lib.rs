@@ -6,11 +6,9 @@
 
 mod calibration;
 mod checksum;
-mod counter_lines;
 mod counters;
 mod error;
 mod event;
-mod execution;
 mod histogram;
 mod interval;
 mod layout;
@@ -20,14 +18,7 @@ mod operation;
 pub mod parallel;
 mod plausible;
 mod reader;
-mod regular;
-mod run_event;
-mod server_info;
-mod settling;
-mod step_reader;
-mod step_writer;
 mod sum;
-mod tool;
 mod writer;
 
 pub use calibration::{CalibratedHost, ClientCalibration, ClientRate, HostCalibration, LimitedBy};
@@ -35,22 +26,19 @@ pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
     CellEvent, Check, CheckPart, ClientHost, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome,
-    StepEvent, StepSpec, Target, Throttled, Unit, WindowRule,
+    RunEvent, SETTLING, Settling, SettlingSample, StepEvent, StepSpec, Target, Throttled, Unit, WindowRule,
+    is_load_kept, load_kept,
 };
-pub use execution::{AnswerDigest, Execution, QueryPlan};
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval, WindowCut};
-pub use manifest::{CellId, Deviation, HostInfo, Manifest, VariantInfo, WorkloadInfo, workload_and_setup};
-pub use operation::{OperationClass, StatementClass};
-pub use reader::{CellRecord, Run, has_not_begun, is_written, last_event};
-pub use regular::small_text;
-pub use run_event::{RunEvent, is_load_kept, load_kept};
-pub use server_info::ServerInfo;
-pub use settling::{SETTLING, Settling, SettlingSample};
-pub use step_reader::StepRecord;
-pub use step_writer::{CounterWriter, StepWriter};
-pub use tool::ToolInfo;
-pub use writer::{CellWriter, RunWriter};
+pub use layout::small_text;
+pub use manifest::{
+    CellId, Deviation, HostInfo, Manifest, ServerInfo, ToolInfo, VariantInfo, WorkloadInfo,
+    workload_and_setup,
+};
+pub use operation::{AnswerDigest, Execution, OperationClass, QueryPlan, StatementClass};
+pub use reader::{CellRecord, Run, StepRecord, has_not_begun, is_written, last_event};
+pub use writer::{CellWriter, CounterWriter, RunWriter, StepWriter};
 
 /// Version of everything in a run directory. It rises with any change that an older reader would
 /// misread.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, regular};
+use crate::{Error, layout};
 
 /// Beyond this many bytes in memory a line goes to the file at once.
 const PENDING_LIMIT_BYTES: usize = 64 * 1024;
@@ -44,7 +44,7 @@ impl LineWriter {
     /// Opens a file like [`LineWriter::open`], but one that another process may have left. It must be a
     /// regular file.
     pub(crate) fn go_on(path: PathBuf) -> Result<Self, Error> {
-        match regular::open_with(OpenOptions::new().read(true).append(true), &path)? {
+        match layout::open_regular_with(OpenOptions::new().read(true).append(true), &path)? {
             Some(file) => Self::of(file, path),
             None => Self::open(path),
         }
@@ -114,7 +114,7 @@ impl Drop for LineWriter {
 /// Returns whether a process holds the lock of the file at `path`, and so writes it. Where that cannot
 /// be known, the answer is no.
 pub(crate) fn is_locked(path: &Path) -> bool {
-    let Ok(Some(file)) = regular::open(path) else { return false };
+    let Ok(Some(file)) = layout::open_regular(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
@@ -253,7 +253,7 @@ pub(crate) fn parse_lines<T>(
 /// Does what `parse_lines` does, for one JSON value per line of the file at `path`. A file that is
 /// absent is empty.
 pub(crate) fn read_json_lines<T: DeserializeOwned>(path: &Path, resumes: Option<fn(&T) -> bool>) -> Lines<T> {
-    match regular::open(path) {
+    match layout::open_regular(path) {
         Ok(Some(file)) => parse_lines(path, BufReader::new(file), |line| parse_json(line).map(Some), resumes),
         absent => Lines { items: Vec::new(), cut_off: Vec::new(), damage: absent.err() },
     }

@@ -1,13 +1,14 @@
-//! `manifest.json`, which says what was asked of which servers, on which machine, and in which order.
-//! It is written once, before anything runs.
+//! `manifest.json`, which says what was asked of which servers, on which machine, and in which
+//! order. It is written once, before anything runs. This file also has what dbdyno and a server say
+//! about themselves.
 
 use std::collections::BTreeMap;
 
-use dbdyno_model::Plan;
+use dbdyno_model::{Plan, foreign_title};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{ClientCalibration, HostCalibration, ToolInfo};
+use crate::{ClientCalibration, HostCalibration};
 
 /// The first file of a run directory. `format_version` is its first key, so that any reader can check
 /// it before it trusts the rest.
@@ -149,4 +150,62 @@ impl std::fmt::Display for CellId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "block {} {} {}", self.block, self.variant, self.workload)
     }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// `MariaDB`, `MySQL`, `SQLite`, ... For another server, this is the name that it gives itself.
+    pub product: String,
+    /// For a server that is none of the products: the product whose protocol it speaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaks: Option<String>,
+    /// What such a server did not do when it was asked, with its own words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<String, String>,
+    /// Version number, such as `10.11.19`.
+    pub version: String,
+    /// The server's whole version text.
+    pub version_text: String,
+    /// Default storage engine and its version, where there is one.
+    pub engine: Option<String>,
+    /// The engine that the workload's tables ask for, where tables have one: `InnoDB`, `aria`, in the
+    /// plan's spelling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables_engine: Option<String>,
+    pub pid: Option<u32>,
+    /// CPUs that the server's threads may run on, as the kernel lists them (`0-1,4`). It is `None` for
+    /// an embedded database, and where the process cannot be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// Limit on the server's memory and the page cache of its files. `None` means that dbdyno set no
+    /// limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// Effective settings, read back after start.
+    pub settings: BTreeMap<String, String>,
+    /// Values of a connection as the load gets it, where they may differ from the server's: isolation,
+    /// autocommit, character set.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub session: BTreeMap<String, String>,
+    /// Where settings that are no defaults come from, as far as the server reports it: `configuration
+    /// file`, `CONFIG`, `EXPLICIT`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
+}
+
+impl ServerInfo {
+    /// Returns what the server is, for a server that is none of the products.
+    pub fn foreign_title(&self) -> Option<String> {
+        Some(foreign_title(&self.product, self.speaks.as_ref()?))
+    }
+}
+
+/// Which build of dbdyno made the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolInfo {
+    pub version: String,
+    /// Commit from which the binary was built, or `unknown`.
+    pub commit: String,
+    /// `release` or `debug`. Figures from a debug build are not worth comparing.
+    pub build: String,
 }

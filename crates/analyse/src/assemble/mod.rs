@@ -1,7 +1,5 @@
 //! Puts the figures of steps and workloads together as findings.
 
 pub(crate) mod overview;
-pub(crate) mod sections;
 pub(crate) mod steps;
-pub(crate) mod time_breakdown;
 pub(crate) mod workloads;

@@ -3,30 +3,25 @@
 use dbdyno_record::{ClientCalibration, Clock, StepRecord};
 use hdrhistogram::Histogram;
 
-use crate::measure::client_headroom::{self, client_headroom};
-use crate::measure::deferred_work::deferred_work;
-use crate::measure::executions::{composite, executions, headline};
-use crate::measure::group_memory::group_memory;
 use crate::measure::latency::{buckets, is_one_on_both_clocks, latency, merge};
-use crate::measure::lookups::lookups;
 use crate::measure::outages::longest_without_any;
-use crate::measure::schedule::{self, schedule};
-use crate::measure::statements::statements;
-use crate::measure::steadiness::{rates_of, steadiness};
-use crate::measure::target::{judged_rate, seconds_on_target};
-use crate::measure::time_series::{device_seconds, seconds, server_events};
+use crate::measure::schedule::{self, judged_rate, schedule, seconds_on_target};
+use crate::measure::server_state::{deferred_work, group_memory};
+use crate::measure::statements::{composite, executions, headline, lookups, statements};
+use crate::measure::time_series::{device_seconds, rates_of, seconds, server_events, steadiness};
 use crate::metrics::cost::cost;
 use crate::metrics::device::device;
 use crate::metrics::efficiency::efficiency;
 use crate::metrics::fsyncs::Binlog;
 use crate::metrics::host_check::host_check;
 use crate::metrics::original::metric_row;
-use crate::model::runs::JUDGED_FROM_SECONDS;
+use crate::model::steps::JUDGED_FROM_SECONDS;
 use crate::model::{ClientHeadroom, KindResult, StepRun, Validity, Warning};
+use crate::validity::client::{self, client_headroom};
 use crate::validity::record_integrity::times_fault;
-use crate::validity::{client_hosts, headroom, littles_law, refused, throttled, validity, warmup_backlog};
+use crate::validity::{operations, throttled, validity};
 use crate::window::counters::KIB;
-use crate::window::load_threads::busiest;
+use crate::window::cpu::busiest_thread;
 use crate::window::{Hosting, KindSummary, WindowSummary};
 
 /// What a step's own record does not say.
@@ -122,8 +117,8 @@ pub(crate) fn timed_run(step: &StepRecord, around: StepContext<'_>) -> (StepRun,
 /// the warm-up left too many waiting.
 fn operation_faults(summary: &WindowSummary<'_>, kinds: &[KindResult]) -> Vec<Warning> {
     let headline_kinds = kinds.iter().filter(|kind| kind.kind == summary.spec.headline.kind);
-    let refused = headline_kinds.filter_map(|kind| refused::fault(kind, summary.events));
-    let waited = kinds.iter().filter_map(|kind| warmup_backlog::fault(summary, kind));
+    let refused = headline_kinds.filter_map(|kind| operations::refused_fault(kind, summary.events));
+    let waited = kinds.iter().filter_map(|kind| operations::backlog_fault(summary, kind));
     refused.chain(waited).collect()
 }
 
@@ -137,13 +132,14 @@ fn client_faults(
     reached: Option<ClientHeadroom>,
     kinds: &[KindResult],
 ) -> Vec<Warning> {
-    let busy = busiest(summary).and_then(|busiest| headroom::fault(busiest, summary.window.seconds()));
-    let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
+    let busy =
+        busiest_thread(summary).and_then(|busiest| client::busy_fault(busiest, summary.window.seconds()));
+    let busy = busy.or_else(|| waited.and_then(client::wait_fault));
     // Threads that a quota keeps off their CPUs do not wait for another program.
     let busy = busy.filter(|_| !throttled::is_client(step));
-    let at_its_rate = reached.as_ref().and_then(client_headroom::fault);
-    let late = kinds.iter().filter_map(schedule::fault);
-    busy.into_iter().chain(at_its_rate).chain(late).chain(client_hosts::limiting(summary.events)).collect()
+    let at_its_rate = reached.as_ref().and_then(client::headroom_fault);
+    let late = kinds.iter().filter_map(schedule::schedule_fault);
+    busy.into_iter().chain(at_its_rate).chain(late).chain(client::limiting_hosts(summary.events)).collect()
 }
 
 /// Adds a reason. A valid step becomes invalid, and an invalid one has one more reason. Any other
@@ -160,7 +156,7 @@ pub(crate) fn add_reason(validity: Validity, reason: Warning) -> Validity {
 }
 
 /// The figures from the records of one kind of operation.
-struct Kind {
+struct KindFindings {
     result: KindResult,
     response: Option<Histogram<u64>>,
     faults: Vec<Warning>,
@@ -173,7 +169,7 @@ fn kind_result(
     summary: &WindowSummary<'_>,
     kind: &KindSummary<'_>,
     is_sound: bool,
-) -> Kind {
+) -> KindFindings {
     let (spec, window, wrong, done) = (kind.spec, summary.window, kind.wrong(), kind.done);
     let mut faults = Vec::new();
     let mut histogram = |clock| {
@@ -195,7 +191,7 @@ fn kind_result(
     };
     let lag = histogram(Clock::Lag);
     if faults.is_empty() && is_sound {
-        faults.extend(littles_law::fault(summary, kind));
+        faults.extend(operations::littles_law_fault(summary, kind));
         let timed = [(Clock::Service, service_latency.count), (Clock::Response, response_latency.count)];
         faults.extend(times_fault(summary, kind, timed));
     }
@@ -218,7 +214,7 @@ fn kind_result(
         schedule: schedule(summary, kind, latency(lag.as_ref())),
         buckets,
     };
-    Kind { result, response, faults }
+    KindFindings { result, response, faults }
 }
 
 #[cfg(test)]

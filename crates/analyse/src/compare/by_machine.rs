@@ -12,9 +12,9 @@ use crate::model::{
     ByMachine, Code, FarthestMachine, LEVEL, MachineRatio, StepFindings, VariantStep, Warning,
     WorkloadFindings,
 };
-use crate::statistics::analysis_of_variance::p_of_one_mean;
 use crate::statistics::describe::mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
+use crate::statistics::student::p_of_one_mean;
 
 /// The machines of a fleet, each with its blocks.
 pub(crate) type Machines = BTreeMap<String, BTreeSet<u32>>;

@@ -1,15 +1,18 @@
-//! Whether two runs may be compared: the same plan, amount of data, load client and class of host.
+//! Whether two runs may be compared (the same plan, amount of data, load client and class of host),
+//! and whether servers or settings, or dbdyno, changed while a run went on. The blocks of one
+//! variant then belong to two servers or two tools.
 
 use std::collections::BTreeMap;
 
 use dbdyno_model::Plan;
-use dbdyno_record::{HostInfo, Manifest, Run, ServerInfo, WorkloadInfo};
+use dbdyno_products::KNOWN;
+use dbdyno_record::{CellId, HostInfo, Manifest, Run, ServerInfo, WorkloadInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Aspect, Code, Difference, Warning};
+use crate::model::{Aspect, Code, Difference, SettingChange, Warning};
 use crate::parity::size_text;
-use crate::servers::servers;
+use crate::servers::{servers, servers_of};
 
 const GIB: u64 = 1 << 30;
 
@@ -198,9 +201,73 @@ pub(crate) fn unchecked_note(run: &Run) -> Option<Warning> {
     Some(warning.with("run", run.manifest.run_id.as_str()))
 }
 
+/// One warning for each variant whose server or settings changed from one start to another.
+pub(crate) fn change_warnings(run: &Run) -> Vec<Warning> {
+    let names = run.manifest.variants.iter().map(|variant| variant.name.as_str());
+    names.flat_map(|name| changes_of_variant(run, name)).collect()
+}
+
+pub(crate) fn changes_of_variant(run: &Run, name: &str) -> Vec<Warning> {
+    [exchanged(run, name), set_otherwise(run, name)].into_iter().flatten().collect()
+}
+
+/// A note that the run went on with another build of dbdyno than the one that began it.
+pub(crate) fn measured_by_several(run: &Run) -> Option<Warning> {
+    let begun = &run.manifest.tool;
+    let other = run.tools().find(|tool| *tool != begun)?;
+    let [first, other] = [begun, other].map(|tool| format!("{} ({})", tool.version, tool.commit));
+    let warning = Warning::new(Code::SeveralTools).with("run", run.manifest.run_id.as_str());
+    Some(warning.with("first", first).with("other", other))
+}
+
+/// Every start of a variant's server, with its cell.
+fn server_starts<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = (&'a CellId, &'a ServerInfo)> {
+    let cells = run.cells.iter().filter(move |cell| cell.id.variant == variant);
+    cells.flat_map(|cell| servers_of(cell).map(move |server| (&cell.id, server)))
+}
+
+fn exchanged(run: &Run, variant: &str) -> Option<Warning> {
+    let (_, first) = server_starts(run, variant).next()?;
+    let (_, other) =
+        server_starts(run, variant).find(|(_, server)| server.version_text != first.version_text)?;
+    let warning = Warning::new(Code::ServerChanged).at(variant);
+    Some(warning.with("first", first.version_text.as_str()).with("other", other.version_text.as_str()))
+}
+
+/// The first start whose settings differ from those of the first start of all. A server of another
+/// version is reported separately.
+fn set_otherwise(run: &Run, variant: &str) -> Option<Warning> {
+    let (first_cell, first) = server_starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
+    let same_build = |server: &ServerInfo| server.version_text == first.version_text;
+    let others =
+        server_starts(run, variant).filter(|(_, server)| same_build(server) && !server.settings.is_empty());
+    let (cell, changes) = others
+        .map(|(cell, server)| (cell, setting_changes(first, server)))
+        .find(|(_, found)| !found.is_empty())?;
+    let warning = Warning::new(Code::SettingsChanged).at(variant).with("changes", changes);
+    Some(warning.with("first", first_cell.to_string()).with("other", cell.to_string()))
+}
+
+/// The settings that differ. A setting that only one of the two starts has counts as well.
+fn setting_changes(first: &ServerInfo, other: &ServerInfo) -> Vec<SettingChange> {
+    let names =
+        first.settings.keys().chain(other.settings.keys().filter(|name| !first.settings.contains_key(*name)));
+    let change = |name: &String| {
+        let [first, other] = [first, other].map(|server| server.settings.get(name));
+        let is_stable = !KNOWN.of_each_start.contains(&name.to_ascii_lowercase());
+        let is_path = [first, other].into_iter().flatten().any(|value| value.contains('/'));
+        (first != other && is_stable && !is_path).then(|| SettingChange {
+            name: name.clone(),
+            first: first.cloned(),
+            other: other.cloned(),
+        })
+    };
+    names.filter_map(change).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::CellEvent;
+    use dbdyno_record::{CellEvent, CellRecord};
     use insta::assert_snapshot;
     use serde_json::json;
 
@@ -316,5 +383,33 @@ mod tests {
         Kernel 6.1.0 and 6.12.0
         Machine lab1 and lab2
         ");
+    }
+
+    fn set(block: u32, settings: &[(&str, &str)]) -> CellRecord {
+        let mut cell = cell(block, "a", Vec::new());
+        for event in &mut cell.events {
+            if let CellEvent::Server { server, .. } = event {
+                let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+                server.settings = settings.collect();
+            }
+        }
+        cell
+    }
+
+    #[test]
+    fn settings_that_another_block_had_otherwise_are_named_with_both_values() {
+        let first = [("sync_binlog", "1"), ("innodb_io_capacity", "200"), ("old", "1")];
+        let third = [("sync_binlog", "0"), ("innodb_io_capacity", "200"), ("new", "ON")];
+        let run = run(&["a"], 3, vec![set(1, &first), set(2, &first), set(3, &third)]);
+        assert_snapshot!(shown_all(&change_warnings(&run)), @r#"settings-changed [a] changes: [{"name":"old","first":"1","other":null},{"name":"sync_binlog","first":"1","other":"0"},{"name":"new","first":null,"other":"ON"}], first: block 1 a insert-benchmark, other: block 3 a insert-benchmark"#);
+    }
+
+    #[test]
+    fn what_every_start_has_of_its_own_is_no_change() {
+        let start = |n: &'static str, folder: &'static str| {
+            [("server_uuid", n), ("TIMESTAMP", n), ("datadir", folder)]
+        };
+        let cells = vec![set(1, &start("1", "/d/1")), set(2, &start("2", "/d/2")), set(3, &[])];
+        assert!(change_warnings(&run(&["a"], 3, cells)).is_empty());
     }
 }

@@ -1,25 +1,25 @@
 //! Compares two variants step by step: within one run in pairs of blocks, or between two runs
 //! without pairs.
 
-use crate::compare::comparability::{differences, small_differences, started_otherwise, unchecked_note};
+use crate::compare::comparability::{
+    self, differences, small_differences, started_otherwise, unchecked_note,
+};
 use crate::compare::exclusions::left_out;
-use crate::compare::inference::unpaired;
 use crate::compare::interim_analyses::{Compared, judge_family, looks, looks_apart_notes, looks_note};
-use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio_apart};
-use crate::compare::margins::Margins;
-use crate::compare::undecided::{Subject, is_below_clock};
-use crate::compare::verdicts::{Known, verdict};
-use crate::compare::{changed, fixed_rate, foreign_load, zero_rate};
+use crate::compare::pairs::Margins;
+use crate::compare::rates;
+use crate::compare::ratio::{judge_percentiles, p99_ratio_apart};
+use crate::compare::verdicts::{self, Known, Subject, is_below_clock, unpaired, verdict};
 use crate::error::Error;
 use crate::findings_against;
-use crate::model::runs::valid;
+use crate::model::steps::valid;
 use crate::model::{
     Code, ComparedSide, ComparedStep, Comparison, Exclusion, Findings, ForeignLoad, Latency, Ratio, Side,
     StepComparison, StepFindings, VariantStep, Verdict, Warning, ZeroRates,
 };
 use crate::parity::{ClassDifference, between};
 use crate::statistics::describe::{geometric_mean, group};
-use crate::warnings::caches;
+use crate::warnings::servers;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
@@ -63,9 +63,10 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     if runs.iter().any(|run| run.manifest.tool.build != "release") {
         notes.push(Warning::new(Code::DebugBuildCompared));
     }
-    notes.extend(runs.iter().filter_map(|run| changed::measured_by_several(run)));
+    notes.extend(runs.iter().filter_map(|run| comparability::measured_by_several(run)));
     notes.extend(runs.iter().filter_map(|run| unchecked_note(run)));
-    let changed = [base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant));
+    let changed =
+        [base, new].into_iter().flat_map(|side| comparability::changes_of_variant(side.run, side.variant));
     let changed: Vec<Warning> = changed.collect();
     let differences = between((base.run, base.variant), (new.run, new.variant));
     let differ =
@@ -74,14 +75,14 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
     notes.extend(if one_run { Vec::new() } else { looks_apart_notes([base.run, new.run]) });
-    notes.extend(zero_rate::notes(&steps));
+    notes.extend(rates::zero_rate_notes(&steps));
     for (side, findings) in [(base, &base_findings), (new, new_findings)].into_iter().take(runs.len()) {
         let is_asked = |name: &str| name == side.variant || one_run && name == new.variant;
-        notes.extend(caches::warnings(side.run, &findings.workloads, is_asked));
+        notes.extend(servers::cache_warnings(side.run, &findings.workloads, is_asked));
     }
     notes.extend(missed_note(&steps));
-    notes.extend(foreign_load::note(&steps));
-    notes.extend(fixed_rate::notes(&steps));
+    notes.extend(verdicts::foreign_load_note(&steps));
+    notes.extend(rates::fixed_rate_notes(&steps));
     let one_block = |step: &ComparedStep| step.to_base.ratio.is_some() && step.to_base.verdict.is_none();
     if steps.iter().all(|step| step.to_base.inference().is_none()) && steps.iter().any(one_block) {
         notes.push(Warning::new(Code::OneBlockCompared));
@@ -246,7 +247,8 @@ fn both(
         new_p99_us: new.latency.as_ref().and_then(Latency::known_p99_us),
         target_missed: base.background_rate.is_some() && !step.misses(base) && new_step.misses(new),
         is_fixed_rate,
-        schedule_missed: is_fixed_rate && fixed_rate::word(new_step.reached_rate(new)) == Verdict::Missed,
+        schedule_missed: is_fixed_rate
+            && rates::fixed_rate_word(new_step.reached_rate(new)) == Verdict::Missed,
         ..ComparedStep::default()
     }
 }

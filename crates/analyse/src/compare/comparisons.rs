@@ -10,17 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use dbdyno_record::{Run, VariantInfo, parallel};
 
 use crate::compare::by_machine::{self, Machines, by_machine, machines};
-use crate::compare::cost_breakdown::{cost_breakdown, cpus};
-use crate::compare::fixed_rate;
-use crate::compare::inference::paired;
+use crate::compare::context::{cost_breakdown, cpus};
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
-use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio};
-use crate::compare::margins::Margins;
-use crate::compare::pairs::{Asked, Family, Pair};
-use crate::compare::ratio::{block_bounds, ratio_of_runs};
-use crate::compare::relative_metrics::relative_metrics;
-use crate::compare::undecided::{Subject, is_below_clock};
-use crate::compare::verdicts::{Known, verdict};
+use crate::compare::pairs::{Asked, Family, Margins, Pair};
+use crate::compare::rates;
+use crate::compare::ratio::{block_bounds, judge_percentiles, p99_ratio, ratio_of_runs, relative_metrics};
+use crate::compare::verdicts::{Known, Subject, is_below_clock, paired, verdict};
 use crate::measure::hosts::hosting_of;
 use crate::model::{
     ForeignLoad, Inference, PercentileRatio, Ratio, StepComparison, StepFindings, StepRun, Verdict, ZeroRates,
@@ -46,10 +41,10 @@ impl<'a> Rules<'a> {
 }
 
 /// Workload, step, base and variant.
-type Key = [String; 4];
+type ComparisonKey = [String; 4];
 
 pub(crate) struct Comparisons {
-    all: BTreeMap<Key, StepComparison>,
+    all: BTreeMap<ComparisonKey, StepComparison>,
 }
 
 /// A comparison that has no verdict yet.
@@ -126,7 +121,7 @@ impl Comparisons {
     }
 }
 
-fn key(workload: &str, step: &str, base: &str, variant: &str) -> Key {
+fn key(workload: &str, step: &str, base: &str, variant: &str) -> ComparisonKey {
     [workload, step, base, variant].map(str::to_owned)
 }
 
@@ -305,7 +300,7 @@ impl Entry<'_> {
             misses_target: family != Family::Control && step.misses_target_of(base, variant),
             paced: of_variant
                 .filter(|_| has_fixed_rates)
-                .map(|variant| fixed_rate::word(step.reached_rate(variant))),
+                .map(|variant| rates::fixed_rate_word(step.reached_rate(variant))),
         });
         if word == Some(Verdict::Stalled) || undecided.is_some() {
             self.against.decided = None;

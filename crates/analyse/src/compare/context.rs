@@ -1,17 +1,32 @@
-//! Finds what else differs from the base where the rates do: query plans, settings, stalls.
+//! What else differs from the base where the rates do (query plans, settings, stalls), and the
+//! split of a difference between two rates into causes: CPU per operation, and how much of the CPUs
+//! was used.
+//!
+//! rate = CPUs × utilisation ÷ CPU per operation holds for every run. Both variants have the same
+//! CPUs, so that the logarithm of the ratio is a difference of utilisation plus one of CPU per
+//! operation. Each is split further by the logarithmic mean (Ang, Energy Policy 32, 2004: LMDI-I),
+//! whose parts add up to the whole without a remainder, zeros included: ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷
+//! L(x, y), where L(x, y) = (x − y) ÷ ln(x ÷ y).
 
-use crate::compare::query_plans::differences;
-use crate::model::runs::valid;
-use crate::model::{RatioContext, StallDifference, StallFigure, Steadiness, StepFindings, StepRun};
+use dbdyno_record::HostInfo;
+
+use crate::compare::query_plans::plan_differences;
+use crate::model::steps::valid;
+use crate::model::{
+    Cause, CostBreakdown, CostPart, Ratio, RatioContext, StallDifference, StallFigure, Steadiness,
+    StepFindings, StepRun,
+};
 use crate::parity::Parity;
+use crate::servers::cpu_list;
 use crate::statistics::describe::median;
+use crate::window::Hosting;
 
 /// A figure, the smallest difference that is reported, and the function that reads it.
-type Figure = (StallFigure, f64, fn(&Steadiness) -> Option<f64>);
+type StallMeasure = (StallFigure, f64, fn(&Steadiness) -> Option<f64>);
 
 /// Each figure, with the difference from which on it is reported: what a reader of its chart would
 /// see.
-const FIGURES: [Figure; 3] = [
+const FIGURES: [StallMeasure; 3] = [
     (StallFigure::WorstSecondShare, 0.25, |found| found.worst_share),
     (StallFigure::LongestGapSeconds, 2.0, |found| Some(found.longest_gap_seconds as f64)),
     (StallFigure::ShareBelowHalfMedian, 0.01, |found| Some(found.share_below_half_median)),
@@ -26,7 +41,7 @@ pub(crate) fn fill(steps: &mut [StepFindings], base: &str, parity: Option<&Parit
         for variant in step.variants.iter_mut().filter(|variant| variant.variant != base) {
             let differing = |parity: &Parity| parity.differences(base, &variant.variant);
             variant.context = RatioContext {
-                query_plans: differences(&of_base.query_plans, &variant.query_plans),
+                query_plans: plan_differences(&of_base.query_plans, &variant.query_plans),
                 settings: parity.map_or_else(Vec::new, differing),
                 stalls: stalls(&of_base.runs, &variant.runs),
             };
@@ -35,7 +50,7 @@ pub(crate) fn fill(steps: &mut [StepFindings], base: &str, parity: Option<&Parit
 }
 
 fn stalls(base: &[StepRun], variant: &[StepRun]) -> Vec<StallDifference> {
-    let of = |(figure, least, value): &Figure| {
+    let of = |(figure, least, value): &StallMeasure| {
         let over = |runs: &[StepRun]| {
             let values: Vec<f64> = valid(runs).filter_map(|run| value(run.steadiness.as_ref()?)).collect();
             median(&values)
@@ -46,10 +61,105 @@ fn stalls(base: &[StepRun], variant: &[StepRun]) -> Vec<StallDifference> {
     FIGURES.iter().filter_map(of).collect()
 }
 
+/// The figures of one run that enter the identity above.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    user_us: f64,
+    kernel_us: f64,
+    /// Shares of the CPUs' time.
+    used: f64,
+    io_wait: f64,
+    idle: f64,
+}
+
+/// The breakdown; `None` where CPU was not sampled in every block of the ratio, and for a database
+/// that cannot be seen.
+pub(crate) fn cost_breakdown(
+    runs: &[StepRun],
+    base: &[StepRun],
+    ratio: &Ratio,
+    hosting: Hosting,
+    cpus: u32,
+) -> Option<CostBreakdown> {
+    let in_block = |runs: &[StepRun], block: u32| {
+        valid(runs).find(|run| run.block == block).and_then(|run| use_of(run, hosting, cpus))
+    };
+    let pairs: Vec<(Use, Use)> = ratio
+        .blocks
+        .iter()
+        .map(|(block, _)| Some((in_block(runs, *block)?, in_block(base, *block)?)))
+        .collect::<Option<_>>()?;
+    let part = |cause, log: fn(Use, Use) -> f64, value: fn(Use) -> f64| {
+        let mean = |of: &dyn Fn(&(Use, Use)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
+        CostPart {
+            cause,
+            base: mean(&|pair| value(pair.1)),
+            variant: mean(&|pair| value(pair.0)),
+            factor: mean(&|pair| log(pair.0, pair.1)).exp(),
+        }
+    };
+    let parts = vec![
+        part(Cause::CpuUser, |new, base| -of_cpu(new, base, |cpu| cpu.user_us), |cpu| cpu.user_us),
+        part(Cause::CpuKernel, |new, base| -of_cpu(new, base, |cpu| cpu.kernel_us), |cpu| cpu.kernel_us),
+        part(Cause::IoWait, |new, base| -of_time(new, base, |cpu| cpu.io_wait), |cpu| 100.0 * cpu.io_wait),
+        part(Cause::Idle, |new, base| -of_time(new, base, |cpu| cpu.idle), |cpu| 100.0 * cpu.idle),
+    ];
+    Some(CostBreakdown { cpus, parts })
+}
+
+/// Number of CPUs that the database may use; `None` where they are not this host's. A server that
+/// others have started is not bound to CPUs by the plan.
+pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Option<u32> {
+    let list = match hosting {
+        Hosting::Process if is_external => &None,
+        Hosting::Process => &host.server_cpus,
+        Hosting::Embedded => &host.client_cpus,
+        Hosting::External | Hosting::Nothing => return None,
+    };
+    list.as_deref().map_or(Some(host.cpus), cpus_in).filter(|cpus| *cpus > 0)
+}
+
+/// Number of CPUs that a list like `0-3,8` names. A CPU that it names twice counts once.
+fn cpus_in(list: &str) -> Option<u32> {
+    u32::try_from(cpu_list(list)?.len()).ok()
+}
+
+/// The database's use of the CPUs. An embedded database is a part of the client.
+fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
+    let cost = &run.cost;
+    let (user_us, kernel_us) = match hosting {
+        Hosting::Process => (cost.server_user_us?, cost.server_kernel_us?),
+        _ => (cost.client_user_us?, cost.client_kernel_us?),
+    };
+    let share = |us: f64| us * run.rate / (1e6 * f64::from(cpus));
+    let used = share(user_us + kernel_us);
+    // The host counts ticks and one process has an exact clock, so that together they may exceed
+    // the whole a little.
+    let io_wait = share(cost.host_iowait_us?).min((1.0 - used).max(0.0));
+    (used > 0.0).then_some(Use { user_us, kernel_us, used, io_wait, idle: 1.0 - used - io_wait })
+}
+
+/// What one part of the CPU per operation adds to the logarithm of the whole ratio.
+fn of_cpu(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
+    (part(new) - part(base)) / logarithmic_mean(new.user_us + new.kernel_us, base.user_us + base.kernel_us)
+}
+
+/// What one part of the unused time takes from the logarithm of the utilisations' ratio.
+fn of_time(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
+    (part(new) - part(base)) / logarithmic_mean(new.used, base.used)
+}
+
+fn logarithmic_mean(x: f64, y: f64) -> f64 {
+    let log = (x / y).ln();
+    // Near 1 the quotient loses its digits, and the arithmetic mean differs by log² ÷ 12 only.
+    if log.abs() < 1e-6 { f64::midpoint(x, y) } else { (x - y) / log }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::step_run;
+    use crate::metrics::Cost;
 
     fn run(
         block: u32,
@@ -90,5 +200,90 @@ mod tests {
         assert!((found[2].variant - 0.045).abs() < 1e-12);
         assert!(stalls(&base, &[run(1, 0.7, 1, 0.005)]).is_empty());
         assert!(stalls(&base, &[step_run(1, 100.0)]).is_empty(), "without seconds");
+    }
+
+    fn cost_breakdown_run(block: u32, rate: f64, user_us: f64, kernel_us: f64, iowait_us: f64) -> StepRun {
+        let cost = Cost {
+            server_user_us: Some(user_us),
+            server_kernel_us: Some(kernel_us),
+            host_iowait_us: Some(iowait_us),
+            ..Cost::default()
+        };
+        StepRun { cost, ..step_run(block, rate) }
+    }
+
+    fn host(server_cpus: &str) -> HostInfo {
+        HostInfo { cpus: 8, server_cpus: Some(server_cpus.to_owned()), ..HostInfo::default() }
+    }
+
+    fn breakdown_of(new: &[StepRun], base: &[StepRun]) -> CostBreakdown {
+        let ratio = crate::compare::ratio::ratio_of_runs(new, base).unwrap();
+        let cost_breakdown = cost_breakdown(new, base, &ratio, Hosting::Process, 2).unwrap();
+        let product: f64 = cost_breakdown.parts.iter().map(|part| part.factor).product();
+        assert!((product / ratio.value - 1.0).abs() < 1e-9, "{product} {}", ratio.value);
+        cost_breakdown
+    }
+
+    fn factors(cost_breakdown: &CostBreakdown) -> Vec<String> {
+        cost_breakdown.parts.iter().map(|part| format!("{:.3}", part.factor)).collect()
+    }
+
+    #[test]
+    fn more_cpu_an_operation_at_full_use_is_charged_to_the_mode_that_used_it() {
+        // 2 CPUs are in full use: 80 + 20 µs make 20,000/s, and 105 + 20 µs make 16,000/s.
+        let cost_breakdown = breakdown_of(
+            &[cost_breakdown_run(1, 16_000.0, 105.0, 20.0, 0.0)],
+            &[cost_breakdown_run(1, 20_000.0, 80.0, 20.0, 0.0)],
+        );
+        assert_eq!(factors(&cost_breakdown), ["0.800", "1.000", "1.000", "1.000"]);
+        assert_eq!(
+            (cost_breakdown.cpus, cost_breakdown.parts[0].base, cost_breakdown.parts[0].variant),
+            (2, 80.0, 105.0)
+        );
+    }
+
+    #[test]
+    fn waiting_for_io_is_distinguished_from_other_idleness() {
+        // The CPU per operation is the same. Of the 2 CPUs, 100 % are used, then 60 % with 30 %
+        // waiting for IO.
+        let cost_breakdown = breakdown_of(
+            &[cost_breakdown_run(1, 12_000.0, 80.0, 20.0, 50.0)],
+            &[cost_breakdown_run(1, 20_000.0, 80.0, 20.0, 0.0)],
+        );
+        assert_eq!(factors(&cost_breakdown)[..2], ["1.000", "1.000"]);
+        let logs: Vec<f64> = cost_breakdown.parts.iter().map(|part| part.factor.ln()).collect();
+        assert!((logs[2] / logs[3] - 3.0).abs() < 1e-9, "30 % against 10 %: {logs:?}");
+        assert!((cost_breakdown.parts[2].variant - 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_parts_of_several_blocks_multiply_to_the_ratio() {
+        let base = [
+            cost_breakdown_run(1, 900.0, 700.0, 300.0, 100.0),
+            cost_breakdown_run(2, 1_000.0, 650.0, 310.0, 0.0),
+        ];
+        let new = [
+            cost_breakdown_run(1, 990.0, 600.0, 330.0, 20.0),
+            cost_breakdown_run(2, 870.0, 640.0, 370.0, 250.0),
+        ];
+        breakdown_of(&new, &base);
+    }
+
+    #[test]
+    fn without_every_figure_there_is_no_account() {
+        let base = [cost_breakdown_run(1, 900.0, 700.0, 300.0, 100.0)];
+        let mut new = base.to_vec();
+        new[0].cost.host_iowait_us = None;
+        let ratio = crate::compare::ratio::ratio_of_runs(&new, &base).unwrap();
+        assert_eq!(cost_breakdown(&new, &base, &ratio, Hosting::Process, 2), None);
+    }
+
+    #[test]
+    fn cpu_lists_are_counted() {
+        assert_eq!([cpus_in("0-1"), cpus_in("0-3, 2,8"), cpus_in("5")], [Some(2), Some(5), Some(1)]);
+        assert_eq!([cpus_in("3-1"), cpus_in("x")], [None, None]);
+        let of = |hosting, is_external| cpus(hosting, is_external, &host("0-1"));
+        assert_eq!((of(Hosting::Process, false), of(Hosting::External, true)), (Some(2), None));
+        assert_eq!(of(Hosting::Process, true), Some(host("").cpus), "all of the host's");
     }
 }

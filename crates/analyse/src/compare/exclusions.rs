@@ -2,7 +2,7 @@
 
 use dbdyno_record::{CellRecord, Outcome};
 
-use crate::model::failure::{end_message, words};
+use crate::model::findings::{end_message, failure_words};
 use crate::model::{
     ComparedStep, Comparison, Exclusion, ExclusionKind, Side, StepFindings, StepRun, Validity, Warning,
 };
@@ -68,7 +68,9 @@ fn of_run(run: &StepRun) -> Option<(ExclusionKind, Vec<Warning>)> {
         Validity::Valid if run.rate > 0.0 => None,
         Validity::Valid => Some((ExclusionKind::ZeroRate, Vec::new())),
         Validity::Invalid { reasons } => Some((ExclusionKind::Invalid, reasons.clone())),
-        Validity::Failed { message } => Some((ExclusionKind::Failed, vec![Warning::quoted(&words(message))])),
+        Validity::Failed { message } => {
+            Some((ExclusionKind::Failed, vec![Warning::quoted(&failure_words(message))]))
+        }
         Validity::Interrupted => Some((ExclusionKind::Interrupted, Vec::new())),
     }
 }
@@ -80,7 +82,7 @@ fn of_cell(cell: Option<&CellRecord>) -> Option<(ExclusionKind, Vec<Warning>)> {
     match cell.outcome() {
         Some(Outcome::Completed) => None,
         Some(Outcome::Failed) => {
-            Some((ExclusionKind::CellFailed, vec![Warning::quoted(&words(&end_message(cell)))]))
+            Some((ExclusionKind::CellFailed, vec![Warning::quoted(&failure_words(&end_message(cell)))]))
         }
         Some(Outcome::Interrupted) | None => Some((ExclusionKind::Interrupted, Vec::new())),
     }

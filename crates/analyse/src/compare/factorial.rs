@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{VariantInfo, parallel};
 
-use crate::compare::inference::paired;
 use crate::compare::interim_analyses::{Compared, Look, judge_family};
-use crate::model::runs::valid;
+use crate::compare::verdicts::paired;
+use crate::model::steps::valid;
 use crate::model::{DesignFault, Effect, Ratio, StepFindings, Verdict};
 
 /// The levels of each variant, if the variants are a full factorial design.

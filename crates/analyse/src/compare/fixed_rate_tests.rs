@@ -3,10 +3,10 @@
 use dbdyno_record::{Interval, Run, StepRecord};
 use insta::assert_snapshot;
 
-use super::*;
 use crate::analyse;
 use crate::compare::comparison::{CompareChoices, compare};
 use crate::compare::noise::noise;
+use crate::compare::rates::*;
 use crate::fixtures::{cell, open_loop, run, shown_all, texts};
 use crate::model::{Comparison, Findings, KindResult, Latency, Schedule, Side, Verdict};
 

@@ -9,12 +9,11 @@
 
 use dbdyno_record::{Run, RunEvent};
 
-use crate::compare::inference::{adjust, is_within, verdict};
+use crate::compare::verdicts::{adjust, is_within, verdict_of_inference};
 use crate::model::{CONFIDENCE, Code, Decided, Inference, Ratio, Verdict, Warning};
-use crate::statistics::equivalence::bounds;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::repeated_t::{self, At};
-use crate::statistics::student::Estimate;
+use crate::statistics::student::{Estimate, equivalence_bounds};
 
 /// Smallest number of blocks for a look, except for the last look. Fewer blocks could find next to
 /// nothing.
@@ -97,7 +96,7 @@ pub(crate) fn judge_family(looks: &[Look], all: &mut [Compared<'_>]) {
     }
     adjust(&mut all.iter_mut().map(|compared| &mut *compared.inference).collect::<Vec<_>>());
     for compared in all {
-        *compared.verdict = Some(verdict(compared.ratio, compared.inference, compared.margin));
+        *compared.verdict = Some(verdict_of_inference(compared.ratio, compared.inference, compared.margin));
     }
 }
 
@@ -126,7 +125,7 @@ fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
             let inference = &mut *compared.inference;
             inference.q_difference = inference.q_difference.min(differences[index]);
             inference.q_same = inference.q_same.min(same[index]);
-            let word = verdict(estimate.value.exp(), inference, compared.margin);
+            let word = verdict_of_inference(estimate.value.exp(), inference, compared.margin);
             if so_far[index].decided.is_none() && word != Verdict::Undecided {
                 (*compared.verdict, so_far[index].decided) = (Some(word), Some(decided));
             }
@@ -157,7 +156,7 @@ impl SoFar {
         if !is_within(estimate, compared.margin) {
             self.p_difference = self.p_difference.min(repeated_t::p_of_difference(at, estimate));
         }
-        let same = repeated_t::p_of_equivalence(at, estimate, bounds(compared.margin));
+        let same = repeated_t::p_of_equivalence(at, estimate, equivalence_bounds(compared.margin));
         self.p_same = self.p_same.min(same);
         compared.inference.interval = repeated_t::interval(at, estimate, CONFIDENCE).exp();
     }

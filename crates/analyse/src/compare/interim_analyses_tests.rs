@@ -1,7 +1,7 @@
 //! Tests of runs with a budget against simulated true ratios.
 
 use super::*;
-use crate::compare::inference::of_estimate;
+use crate::compare::verdicts::of_estimate;
 use crate::model::LEVEL;
 use crate::simulations::{chance, normal};
 use crate::statistics::power::blocks_needed;

@@ -1,8 +1,16 @@
-//! How much ratios scatter from block to block. The power of the next plan is computed from it.
+//! How much ratios scatter from block to block, how much a plan with a given number of blocks can
+//! show on a machine with that noise (the table of `dbdyno plan`), and warnings about rates that
+//! rise or fall from block to block (drift).
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Findings, StepFindings, VariantStep};
+use crate::model::steps::valid;
+use crate::model::{Code, Findings, LEVEL, StepFindings, VariantStep, Warning, WorkloadFindings};
+use crate::statistics::false_discovery::benjamini_hochberg;
+use crate::statistics::power::{USUAL_POWER, blocks_for_same, blocks_needed, detectable, margin_for_same};
+use crate::statistics::ranks::{Trend, trend};
 
 /// The scatter of one step's ratios in one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,11 +65,93 @@ pub fn pooled(parts: &[(f64, u32)]) -> Option<(f64, u32)> {
     (degrees > 0).then(|| ((squares / f64::from(degrees)).sqrt(), degrees))
 }
 
+/// What can be seen for one step, with 80 % power. Differences and margins are fractions: 0.02 is 2
+/// %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Forecast {
+    /// A variant that is faster by this fraction gets the verdict `faster`: it is found to differ
+    /// by more than the margin. `None` for fewer than two blocks.
+    pub detects: Option<f64>,
+    /// The same, when it is the only one of the run's comparisons that differs. Its p is then
+    /// compared with 5 % ÷ their number.
+    pub detects_alone: Option<f64>,
+    /// Two equal variants are shown to differ by no more than this.
+    pub same_within: Option<f64>,
+    /// Number of blocks that detect the wanted difference; `None` when even 1,000 do not, as for a
+    /// difference within the margin.
+    pub blocks_for_difference: Option<u32>,
+    /// Number of blocks that show two equal variants to be within the margin.
+    pub blocks_for_same: Option<u32>,
+}
+
+/// What `blocks` show when log ratios scatter from block to block with `deviation`. `comparisons`
+/// is how many the run makes at once (steps × variants other than the base), `wanted` is the
+/// difference to be found, and `margin` is what counts as no difference.
+pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, margin: f64) -> Forecast {
+    let alone = LEVEL / comparisons.max(1) as f64;
+    let fraction = |log: Option<f64>| log.map(f64::exp_m1);
+    let bound = margin.ln_1p();
+    Forecast {
+        detects: fraction(detectable(bound, deviation, blocks, LEVEL, USUAL_POWER)),
+        detects_alone: fraction(detectable(bound, deviation, blocks, alone, USUAL_POWER)),
+        same_within: fraction(margin_for_same(deviation, blocks, LEVEL, USUAL_POWER)),
+        blocks_for_difference: blocks_needed(wanted.ln_1p(), bound, deviation, LEVEL, USUAL_POWER),
+        blocks_for_same: blocks_for_same(bound, deviation, LEVEL, USUAL_POWER),
+    }
+}
+
+/// Number of blocks, fixed beforehand, that show as much as up to `most` blocks do with an analysis
+/// after each. docs/concepts/statistics-methods.md has the simulations.
+pub fn fixed_blocks(most: u32) -> u32 {
+    (f64::from(most) / 1.3).round() as u32
+}
+
+/// Warnings about such rates, with p-values adjusted over all steps and variants of the run.
+pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<Warning> {
+    let steps = workloads.iter().flat_map(|workload| &workload.steps);
+    let all: Vec<_> = steps
+        .flat_map(|step| {
+            step.variants.iter().filter_map(move |variant| Some((step, variant, variant.drift?)))
+        })
+        .collect();
+    let adjusted = benjamini_hochberg(&all.iter().map(|(_, _, trend)| trend.p).collect::<Vec<_>>());
+    let common = common_trend(workloads).filter(|trend| trend.p <= LEVEL).map(|trend| {
+        let code = if trend.tau > 0.0 { Code::RatesRise } else { Code::RatesFall };
+        Warning::new(code).with("tau", trend.tau).with("p", trend.p)
+    });
+    let reported = all.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= LEVEL);
+    let of_steps = reported.map(|((step, variant, trend), adjusted)| {
+        let code = if trend.tau > 0.0 { Code::RateRises } else { Code::RateFalls };
+        let warning = Warning::new(code).at(format!("{} {}", variant.variant, step.name));
+        warning.with("tau", trend.tau).with("adjusted_p", adjusted)
+    });
+    common.into_iter().chain(of_steps).collect()
+}
+
+/// The trend in the blocks' mean log rates, over all steps and variants that are valid in every
+/// block. It is one test of what they have in common, because a few blocks can show nothing for
+/// each of many steps alone.
+fn common_trend(workloads: &[WorkloadFindings]) -> Option<Trend> {
+    let variants = || workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| &step.variants);
+    let blocks: BTreeSet<u32> = variants().flat_map(|variant| &variant.runs).map(|run| run.block).collect();
+    let series: Vec<Vec<f64>> = variants()
+        .map(|variant| valid(&variant.runs).map(|run| run.rate.ln()).collect::<Vec<f64>>())
+        .filter(|logs| logs.len() == blocks.len() && logs.iter().all(|log| log.is_finite()))
+        .collect();
+    // A single series has its own test.
+    (series.len() > 1).then_some(())?;
+    let of_block = |at: usize| series.iter().map(|logs| logs[at]).sum::<f64>() / series.len() as f64;
+    trend(&(0..blocks.len()).map(of_block).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
+    use insta::assert_snapshot;
+
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{add_control, cell, load_step, run};
+    use crate::fixtures::{add_control, cell, load_step, run, run_of_pairs, texts};
+    use crate::model::{Findings, Verdict};
     use crate::simulations::close;
 
     #[test]
@@ -86,5 +176,51 @@ mod tests {
         assert_eq!((control[0].degrees, control[0].control), (2, true));
         close(control[0].deviation, 0.01, 1e-4);
         assert!(all[0].deviation > 2.0 * control[0].deviation, "{all:?}");
+    }
+
+    #[test]
+    fn more_blocks_see_more_and_one_sees_nothing() {
+        let of = |blocks| forecast(0.01, blocks, 42, 0.04, 0.02);
+        assert_eq!((of(1).detects, of(1).same_within), (None, None));
+        let (five, ten) = (of(5), of(10));
+        assert!(five.detects > ten.detects && five.same_within > ten.same_within, "{five:?} {ten:?}");
+        assert!(five.detects_alone > five.detects, "{five:?}");
+        assert_eq!(five.blocks_for_difference, ten.blocks_for_difference);
+    }
+
+    #[test]
+    fn as_many_blocks_as_are_needed_find_the_wanted_difference_and_one_fewer_does_not() {
+        let of = |blocks, wanted| forecast(0.01, blocks, 1, wanted, 0.02);
+        let needed = of(5, 0.03).blocks_for_difference.unwrap();
+        let detects = |blocks| of(blocks, 0.03).detects.unwrap();
+        assert!(detects(needed) <= 0.03 && detects(needed - 1) > 0.03, "{needed}");
+        assert_eq!(of(5, 0.02).blocks_for_difference, None, "half of all estimates lie within the margin");
+    }
+
+    /// A run whose `a` and `b` have these rates in `l.i0`, one pair per block.
+    fn found(blocks: &[(u64, u64)]) -> Findings {
+        analyse(&run_of_pairs("r", blocks))
+    }
+
+    #[test]
+    fn a_trend_that_is_in_all_steps_together_is_reported_where_none_shows_it_alone() {
+        let rates =
+            [(100_000, 100_000), (97_000, 98_000), (98_000, 94_000), (91_000, 95_000), (90_000, 80_000)];
+        let reported: Vec<String> =
+            texts(&found(&rates)).into_iter().filter(|warning| warning.starts_with("rate")).collect();
+        assert_snapshot!(reported.join("\n"), @"rates-fall p: 0.016666666666666666, tau: -1.0");
+    }
+
+    #[test]
+    fn rates_that_fall_in_every_block_are_reported_and_do_not_touch_the_ratio() {
+        let blocks: Vec<(u64, u64)> =
+            (0..7).map(|block| (100_000 - 3_000 * block, 100_000 - 3_000 * block)).collect();
+        let findings = found(&blocks);
+        assert_eq!(findings.workloads[0].steps[0].variants[1].to_base.verdict, Some(Verdict::Same));
+        assert_snapshot!(texts(&findings).join("\n"), @r"
+        rates-fall p: 0.0003968253968253968, tau: -1.0
+        rate-falls [a l.i0] adjusted_p: 0.0003968253968253968, tau: -1.0
+        rate-falls [b l.i0] adjusted_p: 0.0003968253968253968, tau: -1.0
+        ");
     }
 }

@@ -9,17 +9,14 @@ use dbdyno_model::{
 use dbdyno_record::{Manifest, workload_and_setup};
 
 use crate::compare::comparisons::Comparisons;
-use crate::compare::groups::GroupRatios;
-use crate::compare::margins::fits;
-use crate::compare::pairs::PublishedPair;
-use crate::compare::ratio::{interval_of_blocks, ratio_of_blocks};
-use crate::model::runs;
+use crate::compare::pairs::{PublishedPair, fits};
+use crate::compare::ratio::{GroupRatios, interval_of_blocks, ratio_of_blocks};
 use crate::model::{
     Agreement, CLOSE, CONFIDENCE, FindingSeen, PublishedComparison, PublishedRow, Seen, StepComparison,
-    StepFindings, StepRun, Verdict, WorkloadFindings,
+    StepFindings, StepRun, Verdict, WorkloadFindings, steps,
 };
 use crate::statistics::Interval;
-use crate::statistics::describe::{Figure, Group as Figures};
+use crate::statistics::describe::{Group as Figures, GroupFigure};
 use crate::statistics::student::Estimate;
 
 /// Published ratios have two decimals. This is half of the last one.
@@ -179,7 +176,7 @@ impl RunFigures<'_> {
             let ratio = figure(run)? / figure(base)?;
             (ratio.is_finite() && ratio > 0.0).then_some((run.block, ratio))
         };
-        let blocks: Vec<(u32, f64)> = runs::pairs(new, base).filter_map(of_block).collect();
+        let blocks: Vec<(u32, f64)> = steps::pairs(new, base).filter_map(of_block).collect();
         let interval = interval_of_blocks(&blocks);
         let ratio = ratio_of_blocks(blocks)?;
         Some(Measured { value: ratio.value, interval, blocks: ratio.blocks.len() })
@@ -273,7 +270,7 @@ impl RunFigures<'_> {
 
 /// Returns a statistic over a group's steps. Average and median have an interval over the blocks'
 /// own figures.
-fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, Figure)) -> Option<Measured> {
+fn of_group(ratios: &GroupRatios<'_>, (statistic, figure): (&str, GroupFigure)) -> Option<Measured> {
     let values: Vec<f64> = ratios.figures_in_blocks().iter().filter_map(figure).collect();
     // A block's lowest and highest ratio may be from other steps than another block's, and a spread
     // has no side.
@@ -407,7 +404,7 @@ mod tests {
             let finding = format!("says = 's'\nbase = 'a'\nvariant = 'b'\nsteps = ['{steps}']\nis = 'above'");
             run.manifest.plan = plan(&format!(
                 "[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n[report.published]\ntitle = 'T'\nauthor = 'A'\nyear = 2024\n\
-                 machine = 'M'\n[[report.published.findings]]\n{finding}"
+                     machine = 'M'\n[[report.published.findings]]\n{finding}"
             ));
             analyse(&run).published.expect("it names some").findings[0].seen
         };
@@ -473,63 +470,63 @@ mod tests {
     }
 
     const PLAN: &str = r#"
-[[variant]]
-name = "a"
-published = "old"
-[[variant]]
-name = "b"
-[report.published]
-title = "T"
-author = "A"
-year = 2024
-machine = "M"
-[[report.published.figures]]
-base = "old"
-variant = "b"
-values = { "l.i0" = 0.50 }
-[[report.published.figures]]
-base = "b"
-variant = "old"
-values = { "l.i0" = 1.9, "l.i1" = 1.0 }
-[[report.published.figures]]
-base = "old"
-variant = "c"
-values = { "l.i0" = 1.0 }
-[[report.published.groups]]
-grouping = "2024"
-base = "old"
-variant = "b"
-average = { writes = 1.40 }
-median = { writes = 0.4 }
-min = {}
-max = {}
-stddev = {}
-[[report.published.findings]]
-says = "b is slower"
-base = "old"
-variant = "b"
-steps = ["l.*"]
-is = "below"
-[[report.published.findings]]
-says = "b is faster"
-base = "old"
-variant = "b"
-steps = ["l.*"]
-is = "above"
-[[report.published.findings]]
-says = "b keeps half"
-base = "old"
-variant = "b"
-steps = ["l.i0"]
-is = "above"
-than = 0.45
-[[report.published.findings]]
-says = "c is faster"
-base = "old"
-variant = "c"
-steps = ["l.*"]
-is = "above"
-"#;
+    [[variant]]
+    name = "a"
+    published = "old"
+    [[variant]]
+    name = "b"
+    [report.published]
+    title = "T"
+    author = "A"
+    year = 2024
+    machine = "M"
+    [[report.published.figures]]
+    base = "old"
+    variant = "b"
+    values = { "l.i0" = 0.50 }
+    [[report.published.figures]]
+    base = "b"
+    variant = "old"
+    values = { "l.i0" = 1.9, "l.i1" = 1.0 }
+    [[report.published.figures]]
+    base = "old"
+    variant = "c"
+    values = { "l.i0" = 1.0 }
+    [[report.published.groups]]
+    grouping = "2024"
+    base = "old"
+    variant = "b"
+    average = { writes = 1.40 }
+    median = { writes = 0.4 }
+    min = {}
+    max = {}
+    stddev = {}
+    [[report.published.findings]]
+    says = "b is slower"
+    base = "old"
+    variant = "b"
+    steps = ["l.*"]
+    is = "below"
+    [[report.published.findings]]
+    says = "b is faster"
+    base = "old"
+    variant = "b"
+    steps = ["l.*"]
+    is = "above"
+    [[report.published.findings]]
+    says = "b keeps half"
+    base = "old"
+    variant = "b"
+    steps = ["l.i0"]
+    is = "above"
+    than = 0.45
+    [[report.published.findings]]
+    says = "c is faster"
+    base = "old"
+    variant = "c"
+    steps = ["l.*"]
+    is = "above"
+    "#;
 
     #[test]
     fn published_figures_are_compared_with_their_own_base_and_findings_are_looked_for() {
@@ -556,16 +553,16 @@ is = "above"
         let lines: Vec<String> =
             found.rows.iter().map(row).chain(found.findings.iter().map(finding)).collect();
         insta::assert_snapshot!(lines.join("\n"), @"
-        old b l.i0: 0.5 0.50 Agrees
-        b old l.i0: 1.9 2.00 Agrees
-        b old l.i1: 1 - NotMeasured
-        old c l.i0: 1 - NotMeasured
-        old b writes: average: 1.4 0.50 Contradicts
-        old b writes: median: 0.4 0.50 Contradicts
-        b is slower: Seen
-        b is faster: NotSeen
-        b keeps half: Seen
-        c is faster: CannotBeTried
-        ");
+            old b l.i0: 0.5 0.50 Agrees
+            b old l.i0: 1.9 2.00 Agrees
+            b old l.i1: 1 - NotMeasured
+            old c l.i0: 1 - NotMeasured
+            old b writes: average: 1.4 0.50 Contradicts
+            old b writes: median: 0.4 0.50 Contradicts
+            b is slower: Seen
+            b is faster: NotSeen
+            b keeps half: Seen
+            c is faster: CannotBeTried
+            ");
     }
 }

@@ -3,9 +3,9 @@
 use dbdyno_record::Run;
 use insta::assert_snapshot;
 
-use super::*;
 use crate::analyse;
 use crate::compare::comparison::{CompareChoices, compare};
+use crate::compare::rates::*;
 use crate::fixtures::{cell, load_step, run, run_of_pairs, shown_all};
 use crate::model::{Comparison, Findings, Side, VariantStep, Verdict};
 
@@ -39,7 +39,7 @@ fn a_variant_that_stood_still_in_blocks_is_stalled_whatever_the_others_say() {
         assert_eq!(step.to_base.ratio.as_ref().unwrap().blocks.len(), 4);
     }
     let findings = found(&STILL);
-    assert_snapshot!(shown_all(&warnings(&findings.workloads[0].steps[0], "a")), @"stalled [b l.i0] blocks: [2,5], of: 5");
+    assert_snapshot!(shown_all(&zero_rate_warnings(&findings.workloads[0].steps[0], "a")), @"stalled [b l.i0] blocks: [2,5], of: 5");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn against_a_base_that_stood_still_nothing_is_faster_or_the_same() {
     assert_eq!(step(&found(&blocks(100_000))).to_base.verdict, Some(Verdict::Undecided));
     assert_eq!(step(&found(&blocks(50_000))).to_base.verdict, Some(Verdict::Slower));
     let findings = found(&blocks(100_000));
-    assert_snapshot!(shown_all(&warnings(&findings.workloads[0].steps[0], "a")), @"base-stalled [a l.i0] blocks: [3], of: 6");
+    assert_snapshot!(shown_all(&zero_rate_warnings(&findings.workloads[0].steps[0], "a")), @"base-stalled [a l.i0] blocks: [3], of: 6");
     assert_eq!(step(&found(&[(0, 0), (0, 0)])).to_base.verdict, Some(Verdict::Undecided));
 }
 

@@ -370,3 +370,25 @@ fn ratios_need_a_variant_other_than_the_base() {
     }
     insta::assert_snapshot!(refused(&runs, ratios), @"the runs have no variant other than the base a, so there are no ratios: leave out --ratio");
 }
+
+#[test]
+fn only_what_was_there_before_can_lapse() {
+    let of = |values: &[Option<f64>]| Lapse::of_newest(values, true);
+    assert_eq!(of(&[Some(9.0), Some(8.0), Some(0.0)]), Some(Lapse::ZeroRate));
+    assert_eq!(of(&[Some(9.0), None, None]), Some(Lapse::NoValue));
+    assert_eq!(
+        [of(&[Some(9.0), None, Some(1.0)]), of(&[Some(0.0), Some(0.0)]), of(&[None, None])],
+        [None; 3]
+    );
+    assert_eq!(Lapse::of_newest(&[Some(9.0), None], false), None, "its plan no longer has the step");
+}
+
+#[test]
+fn a_note_does_not_name_hundreds_of_steps() {
+    let zero_rates = (0..12).map(|step| BlockShare { place: format!("b s{step}"), blocks: 1, of: 1 });
+    let zero_rates: Vec<BlockShare> = zero_rates.collect();
+    let note = Warning::new(Code::DroppedToZero).with("run", "night-3").with("more", 2_u32);
+    let note = note.with("steps", zero_rates[..NAMED].to_vec());
+    assert_eq!(zero_rate_warning("night-3", zero_rates), Some(note));
+    assert_eq!(zero_rate_warning("night-3", Vec::new()), None);
+}

@@ -1,9 +1,10 @@
-//! Warnings about where server and client ran: external and embedded servers, shared CPUs.
+//! Where server and client ran, with warnings about external and embedded servers and about shared
+//! CPUs.
 
 use dbdyno_record::{HostInfo, Run, VariantInfo};
 
-use crate::cpus::cpu_list;
 use crate::model::{Code, Warning};
+use crate::servers::cpu_list;
 use crate::window::Hosting;
 
 pub(crate) fn warnings(run: &Run) -> Vec<Warning> {

@@ -5,10 +5,9 @@ use dbdyno_record::{StatementClass, StepEvent, Unit};
 
 use super::fsyncs::{self, Binlog};
 use super::{group, reads};
-use crate::window::counters::{Change, STATUS};
-use crate::window::foreign_cpu::{self, CpuShares};
-use crate::window::load_threads::{self, Busiest};
-use crate::window::{Hosting, Span, WindowSummary, client_hosts, polling};
+use crate::window::counters::{CounterChange, STATUS};
+use crate::window::cpu::{self, BusiestThread, CpuShares};
+use crate::window::{Hosting, Span, WindowSummary};
 
 /// Number of new threads per connection that was opened again, from which on some switches are
 /// missing: those of the threads that ended.
@@ -28,7 +27,7 @@ group! {
         client_user_us: "client user", "µs/op", 2, Less, c.client.user_us, "The client's CPU in user mode.";
         client_kernel_us: "client kernel", "µs/op", 2, Less, c.client.kernel_us,
             "The client's CPU in the kernel.";
-        client_polling_share: "polling", "of CPU", 3, NotCompared, polling::share(c.step),
+        client_polling_share: "polling", "of CPU", 3, NotCompared, cpu::polling_share(c.step),
             "Share of the load threads' CPU spent polling for answers. Not part of any other figure. NA for a client that sleeps.";
         rest_cpu_us: "rest", "µs/op", 2, Less, c.rest(), "CPU of the host used by neither server nor client.";
         host_iowait_us: "IO wait", "µs/op", 2, Less, c.step.per_unit("host", &["cpu_iowait_us"]),
@@ -36,7 +35,7 @@ group! {
         host_steal_share: "steal", "of CPUs", 4, NotCompared, stolen_share(c.step),
             "Share of the host's CPU time that the hypervisor gave to others.";
         foreign_cpu_share: "foreign", "of CPU", 4, NotCompared,
-            foreign_cpu::cpu_shares(c.step).map(CpuShares::foreign_share),
+            cpu::cpu_shares(c.step).map(CpuShares::foreign_share),
             "Of the CPU time that server or client could have had, whichever may use fewer CPUs, the \
              part that other programs took on the CPUs of both; NA for a server out of sight.";
         server_switches: "switches", "1/op", 3, Less,
@@ -83,11 +82,11 @@ group! {
             Some(c.step.per_second("sampler", &["cpu_us"])? / 1e6),
             "CPU of the sampler itself, as a share of one core.";
         busiest_load_thread_share: "load thread", "of time", 3, Less,
-            load_threads::busiest(c.step).map(Busiest::wanted),
+            cpu::busiest_thread(c.step).map(BusiestThread::wanted),
             "Part of the time in which the client's busiest load thread ran or waited for a CPU; \
              from 0.9 on the step is invalid.";
         load_thread_wait_share: "thread waited", "of time", 4, NotCompared,
-            load_threads::longest_wait(c.step),
+            cpu::longest_wait(c.step),
             "Part of the time in which a load thread, the worst of them, waited for a CPU; with \
              CPUs of its own the step is invalid from 0.1 on.";
     }
@@ -137,7 +136,7 @@ impl Charged<'_> {
             Hosting::Embedded | Hosting::Nothing => self.client.total_us?,
             Hosting::External => return None,
         };
-        let host = self.step.per_headline_unit(polling::host_busy(self.step)?)?;
+        let host = self.step.per_headline_unit(cpu::host_busy(self.step)?)?;
         Some((host - known).max(0.0))
     }
 }
@@ -151,18 +150,18 @@ fn stolen_share(step: &WindowSummary<'_>) -> Option<f64> {
 
 /// CPU time of the client hosts, for a step whose load other hosts made; `None` otherwise.
 fn elsewhere(step: &WindowSummary<'_>) -> Option<Cpu> {
-    let value = client_hosts::cpu_us_per_second(step.events)? * step.window.seconds();
-    let total_us = step.per_headline_unit(Change { value, between: step.window });
+    let value = cpu::client_hosts_us_per_second(step.events)? * step.window.seconds();
+    let total_us = step.per_headline_unit(CounterChange { value, between: step.window });
     Some(Cpu { total_us, ..Cpu::default() })
 }
 
 /// CPU time of the client for its work.
 fn client(step: &WindowSummary<'_>) -> Cpu {
     let whole = process(step, "client", step.window);
-    if polling::polled(step, step.window).is_none() {
+    if cpu::polled(step, step.window).is_none() {
         return whole;
     }
-    let work = step.change("client", &["cpu_us"]).map(|cpu| polling::without(step, cpu));
+    let work = step.change("client", &["cpu_us"]).map(|cpu| cpu::without_polls(step, cpu));
     Cpu { total_us: work.and_then(|work| step.per_headline_unit(work)), ..Cpu::default() }
 }
 

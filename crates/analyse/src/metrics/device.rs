@@ -3,7 +3,7 @@
 
 use super::group;
 use crate::window::WindowSummary;
-use crate::window::counters::{Change, KIB};
+use crate::window::counters::{CounterChange, KIB};
 
 const SOURCE: &str = "disk";
 const US_PER_MS: f64 = 1e3;
@@ -53,11 +53,11 @@ pub(crate) fn device(step: &WindowSummary<'_>) -> Option<DeviceLoad> {
     requests(step).map(|_| DeviceLoad::of(step))
 }
 
-fn change(step: &WindowSummary<'_>, key: &str) -> Option<Change> {
+fn change(step: &WindowSummary<'_>, key: &str) -> Option<CounterChange> {
     step.change(SOURCE, &[key])
 }
 
-fn requests(step: &WindowSummary<'_>) -> Option<Change> {
+fn requests(step: &WindowSummary<'_>) -> Option<CounterChange> {
     step.change(SOURCE, &["reads", "writes"])
 }
 
@@ -72,19 +72,19 @@ fn await_ms(step: &WindowSummary<'_>, us: &str, count: &str) -> Option<f64> {
     mean(step, us, count, US_PER_MS)
 }
 
-fn share_of_time(step: &WindowSummary<'_>, us: Change) -> Option<f64> {
+fn share_of_time(step: &WindowSummary<'_>, us: CounterChange) -> Option<f64> {
     Some(timed(us, requests(step)?)?.per_second() / US_PER_SECOND)
 }
 
 /// The time, unless it is 0 for so many requests that it cannot have been counted.
-fn timed(us: Change, requests: Change) -> Option<Change> {
+fn timed(us: CounterChange, requests: CounterChange) -> Option<CounterChange> {
     (us.value > 0.0 || requests.value < UNTIMED_FROM).then_some(us)
 }
 
 /// Time that all requests took, added up. Divided by elapsed time, it is the mean number under way
 /// (Little's law). iostat reads it from one figure of the kernel, which is the sum of these.
 /// Discards and flushes are in it where the device's own line counts them.
-fn time_of_requests(step: &WindowSummary<'_>) -> Option<Change> {
+fn time_of_requests(step: &WindowSummary<'_>) -> Option<CounterChange> {
     let series = step.counters.get(SOURCE)?;
     let about = &series.header.about;
     let has_own_flushes = about.get("flushes_of").is_some_and(|disk| Some(disk) == about.get("device"));

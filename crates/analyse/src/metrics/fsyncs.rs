@@ -3,7 +3,7 @@
 use dbdyno_record::{CellRecord, KindSpec, ServerInfo, StatementClass, StepEvent};
 
 use crate::servers::servers_of;
-use crate::window::counters::{Change, Counters, change_reported_late, greatest, is_reported_late};
+use crate::window::counters::{CounterChange, Counters, change_reported_late, greatest, is_reported_late};
 use crate::window::{KindSummary, WindowSummary};
 
 /// Counters in which servers count the fsyncs of their logs and data files. The first set whose
@@ -120,7 +120,7 @@ pub(crate) fn per_commit(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Opt
         return None;
     }
     let binlog = syncs?;
-    let Change { value, between } = FSYNCS.iter().find_map(|keys| change(step, keys))?;
+    let CounterChange { value, between } = FSYNCS.iter().find_map(|keys| change(step, keys))?;
     let fsyncs = value + binlog.syncs(step)?;
     let commits =
         |kind: &KindSummary<'_>| kind.intervals.sum(between).operations * commits_per_operation(step, kind);
@@ -129,7 +129,7 @@ pub(crate) fn per_commit(step: &WindowSummary<'_>, syncs: Option<Binlog>) -> Opt
 }
 
 /// The change over the window, or over the whole step for counters that sessions report late.
-fn change(step: &WindowSummary<'_>, keys: &[&str]) -> Option<Change> {
+fn change(step: &WindowSummary<'_>, keys: &[&str]) -> Option<CounterChange> {
     if keys.iter().any(|key| is_reported_late(key)) {
         return change_reported_late(step.counters, keys);
     }

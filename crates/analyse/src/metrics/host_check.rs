@@ -4,7 +4,7 @@
 use super::cost::{Cpu, process};
 use super::group;
 use crate::window::counters::HOST_BUSY;
-use crate::window::foreign_cpu::bound_share;
+use crate::window::cpu::bound_share;
 use crate::window::{Hosting, WindowSummary};
 
 group! {

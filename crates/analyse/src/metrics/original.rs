@@ -5,7 +5,7 @@ use dbdyno_record::Unit;
 
 use super::group;
 use crate::window::counters::{KIB, at_end, greatest};
-use crate::window::polling::host_busy;
+use crate::window::cpu::host_busy;
 use crate::window::{KindSummary, WindowSummary, amount};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -125,7 +125,7 @@ mod tests {
         completed, in_window, index_spec, interval, load_spec, read_write_spec, series, summary,
         with_counters,
     };
-    use crate::window::counters::{Change, Counters, HOST_BUSY};
+    use crate::window::counters::{CounterChange, Counters, HOST_BUSY};
     use crate::window::{Hosting, Span};
 
     /// The samples are at 0 and 2.5 s, the window of `read_write_step`. 500 queries and 500
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(second_rate(&found, 99.0), Some(20.0));
         let total = (20..30).sum::<u64>() + 1 + 13 * 15;
         assert_eq!(found.headline_rate(), total as f64 / 13.0, "the tail is in the rate");
-        let first_second = Change { value: 70.0, between: Span::new(0, 1_000_000) };
+        let first_second = CounterChange { value: 70.0, between: Span::new(0, 1_000_000) };
         assert_eq!(found.per_headline_unit(first_second), Some(2.0), "35 were counted, and not spread");
         let sparse = in_window(step.clone(), (0, 130_000_000));
         assert_eq!(second_rate(&summary(&sparse), 50.0), None);

@@ -6,7 +6,7 @@
 //! it reaches the device and when, so that writes cannot be split.
 
 use crate::window::WindowSummary;
-use crate::window::counters::{Change, KIB};
+use crate::window::counters::{CounterChange, KIB};
 
 /// KiB that the server's processes read from storage, per unit of the headline. For an embedded
 /// database it is dbdyno's own process. `None` where the kernel does not report reads.
@@ -23,7 +23,7 @@ pub(crate) fn others_share(step: &WindowSummary<'_>) -> Option<f64> {
     (device > 0.0).then(|| (device - server.per_second()) / device)
 }
 
-fn of_server(step: &WindowSummary<'_>) -> Option<Change> {
+fn of_server(step: &WindowSummary<'_>) -> Option<CounterChange> {
     step.change(step.hosting.source()?, &["read_bytes"])
 }
 

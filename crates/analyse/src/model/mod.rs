@@ -3,46 +3,35 @@
 
 mod comparison;
 mod context;
-mod cost_breakdown;
-mod difference;
-mod execution;
-pub(crate) mod failure;
-mod findings;
-mod groups;
-mod published;
-pub(crate) mod runs;
-mod state;
+pub(crate) mod findings;
 mod step_run;
-mod steps;
-mod undecided;
+pub(crate) mod steps;
 mod verdict;
 mod warning;
 
-pub use comparison::{ComparedSide, ComparedStep, Comparison, Exclusion, ExclusionKind, Side};
+pub use comparison::{
+    Agreement, Aspect, CLOSE, ComparedSide, ComparedStep, Comparison, Difference, Exclusion, ExclusionKind,
+    FindingSeen, PublishedComparison, PublishedRow, Seen, Side,
+};
 pub use context::{
-    ExecutedPlan, Operator, PlanDifference, RatioContext, StallDifference, StallFigure, StatementPlans,
+    Cause, CostBreakdown, CostPart, ExecutedPlan, Operator, PlanDifference, RatioContext, StallDifference,
+    StallFigure, StatementPlans,
 };
-pub use cost_breakdown::{Cause, CostBreakdown, CostPart};
-pub use difference::{Aspect, Difference};
-pub use execution::{Composite, Execution};
-pub use failure::Failure;
 pub use findings::{
-    Budget, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
+    Budget, Failure, Findings, RunSummary, SectionFindings, TimeBreakdown, VariantSummary, WorkloadFindings,
 };
-pub use groups::{MetricGroup, RelativeMetrics};
-pub use published::{Agreement, CLOSE, FindingSeen, PublishedComparison, PublishedRow, Seen};
-pub use state::{DeferredLevel, DeferredWork, GroupMemory, Lookups, Steadiness};
 pub use step_run::{
-    Bucket, ClientHeadroom, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
-    ServerEventKind, StatementResult, StepRun, TooFewOperations, Validity,
+    Bucket, ClientHeadroom, Composite, DeferredLevel, DeferredWork, DeviceSecond, Execution, GroupMemory,
+    KindResult, Latency, Lookups, Schedule, SecondPoint, ServerEvent, ServerEventKind, StatementResult,
+    Steadiness, StepRun, TooFewOperations, Validity,
 };
 pub use steps::{
     ByMachine, FarthestMachine, MachineRatio, PercentileRatio, StepComparison, StepFindings, VariantStep,
     ZeroRates,
 };
-pub use undecided::Undecided;
+pub use steps::{MetricGroup, RelativeMetrics};
 pub use verdict::{
-    Bound, CONFIDENCE, Decided, Effect, ForeignLoad, Inference, LEVEL, Paired, Ratio, Verdict,
+    Bound, CONFIDENCE, Decided, Effect, ForeignLoad, Inference, LEVEL, Paired, Ratio, Undecided, Verdict,
 };
 pub use warning::{
     BlockShare, Code, DesignFault, Figure, RestlessLevel, SessionPart, SettingChange, Severity, VariantShare,

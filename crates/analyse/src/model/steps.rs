@@ -1,18 +1,20 @@
 //! Findings for one step: each variant's figures over all blocks, and its comparison with the base.
+//! Steps' runs are also listed here with workload, step, variant and block, as warnings name them.
 
 use std::collections::BTreeMap;
 
 use dbdyno_record::OperationClass;
 use serde::{Serialize, Serializer};
 
-use crate::model::context::{ExecutedPlan, RatioContext, StatementPlans};
-use crate::model::cost_breakdown::CostBreakdown;
-use crate::model::groups::RelativeMetrics;
-use crate::model::step_run::{Latency, StepRun};
-use crate::model::undecided::Undecided;
-use crate::model::verdict::{Bound, Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Verdict};
+use crate::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
+use crate::model::context::{CostBreakdown, ExecutedPlan, RatioContext, StatementPlans};
+use crate::model::findings::WorkloadFindings;
+use crate::model::step_run::{Latency, StepRun, Validity};
+use crate::model::verdict::{Bound, Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Undecided, Verdict};
+use crate::model::warning::{Code, Warning};
 use crate::statistics::Interval;
-use crate::statistics::kendall::Trend;
+use crate::statistics::describe::median;
+use crate::statistics::ranks::Trend;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct StepFindings {
@@ -249,4 +251,253 @@ pub struct ZeroRates {
     pub base_stalled: Vec<u32>,
     /// Blocks in which both are valid.
     pub blocks: usize,
+}
+
+/// Shortest window for which a share of time is judged. In a shorter one, a tick of the kernel's
+/// clocks (10 ms), a single hold-up or the samples at its two ends make up most of a share that is
+/// reported.
+pub(crate) const JUDGED_FROM_SECONDS: f64 = 2.0;
+
+/// One execution of a step, with the step and variant that it belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct RunOfStep<'a> {
+    pub(crate) step: &'a StepFindings,
+    pub(crate) variant: &'a VariantStep,
+    pub(crate) run: &'a StepRun,
+}
+
+impl RunOfStep<'_> {
+    /// The run's name in warnings, such as `block 2 mysql-8.0 l.i1`.
+    pub(crate) fn place(&self) -> String {
+        format!("block {} {} {}", self.run.block, self.variant.variant, self.step.name)
+    }
+}
+
+/// All valid runs, in the order of workloads, steps, variants and blocks.
+pub(crate) fn valid_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item = RunOfStep<'_>> {
+    let steps = workloads.iter().flat_map(|workload| &workload.steps);
+    steps.flat_map(all_runs).filter(|found| found.run.validity == Validity::Valid)
+}
+
+/// The valid runs whose window is long enough for a share of time.
+pub(crate) fn judged_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item = RunOfStep<'_>> {
+    valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS)
+}
+
+/// All runs of a step in the order of variants and blocks, including those that must not be used.
+pub(crate) fn all_runs(step: &StepFindings) -> impl Iterator<Item = RunOfStep<'_>> {
+    let variants = step.variants.iter().map(move |variant| (step, variant));
+    variants.flat_map(|(step, variant)| variant.runs.iter().map(move |run| RunOfStep { step, variant, run }))
+}
+
+/// The run in which a share is highest, and how many runs have more of it than is reported.
+pub(crate) struct Worst {
+    pub(crate) share: f64,
+    pub(crate) place: String,
+    pub(crate) reported: usize,
+    /// Runs that have the share.
+    pub(crate) all: usize,
+}
+
+/// Finds the run in which the share by `share_of` is highest, among valid runs whose window is long
+/// enough for a share of time. `None` where no run has more than `reported_share`.
+pub(crate) fn worst(
+    workloads: &[WorkloadFindings],
+    reported_share: f64,
+    share_of: impl Fn(&StepRun) -> Option<f64>,
+) -> Option<Worst> {
+    let shares: Vec<(f64, RunOfStep<'_>)> =
+        judged_runs(workloads).filter_map(|found| Some((share_of(found.run)?, found))).collect();
+    let reported = shares.iter().filter(|(share, _)| *share > reported_share);
+    let (share, found) = reported.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    Some(Worst { share: *share, place: found.place(), reported: reported.count(), all: shares.len() })
+}
+
+impl Worst {
+    /// Makes a warning of it. `reported_share` is the share from which a run is counted.
+    pub(crate) fn warning(self, code: Code, reported_share: f64) -> Warning {
+        let warning = Warning::new(code).at(self.place).with("share", self.share);
+        warning.with("limit", reported_share).with("runs", self.reported).with("all", self.all)
+    }
+}
+
+/// Runs whose figures may be used.
+pub(crate) fn valid(runs: &[StepRun]) -> impl Iterator<Item = &StepRun> {
+    runs.iter().filter(|run| run.validity == Validity::Valid)
+}
+
+/// The valid runs whose block is valid for the base too, each with the base's run.
+pub fn pairs<'a>(
+    runs: &'a [StepRun],
+    base: &'a [StepRun],
+) -> impl Iterator<Item = (&'a StepRun, &'a StepRun)> {
+    valid(runs).filter_map(|run| Some((run, valid(base).find(|base| base.block == run.block)?)))
+}
+
+impl VariantStep {
+    pub fn valid_runs(&self) -> impl Iterator<Item = &StepRun> {
+        valid(&self.runs)
+    }
+
+    /// Median over the valid runs; `None` where none has the figure.
+    pub fn median(&self, figure: impl Fn(&StepRun) -> Option<f64>) -> Option<f64> {
+        median(&self.valid_runs().filter_map(figure).collect::<Vec<_>>())
+    }
+}
+
+/// A variant's metrics ÷ the base's, under the metrics' ids: 1.1 for `cpupq` is a tenth more CPU
+/// per query. A ratio that is not known is left out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RelativeMetrics(pub BTreeMap<&'static str, f64>);
+
+impl RelativeMetrics {
+    pub fn of(&self, metric: &Metric) -> Option<f64> {
+        self.0.get(metric.id).copied()
+    }
+}
+
+/// Writes an infinite ratio as the text `infinite`, because JSON has no number for it. A ratio is
+/// infinite where the base has 0 and the variant more.
+impl Serialize for RelativeMetrics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = |ratio: &f64| match ratio.is_finite() {
+            true => serde_json::Value::from(*ratio),
+            false => serde_json::Value::from("infinite"),
+        };
+        serializer.collect_map(self.0.iter().map(|(id, ratio)| (id, value(ratio))))
+    }
+}
+
+pub struct MetricGroup {
+    pub name: &'static str,
+    /// The group's metrics in the order of the fields.
+    pub metrics: &'static [Metric],
+    /// Reads the group from a run, or gives `None` where it was not sampled.
+    pub of: fn(&StepRun) -> Option<&dyn Figures>,
+    /// Whether the group's metrics are compared with the base's.
+    pub is_compared: bool,
+}
+
+impl MetricGroup {
+    /// All groups, in the order of a report.
+    pub const ALL: &'static [Self] = &[
+        Self {
+            name: "metrics",
+            metrics: MetricRow::METRICS,
+            of: |run| Some(&run.metrics),
+            is_compared: true,
+        },
+        Self {
+            name: "efficiency",
+            metrics: Efficiency::METRICS,
+            of: |run| Some(&run.efficiency),
+            is_compared: true,
+        },
+        Self { name: "cost", metrics: Cost::METRICS, of: |run| Some(&run.cost), is_compared: true },
+        Self {
+            name: "device",
+            metrics: DeviceLoad::METRICS,
+            of: |run| Some(run.device.as_ref()?),
+            is_compared: false,
+        },
+    ];
+
+    /// Returns the metrics in the order of tables and CSV files.
+    pub fn in_tables(&self) -> impl Iterator<Item = &'static Metric> + use<> {
+        let metrics = self.metrics;
+        let of = move |is_last| metrics.iter().filter(move |metric| metric.is_last == is_last);
+        of(false).chain(of(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use dbdyno_record::Unit;
+
+    use super::*;
+    use crate::fixtures::{cell, load_step, run, series, step_run, with_counters};
+    use crate::metrics::{Better, Cost};
+
+    #[test]
+    fn medians_of_valid_blocks_and_what_others_read() {
+        let block = |block: u32, user_us: f64, read: f64| StepRun {
+            cost: Cost { server_user_us: Some(user_us), server_read_kib: Some(2.0), ..Cost::default() },
+            metrics: MetricRow { rkbpq: Some(read), ..MetricRow::default() },
+            ..step_run(block, 100.0)
+        };
+        let found = crate::analyse(&run(&["a"], 1, vec![cell(1, "a", vec![load_step(1_000)])]));
+        let mut variant = found.workloads[0].steps[0].variants[0].clone();
+        variant.runs = vec![block(1, 10.0, 5.0), block(2, 30.0, 1.0), block(3, 20.0, 3.0)];
+        assert_eq!(variant.median(|run| run.cost.server_user_us), Some(20.0));
+        assert_eq!(variant.median(StepRun::others_read_kib), Some(1.0));
+        for run in &mut variant.runs {
+            run.cost.server_read_kib = None;
+        }
+        assert_eq!(variant.median(StepRun::others_read_kib), None, "whose reads they are is not known");
+        for run in &mut variant.runs {
+            run.validity = Validity::Interrupted;
+        }
+        assert_eq!(variant.median(|run| run.cost.server_user_us), None);
+    }
+
+    /// The headline of such a step is a time, and IO is per operation all the same.
+    #[test]
+    fn what_a_query_writes_is_per_query_and_not_per_second_of_its_time() {
+        let counted = series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![500 * 2_048])]);
+        let mut step = with_counters(&counted);
+        step.spec.headline.unit = Unit::Seconds;
+        let found = crate::analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])]));
+        assert_eq!(found.workloads[0].steps[1].variants[0].runs[0].written_kib, Some(2.0));
+    }
+
+    #[test]
+    fn no_two_metrics_of_one_unit_share_a_name() {
+        let (per_unit, device): (Vec<&MetricGroup>, Vec<_>) =
+            MetricGroup::ALL.iter().partition(|group| group.is_compared);
+        for groups in [per_unit, device] {
+            let all: Vec<&Metric> = groups.iter().flat_map(|group| group.metrics).collect();
+            let ids: BTreeSet<&str> = all.iter().map(|metric| metric.id).collect();
+            let names: BTreeSet<&str> = all.iter().map(|metric| metric.name).collect();
+            assert_eq!((ids.len(), names.len()), (all.len(), all.len()));
+        }
+    }
+
+    /// With `DBDYNO_UPDATE=1` this test writes the tables again.
+    #[test]
+    fn the_page_on_metrics_has_the_catalogue() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let mut wanted = page.clone();
+        for group in MetricGroup::ALL {
+            let begin =
+                format!("<!-- {}: DBDYNO_UPDATE=1 cargo test -p dbdyno-analyse groups -->\n", group.name);
+            let (before, rest) = wanted.split_once(&begin).expect("the page has a place for the group");
+            let (_, after) = rest.split_once(END).expect("the table has an end");
+            wanted = format!("{before}{begin}\n{}\n{END}{after}", table(group));
+        }
+        if std::env::var_os("DBDYNO_UPDATE").is_some() {
+            std::fs::write(path, wanted).unwrap();
+        } else {
+            assert!(page == wanted, "the tables are not the catalogue's; write them again: DBDYNO_UPDATE=1");
+        }
+    }
+
+    const END: &str = "<!-- end -->\n";
+
+    fn table(group: &MetricGroup) -> String {
+        let row = |metric: &Metric| {
+            let Metric { id, name, unit, meaning, .. } = metric;
+            let meaning = meaning.replace('*', "\\*");
+            let better = match metric.better {
+                Better::Less => "less",
+                Better::More => "more",
+                Better::Neither | Better::NotCompared => "",
+            };
+            format!("| {name} | `{id}` | {unit} | {better} | {meaning} |\n")
+        };
+        let rows: String = group.in_tables().map(row).collect();
+        format!("| name | field | unit | better | meaning |\n|---|---|---|---|---|\n{rows}")
+    }
 }

@@ -1,8 +1,9 @@
-//! What a comparison says: the ratio of two rates or times, what several blocks say about it, and
-//! the verdict.
+//! What a comparison says: the ratio of two rates or times, what several blocks say about it, the
+//! verdict, and the reason for being undecided other than the scatter of its blocks.
 
 use serde::Serialize;
 
+use crate::model::TooFewOperations;
 use crate::statistics::Interval;
 
 /// Confidence of a ratio's intervals.
@@ -194,4 +195,21 @@ pub struct Effect {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<String>,
     pub verdict: Option<Verdict>,
+}
+
+/// A reason that more blocks cannot remove. A new reason needs a variant here, a rule in
+/// `compare/undecided.rs` and words in the report's `words.rs`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Undecided {
+    /// One of the two times is shorter than the records' clock resolves, so that no ratio is
+    /// formed.
+    BelowClock,
+    /// A window of one of the two holds too few operations. The figures are those of the window
+    /// with the fewest.
+    TooFewOperations(TooFewOperations),
+    /// Other programs took so much CPU time that they may explain the difference.
+    ForeignLoad(ForeignLoad),
+    /// The base answered nothing in some blocks, and these are in no ratio.
+    BaseStalled,
 }

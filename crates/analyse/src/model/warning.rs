@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::CheckPart;
 use serde::{Deserialize, Serialize};
 
-use super::difference::{Aspect, Difference};
+use crate::model::comparison::{Aspect, Difference};
 use crate::parity::ClassDifference;
 
 /// One warning of a run, or one reason why a step's figures in one block are not used.

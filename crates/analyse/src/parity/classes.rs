@@ -18,7 +18,7 @@ static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| entries(include_str!("cl
 pub struct Class {
     pub id: String,
     pub title: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ClassKind,
     pub across: Across,
     pub weight: Weight,
     pub meaning: String,
@@ -36,7 +36,7 @@ pub struct Class {
 /// How the value of a single setting is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum ClassKind {
     Size,
     Number,
     Switch,
@@ -86,10 +86,10 @@ impl Class {
         read(subject, self.from.get(family).map_or("", String::as_str), |text| {
             let text = text.or(absent)?;
             match self.kind {
-                Kind::Size => size(text).map(Value::Size),
-                Kind::Number => number(text).map(Value::Number),
-                Kind::Switch => switch(text).map(Value::Switch),
-                Kind::Words => {
+                ClassKind::Size => size(text).map(Value::Size),
+                ClassKind::Number => number(text).map(Value::Number),
+                ClassKind::Switch => switch(text).map(Value::Switch),
+                ClassKind::Words => {
                     let text = text.to_ascii_lowercase();
                     Some(Value::words(self.words.get(&text).unwrap_or(&text)))
                 }

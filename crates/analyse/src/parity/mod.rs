@@ -2,7 +2,7 @@
 //! they still differ.
 //!
 //! Lines of option files and what a build reported become settings, or the settings come from the
-//! record (`predicted`). Settings become semantic classes (`classes`), and classes and pitfalls
+//! record (`settings`). Settings become semantic classes (`classes`), and classes and pitfalls
 //! become remarks (`compared`, `pitfalls`). Each product's folder in `dbdyno-products` says how its
 //! option file is read and what its settings mean. The same code judges a run that was recorded and
 //! predicts one that was not. docs/reference/parity.md is written from the data files,
@@ -10,13 +10,11 @@
 
 mod classes;
 mod compared;
-mod effective;
 mod pitfalls;
-mod predicted;
 #[cfg(test)]
 #[path = "tests/reference.rs"]
 mod reference;
-mod remarks;
+mod settings;
 #[cfg(test)]
 #[path = "tests/subjects.rs"]
 mod testing;
@@ -28,18 +26,16 @@ pub use dbdyno_products::{Foreign, Knowledge, Planned, Settings, Subject, Value,
 use dbdyno_record::{Manifest, Run, WorkloadInfo};
 use serde::de::DeserializeOwned;
 
-use crate::cpus::cpu_list;
+use crate::servers::cpu_list;
 use crate::servers::servers;
 
 pub use classes::{Across, Class, Weight, classes};
-pub use compared::compared;
-pub use effective::FatedLine;
-pub use pitfalls::Circumstances;
-pub use predicted::{Build, effective, predicted};
-pub use remarks::{
+pub use compared::{
     ClassCell, ClassDifference, ClassRow, Parity, Remark, RemarkKind, SettingDifference, SharedValue,
-    Standing, VariantKnowledge, What,
+    Standing, VariantKnowledge, What, compared,
 };
+pub use pitfalls::Circumstances;
+pub use settings::{Build, FatedLine, effective, predicted};
 
 /// Reads the tables in a data file. All tables in it have the same name.
 fn entries<T: DeserializeOwned>(text: &str) -> Vec<T> {

@@ -8,9 +8,9 @@ use dbdyno_products::{Release, Subject, Value, says_the_same};
 use serde::Deserialize;
 
 use super::classes::{classes, read};
-use super::effective::{FATES, FatedLine};
 use super::entries;
-use super::remarks::{Remark, RemarkKind, What};
+use crate::parity::compared::{Remark, RemarkKind, What};
+use crate::parity::settings::{FATES, FatedLine};
 
 static PITFALLS: LazyLock<Vec<Pitfall>> = LazyLock::new(|| entries(include_str!("pitfalls.toml")));
 
@@ -40,9 +40,9 @@ pub(super) struct Pitfall {
     #[serde(default)]
     values: Vec<String>,
     #[serde(default)]
-    below: BTreeMap<Figure, f64>,
+    below: BTreeMap<BoundedBy, f64>,
     #[serde(default)]
-    above: BTreeMap<Figure, f64>,
+    above: BTreeMap<BoundedBy, f64>,
     configured: Option<bool>,
     #[serde(default)]
     differs: bool,
@@ -54,7 +54,7 @@ pub(super) struct Pitfall {
 /// The quantity that a setting's value is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Figure {
+enum BoundedBy {
     Data,
     Connections,
     Cpus,
@@ -67,12 +67,12 @@ pub(super) fn pitfalls() -> &'static [Pitfall] {
 }
 
 impl Circumstances {
-    fn figure(&self, figure: Figure) -> Option<f64> {
+    fn figure(&self, figure: BoundedBy) -> Option<f64> {
         let count = match figure {
-            Figure::Data => self.data_bytes,
-            Figure::Connections => self.connections,
-            Figure::Cpus => self.server_cpus,
-            Figure::Byte => Some(1),
+            BoundedBy::Data => self.data_bytes,
+            BoundedBy::Connections => self.connections,
+            BoundedBy::Cpus => self.server_cpus,
+            BoundedBy::Byte => Some(1),
         };
         count.map(|count| count as f64)
     }
@@ -118,7 +118,7 @@ impl Pitfall {
             None => classes().iter().find(|class| Some(&class.id) == self.class.as_ref())?.of(subject)?,
         };
         let text = found.value.to_string();
-        let all = |bounds: &BTreeMap<Figure, f64>, holds: fn(&f64, &f64) -> bool| {
+        let all = |bounds: &BTreeMap<BoundedBy, f64>, holds: fn(&f64, &f64) -> bool| {
             bounds.iter().all(|(figure, times)| {
                 let bound = run.figure(*figure).map(|figure| figure * times);
                 found.value.number().zip(bound).is_some_and(|(value, bound)| holds(&value, &bound))
@@ -142,7 +142,7 @@ impl Pitfall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::effective::FatedLine;
+    use crate::parity::settings::FatedLine;
     use crate::parity::testing::configured;
 
     const RUN: Circumstances =

@@ -17,11 +17,11 @@ pub struct Group {
 }
 
 /// A function that picks one figure; `None` where the group has too few values.
-pub type Figure = fn(&Group) -> Option<f64>;
+pub type GroupFigure = fn(&Group) -> Option<f64>;
 
 impl Group {
     /// The figures in published tables of groups, in their order.
-    pub const PUBLISHED: [(&'static str, Figure); 5] = [
+    pub const PUBLISHED: [(&'static str, GroupFigure); 5] = [
         ("average", |group| Some(group.average)),
         ("median", |group| Some(group.median)),
         ("min", |group| Some(group.min)),

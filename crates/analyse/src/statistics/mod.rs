@@ -1,25 +1,19 @@
-//! Statistics for repeated measurements: pure functions, one file per method, each with its source.
+//! Statistics for repeated measurements: pure functions, one file per kind of method, each with its
+//! sources.
 //!
 //! Values are log ratios or log rates unless a function says otherwise. Nothing here is random:
 //! methods that resample draw their numbers from a seed. docs/concepts/statistics-methods.md
 //! explains all of it to readers.
 
-pub mod analysis_of_variance;
-pub mod bootstrap;
 pub mod change_point;
-pub mod changes;
 pub mod describe;
-pub(crate) mod draw;
-pub mod equivalence;
 pub mod false_discovery;
-pub mod kendall;
 pub mod power;
-pub mod power_same;
+pub mod ranks;
 pub mod repeated_t;
+pub mod resampling;
 pub mod series;
-pub mod signed_rank;
 pub mod student;
-pub mod warm_up;
 
 use serde::Serialize;
 

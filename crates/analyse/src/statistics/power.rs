@@ -1,5 +1,6 @@
 //! How much a given number of blocks can show: the power, the smallest difference that is reported,
-//! and the number of blocks for a wanted difference.
+//! and the number of blocks for a wanted difference. The same is computed for showing that two
+//! variants are the same, with the margin that two one-sided tests reach.
 //!
 //! A difference is reported when the two-sided t-test of the mean of paired log ratios finds it and
 //! the estimate lies beyond the margin. Given the sample deviation s, the estimate must exceed the
@@ -9,9 +10,17 @@
 //! √blocks, and m made from the margin in the same way. With no margin it is the noncentral t's
 //! power.
 //!
+//! Two variants are shown to be the same when |estimate| < margin − t × s ÷ √n, where both
+//! one-sided tests succeed. Given the sample deviation, the probability of that is a difference of
+//! normal probabilities. The power is its mean over the distribution of the sample deviation, which
+//! is Owen's Q in another form.
+//!
 //! Sources: J. Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988), chapter 2;
 //! for the integral D. B. Owen, "A Survey of Properties and Applications of the Noncentral
-//! t-Distribution", Technometrics 10 (1968).
+//! t-Distribution", Technometrics 10 (1968); for sameness D. B. Owen, "A Special Case of a
+//! Bivariate Non-Central t-Distribution", Biometrika 52 (1965), and K. F. Phillips, "Power of the
+//! Two One-Sided Tests Procedure in Bioequivalence", J. Pharmacokinetics and Biopharmaceutics 18
+//! (1990).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
 
-use super::student::quantile;
+use crate::statistics::student::quantile;
 
 /// The usual power: four out of five studies detect a difference that exists.
 pub const USUAL_POWER: f64 = 0.8;
@@ -93,7 +102,7 @@ pub fn blocks_needed(difference: f64, margin: f64, deviation: f64, level: f64, w
 }
 
 /// The smallest number from 2 to `most` that is `enough`, where all larger numbers are enough too.
-pub(super) fn least_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u32> {
+fn least_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u32> {
     if !enough(most) {
         return None;
     }
@@ -131,7 +140,7 @@ fn normal_below(x: f64) -> f64 {
 
 /// Mean of `of` over the distribution of a sample's deviation ÷ the true one, which is the
 /// distribution of √(χ² ÷ `degrees`).
-pub(super) fn mean_over_deviation(degrees: f64, of: impl Fn(f64) -> f64) -> f64 {
+fn mean_over_deviation(degrees: f64, of: impl Fn(f64) -> f64) -> f64 {
     nodes(degrees).iter().map(|(s, weight)| weight * of(*s)).sum::<f64>().clamp(0.0, 1.0)
 }
 
@@ -169,6 +178,54 @@ fn weighted(degrees: f64) -> Nodes {
         (s, factor(panel) * density(s) * width / 3.0)
     };
     (0..=PANELS).map(node).collect()
+}
+
+/// Probability that a study of `blocks` shows two variants that differ by `difference` to be within
+/// ± `margin` (both log ratios) at `level` (0.05), when log ratios scatter with `deviation`. It is
+/// 0 for fewer than two blocks.
+pub fn power_same(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f64) -> f64 {
+    if blocks < 2 {
+        return 0.0;
+    }
+    if deviation <= 0.0 {
+        return if difference.abs() < margin { 1.0 } else { 0.0 };
+    }
+    let error = deviation / f64::from(blocks).sqrt();
+    power_same_at(difference / error, margin / error, f64::from(blocks - 1), level)
+}
+
+/// The smallest margin (log ratio) within which a study of `blocks` shows two equal variants to be
+/// with `wanted` power; `None` for fewer than two blocks.
+pub fn margin_for_same(deviation: f64, blocks: u32, level: f64, wanted: f64) -> Option<f64> {
+    if blocks < 2 {
+        return None;
+    }
+    let degrees = f64::from(blocks - 1);
+    let (mut low, mut high) = (0.0, 4.0);
+    while power_same_at(0.0, high, degrees, level) < wanted {
+        (low, high) = (high, 2.0 * high);
+    }
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if power_same_at(0.0, middle, degrees, level) < wanted { low = middle } else { high = middle }
+    }
+    Some(high * deviation / f64::from(blocks).sqrt())
+}
+
+/// The smallest number of blocks that show two equal variants to be within `margin` (log ratio)
+/// with `wanted` power; `None` when even [`MOST_BLOCKS`] do not.
+pub fn blocks_for_same(margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
+    least_blocks(MOST_BLOCKS, |blocks| power_same(0.0, margin, deviation, blocks, level) >= wanted)
+}
+
+/// Power for the difference and the margin, both in standard errors.
+fn power_same_at(shift: f64, margin: f64, degrees: f64, level: f64) -> f64 {
+    let critical = quantile(1.0 - level, degrees);
+    let normal = Normal::standard();
+    mean_over_deviation(degrees, |s| {
+        let room = margin - critical * s;
+        if room <= 0.0 { 0.0 } else { normal.cdf(room - shift) - normal.cdf(-room - shift) }
+    })
 }
 
 #[cfg(test)]
@@ -246,5 +303,45 @@ mod tests {
         assert_eq!((power(0.01, 0.0, 0.0, 1, 0.05), detectable(0.0, 0.1, 1, 0.05, 0.8)), (0.0, None));
         assert_eq!(detectable(0.02, 0.0, 5, 0.05, 0.8), Some(0.02));
         assert_eq!(blocks_needed(0.0, 0.0, 0.1, 0.05, 0.8), None);
+    }
+
+    /// Published powers of 2×2 crossover studies of bioequivalence: coefficient of variation,
+    /// subjects, and the power for a true ratio of 0.95 and limits of 0.8 and 1.25. They are from
+    /// the manual of the R package PowerTOST (D. Labes, H. Schütz, B. Lang), exact method.
+    const PUBLISHED: [(f64, f64, f64); 3] =
+        [(0.20, 20.0, 0.834_680), (0.25, 28.0, 0.807_439), (0.30, 40.0, 0.815_845)];
+
+    #[test]
+    fn power_is_that_of_published_tables() {
+        for (variation, subjects, expected) in PUBLISHED {
+            let variance: f64 = (variation * variation + 1.0_f64).ln();
+            let error = (2.0 * variance / subjects).sqrt();
+            let found = power_same_at(0.95_f64.ln() / error, 1.25_f64.ln() / error, subjects - 2.0, 0.05);
+            close(found, expected, 2e-6);
+        }
+    }
+
+    #[test]
+    fn what_is_promised_is_what_studies_show() {
+        let margin = margin_for_same(0.01, 5, 0.05, 0.8).unwrap();
+        close(power_same(0.0, margin, 0.01, 5, 0.05), 0.8, 1e-9);
+        let bounds = crate::statistics::Interval { low: -margin, high: margin };
+        let shown = (0..2_000_u64).filter(|study| {
+            let values: Vec<f64> = (0..5).map(|block| 0.01 * normal(*study, block)).collect();
+            let estimate = Estimate::of_mean(&values).unwrap();
+            crate::statistics::student::p_of_equivalence(estimate, bounds) <= 0.05
+        });
+        close(shown.count() as f64 / 2_000.0, 0.8, 0.03);
+    }
+
+    #[test]
+    fn blocks_for_a_margin_are_the_fewest_that_reach_it() {
+        let blocks = blocks_for_same(0.02, 0.01, 0.05, 0.8).unwrap();
+        let margin = |blocks| margin_for_same(0.01, blocks, 0.05, 0.8).unwrap();
+        assert!(margin(blocks) <= 0.02 && margin(blocks - 1) > 0.02, "{blocks}");
+        assert_eq!(
+            (blocks_for_same(0.02, 0.0, 0.05, 0.8), blocks_for_same(0.02, 5.0, 0.05, 0.8)),
+            (Some(2), None)
+        );
     }
 }

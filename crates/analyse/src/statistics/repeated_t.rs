@@ -165,7 +165,7 @@ fn edge(index: usize) -> f64 {
 }
 
 /// Studies of equal variants that have found nothing yet, at one level of the error.
-struct Undecided {
+struct OpenStudies {
     /// Share of the studies in each cell. Studies below the lowest cell are counted in it.
     cells: Vec<f64>,
     /// Index of the cell that the last limit cuts, and the centre of the part below the limit.
@@ -173,20 +173,20 @@ struct Undecided {
 }
 
 /// Studies whose first look was after the same number of blocks.
-struct Followed {
+struct FollowedStudies {
     blocks: u32,
-    undecided: Vec<Undecided>,
+    undecided: Vec<OpenStudies>,
     /// Limits by number of blocks, and the limits for a last look.
     limits: BTreeMap<u32, (Vec<f64>, Vec<f64>)>,
 }
 
 /// Cache of the studies by the blocks at their first look. A report asks hundreds of times for the
 /// same few.
-static KNOWN: Mutex<BTreeMap<u32, Followed>> = Mutex::new(BTreeMap::new());
+static KNOWN: Mutex<BTreeMap<u32, FollowedStudies>> = Mutex::new(BTreeMap::new());
 
 fn with_limits<T>(at: At, of: impl FnOnce(&Limits) -> T) -> T {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let followed = known.entry(at.first).or_insert_with(|| Followed::from(at.first));
+    let followed = known.entry(at.first).or_insert_with(|| FollowedStudies::from(at.first));
     while followed.blocks < at.blocks {
         followed.go_on();
     }
@@ -194,11 +194,11 @@ fn with_limits<T>(at: At, of: impl FnOnce(&Limits) -> T) -> T {
     of(if at.is_last { last } else { usual })
 }
 
-impl Followed {
+impl FollowedStudies {
     fn from(first: u32) -> Self {
         let beyond: Vec<f64> =
             (0..=CELLS).map(|index| cdf(-t_of(edge(index), first), f64::from(first - 1))).collect();
-        let undecided = (0..LEVELS).map(|_| Undecided { cells: vec![1.0], cut: (0, 0.0) }).collect();
+        let undecided = (0..LEVELS).map(|_| OpenStudies { cells: vec![1.0], cut: (0, 0.0) }).collect();
         let mut new = Self { blocks: first, undecided, limits: BTreeMap::new() };
         new.look(&vec![beyond; LEVELS], |level| level * spent_after(first), |level| level);
         new
@@ -230,7 +230,7 @@ impl Followed {
     }
 }
 
-impl Undecided {
+impl OpenStudies {
     /// The studies that are left when those beyond the limit have been found.
     fn below(&self, beyond: &[f64], limit: f64) -> Self {
         let place = (limit - LOWEST) / (HIGHEST - LOWEST) * CELLS as f64;
@@ -373,7 +373,7 @@ mod tests {
         close(p_of_difference(only, estimate), estimate.p_of_difference(), 1e-12);
         close(interval(only, estimate, 0.95).low, estimate.interval(0.95).low, 1e-12);
         let bounds = Interval { low: -0.03, high: 0.03 };
-        let usual = crate::statistics::equivalence::p_of_equivalence(estimate, bounds);
+        let usual = crate::statistics::student::p_of_equivalence(estimate, bounds);
         close(p_of_equivalence(only, estimate, bounds), usual, 1e-12);
     }
 

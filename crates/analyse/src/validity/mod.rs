@@ -1,14 +1,9 @@
 //! Whether a step's figures may be used, and why not.
 
-pub(crate) mod answers;
-pub(crate) mod client_hosts;
-pub(crate) mod client_pauses;
-pub(crate) mod headroom;
-pub(crate) mod littles_law;
+pub(crate) mod client;
+pub(crate) mod operations;
 pub(crate) mod record_integrity;
-pub(crate) mod refused;
 pub(crate) mod throttled;
-pub(crate) mod warmup_backlog;
 
 use std::collections::BTreeMap;
 
@@ -46,9 +41,9 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         // Where lines are missing, sums must disagree and would only repeat the damage.
         None => reasons.extend(account_faults(step)),
     }
-    reasons.extend(client_pauses::fault(step));
+    reasons.extend(client::pause_fault(step));
     reasons.extend(throttled::faults(step));
-    reasons.extend(client_hosts::late(&step.events));
+    reasons.extend(client::late_hosts(&step.events));
     if reasons.is_empty() { Validity::Valid } else { Validity::Invalid { reasons } }
 }
 

@@ -14,15 +14,15 @@ use crate::model::{Code, Warning};
 use crate::window::{KindSummary, WindowSummary};
 
 /// Client and kind.
-type Key<'a> = (u32, &'a str);
+type ClientKind<'a> = (u32, &'a str);
 
-pub(crate) fn of_client(code: Code, (client, kind): Key<'_>) -> Warning {
+pub(crate) fn of_client(code: Code, (client, kind): ClientKind<'_>) -> Warning {
     Warning::reason(code).at(format!("client {client} {kind}"))
 }
 
 /// What is missing, doubled or inconsistent, each with its file.
 pub(crate) fn faults(step: &StepRecord) -> Vec<Warning> {
-    let mut by_key: BTreeMap<Key<'_>, Vec<&Interval>> = BTreeMap::new();
+    let mut by_key: BTreeMap<ClientKind<'_>, Vec<&Interval>> = BTreeMap::new();
     for interval in &step.intervals {
         by_key.entry((interval.client, interval.kind.as_str())).or_default().push(interval);
     }
@@ -51,7 +51,7 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Warning> {
 
 /// Operations that all connections of a client and kind sent, as each connection reported at its
 /// end.
-fn sent(step: &StepRecord) -> BTreeMap<Key<'_>, u64> {
+fn sent(step: &StepRecord) -> BTreeMap<ClientKind<'_>, u64> {
     let mut sent = BTreeMap::new();
     for event in &step.events {
         if let StepEvent::ConnectionEnded { client, kind, operations, .. } = event {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::model::{Code, Severity, Warning};
 use crate::window::Span;
-use crate::window::client_hosts::all;
 use crate::window::counters::change;
+use crate::window::cpu::client_hosts;
 
 /// Share of the common window from which a step is invalid. It is the usual margin: a step that was
 /// held up for longer may differ from another by the margin through its quota alone.
@@ -20,13 +20,13 @@ const LIMIT: f64 = 0.02;
 const REPORTED: f64 = 0.005;
 
 /// A control group, given by its header and counters.
-struct Group<'a> {
+struct ControlGroup<'a> {
     about: &'a Value,
     /// Share of the window for which it was throttled.
     share: f64,
 }
 
-impl Group<'_> {
+impl ControlGroup<'_> {
     fn is_of(&self, side: &str) -> bool {
         self.about[side].as_bool().unwrap_or(false)
     }
@@ -44,7 +44,7 @@ impl Group<'_> {
 }
 
 /// Returns the step's groups. The one that was throttled most comes first.
-fn groups(step: &StepRecord) -> Vec<Group<'_>> {
+fn groups(step: &StepRecord) -> Vec<ControlGroup<'_>> {
     let window = step.window().map(|(from_us, to_us)| Span::new(from_us, to_us));
     let (Some(window), Some(series)) = (window, step.counters.get("throttling")) else { return Vec::new() };
     let all = series.header.about.get("groups").and_then(Value::as_array);
@@ -53,9 +53,9 @@ fn groups(step: &StepRecord) -> Vec<Group<'_>> {
             |name: &str| change(&step.counters, "throttling", &[&format!("group-{number}.{name}")], window);
         let of_time = counter("throttled_us")?.per_second() / 1e6;
         let of_periods = [counter("throttled_periods")?.value, counter("periods")?.value];
-        Some(Group { about, share: share(of_time, of_periods) })
+        Some(ControlGroup { about, share: share(of_time, of_periods) })
     };
-    let mut found: Vec<Group<'_>> = all.into_iter().flatten().enumerate().filter_map(group).collect();
+    let mut found: Vec<ControlGroup<'_>> = all.into_iter().flatten().enumerate().filter_map(group).collect();
     found.sort_by(|one, other| other.share.total_cmp(&one.share));
     found
 }
@@ -75,7 +75,7 @@ pub(crate) fn faults(step: &StepRecord) -> Vec<Warning> {
         let warning = Warning::reason(Code::ClientHostThrottled).at(&host.host);
         warning.with("share", host_share(host)).with("limit", LIMIT)
     };
-    let hosts = all(&step.events).filter(|host| is_host(host));
+    let hosts = client_hosts(&step.events).filter(|host| is_host(host));
     own.into_iter().chain(hosts.map(of_host)).collect()
 }
 

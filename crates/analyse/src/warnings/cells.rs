@@ -1,21 +1,26 @@
-//! Warnings about a run's cells: those that failed, did not end, did not run or were repeated.
+//! Warnings about a run's cells: those that failed, did not end, did not run or were repeated, and
+//! those of runs that were stopped and resumed (how often, where, and which blocks have cells from
+//! more than one session).
+//!
+//! A ratio is formed within a block, so that what changes from hour to hour affects both of its
+//! sides. In a block that was cut off it does not.
 
 use std::collections::BTreeMap;
 
 use dbdyno_model::Design;
 use dbdyno_record::{CellEvent, CellId, CellRecord, Outcome, Run, RunEvent};
 
-use crate::model::failure::{end_message, words};
-use crate::model::{Code, Warning};
+use crate::model::findings::{end_message, failure_words};
+use crate::model::{Code, SessionPart, Warning};
 
 /// Cells that failed, stopped in the middle or did not run.
-pub(crate) fn warnings(run: &Run) -> Vec<Warning> {
+pub(crate) fn cell_warnings(run: &Run) -> Vec<Warning> {
     let ended = |cell: &CellRecord| {
         let code = match cell.outcome() {
             None if run.is_going_on => return None,
             Some(Outcome::Completed) => return None,
             Some(Outcome::Failed) => {
-                let message = words(&end_message(cell));
+                let message = failure_words(&end_message(cell));
                 return Some(Warning::new(Code::CellFailed).at(cell.id.to_string()).with("message", message));
             }
             Some(Outcome::Interrupted) => Code::CellInterrupted,
@@ -113,11 +118,72 @@ fn repeated(run: &Run) -> Vec<Warning> {
 /// The beginning of a message. The records of the failure hold the rest.
 fn beginning(message: &str) -> String {
     const CHARACTERS: usize = 200;
-    let line = words(message);
+    let line = failure_words(message);
     match line.char_indices().nth(CHARACTERS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
+}
+
+/// One invocation of dbdyno on the plan: the first one, then one for each time that the run was
+/// resumed.
+type Session = usize;
+
+pub(crate) fn session_warnings(run: &Run) -> Vec<Warning> {
+    let started = |event: &&RunEvent| matches!(event, RunEvent::Started { resumed: true, .. });
+    let resumes = run.events.iter().filter(started).count();
+    if resumes == 0 {
+        return Vec::new();
+    }
+    let mut all = vec![Warning::new(Code::Resumed).at_all(whereabouts(run)).with("times", resumes)];
+    let mut blocks: BTreeMap<u32, BTreeMap<Session, Vec<&str>>> = BTreeMap::new();
+    for (cell, (session, at)) in begun(run) {
+        blocks.entry(cell.block).or_default().entry(session).or_default().push(at);
+    }
+    for (block, sessions) in blocks.into_iter().filter(|(_, sessions)| sessions.len() > 1) {
+        let parts: Vec<SessionPart> = sessions.into_values().filter_map(part).collect();
+        all.push(Warning::new(Code::BlockResumed).at(format!("block {block}")).with("parts", parts));
+    }
+    all
+}
+
+fn part(begun: Vec<&str>) -> Option<SessionPart> {
+    let from = begun.iter().min()?;
+    Some(SessionPart { cells: begun.len(), from: (*from).to_owned() })
+}
+
+/// For each cell whose records are in the run, the session and time in which it began.
+fn begun(run: &Run) -> BTreeMap<&CellId, (Session, &str)> {
+    let mut session = 0;
+    let mut begun = BTreeMap::new();
+    for event in &run.events {
+        match event {
+            RunEvent::Started { resumed: true, .. } => session += 1,
+            RunEvent::CellStarted { at, cell, .. } if run.cells.iter().any(|known| known.id == *cell) => {
+                begun.insert(cell, (session, at.as_str()));
+            }
+            _ => {}
+        }
+    }
+    begun
+}
+
+/// The place where the run went on, for each time that it was resumed.
+fn whereabouts(run: &Run) -> Vec<String> {
+    let mut blocks: Vec<u32> = Vec::new();
+    let mut is_next = false;
+    for event in &run.events {
+        match event {
+            RunEvent::Started { resumed, .. } => is_next = *resumed,
+            RunEvent::CellStarted { cell, .. } if is_next => {
+                is_next = false;
+                blocks.push(cell.block);
+            }
+            _ => {}
+        }
+    }
+    blocks.dedup();
+    blocks.into_iter().map(|block| format!("block {block}")).collect()
 }
 
 #[cfg(test)]
@@ -125,10 +191,10 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::fixtures::{cell, cell_id, load_step, query_step, run, shown};
+    use crate::fixtures::{cell, cell_id, load_step, query_step, run, shown, shown_all};
 
     fn warnings_of(run: &Run) -> String {
-        warnings(run).iter().map(shown).collect::<Vec<_>>().join("\n")
+        cell_warnings(run).iter().map(shown).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -209,5 +275,59 @@ mod tests {
             "{}",
             warnings_of(&run)
         );
+    }
+
+    fn started(resumed: bool) -> RunEvent {
+        RunEvent::Started { at: String::new(), resumed, tool: dbdyno_record::ToolInfo::default() }
+    }
+
+    fn cell_started(block: u32, variant: &str, at: &str) -> RunEvent {
+        RunEvent::CellStarted {
+            at: format!("2026-03-0{at}:59.5Z"),
+            cell: cell_id(block, variant),
+            elapsed_us: 0,
+        }
+    }
+
+    fn reported(events: Vec<RunEvent>) -> String {
+        let cells = [(1, "a"), (1, "b"), (2, "a")].map(|(block, name)| cell(block, name, Vec::new()));
+        let mut run = run(&["a", "b"], 2, cells.into());
+        run.events = events;
+        shown_all(&session_warnings(&run))
+    }
+
+    #[test]
+    fn a_run_of_one_session_has_nothing_to_tell() {
+        assert_eq!(reported(vec![started(false), cell_started(1, "a", "1T12:00")]), "");
+    }
+
+    #[test]
+    fn a_block_that_was_cut_off_is_named_with_its_times() {
+        let events = vec![
+            started(false),
+            cell_started(1, "a", "1T12:00"),
+            cell_started(1, "b", "1T12:01"),
+            started(true),
+            cell_started(1, "b", "2T07:30"),
+            cell_started(2, "a", "2T07:40"),
+            cell_started(2, "b", "2T07:50"),
+            started(true),
+        ];
+        insta::assert_snapshot!(reported(events), @r#"
+        resumed [block 1] times: 2
+        block-resumed [block 1] parts: [{"cells":1,"from":"2026-03-01T12:00:59.5Z"},{"cells":1,"from":"2026-03-02T07:30:59.5Z"}]
+        "#);
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_between_two_blocks_has_whole_blocks() {
+        let events = vec![
+            started(false),
+            cell_started(1, "a", "1T12:00"),
+            cell_started(1, "b", "1T12:01"),
+            started(true),
+            cell_started(2, "a", "2T07:40"),
+        ];
+        insta::assert_snapshot!(reported(events), @"resumed [block 2] times: 1");
     }
 }

@@ -1,33 +1,23 @@
 //! All warnings that a reader needs before any number, worst first. Each rule is a function; most
-//! are in files here.
+//! are in files here, by subject.
 
-pub(crate) mod caches;
 mod cells;
-mod clock_steps;
-mod cold;
-mod control;
-mod empty_writes;
-pub(crate) mod encryption;
-mod fsyncs;
-mod host_check;
-pub(crate) mod invalid_runs;
-mod sessions;
-pub(crate) mod settling;
-mod shares;
-mod short_steps;
+mod host;
+pub(crate) mod servers;
+pub(crate) mod steps;
 
 use std::collections::BTreeMap;
 
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord, is_load_kept};
 
-use crate::compare::{by_machine, changed, drift, fixed_rate, foreign_load, targets, zero_rate};
+use crate::compare::{by_machine, comparability, noise, rates, verdicts};
 use crate::control_of;
-use crate::measure::{client_headroom, deferred_work, hosts, outages};
+use crate::measure::{hosts, outages, server_state};
 use crate::model::Severity::{Caution, Invalid};
-use crate::model::runs::judged_runs;
+use crate::model::steps::judged_runs;
 use crate::model::{Code, DesignFault, Severity, StepFindings, Warning, WorkloadFindings};
 use crate::parity::Parity;
-use crate::validity::{client_pauses, throttled};
+use crate::validity::{client, throttled};
 
 /// Cost of dbdyno's own sampling, as a share of one core, above which it disturbs what it measures.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
@@ -55,41 +45,43 @@ type Rule = (Severity, fn(&Facts<'_>) -> Vec<Warning>);
 const RULES: &[Rule] = &[
     (Invalid, debug_build),
     (Invalid, unknown_base),
-    (Invalid, |facts| cells::warnings(facts.run)),
-    (Invalid, |facts| sessions::warnings(facts.run)),
+    (Invalid, |facts| cells::cell_warnings(facts.run)),
+    (Invalid, |facts| cells::session_warnings(facts.run)),
     (Invalid, damaged_records),
-    (Invalid, |facts| invalid_runs::warnings(facts.workloads)),
-    (Invalid, |facts| facts.steps().flat_map(|step| zero_rate::warnings(step, facts.base)).collect()),
-    (Invalid, |facts| facts.steps().flat_map(targets::warnings).collect()),
-    (Invalid, |facts| facts.steps().flat_map(fixed_rate::warnings).collect()),
+    (Invalid, |facts| steps::invalid_run_warnings(facts.workloads)),
+    (Invalid, |facts| facts.steps().flat_map(|step| rates::zero_rate_warnings(step, facts.base)).collect()),
+    (Invalid, |facts| facts.steps().flat_map(rates::target_warnings).collect()),
+    (Invalid, |facts| facts.steps().flat_map(rates::fixed_rate_warnings).collect()),
     (Caution, |facts| steps(facts.run).filter_map(|(cell, step)| outages::warning(cell, step)).collect()),
     (Caution, |facts| {
-        steps(facts.run).filter_map(|(cell, step)| client_pauses::warning(cell, step)).collect()
+        steps(facts.run).filter_map(|(cell, step)| client::pause_warning(cell, step)).collect()
     }),
-    (Caution, |facts| caches::warnings(facts.run, facts.workloads, |_| true)),
+    (Caution, |facts| servers::cache_warnings(facts.run, facts.workloads, |_| true)),
     (Caution, |facts| steps(facts.run).filter_map(|(cell, step)| throttled::warning(cell, step)).collect()),
-    (Caution, |facts| foreign_load::warning(facts.steps()).into_iter().collect()),
-    (Caution, |facts| clock_steps::warning(facts.run).into_iter().collect()),
-    (Caution, |facts| short_steps::warnings(facts.workloads)),
-    (Caution, |facts| empty_writes::warnings(facts.workloads)),
-    (Caution, |facts| cold::warnings(facts.run, facts.workloads)),
-    (Caution, |facts| settling::warnings(facts.run)),
-    (Caution, |facts| deferred_work::warnings(facts.workloads)),
+    (Caution, |facts| verdicts::foreign_load_warning(facts.steps()).into_iter().collect()),
+    (Caution, |facts| host::clock_step_warning(facts.run).into_iter().collect()),
+    (Caution, |facts| steps::short_step_warnings(facts.workloads)),
+    (Caution, |facts| steps::empty_write_warnings(facts.workloads)),
+    (Caution, |facts| servers::cold_warnings(facts.run, facts.workloads)),
+    (Caution, |facts| servers::settling_warnings(facts.run)),
+    (Caution, |facts| server_state::deferred_work_warnings(facts.workloads)),
     (Caution, |facts| failed_operations(facts.run)),
     (Caution, |facts| recorded(facts.run)),
-    (Invalid, |facts| changed::warnings(facts.run)),
-    (Caution, |facts| encryption::warning(facts.run).into_iter().collect()),
+    (Invalid, |facts| comparability::change_warnings(facts.run)),
+    (Caution, |facts| servers::encryption_warning(facts.run).into_iter().collect()),
     (Caution, configuration),
     (Caution, |facts| hosts::warnings(facts.run)),
-    (Caution, |facts| fsyncs::warning(facts.run).into_iter().collect()),
-    (Caution, |facts| client_headroom::warning(facts.workloads).into_iter().collect()),
+    (Caution, |facts| servers::uncounted_syncs_warning(facts.run).into_iter().collect()),
+    (Caution, |facts| client::headroom_warning(facts.workloads).into_iter().collect()),
     (Caution, |facts| sampler_cost(facts.workloads).into_iter().collect()),
-    (Caution, |facts| host_check::warning(facts.workloads).into_iter().collect()),
-    (Caution, |facts| shares::warnings(facts.workloads)),
+    (Caution, |facts| host::host_check_warning(facts.workloads).into_iter().collect()),
+    (Caution, |facts| host::share_warnings(facts.workloads)),
     (Caution, |facts| {
-        control::warning(facts.steps(), control_of(&facts.run.manifest, facts.base)).into_iter().collect()
+        steps::control_warning(facts.steps(), control_of(&facts.run.manifest, facts.base))
+            .into_iter()
+            .collect()
     }),
-    (Caution, |facts| drift::warnings(facts.workloads)),
+    (Caution, |facts| noise::drift_warnings(facts.workloads)),
     (Caution, |facts| by_machine::warnings(facts.workloads)),
     (Caution, |facts| one_block(facts.run, facts.workloads, facts.base).into_iter().collect()),
     (Caution, |facts| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{ErrorCounts, Interval, KindSpec, OperationClass, StepRecord, Unit, WindowRule};
 
-use super::span::{SECOND_US, Span};
+use crate::window::counters::{SECOND_US, Span};
 
 /// Scans that take longer than this are too few per second for their count to be a rate.
 const LONG_SCAN_US: f64 = 100_000.0;

@@ -1,22 +1,19 @@
 //! What a step did in its common window: operations, counters, CPU. [`WindowSummary`] reads the
 //! records once, and all figures of the step are formulas over its values.
 
-pub(crate) mod client_hosts;
 pub(crate) mod counters;
-pub(crate) mod foreign_cpu;
+pub(crate) mod cpu;
 mod kind;
-pub(crate) mod load_threads;
-pub(crate) mod polling;
-mod span;
 
 use std::collections::BTreeMap;
 
 use dbdyno_record::{OperationClass, StepEvent, StepRecord, StepSpec, Unit, VariantInfo, WindowRule};
 
-use self::counters::{Change, Counters, change};
+use self::counters::{Counters, change};
 pub(crate) use self::kind::{KindSummary, amount};
-pub(crate) use self::span::{SECOND_US, Span, covered_us};
 use crate::model::TooFewOperations;
+use counters::CounterChange;
+pub(crate) use counters::{SECOND_US, Span, covered_us};
 
 /// A step with fewer operations than this is one piece of work, or a few: an index build, or one
 /// scan per connection.
@@ -182,12 +179,12 @@ impl<'a> WindowSummary<'a> {
         })
     }
 
-    pub(crate) fn change(&self, source: &str, keys: &[&str]) -> Option<Change> {
+    pub(crate) fn change(&self, source: &str, keys: &[&str]) -> Option<CounterChange> {
         self.change_over(source, keys, self.window)
     }
 
     /// The increase in a sum of counters between the samples nearest to the ends of `span`.
-    pub(crate) fn change_over(&self, source: &str, keys: &[&str], span: Span) -> Option<Change> {
+    pub(crate) fn change_over(&self, source: &str, keys: &[&str], span: Span) -> Option<CounterChange> {
         change(self.counters, source, keys, span)
     }
 
@@ -202,13 +199,13 @@ impl<'a> WindowSummary<'a> {
     }
 
     /// A counter's increase per unit of the headline done between the same two samples.
-    pub(crate) fn per_headline_unit(&self, change: Change) -> Option<f64> {
+    pub(crate) fn per_headline_unit(&self, change: CounterChange) -> Option<f64> {
         self.per_unit_of(self.headline()?, change)
     }
 
     /// A counter's increase per unit of `kind` done between the same two samples, so that a cost
     /// and the work it paid for cover the same time; `None` when no work was done.
-    pub(crate) fn per_unit_of(&self, kind: &KindSummary<'_>, change: Change) -> Option<f64> {
+    pub(crate) fn per_unit_of(&self, kind: &KindSummary<'_>, change: CounterChange) -> Option<f64> {
         let work = self.work(kind, change.between);
         (work > 0.0).then(|| change.value / work)
     }

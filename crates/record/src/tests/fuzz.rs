@@ -10,7 +10,7 @@ use super::draw::{Draw, in_a_small_process};
 use super::*;
 use crate::lines::{Line, each_line, parse_json, parse_lines};
 use crate::plausible::{self, Events, Intervals};
-use crate::{counter_lines, reader};
+use crate::{counters, reader};
 
 /// Inputs for each target. They take a second or so in a debug build.
 const INPUTS: u64 = 20_000;
@@ -71,9 +71,9 @@ fn events() {
 #[test]
 fn counters() {
     fuzz("counters", &[seed("counters/server.jsonl")], |_, input| {
-        let (mut before_us, mut lines) = (None, counter_lines::Together::default());
+        let (mut before_us, mut lines) = (None, counters::Together::default());
         each_line(Path::new("f"), input, false, |line, _| {
-            let entry = counter_lines::parse_line(line)?;
+            let entry = counters::parse_line(line)?;
             if let Some(at_us) = entry.at_us() {
                 plausible::sample_at(at_us, before_us.replace(at_us))?;
             }

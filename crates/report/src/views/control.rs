@@ -1,8 +1,7 @@
 //! Table of the control (A/A): the base against itself under a second name, and what its scatter
 //! lets the run see.
 
-use dbdyno_analyse::statistics::power::USUAL_POWER;
-use dbdyno_analyse::statistics::power_same::margin_for_same;
+use dbdyno_analyse::statistics::power::{USUAL_POWER, margin_for_same};
 use dbdyno_analyse::{Inference, LEVEL, Ratio, StepFindings, VariantStep, Verdict, numbered};
 
 use super::Scope;

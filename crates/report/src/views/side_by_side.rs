@@ -1,7 +1,7 @@
 //! Tables with a workload's set-ups next to each other. Each variant has one table of relative
 //! rates and one of group figures.
 
-use dbdyno_analyse::statistics::describe::{Figure, Group as Figures};
+use dbdyno_analyse::statistics::describe::{Group as Figures, GroupFigure as Figure};
 use dbdyno_analyse::{Findings, RunSummary, WorkloadFindings, unique, workload_and_setup};
 use dbdyno_model::Colours;
 

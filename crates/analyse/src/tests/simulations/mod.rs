@@ -8,13 +8,11 @@ mod unlike;
 
 use std::f64::consts::TAU;
 
-use crate::compare::inference::{adjust, of_estimate, verdict};
+use crate::compare::verdicts::{adjust, of_estimate, verdict_of_inference};
 use crate::model::{Inference, Verdict};
-use crate::statistics::bootstrap::bca;
-use crate::statistics::change_point::{PERMUTATIONS, greatest_change};
-use crate::statistics::changes::changes_of_all;
-use crate::statistics::draw;
-use crate::statistics::signed_rank::hodges_lehmann;
+use crate::statistics::change_point::{PERMUTATIONS, changes_of_all, greatest_change};
+use crate::statistics::ranks::hodges_lehmann;
+use crate::statistics::resampling::{self, bca};
 use crate::statistics::student::Estimate;
 
 /// Fails unless the two differ by at most `tolerance`.
@@ -27,7 +25,7 @@ pub(crate) fn close(found: f64, expected: f64, tolerance: f64) {
 /// 1 (Box and Muller, 1958).
 pub(crate) fn normal(study: u64, position: u64) -> f64 {
     let even = |part| {
-        let number = draw::number(draw::number(study, 77), 2 * position + part);
+        let number = resampling::random_number(resampling::random_number(study, 77), 2 * position + part);
         ((number >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     };
     (-2.0 * even(0).ln()).sqrt() * (TAU * even(1)).cos()
@@ -115,7 +113,7 @@ fn at_time(study: u64, time: u64) -> f64 {
 }
 
 fn differs(inference: &Inference, estimate: Estimate, margin: f64) -> bool {
-    matches!(verdict(estimate.value.exp(), inference, margin), Verdict::Faster | Verdict::Slower)
+    matches!(verdict_of_inference(estimate.value.exp(), inference, margin), Verdict::Faster | Verdict::Slower)
 }
 
 #[test]
@@ -124,7 +122,11 @@ fn equal_servers_in_blocks_get_false_verdicts_in_at_most_5_percent_of_studies_in
         let ratio = |block: u64| {
             let (first, second) = (at_time(study, 2 * block), at_time(study, 2 * block + 1));
             // The order within a block is random.
-            if draw::below(draw::number(study, 5), block, 2) == 0 { first - second } else { second - first }
+            if resampling::random_below(resampling::random_number(study, 5), block, 2) == 0 {
+                first - second
+            } else {
+                second - first
+            }
         };
         let estimate = Estimate::of_mean(&(0..5).map(ratio).collect::<Vec<_>>()).unwrap();
         differs(&of_estimate(estimate, margin), estimate, margin)
@@ -223,7 +225,7 @@ fn same_is_said_of_a_difference_as_great_as_the_margin_in_at_most_5_percent_of_s
         share(20_000, |study| {
             let logs: Vec<f64> = noise(study, 5, 0.008).iter().map(|log| log + truth).collect();
             let estimate = Estimate::of_mean(&logs).unwrap();
-            verdict(estimate.value.exp(), &of_estimate(estimate, 0.02), 0.02) == Verdict::Same
+            verdict_of_inference(estimate.value.exp(), &of_estimate(estimate, 0.02), 0.02) == Verdict::Same
         })
     };
     let (at_margin, outside, equal) = (said(1.02_f64.ln()), said(1.021_f64.ln()), said(0.0));

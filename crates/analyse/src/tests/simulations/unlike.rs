@@ -5,8 +5,8 @@
 //! from the difference between two sides in one block, or between two runs.
 
 use super::{chance, close, normal, share};
-use crate::statistics::draw;
-use crate::statistics::signed_rank::hodges_lehmann;
+use crate::statistics::ranks::hodges_lehmann;
+use crate::statistics::resampling;
 use crate::statistics::student::Estimate;
 
 /// A function that gives one log rate of a study, around 0.
@@ -22,7 +22,9 @@ fn heavy(study: u64, position: u64) -> f64 {
 
 /// Exponentially distributed losses. Most blocks lose little, some lose much, and none gains.
 fn skewed(study: u64, position: u64) -> f64 {
-    let even = ((draw::number(draw::number(study, 91), position) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    let even = ((resampling::random_number(resampling::random_number(study, 91), position) >> 11) as f64
+        + 0.5)
+        / (1_u64 << 53) as f64;
     even.ln() + 1.0
 }
 

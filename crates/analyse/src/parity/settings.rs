@@ -1,0 +1,310 @@
+//! A variant's settings before and after it runs: read back from its server, or predicted from what
+//! its build reported and what was configured; and the lines in its configuration that did not take
+//! effect as written (not read, repeated, not taken, or changed by the server).
+
+use dbdyno_products::{
+    ConfiguredLine, FamilyFacts, Foreign, KNOWN, Knowledge, Planned, Product, Release, Settings, Subject,
+    Value, number, says_the_same, size, switch,
+};
+use dbdyno_record::{ServerInfo, VariantInfo};
+use serde::Serialize;
+
+/// What is known about a server before it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Build {
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`; empty where it is not known.
+    pub product: String,
+    /// The version, such as `10.11.19`.
+    pub version: String,
+    /// The settings that it reported when it was started without an option file; empty where it was
+    /// not asked.
+    pub settings: Settings,
+    /// The command that asks it for its settings.
+    pub ask: String,
+}
+
+/// A variant whose settings were read back from its server.
+pub fn effective(variant: &VariantInfo, server: &ServerInfo, planned: &Planned) -> Subject {
+    let mut subject = bare(variant, &server.product, &server.version, planned);
+    let of_product = |speaks: &String| Foreign { name: server.product.clone(), speaks: speaks.clone() };
+    subject.foreign = server.speaks.as_ref().map(of_product);
+    subject.settings = in_words(subject.family, server.settings.clone());
+    subject.session = server.session.clone();
+    subject.knowledge = match (&subject.foreign, subject.settings.is_empty()) {
+        (Some(_), _) => Knowledge::Foreign,
+        (None, true) => Knowledge::Unknown,
+        (None, false) => Knowledge::Effective,
+    };
+    subject
+}
+
+/// A variant that has not run. Its settings are those that its build reported, and over them those
+/// in its configuration. `config` of `variant` is the text of its configuration; an option file
+/// rendered from intents will do.
+///
+/// A build that was not asked has only what is configured. That is enough for
+/// [`super::buffer_pool_bytes`] and for no comparison.
+pub fn predicted(variant: &VariantInfo, build: Option<&Build>, planned: &Planned) -> Subject {
+    let Some(build) = build else { return bare(variant, "", "", planned) };
+    let mut subject = bare(variant, &build.product, &build.version, planned);
+    subject.settings = in_words(subject.family, build.settings.clone());
+    if build.settings.is_empty() {
+        subject.ask.clone_from(&build.ask);
+        let read = subject.configured.iter().filter(|line| line.is_read);
+        subject.settings.extend(read.map(|line| (line.name.clone(), String::new())));
+    } else {
+        subject.knowledge = Knowledge::Predicted;
+    }
+    overlay(&mut subject.settings, &subject.configured, subject.family);
+    subject
+}
+
+fn bare(variant: &VariantInfo, product: &str, version: &str, planned: &Planned) -> Subject {
+    let product = Product::named(product);
+    let family = product.family();
+    let version = Release::parse(version).unwrap_or_default();
+    Subject {
+        name: variant.name.clone(),
+        family,
+        product,
+        version,
+        engine: family.default_engine.map(|_| family.engine_of(&planned.variant)),
+        settings: Settings::new(),
+        session: Settings::new(),
+        configured: (family.lines)(&variant.config, product, version),
+        knowledge: Knowledge::Unknown,
+        ask: String::new(),
+        tls: (!family.is_embedded()).then(|| planned.asks_for_tls()),
+        planned: planned.clone(),
+        is_external: variant.external,
+        foreign: None,
+    }
+}
+
+/// Settings under the names that the product's configuration uses.
+fn in_words(family: &FamilyFacts, mut settings: Settings) -> Settings {
+    if let Some(word) = family.word {
+        settings.iter_mut().for_each(|(name, value)| *value = word(name, value));
+    }
+    settings
+}
+
+/// Lays what was configured over the settings that a server reported, in the form in which it would
+/// report them. Settings that follow a configured one in a way that differs from build to build are
+/// removed.
+fn overlay(settings: &mut Settings, configured: &[ConfiguredLine], family: &FamilyFacts) {
+    let asked = settings.clone();
+    let mut names = Vec::new();
+    for line in configured.iter().filter(|line| line.is_read) {
+        if let Some((name, wanted)) = line.setting(settings) {
+            let shown = as_shown(settings.get(&name).map_or("", String::as_str), &wanted);
+            settings.insert(name.clone(), shown);
+            names.push(name);
+        }
+    }
+    for (follower, leaders) in &KNOWN.follows {
+        if !names.contains(follower) && leaders.iter().any(|leader| names.contains(leader)) {
+            settings.remove(follower);
+        }
+    }
+    (family.follow)(settings, &asked);
+}
+
+/// The wanted value in the form in which the server writes its current one: switches as `ON`, sizes
+/// in bytes.
+fn as_shown(now: &str, wanted: &str) -> String {
+    let is_switch = switch(now).is_some() && now.parse::<f64>().is_err();
+    if let (true, Some(is_on)) = (is_switch, switch(wanted)) {
+        let word = if is_on { "ON" } else { "OFF" };
+        let is_small = now.chars().all(char::is_lowercase);
+        return if is_small { word.to_ascii_lowercase() } else { word.to_owned() };
+    }
+    match (now.parse::<i64>(), size(wanted)) {
+        (Ok(_), Some(bytes)) => bytes.to_string(),
+        _ => wanted.to_owned(),
+    }
+}
+
+/// A configuration line that did not take effect as written.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FatedLine {
+    /// The line is in a group that the server does not read.
+    Unread { line: usize, setting: String, group: String },
+    /// A later line has another value for the same setting.
+    Twice { line: usize, setting: String, value: String, later_line: usize, later_value: String },
+    /// The line is marked `loose`, and the server has no such setting.
+    NotTaken { line: usize, setting: String },
+    /// The server has a value other than the configured one.
+    Changed { line: usize, setting: String, configured: String, effective: Value },
+}
+
+/// Finds the lines to which one of these happened.
+pub(super) type Fate = fn(&Subject) -> Vec<FatedLine>;
+
+/// Each function, with its name in the rows of `pitfalls.toml`.
+pub(super) const FATES: [(&str, Fate); 4] =
+    [("unread", unread), ("twice", twice), ("not-taken", not_taken), ("changed", changed)];
+
+fn unread(subject: &Subject) -> Vec<FatedLine> {
+    let lines = subject.configured.iter().filter(|line| !line.is_read && !line.is_for_others);
+    lines
+        .filter_map(|line| {
+            let (setting, _) = line.setting(&subject.settings)?;
+            Some(FatedLine::Unread { line: line.line, setting, group: line.group.clone() })
+        })
+        .collect()
+}
+
+fn twice(subject: &Subject) -> Vec<FatedLine> {
+    let read: Vec<(&ConfiguredLine, (String, String))> = subject
+        .configured
+        .iter()
+        .filter(|line| line.is_read)
+        .filter_map(|line| Some((line, line.setting(&subject.settings)?)))
+        .collect();
+    let mut found = Vec::new();
+    for (index, (line, (setting, value))) in read.iter().enumerate() {
+        let later = read[index + 1..].iter().find(|(_, (other, _))| other == setting);
+        if let Some((later, (_, later_value))) = later
+            && !says_the_same(value, later_value)
+        {
+            found.push(FatedLine::Twice {
+                line: line.line,
+                setting: setting.clone(),
+                value: value.clone(),
+                later_line: later.line,
+                later_value: later_value.clone(),
+            });
+        }
+    }
+    found
+}
+
+fn not_taken(subject: &Subject) -> Vec<FatedLine> {
+    // Where no settings are on record, it is not known.
+    if subject.settings.is_empty() {
+        return Vec::new();
+    }
+    let lines = subject.configured.iter().filter(|line| line.is_read && line.is_loose);
+    lines
+        .filter(|line| line.setting(&subject.settings).is_none())
+        .map(|line| FatedLine::NotTaken { line: line.line, setting: line.name.clone() })
+        .collect()
+}
+
+fn changed(subject: &Subject) -> Vec<FatedLine> {
+    let changed = |(setting, (configured, line)): (String, (String, &ConfiguredLine))| {
+        // The comparison takes what the server was configured with, not what a connection makes of
+        // it.
+        let is = subject.settings.get(&setting)?;
+        is_changed(subject.family, &setting, &configured, is).then(|| FatedLine::Changed {
+            line: line.line,
+            effective: size_or_words(is),
+            setting,
+            configured,
+        })
+    };
+    subject.configured_settings().into_iter().filter_map(changed).collect()
+}
+
+/// Whether the two values differ. Only switches, numbers and words can be compared, not values that
+/// the server expands.
+fn is_changed(family: &FamilyFacts, name: &str, configured: &str, is: &str) -> bool {
+    let lower = |text: &str| text.to_ascii_lowercase();
+    let is_number_for_word = number(configured).is_some() && number(is).is_none() && switch(is).is_none();
+    let is_automatic = configured.trim().starts_with('-')
+        || (family.zero_is_automatic && configured.trim() == "0" && number(is).is_some());
+    let is_comparable = !KNOWN.not_compared.iter().any(|known| known == name)
+        && !name.starts_with("plugin")
+        && !configured.contains(['/', ','])
+        && !is.contains(['/', ','])
+        && !is_number_for_word
+        && !is_automatic;
+    is_comparable && !says_the_same(configured, is) && !lower(is).starts_with(&lower(configured))
+}
+
+/// Reads a size, or words. Servers write sizes as plain numbers, but a small number may be
+/// anything.
+fn size_or_words(value: &str) -> Value {
+    const LEAST: u64 = 1 << 20;
+    match size(value) {
+        Some(bytes) if bytes >= LEAST && value.chars().all(|c| c.is_ascii_digit()) => Value::Size(bytes),
+        _ => Value::words(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parity::testing::configured;
+
+    #[test]
+    fn what_is_configured_is_shown_as_the_server_would_show_it() {
+        let text = "[mysqld]\ninnodb_buffer_pool_size=200M\nskip-log-bin\ninnodb_io_capacity=3000\n\
+                    character_set_server=latin1\nperformance_schema=0\n";
+        let settings = configured("a", "MySQL", "8.0.31", text).settings;
+        let shown = |name: &str| settings.get(name).map_or("not known", String::as_str);
+        let names = ["innodb_buffer_pool_size", "log_bin", "collation_server", "performance_schema"];
+        assert_eq!(names.map(shown), ["268435456", "OFF", "latin1_swedish_ci", "OFF"]);
+        let followers = ["innodb_io_capacity_max", "character_set_database", "collation_database"];
+        assert_eq!(followers.map(shown), ["not known"; 3]);
+        let settings = configured("a", "PostgreSQL", "15.1", "fsync = 0\nshared_buffers = 65536").settings;
+        assert_eq!((settings["fsync"].as_str(), settings["shared_buffers"].as_str()), ("off", "536870912"));
+    }
+
+    #[test]
+    fn of_a_build_that_was_not_asked_only_what_is_configured_is_known() {
+        let build = Build { product: "MySQL".to_owned(), version: "8.0.31".to_owned(), ..Build::default() };
+        let variant = crate::parity::testing::variant("a", "[mysqld]\ninnodb_buffer_pool_size = 1G\n");
+        let subject = predicted(&variant, Some(&build), &Planned::default());
+        assert_eq!((subject.knowledge.clone(), subject.settings.len()), (Knowledge::Unknown, 1));
+        assert_eq!(crate::parity::buffer_pool_bytes(&subject), Some((1 << 30, true)));
+        let pool = crate::parity::classes().iter().find(|class| class.id == "buffer-pool").unwrap();
+        assert_eq!(pool.of(&subject), None, "it is not compared");
+    }
+
+    fn all(product: &str, version: &str, config: &str) -> Vec<FatedLine> {
+        let subject = configured("a", product, version, config);
+        FATES.iter().flat_map(|(_, fate)| fate(&subject)).collect()
+    }
+
+    #[test]
+    fn every_line_that_does_not_mean_what_it_says_is_named() {
+        let config = "[mysql]\ninnodb_flush_log_at_trx_commit = 2\n[client]\nport = 3306\n[mysqld]\n\
+                      sync_binlog = 1\nloose-innodb_foo = 1\ninnodb_buffer_pool_size = 200M\nsync-binlog = 0\n\
+                      [mariadb]\nlog_bin = x\n";
+        let text = str::to_owned;
+        let expected = [
+            FatedLine::Unread {
+                line: 2,
+                setting: text("innodb_flush_log_at_trx_commit"),
+                group: text("mysql"),
+            },
+            FatedLine::Twice {
+                line: 6,
+                setting: text("sync_binlog"),
+                value: text("1"),
+                later_line: 9,
+                later_value: text("0"),
+            },
+            FatedLine::NotTaken { line: 7, setting: text("innodb_foo") },
+            FatedLine::Changed {
+                line: 8,
+                setting: text("innodb_buffer_pool_size"),
+                configured: text("200M"),
+                effective: Value::Size(256 << 20),
+            },
+        ];
+        assert_eq!(all("MySQL", "8.0.31", config), expected);
+    }
+
+    #[test]
+    fn what_was_taken_as_configured_is_no_finding() {
+        let config = "[mysqld]\nskip-log-bin\ninnodb_buffer_pool_size = 1G\nperformance_schema = off\n\
+                      innodb_flush_method = o_direct\nsql_mode = TRADITIONAL\ntmpdir = /x\n";
+        assert!(all("MySQL", "8.0.31", config).is_empty());
+        let config = "shared_buffers = 131072\ncheckpoint_timeout = 300\njit = 0\n";
+        assert!(all("PostgreSQL", "15.1.0", config).is_empty());
+    }
+}

@@ -1,0 +1,52 @@
+//! Macros for types that are a list of names: enums whose values have names, and options whose
+//! defaults are written next to their fields.
+
+/// An enum with the list `ALL` of its values, and a `name` for each.
+#[macro_export]
+macro_rules! named {
+    (
+        $(#[$about:meta])*
+        $vis:vis enum $Enum:ident {
+            $($(#[$of:meta])* $Value:ident = $name:literal,)+
+        }
+    ) => {
+        $(#[$about])*
+        $vis enum $Enum {
+            $($(#[$of])* $Value,)+
+        }
+
+        impl $Enum {
+            /// Every one, in the order in which they are documented.
+            $vis const ALL: [Self; [$($name),+].len()] = [$(Self::$Value),+];
+
+            /// Its name in plans, steps and records.
+            $vis const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Value => $name,)+
+                }
+            }
+        }
+    };
+}
+
+/// Declares a struct with a value for each field, which [`Default`] gives it.
+#[macro_export]
+macro_rules! with_defaults {
+    (
+        $(#[$about:meta])*
+        $vis:vis struct $Name:ident {
+            $($(#[$of:meta])* $field_vis:vis $field:ident: $Type:ty = $value:expr,)+
+        }
+    ) => {
+        $(#[$about])*
+        $vis struct $Name {
+            $($(#[$of])* $field_vis $field: $Type,)+
+        }
+
+        impl Default for $Name {
+            fn default() -> Self {
+                Self { $($field: $value,)+ }
+            }
+        }
+    };
+}
