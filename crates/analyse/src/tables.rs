@@ -15,7 +15,6 @@ use dbdyno_record::workload_and_setup;
 use serde::Serialize;
 
 use crate::metrics::{Figures, HostCheck, Metric};
-use crate::model::steps::pairs;
 use crate::model::{
     Agreement, Bound, Cause, CostBreakdown, Findings, GroupMemory, Inference, KindResult, Latency, Lookups,
     MetricGroup, PublishedRow, Ratio, RunSummary, Schedule, Steadiness, StepComparison, StepFindings,

@@ -274,7 +274,7 @@ pub(crate) struct ReportArgs {
     /// Only these variants, by name: `A,B`.
     #[arg(long, value_name = "VARIANT", value_delimiter = ',')]
     pub(crate) variants: Vec<String>,
-    /// One part: `answer`, `warnings`, `tables` (rates, ratios, groups, sweeps), `latency`, `cost`
+    /// One part: `summary`, `warnings`, `tables` (rates, ratios, groups, sweeps), `latency`, `cost`
     /// (CPU by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or
     /// `all`.
     #[arg(long, value_name = "PART", value_parser = part)]
@@ -293,9 +293,9 @@ pub(crate) struct ReportArgs {
     /// report; of Parquet --output is a folder.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// Of an HTML page: `answer`, or `published` for the tables and charts of published reports in
+    /// Of an HTML page: `summary`, or `published` for the tables and charts of published reports in
     /// their order, with the rest on a second page next to it.
-    #[arg(long, value_enum, value_name = "STYLE", default_value = "answer", hide_default_value = true)]
+    #[arg(long, value_enum, value_name = "STYLE", default_value = "summary", hide_default_value = true)]
     pub(crate) style: Style,
     /// With --style published: no second page. Warnings are then on the first.
     #[arg(long, requires = "style")]
@@ -307,8 +307,8 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Style {
-    /// The answer first, then its details.
-    Answer,
+    /// The summary first, then its details.
+    Summary,
     /// As published reports.
     Published,
 }

@@ -13,7 +13,7 @@ use crate::document::{self, Block, Column, Table, Tone};
 use crate::number::{
     NOT_AVAILABLE, fixed, interval_text, margins_text, milliseconds, rate_or_seconds, ratio, shared_unit,
 };
-use crate::views::answer::{NONE, arrow};
+use crate::views::summary::{NONE, arrow};
 use crate::warnings::{add_words, reasons_text, texts};
 use crate::words::undecided_text;
 use crate::{TerminalOptions, json};
@@ -30,7 +30,7 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
     blocks.push(Block::Table(table(comparison, &steps)));
     blocks.extend(undecided(comparison));
     blocks.extend(exclusions(comparison));
-    blocks.push(Block::heading(3, answer(comparison)));
+    blocks.push(Block::heading(3, summary(comparison)));
     blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(Block::text));
     document::terminal(&blocks, options.width, options.colour)
 }
@@ -71,7 +71,7 @@ const COMMENT_MAX: usize = 59_999;
 
 fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool) -> String {
     let mut blocks = vec![Block::heading(3, title(comparison))];
-    blocks.push(Block::Text(Tone::Strong, answer(comparison)));
+    blocks.push(Block::Text(Tone::Strong, summary(comparison)));
     blocks.extend(notes(comparison, NOTES));
     blocks.push(Block::Table(table(comparison, steps)));
     let missing = comparison.steps.len() - steps.len();
@@ -194,7 +194,7 @@ fn method(comparison: &Comparison) -> String {
     ))
 }
 
-fn answer(comparison: &Comparison) -> String {
+fn summary(comparison: &Comparison) -> String {
     let verdicts = comparison.steps.iter().map(|step| step.to_base.verdict);
     let of_p99 = comparison.steps.iter().filter_map(|step| step.to_base.p99.as_ref()?.verdict);
     let p99 = match of_p99.clone().count() {

@@ -25,7 +25,7 @@ pub fn history_terminal(history: &History, options: &TerminalOptions) -> String 
     blocks.push(Block::Text(Tone::Muted, method(history)));
     blocks.extend(of_history(history, "series"));
     blocks.push(Block::heading(3, "Changes"));
-    blocks.push(Block::List(Tone::Plain, answers(history)));
+    blocks.push(Block::List(Tone::Plain, summary(history)));
     document::terminal(&blocks, options.width, options.colour)
 }
 
@@ -72,7 +72,7 @@ fn head(history: &History) -> Vec<Block> {
 /// Returns the whole history, with its summary first.
 fn whole(history: &History) -> Vec<Block> {
     let mut blocks = head(history);
-    blocks.push(Block::List(Tone::Plain, answers(history)));
+    blocks.push(Block::List(Tone::Plain, summary(history)));
     blocks.extend(of_history(history, "series"));
     blocks.push(Block::Text(Tone::Muted, method(history)));
     blocks
@@ -147,7 +147,7 @@ fn method(history: &History) -> String {
 
 /// Returns the summary: what the newest run lacks, then the changes, newest first. It is one
 /// sentence when there is neither.
-fn answers(history: &History) -> Vec<String> {
+fn summary(history: &History) -> Vec<String> {
     let mut all: Vec<(&Series, &Change)> = history
         .series
         .iter()

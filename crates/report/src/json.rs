@@ -259,7 +259,7 @@ mod tests {
         let value: Value = serde_json::from_str(&super::findings(&findings)).expect("valid JSON");
         let views = value["workloads"][0]["views"].as_array().expect("a list");
         let names = dbdyno_analyse::unique(views.iter().filter_map(|view| view["view"].as_str()));
-        assert_eq!(names, ["answer", "throughput", "ratios", "targets", "errors", "latency", "efficiency"]);
+        assert_eq!(names, ["summary", "throughput", "ratios", "targets", "errors", "latency", "efficiency"]);
         let (rates, ratios) = (&views[1], &views[2]);
         assert_eq!(ratios["title"], "Relative throughput");
         assert_eq!(ratios["columns"][2], json!({ "name": "<b>&\"", "unit": "" }));

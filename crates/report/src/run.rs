@@ -13,8 +13,8 @@ use crate::facts::{
     self, FAILURES, blocks_text, facts_line, host_line, logs, option_text, run_line, target_line, time_line,
     title, variant_line,
 };
-use crate::views::answer::{answer, one_block, reasons};
 use crate::views::details::{problems, rate};
+use crate::views::summary::{self, one_block, reasons};
 use crate::views::{self, Part, Scope, Topic, machines};
 use crate::warnings::texts;
 use crate::{Error, parity, plan_words};
@@ -38,7 +38,7 @@ pub struct TerminalOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportPart {
     /// What was compared, what makes figures invalid, and the summary, which comes last.
-    Answer,
+    Summary,
     Warnings,
     /// The tables of rates: absolute, relative, groups, sweeps, targets.
     Tables,
@@ -52,7 +52,7 @@ pub enum ReportPart {
 impl ReportPart {
     /// Every part, with the word that selects it.
     pub const ALL: [(&'static str, Self); 10] = [
-        ("answer", Self::Answer),
+        ("summary", Self::Summary),
         ("warnings", Self::Warnings),
         ("tables", Self::Tables),
         ("latency", Self::Details(Topic::Latency)),
@@ -80,7 +80,7 @@ pub fn run_terminal(findings: &Findings, options: &TerminalOptions) -> Result<St
     }
     let details = |topic| details(findings, topic, |step| steps.is_empty() || steps.contains(&step.name));
     let blocks = match part {
-        ReportPart::Answer => short(findings, report),
+        ReportPart::Summary => short(findings, report),
         ReportPart::Warnings => warnings(findings),
         ReportPart::Tables => rate_tables(findings),
         ReportPart::Details(topic) => details(Some(*topic)),
@@ -141,7 +141,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     let workloads = || findings.workloads.iter().enumerate();
     for (number, workload) in workloads() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
-        blocks.extend(linked(answer(Scope::of(findings, workload)), workload, number));
+        blocks.extend(linked(summary::blocks(Scope::of(findings, workload)), workload, number));
         blocks.extend(
             charts
                 .filter(|_| number == 0 && findings.variants.len() > 1)
@@ -193,7 +193,7 @@ pub(crate) fn published(findings: &Findings, charts: &Charts<'_>, details: Optio
     let warnings = if doubts > 0 { format!(", {}", numbered(doubts, "warning")) } else { String::new() };
     match details {
         Some(page) => {
-            blocks.push(Block::Link(format!("The answer with its details{warnings}"), page.to_owned()));
+            blocks.push(Block::Link(format!("The summary with its details{warnings}"), page.to_owned()));
         }
         None => blocks.extend(warnings_of(findings, Severity::Invalid)),
     }
@@ -283,7 +283,7 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
         } else {
             blocks.push(Block::text(""));
         }
-        blocks.extend(answer(Scope::of(findings, workload)));
+        blocks.extend(summary::blocks(Scope::of(findings, workload)));
     }
     blocks
 }

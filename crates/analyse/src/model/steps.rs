@@ -10,7 +10,9 @@ use crate::metrics::{Cost, DeviceLoad, Efficiency, Figures, Metric, MetricRow};
 use crate::model::context::{CostBreakdown, ExecutedPlan, RatioContext, StatementPlans};
 use crate::model::findings::WorkloadFindings;
 use crate::model::step_run::{Latency, StepRun, Validity};
-use crate::model::verdict::{Bound, Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Undecided, Verdict};
+use crate::model::verdict::{
+    Bound, Decided, Effect, ForeignLoad, Inference, LEVEL, Ratio, Undecided, Verdict,
+};
 use crate::model::warning::{Code, Warning};
 use crate::statistics::Interval;
 use crate::statistics::describe::median;

@@ -126,7 +126,7 @@ fn part(args: &ReportArgs) -> ReportPart {
         Some(part) => *part,
         None if args.warnings => ReportPart::Warnings,
         None if args.all || !args.steps.is_empty() => ReportPart::All,
-        None => ReportPart::Answer,
+        None => ReportPart::Summary,
     }
 }
 

@@ -218,7 +218,7 @@ fn finish(tally: &RunTally, dir: &Path, args: &RunArgs) -> Result<(), ExitError>
     power::remember(&run.manifest, &findings);
     forecast::remember(&run);
     let options =
-        TerminalOptions { part: ReportPart::Answer, run: dir.display().to_string(), ..terminal::options() };
+        TerminalOptions { part: ReportPart::Summary, run: dir.display().to_string(), ..terminal::options() };
     let shown = terminal::out(&run_terminal(&findings, &options)?);
     let report = dir.join(REPORT);
     let write = |path: &Path, text: &str| {

@@ -64,7 +64,8 @@ fn of_set(
     let is_compared = |name: &str| name != base && table.columns.iter().any(|column| column.name == name);
     let compared = charts.names.iter().enumerate().filter(|(_, name)| is_compared(name));
     let name = if name.is_empty() { String::new() } else { format!(", {name}") };
-    let bounds = if points.iter().any(has_sign) { "; marked > or <: only a bound, by a time limit" } else { "" };
+    let bounds =
+        if points.iter().any(has_sign) { "; marked > or <: only a bound, by a time limit" } else { "" };
     let what = if steps.iter().all(|step| step.less_is_better) { "seconds" } else { "rate" };
     let workload = &scope.workload.name;
     Some(chart(

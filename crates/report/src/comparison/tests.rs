@@ -118,7 +118,7 @@ fn steps_that_missed_their_target_are_counted_where_there_are_some() {
     let mut comparison = comparison();
     comparison.steps[1].to_base.verdict = Some(Verdict::Missed);
     assert_eq!(
-        answer(&comparison),
+        summary(&comparison),
         "Steps: 1 slower, 0 faster, 0 same, 1 missed, 2 undecided, 2 invalid. p99: 0 slower, 0 faster, 0 same, 4 undecided."
     );
 }

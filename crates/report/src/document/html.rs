@@ -183,7 +183,7 @@ impl Page {
     }
 
     fn table(&mut self, table: &Table) {
-        let title = if table.title.is_empty() { "Answer" } else { &table.title };
+        let title = if table.title.is_empty() { "Summary" } else { &table.title };
         if !(table.title.is_empty() && table.note.is_empty()) {
             let bold =
                 if table.title.is_empty() { String::new() } else { format!("<b>{}</b> ", escaped(title)) };

@@ -67,7 +67,7 @@ fn caches_are_named_next_to_the_verdicts() {
     let mut findings = fixture::with_blocks(3);
     findings.warnings.push(Warning::new(Code::QueryCache).at("rollback").at("wal"));
     let scope = views::Scope::of(&findings, &findings.workloads[0]);
-    let text = document::terminal(&views::answer::answer(scope), 200, false);
+    let text = document::terminal(&views::summary::blocks(scope), 200, false);
     let (before, _) = text.split_once("─").expect("it has a table");
     assert!(before.contains("The query cache answers in rollback and wal"), "{text}");
 }

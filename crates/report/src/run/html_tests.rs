@@ -156,7 +156,7 @@ fn steps_are_rows_that_link_to_their_sections() {
     let rows = page.matches(row).count();
     assert!(
         rows > 5,
-        "answer, rates, ratios, latency of two variants, and each metric of hardware efficiency: {rows}"
+        "summary, rates, ratios, latency of two variants, and each metric of hardware efficiency: {rows}"
     );
     let missed = "<td class=\"grey\" title=\"background inserts 3,600/s, at least 3,800/s of 4,000/s needed\">5,600 <i>SLA</i>";
     assert!(page.contains(missed), "{missed}");

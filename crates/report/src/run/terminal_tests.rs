@@ -141,7 +141,7 @@ fn section(name: &str) -> Vec<Block> {
 /// One section of each kind. Of the steps, it is one with queries next to writes.
 const GOLDEN: [(&str, &str); 9] = [
     ("title", "title"),
-    ("answer", "insert-benchmark"),
+    ("summary", "insert-benchmark"),
     ("compared", "What was compared"),
     ("rates", "Rates and latency: insert-benchmark"),
     ("configuration", "Configuration differences"),

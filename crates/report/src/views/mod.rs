@@ -4,7 +4,6 @@
 //! are in [`crate::comparison`] and [`crate::history`]. JSON and every format that shows tables take
 //! them from here.
 
-pub(crate) mod answer;
 mod before_after_writes;
 pub(crate) mod cells;
 mod control;
@@ -20,6 +19,7 @@ mod machines;
 mod published;
 pub(crate) mod ratios;
 mod side_by_side;
+pub(crate) mod summary;
 pub(crate) mod sweeps;
 mod throughput;
 
@@ -68,7 +68,7 @@ type OfHistory = View<(), fn(&History) -> Vec<Table>>;
 
 /// Views of a workload's steps together.
 pub(crate) const OF_WORKLOAD: &[OfWorkload] = &[
-    View { id: "answer", part: Part::Answer, tables: answer::tables },
+    View { id: "summary", part: Part::Summary, tables: summary::tables },
     View { id: "throughput", part: Part::Rates, tables: throughput::tables },
     View { id: "ratios", part: Part::Rates, tables: ratios::tables },
     View { id: "by_machine", part: Part::Rates, tables: machines::by_machine },
@@ -136,7 +136,7 @@ pub(crate) const OF_HISTORY: &[OfHistory] = &[
 /// The part of a report that a view of a workload belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    Answer,
+    Summary,
     Rates,
     Latency,
     /// CPU and IO per operation, which a page folds away.

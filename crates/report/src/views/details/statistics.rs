@@ -249,9 +249,8 @@ mod tests {
         new.to_base.ratio.as_mut().unwrap().bound = Some(Bound::MoreThan);
         new.to_base.block_bounds = [(new.runs[1].block, Bound::MoreThan)].into();
         let marked = |table: &Table, row: usize| -> Vec<String> {
-            let marked = |(at, cell): &(usize, &Cell)| {
-                cell.bound.is_some() && cell.text.starts_with("> ") && *at > 0
-            };
+            let marked =
+                |(at, cell): &(usize, &Cell)| cell.bound.is_some() && cell.text.starts_with("> ") && *at > 0;
             let cells = table.rows[row].iter().enumerate().filter(marked);
             cells.map(|(at, _)| table.columns[at].name.to_string()).collect()
         };

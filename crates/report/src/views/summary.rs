@@ -17,8 +17,8 @@ use crate::words::{blocks_text, listed, reached_rate_text, undecided_text, zero_
 
 /// What a reader should know first about one workload: sentences, then one row per step, then the
 /// meaning of signs and columns.
-pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
-    let (tables, note) = (part(scope, Part::Answer), note(scope));
+pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
+    let (tables, note) = (part(scope, Part::Summary), note(scope));
     let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));
     let caches = caches(scope).into_iter().map(|text| Block::Text(Tone::Doubt, text));
     let sentences = sentences.chain(caches);
@@ -633,12 +633,12 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_of_one_block_counts_steps_and_names_no_extremes() {
+    fn the_summary_of_one_block_counts_steps_and_names_no_extremes() {
         insta::assert_snapshot!(first(&fixture::findings()), @r#"<b>&" against rollback: rate more than 5 % higher in 3 steps; more than 5 % lower in 1 step (0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
     }
 
     #[test]
-    fn with_several_blocks_the_answer_is_made_of_verdicts() {
+    fn with_several_blocks_the_summary_is_made_of_verdicts() {
         insta::assert_snapshot!(first(&fixture::with_blocks(3)), @r#"<b>&" against rollback: slower in 1 step (0.80 in qr1000); faster in 3 steps (up to 9.87 in l.i2); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
     }
 
