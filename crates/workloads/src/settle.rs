@@ -160,8 +160,8 @@ mod tests {
     use super::*;
     use dbdyno_plan::Plan;
 
-    use crate::insert_benchmark::options::InsertBenchmark;
-    use crate::oltp::options::Oltp;
+    use crate::insert_benchmark::options::InsertBenchmarkOptions;
+    use crate::oltp::options::OltpOptions;
     use crate::plans::parse;
     use crate::step::StepOptions;
 
@@ -177,7 +177,7 @@ mod tests {
 
     fn insert_benchmark(line: &str) -> Settle {
         let plan = plan(&format!("[workload.insert-benchmark]\n{line}"));
-        plan.workload.options::<InsertBenchmark>().expect("planned").settling()
+        plan.workload.options::<InsertBenchmarkOptions>().expect("planned").settling()
     }
 
     #[test]
@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn oltp_settles_by_state_unless_the_plan_names_a_time_or_nothing() {
-        let of = |line: &str| -> Oltp {
-            plan(&format!("[workload.oltp]\n{line}")).workload.options::<Oltp>().expect("planned").clone()
+        let of = |line: &str| -> OltpOptions {
+            plan(&format!("[workload.oltp]\n{line}")).workload.options::<OltpOptions>().expect("planned").clone()
         };
         assert_eq!(of("").settling().by, SettleBy::State);
         let original = of("settle = { by = \"wait\" }").settling();

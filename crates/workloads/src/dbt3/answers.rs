@@ -32,12 +32,12 @@ pub(crate) const fn decimals(number: u8) -> &'static [usize] {
 }
 
 /// A row in two parts: what is exact, and its decimal numbers.
-struct Row {
+struct AnswerRow {
     exact: Vec<String>,
     decimals: Vec<f64>,
 }
 
-impl Row {
+impl AnswerRow {
     fn new<'a>(cells: impl Iterator<Item = Option<&'a str>>, decimals: &[usize]) -> Self {
         let mut row = Self { exact: Vec::new(), decimals: Vec::new() };
         for (column, cell) in cells.enumerate() {
@@ -58,8 +58,8 @@ impl Row {
     }
 }
 
-fn rows(cells: &Cells, number: u8) -> Vec<Row> {
-    let of = |row: &Vec<Option<String>>| Row::new(row.iter().map(Option::as_deref), decimals(number));
+fn rows(cells: &Cells, number: u8) -> Vec<AnswerRow> {
+    let of = |row: &Vec<Option<String>>| AnswerRow::new(row.iter().map(Option::as_deref), decimals(number));
     cells.iter().map(of).collect()
 }
 
@@ -108,30 +108,30 @@ pub(crate) fn difference(number: u8, cells: &Cells) -> (usize, Option<String>) {
 
 /// Changes a row to the form of the published answer to q11. In `tpchgen` its keys are right-aligned in
 /// six places, without their last two digits.
-fn as_published_of_q11(row: &mut Row) {
+fn as_published_of_q11(row: &mut AnswerRow) {
     for key in &mut row.exact {
         let aligned = format!("{key:>6}");
         *key = aligned[..aligned.len() - 2].trim().to_owned();
     }
 }
 
-fn is_same(published: &Row, found: &Row, tolerance: f64) -> bool {
+fn is_same(published: &AnswerRow, found: &AnswerRow, tolerance: f64) -> bool {
     let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= tolerance + 1e-9 * a.abs();
     published.exact == found.exact
         && published.decimals.len() == found.decimals.len()
         && published.decimals.iter().zip(&found.decimals).all(is_near)
 }
 
-fn text(row: &Row) -> String {
+fn text(row: &AnswerRow) -> String {
     let numbers = row.decimals.iter().map(|number| format!("{number:.2}"));
     format!("({})", row.exact.iter().cloned().chain(numbers).collect::<Vec<_>>().join(", "))
 }
 
-fn published(number: u8) -> Vec<Row> {
+fn published(number: u8) -> Vec<AnswerRow> {
     let text = answers_sf1::answer(number.into()).unwrap_or_default();
     // The first line names the columns.
     let lines = text.lines().filter(|line| !line.trim().is_empty()).skip(1);
-    lines.map(|line| Row::new(line.split('|').map(Some), decimals(number))).collect()
+    lines.map(|line| AnswerRow::new(line.split('|').map(Some), decimals(number))).collect()
 }
 
 #[cfg(test)]

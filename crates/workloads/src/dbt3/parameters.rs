@@ -5,7 +5,7 @@ use tpchgen::distribution::{Distribution, Distributions};
 use tpchgen::generators::NationGenerator;
 
 use crate::Philox;
-use crate::oltp::draws::Draws;
+use crate::oltp::draws::OltpDraws;
 
 /// Stream of the draws. No other workload uses it.
 const STREAM: u32 = 0x6462_7433;
@@ -68,12 +68,12 @@ fn fraction(scale_factor: f64) -> String {
 /// every variant.
 pub(crate) fn drawn(number: u8, scale_factor: f64, seed: u64, stream: u32) -> Vec<String> {
     let philox = Philox::new(seed, STREAM);
-    Rules { draws: Draws::new(&philox, stream, number.into()), lists: Distributions::static_default() }
+    Rules { draws: OltpDraws::new(&philox, stream, number.into()), lists: Distributions::static_default() }
         .of(number, scale_factor)
 }
 
 struct Rules {
-    draws: Draws,
+    draws: OltpDraws,
     lists: &'static Distributions,
 }
 

@@ -7,7 +7,7 @@ use jiff::{Span, civil::Date};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dbt3::schema::Table;
+use crate::dbt3::schema::Dbt3Table;
 
 /// How q15 has its intermediate table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -120,7 +120,7 @@ impl Dialect {
             Hint::None => list.to_owned(),
             Hint::Order(order) => order.join(self.ordered_join),
             Hint::Index(index) => {
-                let owner = Table::of_index(index).map_or("", Table::name);
+                let owner = Dbt3Table::of_index(index).map_or("", Dbt3Table::name);
                 let with = |table: &str| match table.split(' ').next() == Some(owner) {
                     true => table.to_owned() + &self.index_hint.words(index),
                     false => table.to_owned(),

@@ -12,9 +12,9 @@ use tpchgen::generators::{
     PartSupp, PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 
-use crate::dbt3::Setup;
+use crate::dbt3::Dbt3Setup;
 use crate::dbt3::comments::{self, Comments};
-use crate::dbt3::schema::Table;
+use crate::dbt3::schema::Dbt3Table;
 
 /// Separates two columns. No text holds it.
 pub(crate) const SEPARATOR: char = '|';
@@ -29,44 +29,44 @@ const NEW_KEYS: i64 = 8;
 
 /// Rows of one table that go with one statement: part `part` (from 1) of `parts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RowBatch {
-    pub(crate) table: Table,
+pub(crate) struct Dbt3RowBatch {
+    pub(crate) table: Dbt3Table,
     pub(crate) part: i32,
     pub(crate) parts: i32,
 }
 
 /// Returns the approximate bytes of all rows of `table`.
-pub(crate) fn about_bytes(table: Table, scale_factor: f64) -> u64 {
+pub(crate) fn about_bytes(table: Dbt3Table, scale_factor: f64) -> u64 {
     table.definition().row_bytes * table.about_rows(scale_factor)
 }
 
 /// Returns the table whose rows are counted. Line items come with their order, and suppliers of parts
 /// with their part.
-fn units(table: Table) -> Table {
+fn units(table: Dbt3Table) -> Dbt3Table {
     match table {
-        Table::LineItem => Table::Orders,
-        Table::PartSupp => Table::Part,
+        Dbt3Table::LineItem => Dbt3Table::Orders,
+        Dbt3Table::PartSupp => Dbt3Table::Part,
         table => table,
     }
 }
 
-pub(crate) fn batches(table: Table, scale_factor: f64) -> Vec<RowBatch> {
+pub(crate) fn batches(table: Dbt3Table, scale_factor: f64) -> Vec<Dbt3RowBatch> {
     let wanted = about_bytes(table, scale_factor).div_ceil(BATCH_BYTES).max(1);
     let units = units(table).about_rows(scale_factor).max(1);
     let parts = i32::try_from(wanted.min(units)).unwrap_or(i32::MAX);
-    (1..=parts).map(|part| RowBatch { table, part, parts }).collect()
+    (1..=parts).map(|part| Dbt3RowBatch { table, part, parts }).collect()
 }
 
 /// Returns the batches of each connection. Where rows stay in the order in which they came, each table
 /// has one connection.
-pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<RowBatch>> {
+pub(crate) fn assigned(setup: &Dbt3Setup) -> Vec<Vec<Dbt3RowBatch>> {
     let capabilities = &setup.context.database_server.capabilities;
     let scale_factor = setup.options.scale_factor;
     let wanted = if capabilities.parallel_writers { setup.options.load_connections as usize } else { 1 };
-    let mut largest_first = Table::ALL;
+    let mut largest_first = Dbt3Table::ALL;
     largest_first.sort_by_key(|table| std::cmp::Reverse(about_bytes(*table, scale_factor)));
     if capabilities.keeps_arrival_order {
-        let mut shares: Vec<(u64, Vec<RowBatch>)> = vec![(0, Vec::new()); wanted.min(Table::ALL.len())];
+        let mut shares: Vec<(u64, Vec<Dbt3RowBatch>)> = vec![(0, Vec::new()); wanted.min(Dbt3Table::ALL.len())];
         for table in largest_first {
             let least = shares.iter_mut().min_by_key(|(bytes, _)| *bytes).expect("one connection at least");
             least.0 += about_bytes(table, scale_factor);
@@ -74,14 +74,14 @@ pub(crate) fn assigned(setup: &Setup) -> Vec<Vec<RowBatch>> {
         }
         return shares.into_iter().map(|(_, batches)| batches).collect();
     }
-    let all: Vec<RowBatch> =
+    let all: Vec<Dbt3RowBatch> =
         largest_first.into_iter().flat_map(|table| batches(table, scale_factor)).collect();
     let count = wanted.min(all.len());
     (0..count).map(|at| all[all.len() * at / count..all.len() * (at + 1) / count].to_vec()).collect()
 }
 
 /// Writes the rows of `batch` as lines into `out`. The result is how many there are.
-pub(crate) fn write(batch: RowBatch, scale_factor: f64, out: &mut Vec<u8>) -> u64 {
+pub(crate) fn write(batch: Dbt3RowBatch, scale_factor: f64, out: &mut Vec<u8>) -> u64 {
     out.clear();
     let mut count = 0;
     each_row(batch, scale_factor, 0, |row| {
@@ -94,8 +94,8 @@ pub(crate) fn write(batch: RowBatch, scale_factor: f64, out: &mut Vec<u8>) -> u6
 
 /// Hands the rows of `batch` to `take`, with columns divided by separators. Keys of orders are moved by
 /// `moved`.
-fn each_row(batch: RowBatch, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
-    let RowBatch { table, part, parts } = batch;
+fn each_row(batch: Dbt3RowBatch, scale_factor: f64, moved: i64, take: impl FnMut(&[u8])) {
+    let Dbt3RowBatch { table, part, parts } = batch;
     let (all, text) = (Distributions::static_default(), comments::small_text());
     let before = units(table).generated_rows(scale_factor, parts) * i64::from(part - 1);
     let comments = Comments::new(table.definition().comments, before);
@@ -105,31 +105,31 @@ fn each_row(batch: RowBatch, scale_factor: f64, moved: i64, take: impl FnMut(&[u
         };
     }
     match table {
-        Table::Region => {
+        Dbt3Table::Region => {
             let rows = RegionGenerator::new_with_distributions_and_text_pool(all, text).iter();
             lines(rows, comments, |_| true, take);
         }
-        Table::Nation => {
+        Dbt3Table::Nation => {
             let rows = NationGenerator::new_with_distributions_and_text_pool(all, text).iter();
             lines(rows, comments, |_| true, take);
         }
-        Table::Supplier => {
+        Dbt3Table::Supplier => {
             lines(rows!(SupplierGenerator), comments.around_what_is_said(), |_| true, take);
         }
-        Table::Part => lines(rows!(PartGenerator), comments, |_| true, take),
-        Table::PartSupp => {
+        Dbt3Table::Part => lines(rows!(PartGenerator), comments, |_| true, take),
+        Dbt3Table::PartSupp => {
             let rows = PartSuppGenerator::new_with_text_pool(scale_factor, part, parts, text).iter();
             let mut part = 0;
             let is_of_next_part = |row: &PartSupp<'_>| std::mem::replace(&mut part, row.ps_partkey) != part;
             lines(rows, comments, is_of_next_part, take);
         }
-        Table::Customer => lines(rows!(CustomerGenerator), comments, |_| true, take),
-        Table::Orders => {
+        Dbt3Table::Customer => lines(rows!(CustomerGenerator), comments, |_| true, take),
+        Dbt3Table::Orders => {
             let rows =
                 rows!(OrderGenerator).map(|order| Order { o_orderkey: order.o_orderkey + moved, ..order });
             lines(rows, comments, |_| true, take);
         }
-        Table::LineItem => {
+        Dbt3Table::LineItem => {
             let rows =
                 rows!(LineItemGenerator).map(|item| LineItem { l_orderkey: item.l_orderkey + moved, ..item });
             lines(rows, comments, |item| item.l_linenumber == 1, take);
@@ -159,7 +159,7 @@ fn lines<R: Display>(
 }
 
 /// Returns the statement that takes lines of `table`, or a prepared INSERT.
-pub(crate) fn load_sql(table: Table, form: RowStream) -> String {
+pub(crate) fn load_sql(table: Dbt3Table, form: RowStream) -> String {
     let name = table.name();
     match form {
         RowStream::LocalInfile => format!(
@@ -195,17 +195,17 @@ impl Set {
         let part = i32::try_from(number).unwrap_or(REFRESH_SETS);
         // The last set also has what the division leaves, so it is not used.
         let parts =
-            REFRESH_SETS.min(i32::try_from(Table::Orders.about_rows(scale_factor)).unwrap_or(REFRESH_SETS));
+            REFRESH_SETS.min(i32::try_from(Dbt3Table::Orders.about_rows(scale_factor)).unwrap_or(REFRESH_SETS));
         let rows = |table| {
             let mut rows = Vec::new();
-            each_row(RowBatch { table, part, parts }, scale_factor, moved, |row| {
+            each_row(Dbt3RowBatch { table, part, parts }, scale_factor, moved, |row| {
                 let row = String::from_utf8_lossy(row).into_owned();
                 let key = row.split(SEPARATOR).next().and_then(|key| key.parse().ok()).unwrap_or(0);
                 rows.push((key, row));
             });
             rows
         };
-        Self { orders: rows(Table::Orders), items: rows(Table::LineItem) }
+        Self { orders: rows(Dbt3Table::Orders), items: rows(Dbt3Table::LineItem) }
     }
 
     /// Returns the ranges of the orders, and of their items, that go together.
@@ -242,11 +242,11 @@ impl Set {
 /// They resemble those of the loaded set, under keys that the load leaves free for them.
 pub(crate) fn insert_orders(number: u32, scale_factor: f64, begin: &str) -> Refresh {
     let set = Set::new(number, scale_factor, NEW_KEYS);
-    let insert = |table: Table, rows: &[(i64, String)]| {
+    let insert = |table: Dbt3Table, rows: &[(i64, String)]| {
         let values: Vec<String> = rows.iter().map(|(_, row)| values(table, row)).collect();
         format!("INSERT INTO {} VALUES {}", table.name(), values.join(", "))
     };
-    set.changed(begin, |orders, items| [insert(Table::Orders, orders), insert(Table::LineItem, items)])
+    set.changed(begin, |orders, items| [insert(Dbt3Table::Orders, orders), insert(Dbt3Table::LineItem, items)])
 }
 
 /// Returns the second refresh function of set `number`, which deletes loaded orders with their line
@@ -264,7 +264,7 @@ pub(crate) fn delete_orders(number: u32, scale_factor: f64, begin: &str) -> Refr
 }
 
 /// Returns a row as values of an INSERT.
-fn values(table: Table, row: &str) -> String {
+fn values(table: Dbt3Table, row: &str) -> String {
     let cells = row.split(SEPARATOR).zip(&table.definition().columns).map(|(cell, column)| {
         if column.is_whole { cell.to_owned() } else { format!("'{}'", cell.replace('\'', "''")) }
     });
@@ -277,13 +277,13 @@ mod tests {
 
     use super::*;
     use crate::Context;
-    use crate::dbt3::options::Dbt3;
+    use crate::dbt3::options::Dbt3Options;
 
-    fn shares(capabilities: Capabilities) -> Vec<Vec<RowBatch>> {
+    fn shares(capabilities: Capabilities) -> Vec<Vec<Dbt3RowBatch>> {
         let database_server =
             DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
-        let options = Dbt3 { scale_factor: 0.1, ..Dbt3::default() };
-        assigned(&Setup {
+        let options = Dbt3Options { scale_factor: 0.1, ..Dbt3Options::default() };
+        assigned(&Dbt3Setup {
             options,
             context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
         })
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn every_portion_has_one_connection_and_a_heap_is_filled_by_one() {
-        let expected: usize = Table::ALL.iter().map(|table| batches(*table, 0.1).len()).sum();
+        let expected: usize = Dbt3Table::ALL.iter().map(|table| batches(*table, 0.1).len()).sum();
         for (capabilities, connections) in [
             (mysql::capabilities("InnoDB", true), 4),
             (mysql::capabilities("MyISAM", true), 4),
@@ -301,18 +301,18 @@ mod tests {
             let is_heap = capabilities.keeps_arrival_order;
             let shares = shares(capabilities);
             assert_eq!(shares.len(), connections);
-            let all: Vec<RowBatch> = shares.concat();
+            let all: Vec<Dbt3RowBatch> = shares.concat();
             assert_eq!(all.len(), expected);
             assert!(all.iter().all(|batch| all.iter().filter(|other| *other == batch).count() == 1));
             let with_items =
-                shares.iter().filter(|share| share.iter().any(|one| one.table == Table::LineItem)).count();
+                shares.iter().filter(|share| share.iter().any(|one| one.table == Dbt3Table::LineItem)).count();
             assert_eq!(with_items == 1, is_heap || connections == 1);
         }
     }
 
     #[test]
     fn portions_together_are_the_table() {
-        for table in Table::ALL {
+        for table in Dbt3Table::ALL {
             let mut all = Vec::new();
             let mut text = Vec::new();
             let rows: u64 = batches(table, 0.05)
@@ -324,13 +324,13 @@ mod tests {
                 })
                 .sum();
             assert_eq!(rows, table.rows(0.05), "{table:?}");
-            let whole = write(RowBatch { table, part: 1, parts: 1 }, 0.05, &mut text);
+            let whole = write(Dbt3RowBatch { table, part: 1, parts: 1 }, 0.05, &mut text);
             assert_eq!((rows, &all), (whole, &text), "{table:?}");
             let columns = table.definition().columns.len();
             let text = String::from_utf8(all).unwrap();
             assert!(text.lines().all(|line| line.split(SEPARATOR).count() == columns), "{table:?}");
         }
-        assert!(batches(Table::LineItem, 0.05).len() > 5);
+        assert!(batches(Dbt3Table::LineItem, 0.05).len() > 5);
     }
 
     #[test]
@@ -345,22 +345,22 @@ mod tests {
                 };
             }
             match table {
-                Table::Region => lines!(RegionGenerator),
-                Table::Nation => lines!(NationGenerator),
-                Table::Supplier => lines!(SupplierGenerator),
-                Table::Part => lines!(PartGenerator),
-                Table::PartSupp => lines!(PartSuppGenerator),
-                Table::Customer => lines!(CustomerGenerator),
-                Table::Orders => lines!(OrderGenerator),
-                Table::LineItem => lines!(LineItemGenerator),
+                Dbt3Table::Region => lines!(RegionGenerator),
+                Dbt3Table::Nation => lines!(NationGenerator),
+                Dbt3Table::Supplier => lines!(SupplierGenerator),
+                Dbt3Table::Part => lines!(PartGenerator),
+                Dbt3Table::PartSupp => lines!(PartSuppGenerator),
+                Dbt3Table::Customer => lines!(CustomerGenerator),
+                Dbt3Table::Orders => lines!(OrderGenerator),
+                Dbt3Table::LineItem => lines!(LineItemGenerator),
             }
         };
-        for table in Table::ALL {
+        for table in Dbt3Table::ALL {
             let (mut text, mut all) = (Vec::new(), Vec::new());
             // Region and nation come as a whole.
-            let parts = if matches!(table, Table::Region | Table::Nation) { 1 } else { 3 };
+            let parts = if matches!(table, Dbt3Table::Region | Dbt3Table::Nation) { 1 } else { 3 };
             for part in 1..=parts {
-                write(RowBatch { table, part, parts }, 0.01, &mut text);
+                write(Dbt3RowBatch { table, part, parts }, 0.01, &mut text);
                 all.extend_from_slice(&text);
             }
             assert!(String::from_utf8(all).unwrap() == whole(table).concat(), "{table:?}");

@@ -6,14 +6,14 @@ use dbdyno_db::{AnySession, RowStream, Session};
 use serde_json::json;
 
 use crate::dbt3::parameters::ORDERS;
-use crate::dbt3::schema::{Table, create};
-use crate::dbt3::{Setup, comments};
+use crate::dbt3::schema::{Dbt3Table, create};
+use crate::dbt3::{Dbt3Setup, comments};
 use crate::engine::create_tables;
 use crate::local_infile::allow_local_infile;
 use crate::{Error, Result, Work};
 
 /// Makes all tables, and makes sure that the server takes rows.
-pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>> {
+pub(crate) async fn make(setup: &Dbt3Setup, session: &mut AnySession) -> Result<Vec<Work>> {
     let capabilities = &setup.context.database_server.capabilities;
     let mut works = Vec::new();
     if capabilities.row_stream == RowStream::LocalInfile {
@@ -30,14 +30,14 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
         let dropping = Error::during("dropping the views of q15");
         session.query(format!("DROP VIEW IF EXISTS revenue{stream}").as_bytes()).await.map_err(dropping)?;
     }
-    for table in Table::ALL.into_iter().rev() {
+    for table in Dbt3Table::ALL.into_iter().rev() {
         let dropping = Error::during(format!("dropping table {}", table.name()));
         let drop = format!("DROP TABLE IF EXISTS {}", table.name());
         session.query(drop.as_bytes()).await.map_err(dropping)?;
     }
     let dropped = began.elapsed();
     let of_plan = (setup.options.scale_factor, setup.options.create_table_options.as_str());
-    let tables = Table::ALL.into_iter();
+    let tables = Dbt3Table::ALL.into_iter();
     let tables = tables.map(|table| (table.name().to_owned(), vec![create(table, of_plan, capabilities)]));
     let mut created = create_tables(&setup.context, session, tables).await?;
     created.duration += dropped;

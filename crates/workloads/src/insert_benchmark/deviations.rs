@@ -6,7 +6,7 @@ use dbdyno_record::Deviation;
 use serde_json::{Map, Value};
 
 use crate::deviations::{deviation, of_rows, with_rest};
-use crate::insert_benchmark::options::InsertBenchmark as Options;
+use crate::insert_benchmark::options::InsertBenchmarkOptions;
 use crate::step::StepOptions;
 
 /// Keys that set-ups of the original vary too.
@@ -26,7 +26,7 @@ const REPORTED: [&str; 11] = [
     "cold",
 ];
 
-pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
+pub(crate) fn deviations(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
     let seconds = |wait: PlanDuration| format!("{} s", wait.0.as_secs_f64());
     let values = with_rest(options.values(), &options.settling(), seconds);
     let mut list = of_rows(include_str!("deviations.toml"), &values);
@@ -35,8 +35,8 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
 }
 
 /// Returns the keys whose default is the original's value, where the plan has another value.
-fn of_profile(options: &Options) -> Vec<Deviation> {
-    let [here, original] = [options, &Options::default()].map(values);
+fn of_profile(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
+    let [here, original] = [options, &InsertBenchmarkOptions::default()].map(values);
     let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !REPORTED.contains(&key.as_str());
     let all = here.iter().filter(|(key, _)| is_profile(key));
     let others = all.filter(|(key, value)| original.get(*key) != Some(*value));
@@ -48,7 +48,7 @@ fn of_profile(options: &Options) -> Vec<Deviation> {
 }
 
 /// Returns the values of all keys. Those of a table are named `table.key`.
-fn values(options: &Options) -> Map<String, Value> {
+fn values(options: &InsertBenchmarkOptions) -> Map<String, Value> {
     let mut all = Map::new();
     for (key, value) in options.values() {
         match value {
@@ -75,15 +75,15 @@ fn shown(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn reported(options: &Options) -> String {
-        let before = deviations(&Options::default());
+    fn reported(options: &InsertBenchmarkOptions) -> String {
+        let before = deviations(&InsertBenchmarkOptions::default());
         let more = deviations(options).into_iter().filter(|found| !before.contains(found));
         more.map(|found| format!("{}: {} | {}\n", found.topic, found.original, found.here)).collect()
     }
 
     #[test]
     fn values_of_the_plan_that_are_not_the_originals_are_reported() {
-        let mut options = Options {
+        let mut options = InsertBenchmarkOptions {
             rows_per_query: 100,
             points_per_query: 20,
             max_id_every: 7,
@@ -91,7 +91,7 @@ mod tests {
             sla_share: 0.9,
             data: dbdyno_model::DataMode::Restart,
             cold: dbdyno_model::Cold::All(true),
-            ..Options::default()
+            ..InsertBenchmarkOptions::default()
         };
         options.rows_per_commit.write_2 = 50;
         insta::assert_snapshot!(reported(&options), @r"
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn every_number_and_switch_is_reported_or_varied_by_the_original_too() {
-        let default = serde_json::to_value(Options::default()).unwrap();
+        let default = serde_json::to_value(InsertBenchmarkOptions::default()).unwrap();
         let mut checked = 0;
-        for (key, value) in values(&Options::default()) {
+        for (key, value) in values(&InsertBenchmarkOptions::default()) {
             let other = match &value {
                 Value::Bool(on) => Value::Bool(!on),
                 Value::Number(number) => match number.as_u64() {

@@ -1,16 +1,16 @@
 //! Statements of a step with values for their parameters, for a server to explain.
 
 use crate::Explained;
-use crate::insert_benchmark::Setup;
+use crate::insert_benchmark::InsertSetup;
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::sql::{self, RANGES};
-use crate::insert_benchmark::steps::{ClientPart, StepKind};
+use crate::insert_benchmark::steps::{ClientPart, InsertStepKind};
 
 /// Returns the queries of the step and its DELETE, on the first client's table. Queries begin in the
 /// middle of what they draw from, and ids lie in the middle of what is in the table by now.
-pub(crate) fn explained(step: &ClientPart, setup: &Setup, history: &History) -> Vec<Explained> {
+pub(crate) fn explained(step: &ClientPart, setup: &InsertSetup, history: &History) -> Vec<Explained> {
     const CLIENT: u32 = 1;
-    let (table, options) = (Setup::table(CLIENT), &setup.options);
+    let (table, options) = (InsertSetup::table(CLIENT), &setup.options);
     let capabilities = &setup.context.database_server.capabilities;
     let after_last = options.first_id + history.of(CLIENT).rows_inserted();
     let least = after_last.saturating_sub(history.in_table(CLIENT)).max(options.first_id);
@@ -18,7 +18,7 @@ pub(crate) fn explained(step: &ClientPart, setup: &Setup, history: &History) -> 
     let explained =
         |statement: &str, sql: String| Explained { statement: statement.to_owned(), sql, is_executed: false };
     let mut found = Vec::new();
-    if step.kind == StepKind::Range {
+    if step.kind == InsertStepKind::Range {
         let middles = [options.products, options.cashregisters, options.max_price].map(|most| most / 2);
         let kinds = RANGES.iter().zip(middles).take(options.secondary_indexes.clamp(1, 3) as usize);
         found.extend(kinds.map(|(kind, middle)| {
@@ -26,7 +26,7 @@ pub(crate) fn explained(step: &ClientPart, setup: &Setup, history: &History) -> 
             explained(&format!("range-{}", kind.suffix), parts.join(&middle.to_string()))
         }));
     }
-    if step.kind == StepKind::Point {
+    if step.kind == InsertStepKind::Point {
         let ids: Vec<String> =
             (0..u64::from(options.points_per_query)).map(|at| (middle + at).to_string()).collect();
         found.push(explained("point", format!("{}{})", sql::point_prefix(&table), ids.join(","))));
@@ -40,7 +40,7 @@ pub(crate) fn explained(step: &ClientPart, setup: &Setup, history: &History) -> 
 
 #[cfg(test)]
 mod tests {
-    use crate::insert_benchmark::options::InsertBenchmark as Options;
+    use crate::insert_benchmark::options::InsertBenchmarkOptions;
     use dbdyno_db::{DatabaseAddress, DatabaseServer, null, postgres};
 
     use super::*;
@@ -55,9 +55,9 @@ mod tests {
             address: DatabaseAddress::Null(null::Options::default()),
             capabilities: postgres::capabilities(),
         };
-        let options = Options { points_per_query: 3, rates: vec![100], ..Options::default() };
+        let options = InsertBenchmarkOptions { points_per_query: 3, rates: vec![100], ..InsertBenchmarkOptions::default() };
         let steps = options.list();
-        let setup = Setup {
+        let setup = InsertSetup {
             options,
             context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
             prepared: Prepared::default(),

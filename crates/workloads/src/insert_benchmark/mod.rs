@@ -18,7 +18,7 @@ mod verify;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::insert_benchmark::options::{Clock, InsertBenchmark as Options};
+use crate::insert_benchmark::options::{Clock, InsertBenchmarkOptions};
 use crate::options::Protocol;
 use dbdyno_db::{AnySession, Capabilities};
 use dbdyno_loadgen::StepEnd;
@@ -28,21 +28,21 @@ use serde_json::{Value, json};
 
 use crate::engine::create_tables;
 use crate::insert_benchmark::history::History;
-use crate::insert_benchmark::steps::{ClientPart, StepKind};
+use crate::insert_benchmark::steps::{ClientPart, InsertStepKind};
 use crate::insert_benchmark::tasks::{AnyTask, Client};
 use crate::step::{Cell, Step, StepOptions};
 use crate::{Context, Error, Explained, Original, Result, Steps, Tasks, Work, Workload};
 
 pub struct InsertBenchmark {
-    shared: Arc<Setup>,
+    shared: Arc<InsertSetup>,
     steps: Vec<Step<ClientPart>>,
     history: History,
 }
 
 /// What all tasks of a cell must know. It is the same for every step.
 #[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct InsertSetup {
+    pub(crate) options: InsertBenchmarkOptions,
     pub(crate) context: Context,
     pub(crate) prepared: Prepared,
 }
@@ -65,7 +65,7 @@ impl Prepared {
     }
 }
 
-impl Setup {
+impl InsertSetup {
     /// Returns the table of client `client` (from 1).
     pub(crate) fn table(client: u32) -> String {
         format!("pi{client}")
@@ -110,7 +110,7 @@ impl Steps for InsertBenchmark {
 
     fn unchecked(&self, table: &str) -> String {
         let clients = 1..=self.shared.options.clients;
-        let reasons = clients.filter(|client| Setup::table(*client) == table);
+        let reasons = clients.filter(|client| InsertSetup::table(*client) == table);
         reasons.filter_map(|client| self.history.of(client).unknown()).map(str::to_owned).collect()
     }
 }
@@ -126,26 +126,26 @@ impl Workload for InsertBenchmark {
         transport: "{} over TCP, 127.0.0.1",
     };
 
-    type Options = Options;
+    type Options = InsertBenchmarkOptions;
     type ConnectionTask = AnyTask;
 
-    fn follows(_: &Options) -> &'static str {
+    fn follows(_: &InsertBenchmarkOptions) -> &'static str {
         "Insert Benchmark (mdcallag/mytools, bench/ibench), schema and steps of December 2023"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
+    fn deviations(options: &InsertBenchmarkOptions) -> Vec<Deviation> {
         deviations::deviations(options)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
+    fn new(options: &InsertBenchmarkOptions, context: Context) -> Self {
         let prepared = Prepared::new(options.protocol, &context.database_server.capabilities);
         let steps = options.list();
         let history = History::new(options.clients);
-        Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }
+        Self { shared: Arc::new(InsertSetup { options: options.clone(), context, prepared }), steps, history }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context, .. } = &*self.shared;
+    fn cell(&self) -> Cell<'_, InsertBenchmarkOptions> {
+        let InsertSetup { options, context, .. } = &*self.shared;
         Cell { options, context, steps: &self.steps }
     }
 
@@ -154,10 +154,10 @@ impl Workload for InsertBenchmark {
     }
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        if self.steps[index].kind.kind != StepKind::Load {
+        if self.steps[index].kind.kind != InsertStepKind::Load {
             return Ok(Vec::new());
         }
-        let Setup { options, context, .. } = &*self.shared;
+        let InsertSetup { options, context, .. } = &*self.shared;
         let tables = self.shared.tables().into_iter().map(|table| {
             let own = &options.create_table_options;
             let statements =

@@ -4,11 +4,11 @@ use dbdyno_plan::Values;
 use dbdyno_record::Deviation;
 
 use crate::deviations::{of_rows, of_table_rows, with_rest};
-use crate::microbenchmarks::options::Microbenchmarks as Options;
+use crate::microbenchmarks::options::MicrobenchmarksOptions;
 use crate::oltp;
 use crate::step::StepOptions;
 
-pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
+pub(crate) fn deviations(options: &MicrobenchmarksOptions) -> Vec<Deviation> {
     let values = with_rest(options.values(), &options.settling(), |wait| wait.to_string());
     let mut list = of_table_rows(oltp::deviations::ROWS, &options.tables_part().values());
     list.extend(of_rows(include_str!("deviations.toml"), &values));
@@ -35,13 +35,13 @@ mod tests {
     #[test]
     fn options_of_the_plan_that_the_original_has_not_are_reported() {
         let topics =
-            |options: &Options| deviations(options).into_iter().map(|found| found.topic).collect::<Vec<_>>();
-        let default = topics(&Options::default());
+            |options: &MicrobenchmarksOptions| deviations(options).into_iter().map(|found| found.topic).collect::<Vec<_>>();
+        let default = topics(&MicrobenchmarksOptions::default());
         for topic in ["steps of ids", "binary logs", "time_cap"] {
             assert!(default.iter().any(|one| one == topic), "{topic}");
         }
         assert!(!default.iter().any(|one| one == "zipfian_exponent"));
-        let other = Options { zipfian_exponent: 1.2, operations: Some(9), ..Options::default() };
+        let other = MicrobenchmarksOptions { zipfian_exponent: 1.2, operations: Some(9), ..MicrobenchmarksOptions::default() };
         assert!(topics(&other).iter().any(|one| one == "zipfian_exponent"));
         assert!(!topics(&other).iter().any(|one| one == "time_cap"), "steps end with their operations");
     }

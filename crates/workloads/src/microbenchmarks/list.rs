@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered};
 
-use crate::microbenchmarks::options::{MicroLength, MicroLevel, Microbenchmarks};
+use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicrobenchmarksOptions};
 use crate::oltp::list::{ROW_READ, table_bytes, with_warm_up};
 use crate::options::Verify;
 use crate::settle::{Settle, SettleAfter};
 use crate::step::{DataSize, OPERATION, Step, StepOptions, checked};
 use crate::workload::capped;
 
-impl StepOptions for Microbenchmarks {
+impl StepOptions for MicrobenchmarksOptions {
     /// A step of the sequence. It is `None` for load and index.
     type Kind = Option<MicroLevel>;
 
@@ -65,7 +65,7 @@ impl StepOptions for Microbenchmarks {
     }
 }
 
-impl Microbenchmarks {
+impl MicrobenchmarksOptions {
     /// Returns whether the server is brought to rest between two steps that follow each other in the
     /// plan. `before` is `None` before the first one (after the load), and `after` is `None` after the
     /// last.
@@ -131,13 +131,13 @@ mod tests {
     use crate::microbenchmarks::options::MicroSequence;
     use crate::plans::parse;
 
-    fn options(data: DataMode, steps: &[&str]) -> Microbenchmarks {
+    fn options(data: DataMode, steps: &[&str]) -> MicrobenchmarksOptions {
         let steps = steps.iter().map(|&step| step.to_owned()).collect();
-        Microbenchmarks { data, steps, connections: vec![1, 2], ..Microbenchmarks::default() }
+        MicrobenchmarksOptions { data, steps, connections: vec![1, 2], ..MicrobenchmarksOptions::default() }
     }
 
     /// Returns the steps after which the server comes to rest.
-    fn settled_with(options: &Microbenchmarks) -> Vec<String> {
+    fn settled_with(options: &MicrobenchmarksOptions) -> Vec<String> {
         let rested = options.list().into_iter().filter(|step| step.rest != Rest::Never);
         rested.map(|step| step.kind.map_or_else(|| "load".to_owned(), |level| level.name)).collect()
     }
@@ -170,7 +170,7 @@ mod tests {
             let settle = Some(Settle { after: SettleAfter::EachWrite, ..Settle::default() });
             let options =
                 options(data, &["point-query.warm", "point-query.pre", "write-only", "delete", "insert"]);
-            settled_with(&Microbenchmarks { settle, connections: vec![1], ..options }).join(" ")
+            settled_with(&MicrobenchmarksOptions { settle, connections: vec![1], ..options }).join(" ")
         };
         assert_eq!(each(DataMode::Preserve), "load point-query.warm write-only delete");
         assert_eq!(each(DataMode::Restore), "load write-only delete");
@@ -180,14 +180,14 @@ mod tests {
     #[test]
     fn tables_of_others_are_not_brought_to_rest_before_the_first_step() {
         let steps = ["delete".to_owned()].to_vec();
-        let existing = Microbenchmarks { use_existing: true, steps, ..Microbenchmarks::default() };
+        let existing = MicrobenchmarksOptions { use_existing: true, steps, ..MicrobenchmarksOptions::default() };
         assert_eq!(settled_with(&existing), [""; 0]);
     }
 
     #[test]
     fn a_step_keeps_the_caches_that_the_one_before_it_has_filled() {
         let within = |sequence, steps: &[&str]| -> Vec<String> {
-            let options = Microbenchmarks { sequence, ..options(DataMode::RestoreEachStep, steps) };
+            let options = MicrobenchmarksOptions { sequence, ..options(DataMode::RestoreEachStep, steps) };
             let within = options.list().into_iter().filter(|step| !step.begins_group);
             within.map(|step| step.name.clone()).collect()
         };
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_originals_pause_grows_with_the_rows() {
         let seconds = |tables, table_size| {
-            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.original_wait().as_secs()
+            MicrobenchmarksOptions { tables, table_size, ..MicrobenchmarksOptions::default() }.original_wait().as_secs()
         };
         assert_eq!(
             (seconds(1, 50_000_000), seconds(8, 10_000_000), seconds(1, 4_000_000_000)),

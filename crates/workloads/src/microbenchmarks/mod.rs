@@ -24,15 +24,15 @@ mod steps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::microbenchmarks::options::{MicroLevel, MicroSequence, MicroTest, Microbenchmarks as Options};
+use crate::microbenchmarks::options::{MicroLevel, MicroSequence, MicroTest, MicrobenchmarksOptions};
 use crate::options::Verify;
 use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::microbenchmarks::steps::Step;
-use crate::oltp::list::StepKind;
+use crate::microbenchmarks::steps::ReadyStep;
+use crate::oltp::list::OltpStepKind;
 use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
@@ -42,7 +42,7 @@ use crate::{Context, Explained, Original, Result, Steps, Tasks, Work, Workload, 
 
 /// The workload over one cell.
 pub struct Microbenchmarks {
-    options: Options,
+    options: MicrobenchmarksOptions,
     context: Context,
     /// The classic workload that loads and indexes the tables.
     tables: Oltp,
@@ -57,8 +57,8 @@ pub struct Microbenchmarks {
 
 impl Microbenchmarks {
     /// Returns the test of step `index`, or `None` for load and index.
-    fn step(&self, index: usize) -> Option<Step<'_>> {
-        self.level(index).map(|level| Step::new(&self.options, level, &self.context))
+    fn step(&self, index: usize) -> Option<ReadyStep<'_>> {
+        self.level(index).map(|level| ReadyStep::new(&self.options, level, &self.context))
     }
 
     fn test(&self, index: usize) -> Option<MicroTest> {
@@ -100,7 +100,7 @@ impl Steps for Microbenchmarks {
     }
 
     fn explained(&self, index: usize) -> Vec<Explained> {
-        let explained = |step: Step<'_>| oltp::explained::explained(&step.setup, &step.places());
+        let explained = |step: ReadyStep<'_>| oltp::explained::explained(&step.setup, &step.places());
         self.step(index).map_or_else(Vec::new, explained)
     }
 }
@@ -116,22 +116,22 @@ impl Workload for Microbenchmarks {
         transport: "{} over TCP by default, localhost",
     };
 
-    type Options = Options;
+    type Options = MicrobenchmarksOptions;
     type ConnectionTask = AnyTask;
 
     fn summaries() -> Vec<WorkloadSummary> {
         MicroSequence::ALL.map(summaries_of).into()
     }
 
-    fn follows(_: &Options) -> &'static str {
+    fn follows(_: &MicrobenchmarksOptions) -> &'static str {
         "sysbench.lua and its drivers, as used for the reports of 2023 to 2026"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
+    fn deviations(options: &MicrobenchmarksOptions) -> Vec<Deviation> {
         deviations::deviations(options)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
+    fn new(options: &MicrobenchmarksOptions, context: Context) -> Self {
         Self {
             tables: Oltp::new(&options.tables_part(), context.clone()),
             steps: options.list(),
@@ -143,7 +143,7 @@ impl Workload for Microbenchmarks {
         }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
+    fn cell(&self) -> Cell<'_, MicrobenchmarksOptions> {
         Cell { options: &self.options, context: &self.context, steps: &self.steps }
     }
 
@@ -190,7 +190,7 @@ impl Workload for Microbenchmarks {
         if !self.cell().is_checked(index) {
             return Ok(Vec::new());
         }
-        let kind = StepKind::Test { test: test.effect(), connections: 1, rate: None };
+        let kind = OltpStepKind::Test { test: test.effect(), connections: 1, rate: None };
         verify::verify(&self.tables.shared, kind, &mut self.contents, session).await
     }
 
@@ -209,7 +209,7 @@ impl Workload for Microbenchmarks {
 }
 
 fn summaries_of(sequence: MicroSequence) -> WorkloadSummary {
-    let options = Options { sequence, ..Options::default() };
+    let options = MicrobenchmarksOptions { sequence, ..MicrobenchmarksOptions::default() };
     let workload = Microbenchmarks::new(&options, summaries::context());
     let levels = options.levels();
     let step_summary = |spec: StepSpec| {

@@ -5,9 +5,9 @@ use std::time::Instant;
 use dbdyno_db::{AnySession, Session, first_i64};
 use serde_json::json;
 
-use crate::oltp::Setup;
+use crate::oltp::OltpSetup;
 use crate::oltp::load::write_insert;
-use crate::oltp::rows::RowSource;
+use crate::oltp::rows::OltpRowSource;
 use crate::{Error, Result, Work};
 
 const ROWS_PER_LOOK: u64 = 20_000;
@@ -15,9 +15,9 @@ const ROWS_PER_STATEMENT: usize = 1_000;
 
 /// Inserts the loaded rows that are missing, outside of any clock. The result has how many there were.
 /// Other rows stay as they are.
-pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u64, Work)> {
+pub(crate) async fn refill(setup: &OltpSetup, session: &mut AnySession) -> Result<(u64, Work)> {
     let began = Instant::now();
-    let source = RowSource::of(setup);
+    let source = OltpRowSource::of(setup);
     let (mut rows, mut sql) = (0_u64, Vec::new());
     for number in 1..=setup.options.tables {
         let mut first = 1;
@@ -27,7 +27,7 @@ pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u
             for some in missing.chunks(ROWS_PER_STATEMENT) {
                 let rows_of_load = some.iter().map(|id| id - setup.options.first_id + 1);
                 write_insert(number, rows_of_load, true, &source, &mut sql);
-                let putting = Error::during(format!("putting rows of table {} back", Setup::table(number)));
+                let putting = Error::during(format!("putting rows of table {} back", OltpSetup::table(number)));
                 session.query(&sql).await.map_err(putting)?;
                 rows += some.len() as u64;
             }
@@ -39,7 +39,7 @@ pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u
 
 /// Returns the ids from `first` to `last` without a row, ascending.
 async fn missing(number: u32, first: u64, last: u64, session: &mut AnySession) -> Result<Vec<u64>> {
-    let table = Setup::table(number);
+    let table = OltpSetup::table(number);
     let looking = || Error::during(format!("looking for missing rows of table {table}"));
     let between = format!("FROM {table} WHERE id BETWEEN {first} AND {last}");
     let count = session.rows(&format!("SELECT COUNT(*) {between}")).await.map_err(looking())?;

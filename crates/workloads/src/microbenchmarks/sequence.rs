@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for MicroSequence {
 
 #[cfg(test)]
 mod tests {
-    use crate::microbenchmarks::options::Microbenchmarks;
+    use crate::microbenchmarks::options::MicrobenchmarksOptions;
 
     #[test]
     fn a_sequence_is_named_with_and_without_quotes_and_a_wrong_one_is_answered_with_the_two() {
@@ -52,7 +52,7 @@ mod tests {
             let plan = crate::plans::parse_with(&text, "test.toml", set);
             plan.map_or_else(
                 |error| error.to_string(),
-                |plan| format!("{:?}", plan.workload.options::<Microbenchmarks>().unwrap().sequence),
+                |plan| format!("{:?}", plan.workload.options::<MicrobenchmarksOptions>().unwrap().sequence),
             )
         };
         assert_eq!([read("32", &[]), read("\"32\"", &[])], ["ThirtyTwo", "ThirtyTwo"]);

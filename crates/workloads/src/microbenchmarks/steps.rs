@@ -3,42 +3,42 @@
 
 use std::sync::Arc;
 
-use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicroTest, Microbenchmarks as Options};
+use crate::microbenchmarks::options::{MicroLength, MicroLevel, MicroTest, MicrobenchmarksOptions};
 use dbdyno_loadgen::{Arrivals, Limit, TaskSpec};
 use dbdyno_record::{KindSpec, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
 use crate::microbenchmarks::groups;
-use crate::oltp::mix::{Slot, places};
-use crate::oltp::sql::{Fetch, Kind};
-use crate::oltp::tasks::{AnyTask, Script, TestTask};
-use crate::oltp::{self, Setup};
+use crate::oltp::mix::{StatementSlot, places};
+use crate::oltp::sql::{Fetch, OltpStatement};
+use crate::oltp::tasks::{AnyTask, TestScript, TestTask};
+use crate::oltp::{self, OltpSetup};
 use crate::specs::step_spec;
 use crate::{Context, Tasks, planned};
 
 /// A step that is about to be described or run.
-pub(crate) struct Step<'a> {
-    pub(crate) options: &'a Options,
+pub(crate) struct ReadyStep<'a> {
+    pub(crate) options: &'a MicrobenchmarksOptions,
     pub(crate) level: &'a MicroLevel,
     /// What the classic workload's parts are given.
-    pub(crate) setup: Arc<Setup>,
+    pub(crate) setup: Arc<OltpSetup>,
 }
 
-impl<'a> Step<'a> {
-    pub(crate) fn new(options: &'a Options, level: &'a MicroLevel, context: &Context) -> Self {
-        let setup = Setup { options: options.step_part(&level.step), context: context.clone() };
+impl<'a> ReadyStep<'a> {
+    pub(crate) fn new(options: &'a MicrobenchmarksOptions, level: &'a MicroLevel, context: &Context) -> Self {
+        let setup = OltpSetup { options: options.step_part(&level.step), context: context.clone() };
         Self { options, level, setup: Arc::new(setup) }
     }
 
     /// Returns the statements of one operation.
-    pub(crate) fn places(&self) -> Vec<Slot> {
+    pub(crate) fn places(&self) -> Vec<StatementSlot> {
         let range = self.level.step.range;
-        let points = |columns, by| Kind::Points(Fetch { columns, by }, range);
-        let rows = |columns, by| Kind::Range(Fetch { columns, by }, range);
+        let points = |columns, by| OltpStatement::Points(Fetch { columns, by }, range);
+        let rows = |columns, by| OltpStatement::Range(Fetch { columns, by }, range);
         let kind = match self.level.step.test {
-            MicroTest::PointQuery => Kind::Point,
+            MicroTest::PointQuery => OltpStatement::Point,
             MicroTest::RandomPoints => points("c", "id"),
-            MicroTest::HotPoints => Kind::HotPoints(range),
+            MicroTest::HotPoints => OltpStatement::HotPoints(range),
             MicroTest::PointsCoveredPk => points("id", "id"),
             MicroTest::PointsNotcoveredPk => points("id, c", "id"),
             MicroTest::PointsCoveredSi => points("k", "k"),
@@ -47,12 +47,12 @@ impl<'a> Step<'a> {
             MicroTest::RangeNotcoveredPk => rows("id, c", "id"),
             MicroTest::RangeCoveredSi => rows("k", "k"),
             MicroTest::RangeNotcoveredSi => rows("k, c", "k"),
-            MicroTest::ReadOnlyCount => Kind::CountRange,
-            MicroTest::Scan => Kind::Scan,
-            MicroTest::UpdateInlist => Kind::ListUpdate(self.options.update_inlist_ids),
-            MicroTest::UpdateIndex => Kind::IndexUpdate,
-            MicroTest::UpdateNonindex | MicroTest::UpdateOne | MicroTest::UpdateZipf => Kind::NonIndexUpdate,
-            MicroTest::Delete => Kind::Delete,
+            MicroTest::ReadOnlyCount => OltpStatement::CountRange,
+            MicroTest::Scan => OltpStatement::Scan,
+            MicroTest::UpdateInlist => OltpStatement::ListUpdate(self.options.update_inlist_ids),
+            MicroTest::UpdateIndex => OltpStatement::IndexUpdate,
+            MicroTest::UpdateNonindex | MicroTest::UpdateOne | MicroTest::UpdateZipf => OltpStatement::NonIndexUpdate,
+            MicroTest::Delete => OltpStatement::Delete,
             MicroTest::ReadOnly
             | MicroTest::ReadOnlySimple
             | MicroTest::ReadOnlySum
@@ -65,7 +65,7 @@ impl<'a> Step<'a> {
                 return places(classic, &self.setup.options, self.setup.client_ids());
             }
         };
-        vec![Slot { kind, group: 0 }]
+        vec![StatementSlot { kind, group: 0 }]
     }
 
     pub(crate) fn is_prepared(&self) -> bool {
@@ -91,7 +91,7 @@ impl<'a> Step<'a> {
     pub(crate) fn tasks(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Tasks<AnyTask> {
         let connections = self.level.connections;
         let clients = crate::specs::clients(connections, None);
-        let script = Script {
+        let script = TestScript {
             kind: self.level.step.test.labels().0,
             places: self.places(),
             prepared: self.is_prepared(),

@@ -7,7 +7,7 @@ use dbdyno_plan::{Forecast, Mistake, Needs, Plan, Size, StepOutline, WorkloadOpt
 use crate::oltp::list::ROW_BYTES;
 use crate::oltp::mix::{places, prepared};
 use crate::oltp::options::{
-    Distribution, IdType, LoadMethod, Oltp, OltpArrivals, OltpTest, existing_warning,
+    Distribution, IdType, LoadMethod, OltpOptions, OltpArrivals, OltpTest, existing_warning,
 };
 use crate::options::{Protocol, first_problem, schema_problem, table_options_problem};
 use crate::settle::both_problem;
@@ -19,7 +19,7 @@ const MOST_ID: u64 = i32::MAX as u64;
 /// millions of rows.
 const MOST_BIG_ID: u64 = 1_000_000_000_000;
 
-impl WorkloadOptions for Oltp {
+impl WorkloadOptions for OltpOptions {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         tables_problem(self)
             .or_else(|| schema_problem(self))
@@ -71,7 +71,7 @@ impl WorkloadOptions for Oltp {
 }
 
 /// Finds a test whose operations hold no statement. Its rate would be that of the client's empty loop.
-fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
+fn statements_problem(oltp: &OltpOptions) -> Option<Mistake> {
     let test = oltp.tests.iter().find(|test| places(**test, oltp, false).is_empty())?;
     let (key, why) = match test {
         OltpTest::PointSelect | OltpTest::Insert | OltpTest::Delete => return None,
@@ -90,7 +90,7 @@ fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
 }
 
 /// Returns the first option about arrivals that does not go with the others.
-pub(crate) fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
+pub(crate) fn rates_problem(oltp: &OltpOptions) -> Option<Mistake> {
     let is_closed = oltp.arrivals == OltpArrivals::Closed;
     let events = "events is for arrivals = \"closed\"; with a rate, time says how many there are";
     let rates = "rates are for arrivals = \"constant\" and arrivals = \"poisson\"; a closed loop has none";
@@ -109,7 +109,7 @@ pub(crate) fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
     contradiction.or_else(|| first_problem([(!is_closed && oltp.rates.is_empty(), "rates", &message)]))
 }
 
-fn distribution_problem(oltp: &Oltp) -> Option<Mistake> {
+fn distribution_problem(oltp: &OltpOptions) -> Option<Mistake> {
     let is_lost = oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian;
     first_problem([(is_lost, "zipfian_scrambled", "zipfian_scrambled is for distribution = \"zipfian\"")])
 }
@@ -117,7 +117,7 @@ fn distribution_problem(oltp: &Oltp) -> Option<Mistake> {
 /// Returns the first option of the tables that is out of its range, or that contradicts another. The
 /// result has its key inside `[workload.NAME]`, and what to write. `oltp` may be the part of another
 /// workload that describes its tables.
-pub(crate) fn tables_problem(oltp: &Oltp) -> Option<Mistake> {
+pub(crate) fn tables_problem(oltp: &OltpOptions) -> Option<Mistake> {
     table_number_problem(oltp)
         .or_else(|| first_id_problem(oltp))
         .or_else(|| {
@@ -127,7 +127,7 @@ pub(crate) fn tables_problem(oltp: &Oltp) -> Option<Mistake> {
         .or_else(|| table_options_problem(&oltp.create_table_options))
 }
 
-fn table_number_problem(oltp: &Oltp) -> Option<Mistake> {
+fn table_number_problem(oltp: &OltpOptions) -> Option<Mistake> {
     let most = most_id(oltp);
     [("table_size", oltp.table_size), ("first_id", oltp.first_id)].into_iter().find_map(|(key, value)| {
         let message = number_problem(key, value, &(1..=most))?;
@@ -144,12 +144,12 @@ fn number_problem(key: &str, value: u64, range: &RangeInclusive<u64>) -> Option<
 
 const WIDER: &str = "; with id = \"bigint\" it may be greater";
 
-fn most_id(oltp: &Oltp) -> u64 {
+fn most_id(oltp: &OltpOptions) -> u64 {
     if oltp.id == IdType::Bigint { MOST_BIG_ID } else { MOST_ID }
 }
 
 /// Checks the last id. Both numbers fit by themselves.
-fn first_id_problem(oltp: &Oltp) -> Option<Mistake> {
+fn first_id_problem(oltp: &OltpOptions) -> Option<Mistake> {
     let (last, most) = (oltp.last_id(), most_id(oltp));
     (last > most).then(|| {
         let help = if most == MOST_ID { WIDER } else { "" };

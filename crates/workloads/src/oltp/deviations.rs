@@ -7,13 +7,13 @@ use dbdyno_record::Deviation;
 use serde_json::json;
 
 use crate::deviations::of_rows;
-use crate::oltp::options::Oltp as Options;
+use crate::oltp::options::OltpOptions;
 use crate::settle::SettleAfter;
 use crate::step::StepOptions;
 
 pub(crate) const ROWS: &str = include_str!("deviations.toml");
 
-pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
+pub(crate) fn deviations(options: &OltpOptions) -> Vec<Deviation> {
     let mut values = options.values();
     values.insert("rest".to_owned(), json!(rest(options)));
     of_rows(ROWS, &values)
@@ -21,7 +21,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
 
 /// Returns what is done between steps, and after which ones. It is `None` where nothing is done, as in
 /// the original.
-fn rest(options: &Options) -> Option<String> {
+fn rest(options: &OltpOptions) -> Option<String> {
     let settle = options.settling();
     let when = match (settle.after_steps()?, options.use_existing) {
         (SettleAfter::Load, true) => return None,

@@ -5,15 +5,15 @@
 //! gone, and always gives 1. `special` hits the upper three quarters of its band in version 1.0, which
 //! uses one random number twice, and the whole band before 1.0. Both are offered.
 
-use crate::oltp::options::{Distribution as Kind, Oltp as Options};
+use crate::oltp::options::{Distribution, OltpOptions};
 
-use crate::oltp::draws::Draws;
+use crate::oltp::draws::OltpDraws;
 use crate::oltp::scramble::Scramble;
 use crate::oltp::zipf::Zipf;
 
 /// A distribution over `1..=N`, ready to draw from.
 #[derive(Debug, Clone)]
-pub(crate) struct Distribution {
+pub(crate) struct IdDistribution {
     greatest: u64,
     shape: Shape,
 }
@@ -45,16 +45,16 @@ struct Special {
     reused: bool,
 }
 
-impl Distribution {
+impl IdDistribution {
     /// Returns the distribution that `options` ask for, over `1..=greatest`.
-    pub(crate) fn new(options: &Options, greatest: u64) -> Self {
+    pub(crate) fn new(options: &OltpOptions, greatest: u64) -> Self {
         let iterations = options.special_iterations;
         let shape = match options.distribution {
-            Kind::Uniform => Shape::Uniform,
-            Kind::Special | Kind::SpecialWhole => Shape::Special(Special::new(options, greatest)),
-            Kind::Gaussian => Shape::Gaussian { iterations },
-            Kind::Pareto => Shape::Pareto { power: options.pareto_h.ln() / (1.0 - options.pareto_h).ln() },
-            Kind::Zipfian => Shape::Zipfian(
+            Distribution::Uniform => Shape::Uniform,
+            Distribution::Special | Distribution::SpecialWhole => Shape::Special(Special::new(options, greatest)),
+            Distribution::Gaussian => Shape::Gaussian { iterations },
+            Distribution::Pareto => Shape::Pareto { power: options.pareto_h.ln() / (1.0 - options.pareto_h).ln() },
+            Distribution::Zipfian => Shape::Zipfian(
                 Zipf::new(greatest, options.zipfian_exponent),
                 options.zipfian_scrambled.then(|| Scramble::new(greatest)),
             ),
@@ -62,7 +62,7 @@ impl Distribution {
         Self { greatest, shape }
     }
 
-    pub(crate) fn draw(&self, draws: &mut Draws) -> u64 {
+    pub(crate) fn draw(&self, draws: &mut OltpDraws) -> u64 {
         let fraction = match &self.shape {
             Shape::Uniform => return 1 + draws.below(self.greatest),
             Shape::Zipfian(zipf, scramble) => {
@@ -81,8 +81,8 @@ impl Distribution {
 impl Special {
     /// Version 1.0 measures bell and band by the distance from the first id to the last, and makes the
     /// band one id wider.
-    fn new(options: &Options, greatest: u64) -> Self {
-        let reused = options.distribution == Kind::Special;
+    fn new(options: &OltpOptions, greatest: u64) -> Self {
+        let reused = options.distribution == Distribution::Special;
         let (span, more) = if reused { ((greatest - 1) as f64, 1.0) } else { (greatest as f64, 0.0) };
         let share = f64::from(options.special_percent) / 100.0;
         Self {
@@ -95,7 +95,7 @@ impl Special {
     }
 
     /// Draws a place in `[0, greatest)`.
-    fn draw(&self, draws: &mut Draws) -> f64 {
+    fn draw(&self, draws: &mut OltpDraws) -> f64 {
         let first = draws.fraction();
         if first < self.outside {
             return self.span * bell(draws, self.iterations);
@@ -107,7 +107,7 @@ impl Special {
 
 /// Returns the mean of some uniform draws. It is a bell over the range, with a standard deviation of 1
 /// / sqrt(12 * draws).
-fn bell(draws: &mut Draws, iterations: u32) -> f64 {
+fn bell(draws: &mut OltpDraws, iterations: u32) -> f64 {
     let sum: f64 = (0..iterations).map(|_| draws.fraction()).sum();
     sum / f64::from(iterations)
 }
@@ -119,15 +119,15 @@ mod tests {
 
     const N: u64 = 100_000;
 
-    fn ids(options: &Options, greatest: u64) -> Vec<u64> {
-        let distribution = Distribution::new(options, greatest);
+    fn ids(options: &OltpOptions, greatest: u64) -> Vec<u64> {
+        let distribution = IdDistribution::new(options, greatest);
         let stream = Philox::new(11, 5);
-        let draw = |number| distribution.draw(&mut Draws::new(&stream, 1, number));
+        let draw = |number| distribution.draw(&mut OltpDraws::new(&stream, 1, number));
         (0..100_000).map(draw).collect()
     }
 
-    fn of(distribution: Kind) -> Vec<u64> {
-        ids(&Options { distribution, ..Options::default() }, N)
+    fn of(distribution: Distribution) -> Vec<u64> {
+        ids(&OltpOptions { distribution, ..OltpOptions::default() }, N)
     }
 
     /// Returns the share of the ids in `from..=to`.
@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn every_distribution_stays_in_its_range_and_is_the_same_each_time() {
         for kind in
-            [Kind::Uniform, Kind::Special, Kind::SpecialWhole, Kind::Gaussian, Kind::Pareto, Kind::Zipfian]
+            [Distribution::Uniform, Distribution::Special, Distribution::SpecialWhole, Distribution::Gaussian, Distribution::Pareto, Distribution::Zipfian]
         {
             for greatest in [1, 2, 3, 10, N, 2_147_483_647] {
-                let options = Options { distribution: kind, ..Options::default() };
+                let options = OltpOptions { distribution: kind, ..OltpOptions::default() };
                 let drawn = ids(&options, greatest);
                 assert!(drawn.iter().all(|id| (1..=greatest).contains(id)), "{kind:?} {greatest}");
                 assert_eq!(drawn[..100], ids(&options, greatest)[..100]);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn uniform_hits_every_part_alike() {
-        let ids = of(Kind::Uniform);
+        let ids = of(Distribution::Uniform);
         assert!((share(&ids, 1, N / 5) - 0.2).abs() < 0.006);
         assert!((share(&ids, N / 2 - N / 200, N / 2 + N / 200) - 0.01).abs() < 0.002);
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
@@ -163,7 +163,7 @@ mod tests {
     fn special_sends_three_quarters_into_the_middle_hundredth() {
         // Version 1.0.20 with N = 100,000 was measured: 76.05 % of the draws, 17,433 distinct, 18,712
         // to 82,832.
-        let ids = of(Kind::Special);
+        let ids = of(Distribution::Special);
         let middle = share(&ids, N / 2 - N / 200, N / 2 + N / 200);
         assert!((middle - 0.7605).abs() < 0.008, "{middle}");
         let distinct = ids.iter().collect::<std::collections::HashSet<_>>().len();
@@ -200,7 +200,7 @@ mod tests {
         ];
         for (greatest, special_percent, special_share, first, shares) in drawn {
             let options =
-                Options { distribution: Kind::Special, special_percent, special_share, ..Options::default() };
+                OltpOptions { distribution: Distribution::Special, special_percent, special_share, ..OltpOptions::default() };
             let ids = ids(&options, greatest);
             for (id, wanted) in (first..).zip(shares) {
                 let found = share(&ids, id, id);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn special_before_1_0_fills_the_whole_band() {
-        let ids = of(Kind::SpecialWhole);
+        let ids = of(Distribution::SpecialWhole);
         let lowest = share(&ids, N / 2 - N / 200, N / 2 - N / 200 + N / 400);
         assert!((lowest - 0.75 / 4.0).abs() < 0.01, "{lowest}");
         let middle = share(&ids, N / 2 - N / 200, N / 2 + N / 200);
@@ -225,12 +225,12 @@ mod tests {
 
     #[test]
     fn the_parameters_of_special_are_heeded() {
-        let options = Options {
-            distribution: Kind::Special,
+        let options = OltpOptions {
+            distribution: Distribution::Special,
             special_percent: 10,
             special_share: 50,
             special_iterations: 1,
-            ..Options::default()
+            ..OltpOptions::default()
         };
         // Half of the draws lie in the middle tenth. With one draw the bell is flat, and puts 5 % there
         // too.
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn gaussian_is_a_bell_with_a_twelfth_of_the_range_as_deviation() {
-        let ids = of(Kind::Gaussian);
+        let ids = of(Distribution::Gaussian);
         let mean = ids.iter().sum::<u64>() as f64 / ids.len() as f64;
         let variance = ids.iter().map(|&id| (id as f64 - mean).powi(2)).sum::<f64>() / ids.len() as f64;
         assert!((mean / N as f64 - 0.5).abs() < 0.002, "{mean}");
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn zipfian_gives_rank_1_to_id_1_unless_it_is_scrambled() {
-        let plain = of(Kind::Zipfian);
-        let options = Options { distribution: Kind::Zipfian, zipfian_scrambled: true, ..Options::default() };
+        let plain = of(Distribution::Zipfian);
+        let options = OltpOptions { distribution: Distribution::Zipfian, zipfian_scrambled: true, ..OltpOptions::default() };
         let scrambled = ids(&options, N);
         // The expected share is the sum of i^-0.8 for the first 100 over that for all 100,000.
         assert!((share(&plain, 1, 100) - 0.1785).abs() < 0.005, "{}", share(&plain, 1, 100));
@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn ids_go_beyond_32_bits() {
-        for distribution in [Kind::Uniform, Kind::Pareto, Kind::Zipfian] {
-            let drawn = ids(&Options { distribution, ..Options::default() }, 5_000_000_000);
+        for distribution in [Distribution::Uniform, Distribution::Pareto, Distribution::Zipfian] {
+            let drawn = ids(&OltpOptions { distribution, ..OltpOptions::default() }, 5_000_000_000);
             let beyond = share(&drawn, 1 << 32, 5_000_000_000);
             assert!(beyond > 0.005, "{distribution:?}: {beyond}");
         }
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn pareto_gives_the_first_fifth_four_fifths() {
-        let first = share(&of(Kind::Pareto), 1, N / 5);
+        let first = share(&of(Distribution::Pareto), 1, N / 5);
         assert!((first - 0.8).abs() < 0.006, "{first}");
     }
 }

@@ -5,7 +5,7 @@ use crate::{Philox, draw_below_u64};
 
 /// All draws of operation `number` of `task`. They depend on these, and on the stream, alone.
 #[derive(Debug)]
-pub(crate) struct Draws {
+pub(crate) struct OltpDraws {
     stream: Philox,
     task: u32,
     number: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Draws {
     used: usize,
 }
 
-impl Draws {
+impl OltpDraws {
     pub(crate) fn new(stream: &Philox, task: u32, number: u64) -> Self {
         Self { stream: *stream, task, number, next: 0, block: [0; 4], used: 4 }
     }
@@ -70,14 +70,14 @@ mod tests {
     fn an_address_gives_its_draws_whatever_was_drawn_before() {
         let stream = Philox::new(3, 9);
         let all = |number| {
-            let mut draws = Draws::new(&stream, 2, number);
+            let mut draws = OltpDraws::new(&stream, 2, number);
             (0..9).map(|_| draws.word()).collect::<Vec<_>>()
         };
         let first = all(5);
         all(6);
         assert_eq!(first, all(5));
         assert_ne!(first, all(6));
-        assert_ne!(first[0], Draws::new(&stream, 3, 5).word());
+        assert_ne!(first[0], OltpDraws::new(&stream, 3, 5).word());
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
         let stream = Philox::new(1, 1);
         let (mut sum, mut below) = (0.0, [0_u32; 7]);
         for number in 0..100_000 {
-            let mut draws = Draws::new(&stream, 1, number);
+            let mut draws = OltpDraws::new(&stream, 1, number);
             let fraction = draws.fraction();
             assert!((0.0..1.0).contains(&fraction));
             sum += fraction;
@@ -103,7 +103,7 @@ mod tests {
         let stream = Philox::new(1, 2);
         let mut counts = [[0_u32; 10]; 16];
         for number in 0..50_000 {
-            for (place, digit) in Draws::new(&stream, 1, number).digits().into_iter().enumerate() {
+            for (place, digit) in OltpDraws::new(&stream, 1, number).digits().into_iter().enumerate() {
                 counts[place][usize::from(digit - b'0')] += 1;
             }
         }

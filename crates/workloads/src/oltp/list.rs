@@ -6,7 +6,7 @@ use std::time::Duration;
 use dbdyno_model::PlanDuration;
 use dbdyno_plan::{Rest, Size, StepEstimate, StepOutline, grouped, numbered, seconds};
 
-use crate::oltp::options::{LoadMethod, Oltp, OltpTest};
+use crate::oltp::options::{LoadMethod, OltpOptions, OltpTest};
 use crate::options::Verify;
 use crate::settle::{Settle, SettleWait};
 use crate::step::{DataSize, RunLength, Step, StepOptions, checked, load_steps};
@@ -28,7 +28,7 @@ const WRITES_PER_SECOND: f64 = 20_000.0;
 const WRITES_PER_OPERATION: f64 = 10.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepKind {
+pub enum OltpStepKind {
     Load,
     Index,
     /// A test at one concurrency level. `rate` is over all connections.
@@ -39,10 +39,10 @@ pub enum StepKind {
     },
 }
 
-pub(crate) type OltpStep = Step<StepKind>;
+pub(crate) type OltpStep = Step<OltpStepKind>;
 
-impl StepOptions for Oltp {
-    type Kind = StepKind;
+impl StepOptions for OltpOptions {
+    type Kind = OltpStepKind;
 
     fn list(&self) -> Vec<OltpStep> {
         let detail = format!("{} rows", grouped(self.loaded_rows()));
@@ -57,13 +57,13 @@ impl StepOptions for Oltp {
             let load = StepEstimate::new("load", &detail, Duration::ZERO).and(figure, rows, connections);
             let load = StepOutline::new(load.and("oltp row kept indexed", kept, connections));
             let outline = StepOutline { is_checked: true, ..load };
-            steps.push(Step { kind: StepKind::Load, outline });
+            steps.push(Step { kind: OltpStepKind::Load, outline });
         }
         if self.create_secondary && !self.index_before_load && !self.use_existing {
             // A table's index is built by one connection.
             let index = StepEstimate::new("index", &format!("1 index on {detail}"), Duration::ZERO);
             let index = index.and("oltp row indexed", rows, connections.min(self.tables));
-            steps.push(Step { kind: StepKind::Index, outline: StepOutline::new(index) });
+            steps.push(Step { kind: OltpStepKind::Index, outline: StepOutline::new(index) });
         }
         let (what, levels) = (self.length_in_words(), self.levels());
         let step = |test: OltpTest, (connections, rate): (u32, Option<u32>)| {
@@ -76,7 +76,7 @@ impl StepOptions for Oltp {
                 rest: if is_rested { Rest::EachWrite } else { Rest::Never },
                 ..self.run_length(self.events).outline(test.name(), (connections, rate), &detail)
             };
-            Step { kind: StepKind::Test { test, connections, rate }, outline }
+            Step { kind: OltpStepKind::Test { test, connections, rate }, outline }
         };
         let tests = self.tests.iter().flat_map(|test| levels.iter().map(move |level| step(*test, *level)));
         checked(load_steps(steps).into_iter().chain(tests).collect(), self.verify)
@@ -99,7 +99,7 @@ impl StepOptions for Oltp {
     }
 }
 
-impl Oltp {
+impl OltpOptions {
     fn length_in_words(&self) -> String {
         match self.events {
             Some(events) => format!("{} operations", grouped(events)),
@@ -125,13 +125,13 @@ pub(crate) fn with_warm_up(warm_up: Duration, length: Duration) -> String {
 }
 
 /// Returns how long a step writes, at the rate that tests are assumed to write with.
-fn writing_time(oltp: &Oltp) -> Duration {
+fn writing_time(oltp: &OltpOptions) -> Duration {
     let of_operations = || oltp.events.unwrap_or(0) as f64 * WRITES_PER_OPERATION / WRITES_PER_SECOND;
     oltp.length().unwrap_or_else(|| seconds(of_operations()))
 }
 
 /// Returns the bytes of tables and logs, after steps that write for `writing`.
-pub(crate) fn table_bytes(oltp: &Oltp, size: &Size, writing: Duration) -> u64 {
+pub(crate) fn table_bytes(oltp: &OltpOptions, size: &Size, writing: Duration) -> u64 {
     if size.row_bytes <= 0.0 || oltp.use_existing {
         return size.log_bytes;
     }

@@ -6,8 +6,8 @@ use crate::oltp::options::LoadMethod;
 use crate::options::Protocol;
 use dbdyno_db::RowStream;
 
-use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, RowSource, push_c, push_pad};
-use crate::oltp::{Setup, sql};
+use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, OltpRowSource, push_c, push_pad};
+use crate::oltp::{OltpSetup, sql};
 
 /// Bytes of the original's buffer. An INSERT is never longer.
 const INSERT_BYTES: usize = 512 << 10;
@@ -65,7 +65,7 @@ impl RowBatch {
 impl LoadPlan {
     /// Divides the rows. A statement has as many rows as surely fit, so the number depends on the
     /// table's size and on nothing that is drawn.
-    pub(crate) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &OltpSetup) -> Self {
         let capabilities = &setup.context.database_server.capabilities;
         let options = &setup.options;
         let form = match (options.load_method, options.protocol) {
@@ -89,7 +89,7 @@ impl LoadPlan {
         let row = AROUND + digits + if with_ids { digits + ", ".len() } else { 0 };
         let room = match form {
             LoadForm::Text | LoadForm::Prepared => {
-                INSERT_BYTES - sql::load_prefix(&Setup::table(options.tables), with_ids).len()
+                INSERT_BYTES - sql::load_prefix(&OltpSetup::table(options.tables), with_ids).len()
             }
             LoadForm::Stream(_) => STREAM_BYTES,
         };
@@ -161,17 +161,17 @@ impl LoadPlan {
     /// Returns an INSERT to be prepared, for a full statement's rows or for one row.
     pub(crate) fn prepared_insert(&self, table: u32) -> String {
         if let LoadForm::Stream(form) = self.form {
-            return sql::load_rows(&Setup::table(table), form, self.with_ids);
+            return sql::load_rows(&OltpSetup::table(table), form, self.with_ids);
         }
         let row = if self.with_ids { "(?, ?, ?, ?)" } else { "(?, ?, ?)" };
         // The text is at most one MiB.
         let rows = vec![row; self.rows_per_statement as usize].join(",");
-        format!("{}{rows}", sql::load_prefix(&Setup::table(table), self.with_ids))
+        format!("{}{rows}", sql::load_prefix(&OltpSetup::table(table), self.with_ids))
     }
 
     /// Writes the rows of `batch` as lines into `out`. Columns are separated by tabs, because no column
     /// holds one.
-    pub(crate) fn write_lines(&self, batch: RowBatch, source: &RowSource, out: &mut Vec<u8>) {
+    pub(crate) fn write_lines(&self, batch: RowBatch, source: &OltpRowSource, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         out.clear();
         for row in batch.first..=batch.last {
@@ -195,12 +195,12 @@ pub(crate) fn write_insert(
     table: u32,
     rows: impl Iterator<Item = u64>,
     with_ids: bool,
-    source: &RowSource,
+    source: &OltpRowSource,
     out: &mut Vec<u8>,
 ) {
     let mut digits = itoa::Buffer::new();
     out.clear();
-    out.extend_from_slice(sql::load_prefix(&Setup::table(table), with_ids).as_bytes());
+    out.extend_from_slice(sql::load_prefix(&OltpSetup::table(table), with_ids).as_bytes());
     for row in rows {
         out.push(b'(');
         if with_ids {
@@ -221,7 +221,7 @@ pub(crate) fn write_insert(
 
 #[cfg(test)]
 mod tests {
-    use crate::oltp::options::Oltp as Options;
+    use crate::oltp::options::OltpOptions;
     use dbdyno_db::{Capabilities, DatabaseAddress, DatabaseServer, mysql, null, postgres, sqlite};
 
     use super::*;
@@ -229,17 +229,17 @@ mod tests {
     use crate::oltp::steps;
     use crate::step::StepOptions;
 
-    fn plan(options: Options, capabilities: Capabilities) -> LoadPlan {
+    fn plan(options: OltpOptions, capabilities: Capabilities) -> LoadPlan {
         let database_server =
             DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
-        LoadPlan::new(&Setup {
+        LoadPlan::new(&OltpSetup {
             options,
             context: Context { database_server, owned: true, seed: 1, draws: 1, device: None },
         })
     }
 
     fn innodb(tables: u32, table_size: u64, load_connections: u32, load_method: LoadMethod) -> LoadPlan {
-        let options = Options { tables, table_size, load_connections, load_method, ..Options::default() };
+        let options = OltpOptions { tables, table_size, load_connections, load_method, ..OltpOptions::default() };
         plan(options, mysql::capabilities("innodb", true))
     }
 
@@ -266,8 +266,8 @@ mod tests {
     fn a_heap_is_filled_by_one_connection_in_the_order_of_ids() {
         for (tables, connections) in [(1, 4), (3, 2), (5, 4), (8, 4), (2, 1)] {
             for load_method in [LoadMethod::Insert, LoadMethod::Stream] {
-                let options = Options { tables, table_size: 30_000, load_method, ..Options::default() };
-                let options = Options { load_connections: connections, ..options };
+                let options = OltpOptions { tables, table_size: 30_000, load_method, ..OltpOptions::default() };
+                let options = OltpOptions { load_connections: connections, ..options };
                 for capabilities in [postgres::capabilities(), mysql::capabilities("MyISAM", true)] {
                     let plan = plan(options.clone(), capabilities);
                     assert_eq!(plan.connections, connections.min(tables));
@@ -277,7 +277,7 @@ mod tests {
                 }
             }
         }
-        let shared = Options { load_connections: 4, ..Options::default() };
+        let shared = OltpOptions { load_connections: 4, ..OltpOptions::default() };
         assert!(
             !plan(shared, postgres::capabilities()).with_ids,
             "the server gives them, as to one connection"
@@ -302,8 +302,8 @@ mod tests {
     #[test]
     fn the_client_gives_the_ids_of_a_stream_whose_statements_would_leave_gaps() {
         let stream = |capabilities| {
-            let options = Options { tables: 8, load_connections: 4, ..Options::default() };
-            plan(Options { load_method: LoadMethod::Stream, ..options }, capabilities).with_ids
+            let options = OltpOptions { tables: 8, load_connections: 4, ..OltpOptions::default() };
+            plan(OltpOptions { load_method: LoadMethod::Stream, ..options }, capabilities).with_ids
         };
         assert!(stream(mysql::capabilities("innodb", true)) && stream(mysql::capabilities("rocksdb", false)));
         assert!(!stream(postgres::capabilities()));
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn the_client_gives_ids_that_do_not_begin_with_1_and_they_take_their_room() {
         let plan = |first_id| {
-            let options = Options { first_id, load_connections: 1, ..Options::default() };
+            let options = OltpOptions { first_id, load_connections: 1, ..OltpOptions::default() };
             plan(options, mysql::capabilities("innodb", true))
         };
         assert!(!plan(1).with_ids && plan(2).with_ids);
@@ -322,23 +322,23 @@ mod tests {
     #[test]
     fn the_record_says_text_where_no_table_fills_an_insert() {
         let protocol = |table_size| {
-            let options = Options { table_size, ..Options::default() };
+            let options = OltpOptions { table_size, ..OltpOptions::default() };
             let database_server = DatabaseServer {
                 address: DatabaseAddress::Null(null::Options::default()),
                 capabilities: null::capabilities(),
             };
             let context = Context { database_server, owned: true, seed: 1, draws: 1, device: None };
             let load = options.list().remove(0);
-            steps::spec(&load, &Setup { options, context }).kinds.remove(0).protocol
+            steps::spec(&load, &OltpSetup { options, context }).kinds.remove(0).protocol
         };
-        let full = plan(Options { table_size: 9_999, ..Options::default() }, null::capabilities());
+        let full = plan(OltpOptions { table_size: 9_999, ..OltpOptions::default() }, null::capabilities());
         let rows = full.rows_per_statement;
         assert_eq!((protocol(rows - 1).as_str(), protocol(rows).as_str()), ("text", "prepared"));
     }
 
     #[test]
     fn a_database_with_one_writer_is_loaded_by_one_connection() {
-        let plan = plan(Options { tables: 8, ..Options::default() }, sqlite::capabilities());
+        let plan = plan(OltpOptions { tables: 8, ..OltpOptions::default() }, sqlite::capabilities());
         assert_eq!((plan.connections, plan.with_ids), (1, false));
     }
 }

@@ -2,41 +2,41 @@
 
 use std::collections::BTreeSet;
 
-use crate::oltp::options::{Oltp as Options, OltpTest as Test};
+use crate::oltp::options::{OltpOptions, OltpTest as Test};
 
-use crate::oltp::sql::Kind;
+use crate::oltp::sql::OltpStatement;
 
 /// One statement of an operation. Statements of the same group use the same table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub(crate) kind: Kind,
+pub(crate) struct StatementSlot {
+    pub(crate) kind: OltpStatement,
     pub(crate) group: u32,
 }
 
 /// Returns the statements of one operation of `test`. Its order and its groups are the original's: all
 /// point selects of a transaction share a table, and so do the ranges of one kind, and DELETE and
 /// INSERT.
-pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Slot> {
+pub(crate) fn places(test: Test, options: &OltpOptions, client_ids: bool) -> Vec<StatementSlot> {
     let mut mix = Mix::default();
     let in_transaction = test.is_transaction() && !options.skip_trx;
     if in_transaction {
-        mix.group(1, &[Kind::Begin]);
+        mix.group(1, &[OltpStatement::Begin]);
     }
     match test {
-        Test::PointSelect => mix.group(1, &[Kind::Point]),
+        Test::PointSelect => mix.group(1, &[OltpStatement::Point]),
         Test::ReadOnly => mix.reads(options),
         Test::ReadWrite => {
             mix.reads(options);
             mix.writes(options);
         }
         Test::WriteOnly => mix.writes(options),
-        Test::UpdateIndex => mix.group(options.index_updates, &[Kind::IndexUpdate]),
-        Test::UpdateNonIndex => mix.group(options.non_index_updates, &[Kind::NonIndexUpdate]),
-        Test::Insert => mix.group(1, &[if client_ids { Kind::NewRowWithId } else { Kind::NewRow }]),
-        Test::Delete => mix.group(1, &[Kind::Delete]),
+        Test::UpdateIndex => mix.group(options.index_updates, &[OltpStatement::IndexUpdate]),
+        Test::UpdateNonIndex => mix.group(options.non_index_updates, &[OltpStatement::NonIndexUpdate]),
+        Test::Insert => mix.group(1, &[if client_ids { OltpStatement::NewRowWithId } else { OltpStatement::NewRow }]),
+        Test::Delete => mix.group(1, &[OltpStatement::Delete]),
     }
     if in_transaction {
-        mix.group(1, &[Kind::Commit]);
+        mix.group(1, &[OltpStatement::Commit]);
     }
     mix.places
 }
@@ -44,11 +44,11 @@ pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Slo
 /// Returns the number of prepared statements that a connection holds open for such an operation: one
 /// for each kind of statement and table, one for COMMIT, and one for BEGIN where the server prepares it
 /// (`with_begin`).
-pub(crate) fn prepared(places: &[Slot], tables: u32, with_begin: bool) -> u64 {
-    let kinds: BTreeSet<Kind> = places.iter().map(|place| place.kind).collect();
-    let count = |kind: Kind| match kind {
-        Kind::Begin => with_begin.into(),
-        Kind::Commit => 1,
+pub(crate) fn prepared(places: &[StatementSlot], tables: u32, with_begin: bool) -> u64 {
+    let kinds: BTreeSet<OltpStatement> = places.iter().map(|place| place.kind).collect();
+    let count = |kind: OltpStatement| match kind {
+        OltpStatement::Begin => with_begin.into(),
+        OltpStatement::Commit => 1,
         _ => u64::from(tables),
     };
     kinds.into_iter().map(count).sum()
@@ -56,32 +56,32 @@ pub(crate) fn prepared(places: &[Slot], tables: u32, with_begin: bool) -> u64 {
 
 #[derive(Debug, Default)]
 struct Mix {
-    places: Vec<Slot>,
+    places: Vec<StatementSlot>,
     groups: u32,
 }
 
 impl Mix {
-    fn reads(&mut self, options: &Options) {
-        self.group(options.point_selects, &[Kind::Point]);
+    fn reads(&mut self, options: &OltpOptions) {
+        self.group(options.point_selects, &[OltpStatement::Point]);
         if options.range_selects {
-            self.group(options.simple_ranges, &[Kind::SimpleRange]);
-            self.group(options.sum_ranges, &[Kind::SumRange]);
-            self.group(options.order_ranges, &[Kind::OrderRange]);
-            self.group(options.distinct_ranges, &[Kind::DistinctRange]);
-            self.group(options.count_ranges, &[Kind::CountRange]);
+            self.group(options.simple_ranges, &[OltpStatement::SimpleRange]);
+            self.group(options.sum_ranges, &[OltpStatement::SumRange]);
+            self.group(options.order_ranges, &[OltpStatement::OrderRange]);
+            self.group(options.distinct_ranges, &[OltpStatement::DistinctRange]);
+            self.group(options.count_ranges, &[OltpStatement::CountRange]);
         }
     }
 
-    fn writes(&mut self, options: &Options) {
-        self.group(options.index_updates, &[Kind::IndexUpdate]);
-        self.group(options.non_index_updates, &[Kind::NonIndexUpdate]);
-        self.group(options.delete_inserts, &[Kind::Delete, Kind::Insert]);
+    fn writes(&mut self, options: &OltpOptions) {
+        self.group(options.index_updates, &[OltpStatement::IndexUpdate]);
+        self.group(options.non_index_updates, &[OltpStatement::NonIndexUpdate]);
+        self.group(options.delete_inserts, &[OltpStatement::Delete, OltpStatement::Insert]);
     }
 
     /// Adds `kinds`, repeated `times` times, on one table.
-    fn group(&mut self, times: u32, kinds: &[Kind]) {
+    fn group(&mut self, times: u32, kinds: &[OltpStatement]) {
         for _ in 0..times {
-            self.places.extend(kinds.iter().map(|&kind| Slot { kind, group: self.groups }));
+            self.places.extend(kinds.iter().map(|&kind| StatementSlot { kind, group: self.groups }));
         }
         self.groups += u32::from(times > 0);
     }
@@ -92,16 +92,16 @@ mod tests {
     use super::*;
 
     /// Returns the numbers of statements in an operation: reads, writes, others.
-    fn split(test: Test, options: &Options) -> (usize, usize, usize) {
+    fn split(test: Test, options: &OltpOptions) -> (usize, usize, usize) {
         let places = places(test, options, false);
-        let count = |wanted: fn(Kind) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
-        let (writes, others) = (count(Kind::is_write), count(Kind::is_bracket));
+        let count = |wanted: fn(OltpStatement) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
+        let (writes, others) = (count(OltpStatement::is_write), count(OltpStatement::is_bracket));
         (places.len() - writes - others, writes, others)
     }
 
     #[test]
     fn operations_have_the_originals_numbers_of_statements() {
-        let options = Options::default();
+        let options = OltpOptions::default();
         assert_eq!(split(Test::PointSelect, &options), (1, 0, 0));
         assert_eq!(split(Test::ReadOnly, &options), (14, 0, 2));
         assert_eq!(split(Test::WriteOnly, &options), (0, 4, 2));
@@ -114,22 +114,22 @@ mod tests {
     #[test]
     fn every_option_of_the_mix_is_heeded() {
         let one_range =
-            Options { simple_ranges: 0, order_ranges: 0, distinct_ranges: 0, ..Options::default() };
+            OltpOptions { simple_ranges: 0, order_ranges: 0, distinct_ranges: 0, ..OltpOptions::default() };
         assert_eq!(split(Test::ReadOnly, &one_range), (11, 0, 2));
-        let points = Options { range_selects: false, skip_trx: true, ..Options::default() };
+        let points = OltpOptions { range_selects: false, skip_trx: true, ..OltpOptions::default() };
         assert_eq!(split(Test::ReadOnly, &points), (10, 0, 0));
-        assert_eq!(split(Test::PointSelect, &Options { point_selects: 3, ..Options::default() }), (1, 0, 0));
-        let counted = Options { count_ranges: 3, ..Options::default() };
+        assert_eq!(split(Test::PointSelect, &OltpOptions { point_selects: 3, ..OltpOptions::default() }), (1, 0, 0));
+        let counted = OltpOptions { count_ranges: 3, ..OltpOptions::default() };
         assert_eq!(split(Test::ReadOnly, &counted), (17, 0, 2));
         let many =
-            Options { index_updates: 2, non_index_updates: 0, delete_inserts: 3, ..Options::default() };
+            OltpOptions { index_updates: 2, non_index_updates: 0, delete_inserts: 3, ..OltpOptions::default() };
         assert_eq!(split(Test::WriteOnly, &many), (0, 8, 2));
         assert_eq!(split(Test::UpdateIndex, &many), (0, 2, 0));
     }
 
     #[test]
     fn statements_come_in_the_originals_order_and_groups() {
-        let options = Options { point_selects: 2, delete_inserts: 2, ..Options::default() };
+        let options = OltpOptions { point_selects: 2, delete_inserts: 2, ..OltpOptions::default() };
         let text: Vec<String> = places(Test::ReadWrite, &options, false)
             .iter()
             .map(|place| format!("{}{:?}", place.group, place.kind))

@@ -28,7 +28,7 @@ mod zipf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::oltp::options::{Oltp as Options, OltpProfile, OltpTest as Test};
+use crate::oltp::options::{OltpOptions, OltpProfile, OltpTest as Test};
 use crate::options::Verify;
 use dbdyno_db::{AnySession, KeySource};
 use dbdyno_loadgen::StepEnd;
@@ -36,7 +36,7 @@ use dbdyno_plan::{Table, TableValue};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Value, json};
 
-use crate::oltp::list::{OltpStep, StepKind};
+use crate::oltp::list::{OltpStep, OltpStepKind};
 use crate::oltp::mix::places;
 use crate::oltp::tasks::AnyTask;
 use crate::oltp::verify::Contents;
@@ -46,7 +46,7 @@ use crate::{
 };
 
 pub struct Oltp {
-    pub(crate) shared: Arc<Setup>,
+    pub(crate) shared: Arc<OltpSetup>,
     steps: Vec<OltpStep>,
     pub(crate) contents: Contents,
     /// First id of rows that the client numbers itself.
@@ -55,12 +55,12 @@ pub struct Oltp {
 
 /// What all tasks of a cell must know. It is the same for every step.
 #[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct OltpSetup {
+    pub(crate) options: OltpOptions,
     pub(crate) context: Context,
 }
 
-impl Setup {
+impl OltpSetup {
     /// Returns the name of table `number` (from 1).
     pub(crate) fn table(number: u32) -> String {
         format!("sbtest{number}")
@@ -87,7 +87,7 @@ impl Setup {
 impl Oltp {
     /// Looks for the highest id, after which the next test numbers its own rows.
     async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<()> {
-        let inserts = matches!(self.steps[index].kind, StepKind::Test { test: Test::Insert, .. });
+        let inserts = matches!(self.steps[index].kind, OltpStepKind::Test { test: Test::Insert, .. });
         if self.shared.client_ids() && inserts {
             self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
         }
@@ -121,7 +121,7 @@ impl Steps for Oltp {
     }
 
     fn tasks_state(&self, index: usize) -> Option<Value> {
-        matches!(self.steps[index].kind, StepKind::Test { .. }).then(|| json!(self.first_new_id))
+        matches!(self.steps[index].kind, OltpStepKind::Test { .. }).then(|| json!(self.first_new_id))
     }
 
     fn take_tasks_state(&mut self, state: &Value) {
@@ -130,8 +130,8 @@ impl Steps for Oltp {
 
     fn explained(&self, index: usize) -> Vec<Explained> {
         match self.steps[index].kind {
-            StepKind::Load | StepKind::Index => Vec::new(),
-            StepKind::Test { test, .. } => {
+            OltpStepKind::Load | OltpStepKind::Index => Vec::new(),
+            OltpStepKind::Test { test, .. } => {
                 let places = places(test, &self.shared.options, self.shared.client_ids());
                 explained::explained(&self.shared, &places)
             }
@@ -153,7 +153,7 @@ impl Workload for Oltp {
         transport: "{} over TCP by default, localhost",
     };
 
-    type Options = Options;
+    type Options = OltpOptions;
     type ConnectionTask = AnyTask;
 
     /// Sets the defaults of a profile, where the table says nothing else.
@@ -167,28 +167,28 @@ impl Workload for Oltp {
     }
 
     fn summaries() -> Vec<WorkloadSummary> {
-        let options = Options { tests: Test::ALL.to_vec(), ..Options::default() };
+        let options = OltpOptions { tests: Test::ALL.to_vec(), ..OltpOptions::default() };
         summaries::of::<Self>(&options)
     }
 
-    fn follows(options: &Options) -> &'static str {
+    fn follows(options: &OltpOptions) -> &'static str {
         match options.profile {
             OltpProfile::Sysbench1 => "sysbench oltp_*.lua, versions 1.0.20 and 1.1",
             OltpProfile::Sysbench05 => "sysbench oltp.lua, version 0.5",
         }
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
+    fn deviations(options: &OltpOptions) -> Vec<Deviation> {
         deviations::deviations(options)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
-        let shared = Arc::new(Setup { options: options.clone(), context });
+    fn new(options: &OltpOptions, context: Context) -> Self {
+        let shared = Arc::new(OltpSetup { options: options.clone(), context });
         Self { shared, steps: options.list(), contents: Contents::default(), first_new_id: 0 }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context } = &*self.shared;
+    fn cell(&self) -> Cell<'_, OltpOptions> {
+        let OltpSetup { options, context } = &*self.shared;
         Cell { options, context, steps: &self.steps }
     }
 
@@ -198,7 +198,7 @@ impl Workload for Oltp {
 
     async fn before_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
         let mut works = Vec::new();
-        if self.steps[index].kind == StepKind::Load {
+        if self.steps[index].kind == OltpStepKind::Load {
             works = tables::make(&self.shared, session).await?;
         } else if index == 0 {
             let found = tables::find(&self.shared, session, false).await?;
@@ -219,9 +219,9 @@ impl Workload for Oltp {
             return Ok(Vec::new());
         }
         self.contents = match kind {
-            StepKind::Load => Contents::loaded(&self.shared),
-            StepKind::Index => self.contents,
-            StepKind::Test { test, .. } => self.contents.after(test, &self.shared, end),
+            OltpStepKind::Load => Contents::loaded(&self.shared),
+            OltpStepKind::Index => self.contents,
+            OltpStepKind::Test { test, .. } => self.contents.after(test, &self.shared, end),
         };
         if !self.cell().is_checked(index) {
             return Ok(Vec::new());
@@ -230,7 +230,7 @@ impl Workload for Oltp {
     }
 
     async fn after_step(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>> {
-        if self.steps[index].kind != StepKind::Load {
+        if self.steps[index].kind != OltpStepKind::Load {
             return Ok(Vec::new());
         }
         Ok(tables::restart_ids(&self.shared, session).await?.into_iter().collect())
@@ -241,7 +241,7 @@ impl Workload for Oltp {
 mod tests {
     use dbdyno_plan::Plan;
 
-    use crate::oltp::options::{Distribution, Oltp, OltpProfile};
+    use crate::oltp::options::{Distribution, OltpOptions, OltpProfile};
     use crate::options::Protocol;
     use crate::plans::parse;
 
@@ -253,8 +253,8 @@ mod tests {
         format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n")
     }
 
-    fn oltp(options: &str) -> Oltp {
-        plan(&text(options)).workload.options::<Oltp>().unwrap().clone()
+    fn oltp(options: &str) -> OltpOptions {
+        plan(&text(options)).workload.options::<OltpOptions>().unwrap().clone()
     }
 
     #[test]

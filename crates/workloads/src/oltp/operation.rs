@@ -3,17 +3,17 @@
 
 use dbdyno_db::Param;
 
-use crate::oltp::Setup;
-use crate::oltp::distribution::Distribution;
-use crate::oltp::draws::Draws;
-use crate::oltp::mix::Slot;
+use crate::oltp::OltpSetup;
+use crate::oltp::distribution::IdDistribution;
+use crate::oltp::draws::OltpDraws;
+use crate::oltp::mix::StatementSlot;
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, push_c, push_pad};
-use crate::oltp::sql::Kind;
+use crate::oltp::sql::OltpStatement;
 
 /// A statement that is ready to be sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Ready {
-    pub(crate) kind: Kind,
+pub(crate) struct ReadyStatement {
+    pub(crate) kind: OltpStatement,
     group: u32,
     /// Number of the table, from 0.
     pub(crate) table: usize,
@@ -21,9 +21,9 @@ pub(crate) struct Ready {
 }
 
 #[derive(Debug)]
-pub(crate) struct Operation {
-    statements: Vec<Ready>,
-    distribution: Distribution,
+pub(crate) struct OltpOperation {
+    statements: Vec<ReadyStatement>,
+    distribution: IdDistribution,
     tables: u64,
     one_table: bool,
     /// The table of all statements (from 0), for a test whose connections have one table each.
@@ -36,14 +36,14 @@ pub(crate) struct Operation {
     span: i64,
 }
 
-impl Operation {
-    pub(crate) fn new(places: &[Slot], setup: &Setup, fixed_table: Option<usize>) -> Self {
+impl OltpOperation {
+    pub(crate) fn new(places: &[StatementSlot], setup: &OltpSetup, fixed_table: Option<usize>) -> Self {
         let options = &setup.options;
         let ready =
-            |&Slot { kind, group }: &Slot| Ready { kind, group, table: 0, params: empty_params(kind) };
+            |&StatementSlot { kind, group }: &StatementSlot| ReadyStatement { kind, group, table: 0, params: empty_params(kind) };
         Self {
             statements: places.iter().map(ready).collect(),
-            distribution: Distribution::new(options, options.table_size),
+            distribution: IdDistribution::new(options, options.table_size),
             tables: options.tables.into(),
             one_table: options.one_table,
             fixed_table,
@@ -54,17 +54,17 @@ impl Operation {
         }
     }
 
-    pub(crate) fn statements(&self) -> &[Ready] {
+    pub(crate) fn statements(&self) -> &[ReadyStatement] {
         &self.statements
     }
 
     /// Draws tables and parameters of one operation. `new_id` is the id of a row that the client
     /// numbers.
-    pub(crate) fn draw(&mut self, draws: &mut Draws, new_id: i64) {
+    pub(crate) fn draw(&mut self, draws: &mut OltpDraws, new_id: i64) {
         let Self { statements, distribution, tables, one_table, fixed_table, table_size, offset, span } =
             self;
         let (mut group, mut table, mut deleted) = (None, 0, 0);
-        let id = |draws: &mut Draws| (*offset + distribution.draw(draws)) as i64;
+        let id = |draws: &mut OltpDraws| (*offset + distribution.draw(draws)) as i64;
         for statement in statements.iter_mut().filter(|statement| !statement.kind.is_bracket()) {
             let is_new = group.is_none_or(|before| before != statement.group && !*one_table);
             if is_new && *tables > 1 {
@@ -74,71 +74,71 @@ impl Operation {
             statement.table = table;
             let params = &mut statement.params;
             match statement.kind {
-                Kind::Begin | Kind::Commit | Kind::Scan => {}
-                Kind::Points(..) => params.iter_mut().for_each(|param| *param = Param::Int(id(draws))),
-                Kind::HotPoints(_) => {
+                OltpStatement::Begin | OltpStatement::Commit | OltpStatement::Scan => {}
+                OltpStatement::Points(..) => params.iter_mut().for_each(|param| *param = Param::Int(id(draws))),
+                OltpStatement::HotPoints(_) => {
                     let middle = (*offset + *table_size / 2) as i64;
                     (1..).zip(params.iter_mut()).for_each(|(n, param)| *param = Param::Int(middle + n));
                 }
-                Kind::Range(_, more) => {
+                OltpStatement::Range(_, more) => {
                     let first = id(draws);
                     params[0] = Param::Int(first);
                     params[1] = Param::Int(first + i64::from(more));
                 }
-                Kind::ListUpdate(_) => {
+                OltpStatement::ListUpdate(_) => {
                     params[1..].iter_mut().for_each(|param| *param = Param::Int(id(draws)));
                     set_text(&mut params[0], draws, push_c);
                 }
-                Kind::Point | Kind::IndexUpdate => params[0] = Param::Int(id(draws)),
-                Kind::SimpleRange
-                | Kind::SumRange
-                | Kind::OrderRange
-                | Kind::DistinctRange
-                | Kind::CountRange => {
+                OltpStatement::Point | OltpStatement::IndexUpdate => params[0] = Param::Int(id(draws)),
+                OltpStatement::SimpleRange
+                | OltpStatement::SumRange
+                | OltpStatement::OrderRange
+                | OltpStatement::DistinctRange
+                | OltpStatement::CountRange => {
                     let first = id(draws);
                     params[0] = Param::Int(first);
                     params[1] = Param::Int(first + *span);
                 }
-                Kind::NonIndexUpdate => {
+                OltpStatement::NonIndexUpdate => {
                     params[1] = Param::Int(id(draws));
                     set_text(&mut params[0], draws, push_c);
                 }
-                Kind::Delete => {
+                OltpStatement::Delete => {
                     deleted = id(draws);
                     params[0] = Param::Int(deleted);
                 }
-                Kind::Insert => fill_row(params, Some(deleted), id(draws), draws),
-                Kind::NewRowWithId => fill_row(params, Some(new_id), id(draws), draws),
-                Kind::NewRow => fill_row(params, None, id(draws), draws),
+                OltpStatement::Insert => fill_row(params, Some(deleted), id(draws), draws),
+                OltpStatement::NewRowWithId => fill_row(params, Some(new_id), id(draws), draws),
+                OltpStatement::NewRow => fill_row(params, None, id(draws), draws),
             }
         }
     }
 }
 
 /// Returns parameters of the right types, to be filled in.
-fn empty_params(kind: Kind) -> Vec<Param> {
+fn empty_params(kind: OltpStatement) -> Vec<Param> {
     let int = || Param::Int(0);
     let c = || Param::Text(Vec::with_capacity(C_LENGTH));
     let pad = || Param::Text(Vec::with_capacity(PAD_LENGTH));
     match kind {
-        Kind::Begin | Kind::Commit | Kind::Scan => vec![],
-        Kind::Points(_, count) | Kind::HotPoints(count) => vec![int(); count as usize],
-        Kind::ListUpdate(count) => [vec![c()], vec![int(); count as usize]].concat(),
-        Kind::Point | Kind::IndexUpdate | Kind::Delete => vec![int()],
-        Kind::SimpleRange
-        | Kind::SumRange
-        | Kind::OrderRange
-        | Kind::DistinctRange
-        | Kind::CountRange
-        | Kind::Range(..) => vec![int(), int()],
-        Kind::NonIndexUpdate => vec![c(), int()],
-        Kind::Insert | Kind::NewRowWithId => vec![int(), int(), c(), pad()],
-        Kind::NewRow => vec![int(), c(), pad()],
+        OltpStatement::Begin | OltpStatement::Commit | OltpStatement::Scan => vec![],
+        OltpStatement::Points(_, count) | OltpStatement::HotPoints(count) => vec![int(); count as usize],
+        OltpStatement::ListUpdate(count) => [vec![c()], vec![int(); count as usize]].concat(),
+        OltpStatement::Point | OltpStatement::IndexUpdate | OltpStatement::Delete => vec![int()],
+        OltpStatement::SimpleRange
+        | OltpStatement::SumRange
+        | OltpStatement::OrderRange
+        | OltpStatement::DistinctRange
+        | OltpStatement::CountRange
+        | OltpStatement::Range(..) => vec![int(), int()],
+        OltpStatement::NonIndexUpdate => vec![c(), int()],
+        OltpStatement::Insert | OltpStatement::NewRowWithId => vec![int(), int(), c(), pad()],
+        OltpStatement::NewRow => vec![int(), c(), pad()],
     }
 }
 
 /// Fills in the columns of a row, with its id where the client gives it.
-fn fill_row(params: &mut [Param], id: Option<i64>, k: i64, draws: &mut Draws) {
+fn fill_row(params: &mut [Param], id: Option<i64>, k: i64, draws: &mut OltpDraws) {
     let at = usize::from(id.is_some());
     if let Some(id) = id {
         params[0] = Param::Int(id);
@@ -149,7 +149,7 @@ fn fill_row(params: &mut [Param], id: Option<i64>, k: i64, draws: &mut Draws) {
 }
 
 /// Writes a new text into the old one's memory.
-fn set_text(param: &mut Param, draws: &mut Draws, push: fn(&mut Draws, &mut Vec<u8>)) {
+fn set_text(param: &mut Param, draws: &mut OltpDraws, push: fn(&mut OltpDraws, &mut Vec<u8>)) {
     if let Param::Text(text) = param {
         text.clear();
         push(draws, text);

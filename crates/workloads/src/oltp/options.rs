@@ -19,8 +19,8 @@ with_defaults! {
     /// the original's names and values, except where a field says otherwise. Defaults are those of
     /// the profile.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Oltp {
+    #[serde(rename = "Oltp", deny_unknown_fields, default)]
+    pub struct OltpOptions {
         /// Which version of the original the defaults follow. `sysbench-0.5` has
         /// `one_table = true`, `protocol = "text"` and `distribution = "special-whole"`, and that
         /// version's tables and texts.
@@ -174,7 +174,7 @@ with_defaults! {
     }
 }
 
-impl Oltp {
+impl OltpOptions {
     /// Returns the length of each step with its warm-up. It is `None` where steps end with their
     /// operations.
     pub fn length(&self) -> Option<Duration> {
@@ -233,15 +233,15 @@ mod tests {
 
     #[test]
     fn every_number_of_connections_and_every_rate_gives_a_step_of_its_own_name() {
-        let options = Oltp {
+        let options = OltpOptions {
             tests: vec![OltpTest::PointSelect, OltpTest::ReadWrite],
             connections: vec![1, 16],
-            ..Oltp::default()
+            ..OltpOptions::default()
         };
         let names = options.step_names().join(" ");
         assert_eq!(names, "load index point-select.c1 point-select.c16 read-write.c1 read-write.c16");
-        let paced = Oltp { arrivals: OltpArrivals::Constant, rates: vec![100, 5000], ..options };
-        let names = Oltp { connections: vec![4], create_secondary: false, ..paced }.step_names().join(" ");
+        let paced = OltpOptions { arrivals: OltpArrivals::Constant, rates: vec![100, 5000], ..options };
+        let names = OltpOptions { connections: vec![4], create_secondary: false, ..paced }.step_names().join(" ");
         assert_eq!(
             names,
             "load point-select.c4.r100 point-select.c4.r5000 read-write.c4.r100 read-write.c4.r5000"
@@ -250,11 +250,11 @@ mod tests {
 
     #[test]
     fn the_first_measured_step_comes_after_those_that_there_are_of_load_and_index() {
-        let first = |options: Oltp| options.step_names()[options.load_steps()].clone();
-        let default = Oltp::default;
+        let first = |options: OltpOptions| options.step_names()[options.load_steps()].clone();
+        let default = OltpOptions::default;
         assert_eq!(first(default()), "point-select.c1");
-        assert_eq!(first(Oltp { create_secondary: false, ..default() }), "point-select.c1");
-        assert_eq!(first(Oltp { index_before_load: true, ..default() }), "point-select.c1");
-        assert_eq!(first(Oltp { use_existing: true, ..default() }), "point-select.c1");
+        assert_eq!(first(OltpOptions { create_secondary: false, ..default() }), "point-select.c1");
+        assert_eq!(first(OltpOptions { index_before_load: true, ..default() }), "point-select.c1");
+        assert_eq!(first(OltpOptions { use_existing: true, ..default() }), "point-select.c1");
     }
 }

@@ -4,11 +4,11 @@ use crate::oltp::options::{IdType, OltpProfile};
 use dbdyno_db::{Capabilities, KeySource, RowStream};
 
 use crate::indexes::after_columns;
-use crate::oltp::Setup;
+use crate::oltp::OltpSetup;
 
 /// One kind of statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum OltpStatement {
     Begin,
     Point,
     SimpleRange,
@@ -47,7 +47,7 @@ pub(crate) struct Fetch {
     pub(crate) by: &'static str,
 }
 
-impl Kind {
+impl OltpStatement {
     /// Returns the name in records and reports.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -97,38 +97,38 @@ impl Kind {
 
 /// Returns the statement of `kind` on `table`, with parameters as `?`. `writes` says what a BEGIN
 /// begins.
-pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Capabilities) -> String {
+pub(crate) fn statement(kind: OltpStatement, table: &str, writes: bool, capabilities: &Capabilities) -> String {
     let from = "WHERE id BETWEEN ? AND ?";
     match kind {
-        Kind::Begin if writes => capabilities.begin_write.to_owned(),
-        Kind::Begin => "BEGIN".to_owned(),
-        Kind::Commit => "COMMIT".to_owned(),
-        Kind::Point => format!("SELECT c FROM {table} WHERE id=?"),
-        Kind::SimpleRange => format!("SELECT c FROM {table} {from}"),
-        Kind::SumRange => format!("SELECT SUM(k) FROM {table} {from}"),
-        Kind::OrderRange => format!("SELECT c FROM {table} {from} ORDER BY c"),
-        Kind::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
-        Kind::CountRange => format!("SELECT count(c) FROM {table} {from}"),
-        Kind::Points(Fetch { columns, by }, count) => {
+        OltpStatement::Begin if writes => capabilities.begin_write.to_owned(),
+        OltpStatement::Begin => "BEGIN".to_owned(),
+        OltpStatement::Commit => "COMMIT".to_owned(),
+        OltpStatement::Point => format!("SELECT c FROM {table} WHERE id=?"),
+        OltpStatement::SimpleRange => format!("SELECT c FROM {table} {from}"),
+        OltpStatement::SumRange => format!("SELECT SUM(k) FROM {table} {from}"),
+        OltpStatement::OrderRange => format!("SELECT c FROM {table} {from} ORDER BY c"),
+        OltpStatement::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
+        OltpStatement::CountRange => format!("SELECT count(c) FROM {table} {from}"),
+        OltpStatement::Points(Fetch { columns, by }, count) => {
             format!("SELECT {columns} FROM {table} WHERE {by} IN ({})", marks(count))
         }
-        Kind::HotPoints(count) => format!("SELECT c FROM {table} WHERE id IN ({})", marks(count)),
-        Kind::Range(Fetch { columns, by }, _) => {
+        OltpStatement::HotPoints(count) => format!("SELECT c FROM {table} WHERE id IN ({})", marks(count)),
+        OltpStatement::Range(Fetch { columns, by }, _) => {
             format!("SELECT {columns} FROM {table} WHERE {by} BETWEEN ? AND ?")
         }
-        Kind::Scan => format!("SELECT * FROM {table} WHERE LENGTH(c) < 0"),
-        Kind::ListUpdate(count) => format!("UPDATE {table} SET c=? WHERE id IN ({})", marks(count)),
-        Kind::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
-        Kind::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
-        Kind::Delete => format!("DELETE FROM {table} WHERE id=?"),
-        Kind::Insert | Kind::NewRowWithId => {
+        OltpStatement::Scan => format!("SELECT * FROM {table} WHERE LENGTH(c) < 0"),
+        OltpStatement::ListUpdate(count) => format!("UPDATE {table} SET c=? WHERE id IN ({})", marks(count)),
+        OltpStatement::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
+        OltpStatement::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
+        OltpStatement::Delete => format!("DELETE FROM {table} WHERE id=?"),
+        OltpStatement::Insert | OltpStatement::NewRowWithId => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
         }
         // Where the table counts, a 0 asks for the next id. The original writes it.
-        Kind::NewRow if capabilities.key_source == KeySource::TableCounter => {
+        OltpStatement::NewRow if capabilities.key_source == KeySource::TableCounter => {
             format!("INSERT INTO {table} (id, k, c, pad) VALUES (0, ?, ?, ?)")
         }
-        Kind::NewRow => format!("INSERT INTO {table} (k, c, pad) VALUES (?, ?, ?)"),
+        OltpStatement::NewRow => format!("INSERT INTO {table} (k, c, pad) VALUES (?, ?, ?)"),
     }
 }
 
@@ -138,7 +138,7 @@ fn marks(count: u32) -> String {
 }
 
 /// Returns the [`statement`] as the profile of `setup` writes it.
-pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool) -> String {
+pub(crate) fn statement_of(setup: &OltpSetup, kind: OltpStatement, table: &str, writes: bool) -> String {
     let sql = statement(kind, table, writes, &setup.context.database_server.capabilities);
     match setup.added_span() {
         Some(span) if kind.is_range() => sql.replace("AND ?", &format!("AND ?+{span}")),
@@ -147,10 +147,10 @@ pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool)
 }
 
 /// Returns statements that drop and create table number `number`, empty.
-pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
+pub(crate) fn create_table(setup: &OltpSetup, number: u32) -> Vec<String> {
     let capabilities = &setup.context.database_server.capabilities;
     let options = &setup.options;
-    let table = Setup::table(number);
+    let table = OltpSetup::table(number);
     let Types { id, k, more_rows } = types(setup);
     let is_counter = capabilities.key_source == KeySource::TableCounter;
     let key = match (options.secondary, is_counter) {
@@ -184,7 +184,7 @@ struct Types {
     more_rows: &'static str,
 }
 
-fn types(setup: &Setup) -> Types {
+fn types(setup: &OltpSetup) -> Types {
     let capabilities = &setup.context.database_server.capabilities;
     let is_big = setup.options.id == IdType::Bigint;
     let number = if is_big { capabilities.big_int } else { "INTEGER" };
@@ -200,7 +200,7 @@ fn types(setup: &Setup) -> Types {
 
 /// Returns the secondary index of table number `number`.
 pub(crate) fn create_index(number: u32) -> String {
-    format!("CREATE INDEX k_{number} ON {}(k)", Setup::table(number))
+    format!("CREATE INDEX k_{number} ON {}(k)", OltpSetup::table(number))
 }
 
 /// Returns a multi-row INSERT up to its first row.
@@ -242,43 +242,43 @@ pub(crate) fn greatest_id(table: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::oltp::options::Oltp as Options;
+    use crate::oltp::options::OltpOptions;
     use dbdyno_db::{DatabaseAddress, DatabaseServer, mysql, null, postgres, sqlite};
     use dbdyno_record::StatementClass;
 
     use super::*;
     use crate::Context;
 
-    const KINDS: [Kind; 13] = [
-        Kind::Begin,
-        Kind::Point,
-        Kind::SimpleRange,
-        Kind::SumRange,
-        Kind::OrderRange,
-        Kind::DistinctRange,
-        Kind::IndexUpdate,
-        Kind::NonIndexUpdate,
-        Kind::Delete,
-        Kind::Insert,
-        Kind::NewRow,
-        Kind::NewRowWithId,
-        Kind::Commit,
+    const KINDS: [OltpStatement; 13] = [
+        OltpStatement::Begin,
+        OltpStatement::Point,
+        OltpStatement::SimpleRange,
+        OltpStatement::SumRange,
+        OltpStatement::OrderRange,
+        OltpStatement::DistinctRange,
+        OltpStatement::IndexUpdate,
+        OltpStatement::NonIndexUpdate,
+        OltpStatement::Delete,
+        OltpStatement::Insert,
+        OltpStatement::NewRow,
+        OltpStatement::NewRowWithId,
+        OltpStatement::Commit,
     ];
 
-    fn setup(options: Options, capabilities: Capabilities) -> Setup {
+    fn setup(options: OltpOptions, capabilities: Capabilities) -> OltpSetup {
         let database_server =
             DatabaseServer { address: DatabaseAddress::Null(null::Options::default()), capabilities };
-        Setup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
+        OltpSetup { options, context: Context { database_server, owned: true, seed: 1, draws: 1, device: None } }
     }
 
-    fn tables(options: &Options, capabilities: &Capabilities) -> String {
+    fn tables(options: &OltpOptions, capabilities: &Capabilities) -> String {
         create_table(&setup(options.clone(), capabilities.clone()), 3).join("\n")
     }
 
     fn own(capabilities: &Capabilities) -> String {
-        let mut lines = vec![tables(&Options::default(), capabilities), create_index(3)];
-        lines.push(statement(Kind::Begin, "", true, capabilities));
-        lines.push(statement(Kind::NewRow, "sbtest3", true, capabilities));
+        let mut lines = vec![tables(&OltpOptions::default(), capabilities), create_index(3)];
+        lines.push(statement(OltpStatement::Begin, "", true, capabilities));
+        lines.push(statement(OltpStatement::NewRow, "sbtest3", true, capabilities));
         lines.join("\n")
     }
 
@@ -308,7 +308,7 @@ mod tests {
             let class = StatementClass::of(kind.name());
             let writes = matches!(class, StatementClass::Write | StatementClass::Delete);
             assert_eq!(writes, kind.is_write(), "{kind:?}");
-            assert_eq!(class == StatementClass::Commit, kind == Kind::Commit, "{kind:?}");
+            assert_eq!(class == StatementClass::Commit, kind == OltpStatement::Commit, "{kind:?}");
         }
     }
 
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn options_of_tables_are_heeded() {
-        let secondary = Options { secondary: true, ..Options::default() };
+        let secondary = OltpOptions { secondary: true, ..OltpOptions::default() };
         insta::assert_snapshot!(tables(&secondary, &mysql::capabilities("innodb", true)), @r"
         DROP TABLE IF EXISTS sbtest3
         CREATE TABLE sbtest3 (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, KEY xid (id)) ENGINE=innodb
@@ -354,10 +354,10 @@ mod tests {
         CREATE TABLE sbtest3 (id INTEGER NOT NULL, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL)
         CREATE INDEX xid3 ON sbtest3 (id)
         ");
-        let other = Options {
+        let other = OltpOptions {
             auto_inc: false,
             create_table_options: "WITH (fillfactor=90)".into(),
-            ..Options::default()
+            ..OltpOptions::default()
         };
         insta::assert_snapshot!(tables(&other, &postgres::capabilities()), @r"
         DROP TABLE IF EXISTS sbtest3

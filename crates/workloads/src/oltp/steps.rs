@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::oltp::options::{IdType, Oltp as Options, OltpArrivals, OltpTest as Test, Think};
+use crate::oltp::options::{IdType, OltpOptions, OltpArrivals, OltpTest as Test, Think};
 use dbdyno_db::RowStream;
 use dbdyno_loadgen::{ArrivalProcess, Arrivals, Draws, Limit, Schedule, ThinkTime};
 use dbdyno_record::{KindSpec, OperationClass, StepSpec, Unit};
 use serde_json::{Map, Value, json};
 
-use crate::oltp::Setup;
-use crate::oltp::list::{OltpStep, StepKind};
+use crate::oltp::OltpSetup;
+use crate::oltp::list::{OltpStep, OltpStepKind};
 use crate::oltp::load::{LoadForm, LoadPlan};
-use crate::oltp::mix::{Slot, places};
+use crate::oltp::mix::{StatementSlot, places};
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
-use crate::oltp::sql::{self, Kind};
+use crate::oltp::sql::{self, OltpStatement};
 use crate::specs::{self, add_run, clients, fnv1a, protocol, step_spec};
 
 /// Returns what ends the part of connection `number` (from 0) in a test.
-pub(crate) fn limit(options: &Options, number: u32, connections: u32) -> Limit {
+pub(crate) fn limit(options: &OltpOptions, number: u32, connections: u32) -> Limit {
     match (options.length(), options.events) {
         (None, Some(events)) => Limit::Operations(share(events, number, connections)),
         (length, _) => Limit::Time(length.unwrap_or_default()),
@@ -38,7 +38,7 @@ pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
 pub(crate) fn arrivals(
     name: &str,
     (connections, rate): (u32, Option<u32>),
-    options: &Options,
+    options: &OltpOptions,
     seed: u64,
 ) -> Vec<Arrivals> {
     if let Some(rate) = rate {
@@ -94,7 +94,7 @@ pub(crate) const fn labels(test: Test) -> (&'static str, OperationClass, &'stati
 
 /// Returns the label of the rate of `test`, which counts operations. Where one operation is several
 /// updates, the rate is not one of updates.
-fn rate_label(test: Test, options: &Options) -> &'static str {
+fn rate_label(test: Test, options: &OltpOptions) -> &'static str {
     match test {
         Test::UpdateIndex if options.index_updates > 1 => "operations/s",
         Test::UpdateNonIndex if options.non_index_updates > 1 => "operations/s",
@@ -102,31 +102,31 @@ fn rate_label(test: Test, options: &Options) -> &'static str {
     }
 }
 
-pub(crate) fn spec(step: &OltpStep, setup: &Setup) -> StepSpec {
+pub(crate) fn spec(step: &OltpStep, setup: &OltpSetup) -> StepSpec {
     let (unit, label, clients) = match step.kind {
-        StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections),
-        StepKind::Index => (Unit::Rows, "indexed rows/s", LoadPlan::new(setup).index_connections()),
-        StepKind::Test { test, connections, rate } => {
+        OltpStepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections),
+        OltpStepKind::Index => (Unit::Rows, "indexed rows/s", LoadPlan::new(setup).index_connections()),
+        OltpStepKind::Test { test, connections, rate } => {
             (Unit::Operations, rate_label(test, &setup.options), clients(connections, rate))
         }
     };
     let kind = kind_spec(step, setup);
-    let is_timed = matches!(step.kind, StepKind::Test { .. }) && setup.options.events.is_none();
+    let is_timed = matches!(step.kind, OltpStepKind::Test { .. }) && setup.options.events.is_none();
     step_spec((&step.name, clients), (unit, label), is_timed, kind, options(step, setup))
 }
 
-fn options(step: &OltpStep, setup: &Setup) -> Map<String, Value> {
+fn options(step: &OltpStep, setup: &OltpSetup) -> Map<String, Value> {
     let mut map = Map::from_iter([
         ("tables".to_owned(), json!(setup.options.tables)),
         ("table_size".to_owned(), json!(setup.options.table_size)),
         ("seed".to_owned(), json!(setup.context.seed)),
     ]);
-    if step.kind == StepKind::Load {
+    if step.kind == OltpStepKind::Load {
         map.insert("load_method".to_owned(), json!(setup.options.load_method));
         let bytes = setup.options.loaded_rows() * column_bytes(&setup.options);
         map.insert("column_bytes".to_owned(), json!(bytes));
     }
-    if let StepKind::Test { connections, rate, .. } = step.kind {
+    if let OltpStepKind::Test { connections, rate, .. } = step.kind {
         map.insert("seed".to_owned(), json!(setup.context.draws));
         map.insert("connections".to_owned(), json!(connections));
         let options = &setup.options;
@@ -135,10 +135,10 @@ fn options(step: &OltpStep, setup: &Setup) -> Map<String, Value> {
     map
 }
 
-fn kind_spec(step: &OltpStep, setup: &Setup) -> KindSpec {
+fn kind_spec(step: &OltpStep, setup: &OltpSetup) -> KindSpec {
     match step.kind {
-        StepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
-        StepKind::Index => {
+        OltpStepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
+        OltpStepKind::Index => {
             let statement = sql::create_index(1).replace("_1 ", "_? ").replace("sbtest1", "sbtest?");
             KindSpec {
                 rows_per_operation: u32::try_from(setup.options.table_size).unwrap_or(u32::MAX),
@@ -146,7 +146,7 @@ fn kind_spec(step: &OltpStep, setup: &Setup) -> KindSpec {
                 ..specs::kind_spec("index", OperationClass::Index, statement)
             }
         }
-        StepKind::Test { test, connections, rate } => {
+        OltpStepKind::Test { test, connections, rate } => {
             let places = places(test, &setup.options, setup.client_ids());
             let arrivals = arrivals(&step.name, (connections, rate), &setup.options, setup.context.draws);
             let (name, class, _) = labels(test);
@@ -163,9 +163,9 @@ fn kind_spec(step: &OltpStep, setup: &Setup) -> KindSpec {
 /// when the one before is answered.
 pub(crate) fn test_kind(
     (name, class): (&str, OperationClass),
-    places: &[Slot],
+    places: &[StatementSlot],
     is_prepared: bool,
-    setup: &Setup,
+    setup: &OltpSetup,
 ) -> KindSpec {
     KindSpec {
         protocol: protocol(is_prepared),
@@ -177,7 +177,7 @@ pub(crate) fn test_kind(
 }
 
 /// Returns one statement of the load, or one transaction of single rows.
-fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
+fn load_kind(plan: &LoadPlan, options: &OltpOptions) -> KindSpec {
     let rows_per_operation = u32::try_from(plan.rows_per_statement).unwrap_or(u32::MAX);
     let (is_prepared, statements, statement) = match plan.form {
         LoadForm::Text | LoadForm::Prepared => {
@@ -204,20 +204,20 @@ fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
 
 /// Returns the bytes of a row's four columns as they are declared and filled. This is the measure for
 /// bytes per second.
-fn column_bytes(options: &Options) -> u64 {
+fn column_bytes(options: &OltpOptions) -> u64 {
     let number = if options.id == IdType::Bigint { 8 } else { 4 };
     2 * number + (C_LENGTH + PAD_LENGTH) as u64
 }
 
 /// Returns the rows that the statements of an operation ask for or change. A range near a table's end
 /// has fewer.
-fn rows(places: &[Slot], options: &Options) -> u32 {
-    let rows = |place: &Slot| match place.kind {
-        Kind::Begin | Kind::Commit => 0,
-        Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => options.range_size,
-        Kind::Points(_, rows) | Kind::HotPoints(rows) | Kind::ListUpdate(rows) => rows,
-        Kind::Range(_, more) => more + 1,
-        Kind::Scan => u32::try_from(options.table_size).unwrap_or(u32::MAX),
+fn rows(places: &[StatementSlot], options: &OltpOptions) -> u32 {
+    let rows = |place: &StatementSlot| match place.kind {
+        OltpStatement::Begin | OltpStatement::Commit => 0,
+        OltpStatement::SimpleRange | OltpStatement::OrderRange | OltpStatement::DistinctRange => options.range_size,
+        OltpStatement::Points(_, rows) | OltpStatement::HotPoints(rows) | OltpStatement::ListUpdate(rows) => rows,
+        OltpStatement::Range(_, more) => more + 1,
+        OltpStatement::Scan => u32::try_from(options.table_size).unwrap_or(u32::MAX),
         _ => 1,
     };
     places.iter().map(rows).fold(0, u32::saturating_add)
@@ -225,29 +225,29 @@ fn rows(places: &[Slot], options: &Options) -> u32 {
 
 /// Returns the bytes of the columns that the statements of an operation insert or set. Deleted rows
 /// count 0.
-fn user_bytes(places: &[Slot], options: &Options) -> f64 {
+fn user_bytes(places: &[StatementSlot], options: &OltpOptions) -> f64 {
     let k = (column_bytes(options) - (C_LENGTH + PAD_LENGTH) as u64) / 2;
-    let bytes = |place: &Slot| match place.kind {
-        Kind::IndexUpdate => k,
-        Kind::NonIndexUpdate => C_LENGTH as u64,
-        Kind::ListUpdate(rows) => u64::from(rows) * C_LENGTH as u64,
-        Kind::Insert | Kind::NewRow | Kind::NewRowWithId => column_bytes(options),
+    let bytes = |place: &StatementSlot| match place.kind {
+        OltpStatement::IndexUpdate => k,
+        OltpStatement::NonIndexUpdate => C_LENGTH as u64,
+        OltpStatement::ListUpdate(rows) => u64::from(rows) * C_LENGTH as u64,
+        OltpStatement::Insert | OltpStatement::NewRow | OltpStatement::NewRowWithId => column_bytes(options),
         _ => 0,
     };
     places.iter().map(bytes).sum::<u64>() as f64
 }
 
 /// Returns each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
-pub(crate) fn statements(places: &[Slot], setup: &Setup) -> String {
+pub(crate) fn statements(places: &[StatementSlot], setup: &OltpSetup) -> String {
     let writes = places.iter().any(|place| place.kind.is_write());
-    let mut kinds: Vec<(Kind, u32)> = Vec::new();
+    let mut kinds: Vec<(OltpStatement, u32)> = Vec::new();
     for place in places {
         match kinds.iter_mut().find(|entry| entry.0 == place.kind) {
             Some(entry) => entry.1 += 1,
             None => kinds.push((place.kind, 1)),
         }
     }
-    let text = |(kind, times): (Kind, u32)| {
+    let text = |(kind, times): (OltpStatement, u32)| {
         let sql = sql::statement_of(setup, kind, "sbtest?", writes);
         if times > 1 { format!("{times} x {sql}") } else { sql }
     };
@@ -281,9 +281,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_updates_where_each_operation_is_one() {
-        let several = Options { index_updates: 5, non_index_updates: 2, ..Options::default() };
+        let several = OltpOptions { index_updates: 5, non_index_updates: 2, ..OltpOptions::default() };
         for test in [Test::UpdateIndex, Test::UpdateNonIndex] {
-            assert_eq!(rate_label(test, &Options::default()), "updates/s");
+            assert_eq!(rate_label(test, &OltpOptions::default()), "updates/s");
             assert_eq!(rate_label(test, &several), "operations/s");
         }
         assert_eq!(rate_label(Test::ReadWrite, &several), "transactions/s");

@@ -10,24 +10,24 @@ use crate::engine::{Origin, create_tables, read_back};
 use crate::local_infile::allow_local_infile;
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::verify::{Contents, sums_of};
-use crate::oltp::{Setup, sql};
+use crate::oltp::{OltpSetup, sql};
 use crate::{Error, Result, Work, checks};
 
 /// Makes all tables, empty, and makes sure that the server takes the rows in the way that the plan asks
 /// for.
-pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>> {
+pub(crate) async fn make(setup: &OltpSetup, session: &mut AnySession) -> Result<Vec<Work>> {
     let mut works = Vec::new();
     if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {
         works.extend(allow_local_infile(&setup.context, session).await?);
     }
     let tables =
-        (1..=setup.options.tables).map(|number| (Setup::table(number), sql::create_table(setup, number)));
+        (1..=setup.options.tables).map(|number| (OltpSetup::table(number), sql::create_table(setup, number)));
     works.push(create_tables(&setup.context, session, tables).await?);
     Ok(works)
 }
 
 /// Makes the sequence go on after the ids that the load gave, where it knows nothing about them.
-pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>> {
+pub(crate) async fn restart_ids(setup: &OltpSetup, session: &mut AnySession) -> Result<Option<Work>> {
     let has_sequence = setup.context.database_server.capabilities.key_source == KeySource::Sequence;
     if !has_sequence || setup.client_ids() || !LoadPlan::new(setup).with_ids {
         return Ok(None);
@@ -52,7 +52,7 @@ pub(crate) struct ExistingTables {
 
 /// Checks whether existing tables hold what the tests will ask for. With `with_rows` it also finds how
 /// many rows each table has.
-pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: bool) -> Result<ExistingTables> {
+pub(crate) async fn find(setup: &OltpSetup, session: &mut AnySession, with_rows: bool) -> Result<ExistingTables> {
     let began = Instant::now();
     let mut found = work("find tables", began, setup.options.tables);
     let tables = setup.tables();
@@ -72,11 +72,11 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
         let last_id = setup.options.last_id();
         if setup.context.stores_data() && greatest < i128::from(last_id) {
             let wanted = wanted(setup);
-            return Err(Error::TooSmall { table: Setup::table(number), rows, greatest, wanted });
+            return Err(Error::TooSmall { table: OltpSetup::table(number), rows, greatest, wanted });
         }
         if with_rows {
             let counted =
-                if is_verified { rows } else { checks::count(session, &Setup::table(number)).await? };
+                if is_verified { rows } else { checks::count(session, &OltpSetup::table(number)).await? };
             rows_of_tables.push(u64::try_from(counted).unwrap_or(0));
         }
         contents.rows = contents.rows.map(|all| all + rows);
@@ -88,7 +88,7 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
 }
 
 /// Returns what the plan says about the tables, in its own words.
-fn wanted(setup: &Setup) -> String {
+fn wanted(setup: &OltpSetup) -> String {
     let size = format!("table_size = {}", setup.options.table_size);
     match setup.options.first_id {
         1 => size,
@@ -97,7 +97,7 @@ fn wanted(setup: &Setup) -> String {
 }
 
 pub(crate) async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128> {
-    let table = Setup::table(number);
+    let table = OltpSetup::table(number);
     let looking = format!("looking for the greatest id of table {table}");
     checks::number(session, &sql::greatest_id(&table), looking).await
 }

@@ -4,7 +4,7 @@
 //! monotone discrete distributions" (ACM TOMACS 6, 1996). The original uses it too. It takes constant
 //! memory and time, whatever the number of ranks.
 
-use crate::oltp::draws::Draws;
+use crate::oltp::draws::OltpDraws;
 
 /// Ranks `1..=ranks` with exponent `s`.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Zipf {
         }
     }
 
-    pub(crate) fn draw(&self, draws: &mut Draws) -> u64 {
+    pub(crate) fn draw(&self, draws: &mut OltpDraws) -> u64 {
         loop {
             let area = self.last + draws.fraction() * (self.first - self.last);
             let x = inverse(area, self.exponent);
@@ -83,7 +83,7 @@ mod tests {
         let (zipf, stream) = (Zipf::new(ranks, exponent), Philox::new(7, 7));
         let mut counts = std::collections::HashMap::new();
         for number in 0..number {
-            *counts.entry(zipf.draw(&mut Draws::new(&stream, 1, number))).or_default() += 1;
+            *counts.entry(zipf.draw(&mut OltpDraws::new(&stream, 1, number))).or_default() += 1;
         }
         counts
     }

@@ -56,7 +56,7 @@ pub fn builtin(name: &str) -> Result<&'static Builtin, String> {
 }
 
 /// A table with its columns and its key.
-pub(crate) struct Table {
+pub(crate) struct PgbenchTable {
     pub(crate) name: &'static str,
     /// The columns. Numbers of accounts are `AID`, whose width depends on the scale.
     pub(crate) columns: &'static str,
@@ -69,26 +69,26 @@ pub(crate) const ACCOUNTS: u64 = 100_000;
 pub(crate) const TELLERS: u64 = 10;
 
 /// The tables in an order in which they can be dropped.
-pub(crate) const TABLES: [Table; 4] = [
-    Table {
+pub(crate) const TABLES: [PgbenchTable; 4] = [
+    PgbenchTable {
         name: "pgbench_history",
         columns: "tid int,bid int,aid AID,delta int,mtime timestamp,filler char(22)",
         key: "",
         rows: 0,
     },
-    Table {
+    PgbenchTable {
         name: "pgbench_tellers",
         columns: "tid int not null,bid int,tbalance int,filler char(84)",
         key: "tid",
         rows: TELLERS,
     },
-    Table {
+    PgbenchTable {
         name: "pgbench_accounts",
         columns: "aid AID not null,bid int,abalance int,filler char(84)",
         key: "aid",
         rows: ACCOUNTS,
     },
-    Table {
+    PgbenchTable {
         name: "pgbench_branches",
         columns: "bid int not null,bbalance int,filler char(88)",
         key: "bid",

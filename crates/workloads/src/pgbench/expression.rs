@@ -1,6 +1,6 @@
 //! Expressions of `\set` and `\if`: their parts, and how their values are computed.
 
-use super::random::{self, Draws};
+use super::random::{self, PgbenchDraws};
 use super::value::Value;
 use super::variables::Variables;
 
@@ -12,12 +12,12 @@ pub(crate) enum Expression {
     Call(Function, Vec<Expression>),
     /// Operators from left to right. The first operand of each is what came before it, so that a sum of
     /// any length is not deep.
-    Chain(Box<Expression>, Vec<Link>),
+    Chain(Box<Expression>, Vec<ChainLink>),
 }
 
 /// An operator of a chain, with its second operand.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Link {
+pub(crate) struct ChainLink {
     function: Function,
     right: Expression,
 }
@@ -95,7 +95,7 @@ pub(crate) const NAMED: [(&str, Function, std::ops::RangeInclusive<usize>); 21] 
 impl Expression {
     /// Returns `self`, then an operator with its second operand.
     pub(crate) fn then(self, function: Function, right: Self) -> Self {
-        let link = Link { function, right };
+        let link = ChainLink { function, right };
         match self {
             Self::Chain(first, mut links) => {
                 links.push(link);
@@ -105,7 +105,7 @@ impl Expression {
         }
     }
 
-    pub(crate) fn value(&self, variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
+    pub(crate) fn value(&self, variables: &Variables, draws: &mut PgbenchDraws) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(*value),
             Self::Variable(index) => variables.value(*index),
@@ -113,7 +113,7 @@ impl Expression {
             Self::Call(function, arguments) => strict(*function, arguments, variables, draws),
             Self::Chain(first, links) => {
                 let mut left = first.value(variables, draws)?;
-                for Link { function, right } in links {
+                for ChainLink { function, right } in links {
                     left = match function {
                         Function::And => junction(left, right, false, variables, draws)?,
                         Function::Or => junction(left, right, true, variables, draws)?,
@@ -132,7 +132,7 @@ fn junction(
     right: &Expression,
     decides: bool,
     variables: &Variables,
-    draws: &mut Draws,
+    draws: &mut PgbenchDraws,
 ) -> Result<Value, String> {
     if left == Value::Null || left.to_bool()? == decides {
         return Ok(left);
@@ -143,7 +143,7 @@ fn junction(
     }
 }
 
-fn case(arguments: &[Expression], variables: &Variables, draws: &mut Draws) -> Result<Value, String> {
+fn case(arguments: &[Expression], variables: &Variables, draws: &mut PgbenchDraws) -> Result<Value, String> {
     let (pairs, otherwise) = arguments.as_chunks::<2>();
     for [condition, value] in pairs {
         if condition.value(variables, draws)?.is_true() {
@@ -158,7 +158,7 @@ fn strict(
     function: Function,
     arguments: &[Expression],
     variables: &Variables,
-    draws: &mut Draws,
+    draws: &mut PgbenchDraws,
 ) -> Result<Value, String> {
     let mut first = [Value::Null; 3];
     let mut more = Vec::new();
@@ -176,7 +176,7 @@ fn strict(
 }
 
 /// Returns the value of a function of `given`. It is NULL if one of them is NULL.
-fn applied(function: Function, given: &[Value], draws: &mut Draws) -> Result<Value, String> {
+fn applied(function: Function, given: &[Value], draws: &mut PgbenchDraws) -> Result<Value, String> {
     use Function as F;
     let has_null = given.contains(&Value::Null);
     if has_null && !matches!(function, F::Is | F::IsNot | F::Debug) {
@@ -281,7 +281,7 @@ fn extreme(function: Function, values: impl Iterator<Item = Value> + Clone) -> R
     Ok(found.map_or(Value::Null, |number| Value::Int(*number)))
 }
 
-fn random(function: Function, (a, b, c): (Value, Value, Value), draws: &mut Draws) -> Result<Value, String> {
+fn random(function: Function, (a, b, c): (Value, Value, Value), draws: &mut PgbenchDraws) -> Result<Value, String> {
     let (low, high) = (a.to_int()?, b.to_int()?);
     random::range_problem(low, high)?;
     let drawn = match function {

@@ -30,12 +30,12 @@ use serde_json::{Map, Value as Json, json};
 
 pub use self::builtin::{BUILTINS, Builtin, builtin};
 pub use self::listener::{Attempt, Ending, FailureKind, Listener, Skipped, Transaction};
-use self::load::LoadTask;
-use self::options::{PartitionMethod, Pgbench as Options, Vacuum};
+use self::load::PgbenchLoadTask;
+use self::options::{PartitionMethod, PgbenchOptions, Vacuum};
 use self::script::Action;
 use self::sources::{CLIENT, SCALE, SEEDS, Scripts};
-use self::steps::ScriptStep;
-use self::task::ScriptTask;
+use self::steps::PgbenchStep;
+use self::task::PgbenchTask;
 use self::value::Value;
 use self::variables::Variables;
 use self::verify::Balances;
@@ -45,13 +45,13 @@ use crate::step::{Cell, StepOptions};
 use crate::{Context, Error, Original, Philox, Result, Steps, Tasks, Work, Workload, sql_checks};
 
 any_task! {
-    Load(Box<LoadTask>),
-    Run(Box<ScriptTask>),
+    Load(Box<PgbenchLoadTask>),
+    Run(Box<PgbenchTask>),
 }
 
 /// What all connections of a cell must know.
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct PgbenchSetup {
+    pub(crate) options: PgbenchOptions,
     pub(crate) context: Context,
     pub(crate) scripts: Result<Scripts, String>,
     scale: AtomicU64,
@@ -66,8 +66,8 @@ pub struct Alone {
     pub latency_limit: Option<Duration>,
 }
 
-impl Setup {
-    fn new(options: &Options, context: Context, alone: Option<Alone>) -> Arc<Self> {
+impl PgbenchSetup {
+    fn new(options: &PgbenchOptions, context: Context, alone: Option<Alone>) -> Arc<Self> {
         // END is a word of PostgreSQL and SQLite.
         let knows_end = context.database_server.capabilities.key_source != KeySource::TableCounter;
         let scripts = options.scripts(if knows_end { "END" } else { "COMMIT" });
@@ -122,8 +122,8 @@ impl Setup {
 }
 
 pub struct Pgbench {
-    setup: Arc<Setup>,
-    steps: Vec<ScriptStep>,
+    setup: Arc<PgbenchSetup>,
+    steps: Vec<PgbenchStep>,
     /// Balances before the step that runs.
     balances: Option<Balances>,
 }
@@ -148,11 +148,11 @@ pub struct ScriptInfo {
 
 impl Pgbench {
     /// Returns the workload outside of a plan, with the times of every command.
-    pub fn alone(options: &Options, context: Context, alone: Alone) -> Result<Self, String> {
+    pub fn alone(options: &PgbenchOptions, context: Context, alone: Alone) -> Result<Self, String> {
         if let Some((_, problem)) = options::values_problem(options) {
             return Err(problem);
         }
-        let setup = Setup::new(options, context, Some(alone));
+        let setup = PgbenchSetup::new(options, context, Some(alone));
         setup.scripts.as_ref().map_err(Clone::clone)?;
         Ok(Self { setup, steps: options.list(), balances: None })
     }
@@ -269,14 +269,14 @@ impl Workload for Pgbench {
         transport: "as its command line says: a unix socket by default",
     };
 
-    type Options = Options;
+    type Options = PgbenchOptions;
     type ConnectionTask = AnyTask;
 
-    fn follows(_: &Options) -> &'static str {
+    fn follows(_: &PgbenchOptions) -> &'static str {
         "pgbench of PostgreSQL 15"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
+    fn deviations(options: &PgbenchOptions) -> Vec<Deviation> {
         let settles = options.has_load() && options.settling().after_steps().is_some();
         let mut values = options.values();
         values.insert("loads".to_owned(), json!(options.has_load()));
@@ -284,12 +284,12 @@ impl Workload for Pgbench {
         of_rows(include_str!("deviations.toml"), &values)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
-        Self { setup: Setup::new(options, context, None), steps: options.list(), balances: None }
+    fn new(options: &PgbenchOptions, context: Context) -> Self {
+        Self { setup: PgbenchSetup::new(options, context, None), steps: options.list(), balances: None }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context, .. } = &*self.setup;
+    fn cell(&self) -> Cell<'_, PgbenchOptions> {
+        let PgbenchSetup { options, context, .. } = &*self.setup;
         Cell { options, context, steps: &self.steps }
     }
 
@@ -305,7 +305,7 @@ impl Workload for Pgbench {
             if self.setup.options.use_existing && self.is_balanced() {
                 self.find_scale(session).await?;
             }
-            let Setup { options, context, .. } = &*self.setup;
+            let PgbenchSetup { options, context, .. } = &*self.setup;
             let step = &self.steps[index].name;
             works.extend(sql_checks::before(context, &options.checks, step, session).await?);
             works.extend(self.make_ready(session).await?);

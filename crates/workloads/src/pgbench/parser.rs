@@ -319,7 +319,7 @@ fn unexpected(token: Option<&Token>) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::random::Draws;
+    use super::super::random::PgbenchDraws;
     use super::super::variables::Variables;
     use super::*;
     use crate::Philox;
@@ -332,7 +332,7 @@ mod tests {
             variables.set_named("t", "true");
             variables.set_named("bad", "abc");
             variables.set_named("default_seed", "5432");
-            expression.value(&variables, &mut Draws::new(Philox::new(1, 1)))
+            expression.value(&variables, &mut PgbenchDraws::new(Philox::new(1, 1)))
         });
         match found {
             Ok(value) => {

@@ -263,7 +263,7 @@ fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
 }
 
 /// A choice that is not over yet.
-struct Open {
+struct OpenChoice {
     /// The condition for which it is not yet known where the script continues if it is false.
     condition: Option<usize>,
     /// Ends of branches, which continue after the choice.
@@ -273,7 +273,7 @@ struct Open {
 struct Reader<'a> {
     names: &'a mut Names,
     commands: Vec<Command>,
-    open: Vec<Open>,
+    open: Vec<OpenChoice>,
     /// The line where a pipeline began.
     pipeline: Option<u32>,
 }
@@ -310,7 +310,7 @@ impl Reader<'_> {
             }
             "sleep" => self.sleep(rest)?,
             "if" => {
-                self.open.push(Open { condition: Some(self.commands.len()), ends: Vec::new() });
+                self.open.push(OpenChoice { condition: Some(self.commands.len()), ends: Vec::new() });
                 Action::Unless(self.condition(name, rest)?, 0)
             }
             "elif" => {

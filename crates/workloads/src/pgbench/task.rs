@@ -9,10 +9,10 @@ use dbdyno_db::{Answer, Param, Sent, Statement};
 use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, OperationTimes, StatementDone};
 use dbdyno_record::ErrorClass;
 
-use super::Setup;
+use super::PgbenchSetup;
 use super::listener::{Attempt, Ending, FailureKind, TransactionState};
 use super::options::QueryMode;
-use super::random::Draws;
+use super::random::PgbenchDraws;
 use super::script::{Action, Keep, NO_COPY, Piece, Sql};
 use super::sources::Scripts;
 use super::value::Value;
@@ -43,12 +43,12 @@ pub(crate) struct StepDraws {
     pub(crate) is_shared: bool,
 }
 
-pub struct ScriptTask {
-    setup: Arc<Setup>,
+pub struct PgbenchTask {
+    setup: Arc<PgbenchSetup>,
     step_draws: StepDraws,
     connection: Connection,
     client: u32,
-    draws: Draws,
+    draws: PgbenchDraws,
     variables: Variables,
     /// The variables as they were when the transaction began, for another try.
     before: Variables,
@@ -70,8 +70,8 @@ pub struct ScriptTask {
     sum: Done,
 }
 
-impl ScriptTask {
-    pub(crate) fn new(setup: Arc<Setup>, step_draws: StepDraws, client: u32) -> Self {
+impl PgbenchTask {
+    pub(crate) fn new(setup: Arc<PgbenchSetup>, step_draws: StepDraws, client: u32) -> Self {
         let scripts = setup.scripts.as_ref().ok();
         let names = scripts.map(|scripts| Arc::clone(&scripts.names)).unwrap_or_default();
         let mut variables = Variables::new(names);
@@ -87,7 +87,7 @@ impl ScriptTask {
         });
         Self {
             connection: Connection::new(&setup.context.database_server, "transaction"),
-            draws: Draws::new(step_draws.stream),
+            draws: PgbenchDraws::new(step_draws.stream),
             names: setup.script_names(),
             before: variables.clone(),
             setup,
@@ -338,7 +338,7 @@ impl ScriptTask {
 }
 
 impl LaneCommand {
-    fn new(action: &Action, setup: &Setup, position: (usize, usize)) -> Self {
+    fn new(action: &Action, setup: &PgbenchSetup, position: (usize, usize)) -> Self {
         let name = setup.command_name(position);
         let Action::Sql(sql) = action else {
             return Self { name, text: String::new(), params: Vec::new(), prepared: None };
@@ -390,7 +390,7 @@ impl LaneCommand {
 }
 
 /// Returns the script of a transaction, which is its first draw.
-fn drawn(scripts: &Scripts, draws: &mut Draws) -> usize {
+fn drawn(scripts: &Scripts, draws: &mut PgbenchDraws) -> usize {
     if scripts.list.len() == 1 {
         return 0;
     }
@@ -435,7 +435,7 @@ fn keep_rows(keep: &Keep, results: &[dbdyno_db::Rows], variables: &mut Variables
     Ok(())
 }
 
-impl ConnectionTask for ScriptTask {
+impl ConnectionTask for PgbenchTask {
     async fn open(&mut self) -> Result<(), Failure> {
         if self.setup.options.connect {
             return Ok(());

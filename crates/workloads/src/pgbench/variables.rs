@@ -48,7 +48,7 @@ pub(crate) fn no_name(name: &str) -> String {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Slot {
+enum VariableSlot {
     Nothing,
     Value(Value),
     /// A text from an option or a column.
@@ -58,20 +58,20 @@ enum Slot {
 #[derive(Debug, Clone)]
 pub(crate) struct Variables {
     names: Arc<Names>,
-    slots: Vec<Slot>,
+    slots: Vec<VariableSlot>,
 }
 
 impl Variables {
     /// Returns variables of which none has a value.
     pub(crate) fn new(names: Arc<Names>) -> Self {
-        let slots = names.0.iter().map(|_| Slot::Nothing).collect();
+        let slots = names.0.iter().map(|_| VariableSlot::Nothing).collect();
         Self { names, slots }
     }
 
     /// Gives a variable a text from an option or a column. A variable that no script uses is ignored.
     pub(crate) fn set_named(&mut self, name: &str, text: &str) {
         if let Some(index) = self.names.find(name) {
-            self.put(index, Slot::Text(text.to_owned()));
+            self.put(index, VariableSlot::Text(text.to_owned()));
         }
     }
 
@@ -88,10 +88,10 @@ impl Variables {
     }
 
     pub(crate) fn set(&mut self, index: usize, value: Value) {
-        self.put(index, Slot::Value(value));
+        self.put(index, VariableSlot::Value(value));
     }
 
-    fn put(&mut self, index: usize, slot: Slot) {
+    fn put(&mut self, index: usize, slot: VariableSlot) {
         if let Some(own) = self.slots.get_mut(index) {
             *own = slot;
         }
@@ -100,10 +100,10 @@ impl Variables {
     /// Returns the value of a variable in an expression.
     pub(crate) fn value(&self, index: usize) -> Result<Value, String> {
         match self.slots.get(index) {
-            Some(Slot::Value(value)) => Ok(*value),
-            Some(Slot::Text(text)) => Value::of_text(text)
+            Some(VariableSlot::Value(value)) => Ok(*value),
+            Some(VariableSlot::Text(text)) => Value::of_text(text)
                 .ok_or_else(|| format!("malformed variable \"{}\" value: \"{text}\"", self.name(index))),
-            Some(Slot::Nothing) | None => Err(format!("undefined variable \"{}\"", self.name(index))),
+            Some(VariableSlot::Nothing) | None => Err(format!("undefined variable \"{}\"", self.name(index))),
         }
     }
 
@@ -114,7 +114,7 @@ impl Variables {
     /// Returns the value of a variable that is a whole number.
     pub(crate) fn param(&self, index: usize) -> Option<i64> {
         match self.slots.get(index) {
-            Some(Slot::Value(Value::Int(number))) => Some(*number),
+            Some(VariableSlot::Value(Value::Int(number))) => Some(*number),
             _ => None,
         }
     }
@@ -122,9 +122,9 @@ impl Variables {
     /// Appends the value of a variable as a statement has it. The result is whether it has one.
     pub(crate) fn write(&self, index: usize, out: &mut Vec<u8>) -> bool {
         match self.slots.get(index) {
-            Some(Slot::Value(value)) => value.write(out),
-            Some(Slot::Text(text)) => out.extend_from_slice(text.as_bytes()),
-            Some(Slot::Nothing) | None => return false,
+            Some(VariableSlot::Value(value)) => value.write(out),
+            Some(VariableSlot::Text(text)) => out.extend_from_slice(text.as_bytes()),
+            Some(VariableSlot::Nothing) | None => return false,
         }
         true
     }

@@ -7,7 +7,7 @@ use dbdyno_db::AnySession;
 use dbdyno_loadgen::StepEnd;
 use dbdyno_record::Check;
 
-use super::Setup;
+use super::PgbenchSetup;
 use super::builtin::TABLES;
 use super::sources::Scripts;
 use crate::Result;
@@ -66,7 +66,7 @@ impl Balances {
 }
 
 /// Checks the numbers of rows in the tables that were loaded.
-pub(crate) async fn loaded(setup: &Setup, session: &mut AnySession) -> Result<Vec<Check>> {
+pub(crate) async fn loaded(setup: &PgbenchSetup, session: &mut AnySession) -> Result<Vec<Check>> {
     if !setup.options.init_steps.contains(['g', 'G']) {
         return Ok(Vec::new());
     }

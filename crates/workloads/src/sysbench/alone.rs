@@ -11,9 +11,9 @@ use serde_json::Map;
 
 use super::machine::{EventOutcome, Machine, StateIdentity, error_text, plain};
 use super::offers::{Offers, OwnOption};
-use super::options::{Sysbench as Options, values_problem};
+use super::options::{SysbenchOptions, values_problem};
 use super::request::Reply;
-use super::{Setup, Sysbench};
+use super::{SysbenchSetup, Sysbench};
 use crate::step::StepOptions;
 use crate::{Context, Philox, Result, Work};
 
@@ -43,13 +43,13 @@ pub struct Stat {
 
 impl Sysbench {
     /// Returns the workload for the one command that `options` name.
-    pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
+    pub fn alone(options: &SysbenchOptions, context: Context) -> Result<Self, String> {
         if let Some((_, problem)) = values_problem(options) {
             return Err(problem);
         }
-        let setup = Setup::new(options, context);
+        let setup = SysbenchSetup::new(options, context);
         let command = options.commands.first().map_or("run", String::as_str);
-        let own = Setup::new(&setup.options, setup.context.clone());
+        let own = SysbenchSetup::new(&setup.options, setup.context.clone());
         let offers = Offers::of(&own, command).map_err(|(_, problem)| problem)?;
         setup.printed.add(&own.printed.take());
         let names = offers.commands.keys().map(String::as_str).collect::<Vec<_>>().join(", ");

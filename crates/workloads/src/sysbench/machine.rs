@@ -12,9 +12,9 @@ use dbdyno_loadgen::{Failure, StatementDone};
 use dbdyno_record::ErrorClass;
 use mlua::{Function, Lua, Table, Thread};
 
-use super::Setup;
+use super::SysbenchSetup;
 use super::draws::Draw;
-use super::files::Script;
+use super::files::SysbenchScript;
 use super::host::Host;
 use super::options::option_table;
 use super::parts::ApiPart;
@@ -84,7 +84,7 @@ struct Answered {
     answer: Answer,
 }
 
-struct Link {
+struct MachineLink {
     connection: Connection,
     /// The prepared statements, each with whether it should change rows.
     statements: Vec<(Statement, bool)>,
@@ -95,7 +95,7 @@ pub(crate) struct Machine {
     /// The functions of the parts.
     pub(crate) api: Table,
     pub(crate) host: Rc<Host>,
-    links: Vec<Option<Link>>,
+    links: Vec<Option<MachineLink>>,
     params: Vec<Param>,
     thread: Option<Thread>,
     tally: Tally,
@@ -105,7 +105,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Returns a new state in which the script has been loaded, and its options set.
-    pub(crate) fn new(setup: &Arc<Setup>, script: &Script, place: StateIdentity<'_>) -> Result<Self, String> {
+    pub(crate) fn new(setup: &Arc<SysbenchSetup>, script: &SysbenchScript, place: StateIdentity<'_>) -> Result<Self, String> {
         let own = Self::loaded(setup, script, place)?;
         own.set_options(place.threads)?;
         // What loading has left would stay until the state has doubled, in each of thousands of states.
@@ -117,8 +117,8 @@ impl Machine {
 
     /// Returns a new state in which the script has been loaded. It has no options yet.
     pub(crate) fn loaded(
-        setup: &Arc<Setup>,
-        script: &Script,
+        setup: &Arc<SysbenchSetup>,
+        script: &SysbenchScript,
         place: StateIdentity<'_>,
     ) -> Result<Self, String> {
         let host = Rc::new(Host {
@@ -353,7 +353,7 @@ impl Machine {
             link.connection.close().await;
         }
         connection.open().await?;
-        self.links[number] = Some(Link { connection, statements: Vec::new() });
+        self.links[number] = Some(MachineLink { connection, statements: Vec::new() });
         self.push(LOGIN, sent, 0);
         Ok(Reply::Number(number as i64))
     }
@@ -510,8 +510,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("own.lua");
         std::fs::write(&path, "local half = math.random() / 2\nfunction event() end\n").expect("a file");
-        let script = Script::find(&path.display().to_string(), false).expect("it is there");
-        let setup = Setup::without_database(&super::super::options::Sysbench::default());
+        let script = SysbenchScript::find(&path.display().to_string(), false).expect("it is there");
+        let setup = SysbenchSetup::without_database(&super::super::options::SysbenchOptions::default());
         let place = StateIdentity { tid: 0, threads: 1, command: "run", stream: Philox::new(0, 0) };
         let machine = Machine::new(&setup, &script, place).expect("a sound script");
         let globals = machine.lua.globals();

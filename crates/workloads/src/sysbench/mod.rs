@@ -29,14 +29,14 @@ use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
 use serde_json::json;
 
 pub use self::alone::Stat;
-use self::files::Script;
+use self::files::SysbenchScript;
 use self::machine::{EventOutcome, Machine, StateIdentity};
 use self::offers::Offers;
 pub use self::offers::OwnOption;
-use self::options::Sysbench as Options;
+use self::options::SysbenchOptions;
 use self::request::Reply;
-use self::steps::{Act, ScriptStep};
-use self::task::ScriptTask;
+use self::steps::{Act, SysbenchStep};
+use self::task::SysbenchTask;
 use crate::deviations::of_rows;
 use crate::sources::{self, sha256};
 use crate::step::{Cell, StepOptions};
@@ -64,8 +64,8 @@ impl ScriptOutput {
 }
 
 /// What all connections of a cell must know.
-pub(crate) struct Setup {
-    pub(crate) options: Options,
+pub(crate) struct SysbenchSetup {
+    pub(crate) options: SysbenchOptions,
     pub(crate) context: Context,
     /// What the script offers. An error is reported when the first step begins.
     offers: OnceLock<Result<Offers, String>>,
@@ -76,8 +76,8 @@ pub(crate) struct Setup {
     pub(crate) asks: AtomicBool,
 }
 
-impl Setup {
-    fn new(options: &Options, context: Context) -> Arc<Self> {
+impl SysbenchSetup {
+    fn new(options: &SysbenchOptions, context: Context) -> Arc<Self> {
         let (options, offers) = (options.clone(), OnceLock::new());
         Arc::new(Self {
             options,
@@ -90,7 +90,7 @@ impl Setup {
     }
 
     /// Returns the set-up for a script that is only inspected.
-    pub(crate) fn without_database(options: &Options) -> Arc<Self> {
+    pub(crate) fn without_database(options: &SysbenchOptions) -> Arc<Self> {
         Self::new(options, summaries::context())
     }
 
@@ -106,7 +106,7 @@ impl Setup {
         })
     }
 
-    pub(crate) fn script(&self) -> Option<&Script> {
+    pub(crate) fn script(&self) -> Option<&SysbenchScript> {
         self.look().as_ref().ok().map(|offers| &offers.script)
     }
 
@@ -116,7 +116,7 @@ impl Setup {
 
     /// Returns what is wrong with the script, or with what it did.
     fn failed(&self, message: String) -> Error {
-        Error::Script { script: self.options.script.clone(), message }
+        Error::SysbenchScript { script: self.options.script.clone(), message }
     }
 
     /// Returns the hash of every file that was read, in their order.
@@ -127,8 +127,8 @@ impl Setup {
 }
 
 pub struct Sysbench {
-    setup: Arc<Setup>,
-    steps: Vec<ScriptStep>,
+    setup: Arc<SysbenchSetup>,
+    steps: Vec<SysbenchStep>,
     /// The state in which `init` ran. It is kept for `done`.
     main: Option<Machine>,
 }
@@ -189,26 +189,26 @@ impl Workload for Sysbench {
     const VERSION: u32 = 1;
     const ORIGINAL: Original = crate::oltp::Oltp::ORIGINAL;
 
-    type Options = Options;
-    type ConnectionTask = ScriptTask;
+    type Options = SysbenchOptions;
+    type ConnectionTask = SysbenchTask;
 
-    fn follows(_: &Options) -> &'static str {
+    fn follows(_: &SysbenchOptions) -> &'static str {
         "sysbench 1.0.20 and 1.1, the Lua API"
     }
 
-    fn deviations(options: &Options) -> Vec<Deviation> {
+    fn deviations(options: &SysbenchOptions) -> Vec<Deviation> {
         let settles = !options.use_existing && options.settling().after_steps().is_some();
         let mut values = options.values();
         values.insert("settles".to_owned(), json!(settles));
         of_rows(include_str!("deviations.toml"), &values)
     }
 
-    fn new(options: &Options, context: Context) -> Self {
-        Self { setup: Setup::new(options, context), steps: options.list(), main: None }
+    fn new(options: &SysbenchOptions, context: Context) -> Self {
+        Self { setup: SysbenchSetup::new(options, context), steps: options.list(), main: None }
     }
 
-    fn cell(&self) -> Cell<'_, Options> {
-        let Setup { options, context, .. } = &*self.setup;
+    fn cell(&self) -> Cell<'_, SysbenchOptions> {
+        let SysbenchSetup { options, context, .. } = &*self.setup;
         Cell { options, context, steps: &self.steps }
     }
 
@@ -222,7 +222,7 @@ impl Workload for Sysbench {
             works.extend(self.apart("cleanup").await?);
         }
         if matches!(self.steps[index].kind, Act::Run { .. }) {
-            let Setup { options, context, .. } = &*self.setup;
+            let SysbenchSetup { options, context, .. } = &*self.setup;
             let step = &self.steps[index].name;
             works.extend(sql_checks::before(context, &options.checks, step, session).await?);
             self.init(index).await?;
@@ -230,7 +230,7 @@ impl Workload for Sysbench {
         Ok(works)
     }
 
-    fn tasks(&self, index: usize) -> Tasks<ScriptTask> {
+    fn tasks(&self, index: usize) -> Tasks<SysbenchTask> {
         self.steps[index].tasks(&self.setup)
     }
 

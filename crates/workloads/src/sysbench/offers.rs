@@ -7,8 +7,8 @@ use std::sync::Arc;
 use dbdyno_plan::Mistake;
 use mlua::Table;
 
-use super::Setup;
-use super::files::Script;
+use super::SysbenchSetup;
+use super::files::SysbenchScript;
 use super::machine::{Machine, StateIdentity, error_text};
 use crate::Philox;
 
@@ -28,14 +28,14 @@ pub(crate) struct Offers {
     pub(crate) options: Vec<OwnOption>,
     /// Its commands, and whether all connections run each at the same time.
     pub(crate) commands: BTreeMap<String, bool>,
-    pub(crate) script: Script,
+    pub(crate) script: SysbenchScript,
 }
 
 impl Offers {
     /// Loads the script of `setup` as for `command`.
-    pub(crate) fn of(setup: &Arc<Setup>, command: &str) -> Result<Self, Mistake> {
+    pub(crate) fn of(setup: &Arc<SysbenchSetup>, command: &str) -> Result<Self, Mistake> {
         let options = &setup.options;
-        let script = Script::find(&options.script, options.allows_files())
+        let script = SysbenchScript::find(&options.script, options.allows_files())
             .map_err(|error| ("script", error.to_string()))?;
         let place = StateIdentity { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
         let mistake = |key, problem: String| (key, format!("script {}: {problem}", script.given));

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::offers::Offers;
-use super::{Setup, host};
+use super::{SysbenchSetup, host};
 use crate::concurrency::{ConcurrencyLevels, concurrency_levels};
 use crate::oltp::check;
-use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpArrivals};
+use crate::oltp::options::{Distribution, ErrorCode, OltpOptions, OltpArrivals};
 use crate::options::{first_problem, schema_problem};
 use crate::settle::Settle;
 use crate::sql_checks::{self, SqlCheck};
@@ -50,8 +50,8 @@ with_defaults! {
     /// `[workload.sysbench]`: a script of sysbench, unchanged. Steps are its commands, in order;
     /// `run` is a step for each number of connections and each rate.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Sysbench {
+    #[serde(rename = "Sysbench", deny_unknown_fields, default)]
+    pub struct SysbenchOptions {
         /// A file, or the name of one of sysbench's own scripts.
         pub script: String = "oltp_read_write".to_owned(),
         /// The script's own options, by their names.
@@ -141,11 +141,11 @@ with_defaults! {
     }
 }
 
-impl Sysbench {
+impl SysbenchOptions {
     /// Returns the options of the classic tests that mean the same: sweeps, times, arrivals,
     /// distributions.
-    pub(crate) fn shared(&self) -> Oltp {
-        Oltp {
+    pub(crate) fn shared(&self) -> OltpOptions {
+        OltpOptions {
             connections: self.connections.clone(),
             time: self.time,
             events: self.events,
@@ -159,15 +159,15 @@ impl Sysbench {
     }
 
     /// Returns the options from which draws are made.
-    pub(crate) fn distribution(&self) -> Oltp {
-        Oltp {
+    pub(crate) fn distribution(&self) -> OltpOptions {
+        OltpOptions {
             distribution: self.rand_type,
             special_iterations: self.rand_spec_iter,
             special_percent: self.rand_spec_pct,
             special_share: self.rand_spec_res,
             pareto_h: self.rand_pareto_h,
             zipfian_exponent: self.rand_zipfian_exp,
-            ..Oltp::default()
+            ..OltpOptions::default()
         }
     }
 
@@ -191,7 +191,7 @@ impl Sysbench {
     }
 }
 
-impl WorkloadOptions for Sysbench {
+impl WorkloadOptions for SysbenchOptions {
     fn check(&self, _: &Plan) -> Option<Mistake> {
         values_problem(self)
             .or_else(|| commands_problem(self))
@@ -227,19 +227,19 @@ impl WorkloadOptions for Sysbench {
 }
 
 /// Returns the first value that is out of its range, or does not go with another.
-pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
+pub(crate) fn values_problem(options: &SysbenchOptions) -> Option<Mistake> {
     schema_problem(options).or_else(|| check::rates_problem(&options.shared()))
 }
 
-fn commands_problem(options: &Sysbench) -> Option<Mistake> {
+fn commands_problem(options: &SysbenchOptions) -> Option<Mistake> {
     let has_run = options.commands.iter().any(|command| command == "run");
     let without = "commands has no \"run\", so that nothing would be measured";
     first_problem([(!has_run, "commands", without)])
 }
 
 /// Checks with the script: whether it can be loaded, and has these options and commands.
-fn script_problem(options: &Sysbench) -> Option<Mistake> {
-    let setup = Setup::without_database(options);
+fn script_problem(options: &SysbenchOptions) -> Option<Mistake> {
+    let setup = SysbenchSetup::without_database(options);
     let offers = match Offers::of(&setup, "run") {
         Ok(offers) => offers,
         Err(mistake) => return Some(mistake),
@@ -250,7 +250,7 @@ fn script_problem(options: &Sysbench) -> Option<Mistake> {
     Some((key, format!("script {} has no command {missing}; it has {names}", options.script)))
 }
 
-impl Setup {
+impl SysbenchSetup {
     /// Returns whether prepared statements are sent as text.
     pub(crate) fn is_text_only(&self) -> bool {
         self.options.db_ps_mode == PsMode::Disable
@@ -277,7 +277,7 @@ impl Setup {
 
 /// Returns sysbench's own options as `sysbench.opt` has them. There is no address and no password,
 /// because a script needs none.
-pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Result<Table> {
+pub(crate) fn option_table(lua: &Lua, setup: &SysbenchSetup, threads: u32) -> mlua::Result<Table> {
     let options = &setup.options;
     let table = lua.create_table()?;
     table.set("threads", threads)?;

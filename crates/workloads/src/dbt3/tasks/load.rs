@@ -9,9 +9,9 @@ use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 use tokio::sync::mpsc;
 
 use crate::connection::{Connection, changed, fatal, of_load};
-use crate::dbt3::Setup;
-use crate::dbt3::rows::{BATCH_BYTES, RowBatch, SEPARATOR, load_sql, write};
-use crate::dbt3::schema::Table;
+use crate::dbt3::Dbt3Setup;
+use crate::dbt3::rows::{BATCH_BYTES, Dbt3RowBatch, SEPARATOR, load_sql, write};
+use crate::dbt3::schema::Dbt3Table;
 
 /// Batches that lie ready, so that neither side waits for the other. In the meantime one more is made
 /// and one is sent.
@@ -27,22 +27,22 @@ struct Lines {
 }
 
 #[derive(Debug)]
-pub struct LoadTask {
+pub struct Dbt3LoadTask {
     connection: Connection,
     form: RowStream,
     begin: &'static str,
     scale_factor: f64,
-    batches: Vec<RowBatch>,
+    batches: Vec<Dbt3RowBatch>,
     /// Receives rows from the thread that makes them.
     lines: Option<mpsc::Receiver<Lines>>,
     ready: Lines,
-    table: Table,
-    insert: Option<(Table, Statement)>,
+    table: Dbt3Table,
+    insert: Option<(Dbt3Table, Statement)>,
     params: Vec<Param>,
 }
 
-impl LoadTask {
-    pub(crate) fn new(setup: &Arc<Setup>, batches: Vec<RowBatch>) -> Self {
+impl Dbt3LoadTask {
+    pub(crate) fn new(setup: &Arc<Dbt3Setup>, batches: Vec<Dbt3RowBatch>) -> Self {
         let capabilities = &setup.context.database_server.capabilities;
         Self {
             connection: Connection::new(&setup.context.database_server, "insert"),
@@ -52,7 +52,7 @@ impl LoadTask {
             batches,
             lines: None,
             ready: Lines { text: Vec::new(), rows: 0 },
-            table: Table::Region,
+            table: Dbt3Table::Region,
             insert: None,
             params: Vec::new(),
         }
@@ -104,7 +104,7 @@ impl LoadTask {
     }
 }
 
-impl ConnectionTask for LoadTask {
+impl ConnectionTask for Dbt3LoadTask {
     async fn open(&mut self) -> Result<(), Failure> {
         self.insert = None;
         if self.form == RowStream::PreparedRows {

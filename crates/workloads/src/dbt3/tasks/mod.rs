@@ -9,10 +9,10 @@ use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes, StatementDone, TaskSp
 use dbdyno_record::Execution;
 
 use crate::any_task::any_task;
-use crate::dbt3::Setup;
-use crate::dbt3::rows::{self, RowBatch};
-use crate::dbt3::schema::Table;
-use crate::dbt3::steps::{self, Dbt3Step, Operation, StepKind};
+use crate::dbt3::Dbt3Setup;
+use crate::dbt3::rows::{self, Dbt3RowBatch};
+use crate::dbt3::schema::Dbt3Table;
+use crate::dbt3::steps::{self, Dbt3Step, Dbt3Operation, Dbt3StepKind};
 use crate::statements::StatementsTask;
 use crate::{Tasks, planned};
 
@@ -31,28 +31,28 @@ pub(crate) struct Executed {
 }
 
 any_task! {
-    Load(load::LoadTask),
+    Load(load::Dbt3LoadTask),
     Statements(StatementsTask),
     Query(query::QueryTask),
 }
 
-pub(crate) fn of_step(setup: &Arc<Setup>, step: &Dbt3Step, ledger: &Ledger) -> Tasks<AnyTask> {
+pub(crate) fn of_step(setup: &Arc<Dbt3Setup>, step: &Dbt3Step, ledger: &Ledger) -> Tasks<AnyTask> {
     match &step.kind {
-        StepKind::Load => {
-            let task = |(batches, client): (Vec<RowBatch>, u32)| {
+        Dbt3StepKind::Load => {
+            let task = |(batches, client): (Vec<Dbt3RowBatch>, u32)| {
                 let spec = TaskSpec::in_turn(client, batches.len() as u64);
                 let setup = Arc::clone(setup);
-                planned(spec, move || AnyTask::Load(load::LoadTask::new(&setup, batches)))
+                planned(spec, move || AnyTask::Load(load::Dbt3LoadTask::new(&setup, batches)))
             };
             rows::assigned(setup).into_iter().zip(1..).map(task).collect()
         }
-        StepKind::Index => one_after_the_other(setup, "index", steps::index_statements(setup)),
-        StepKind::Statistics => {
-            let statements = Table::ALL.iter().filter_map(|table| steps::statistics_statement(*table, setup));
+        Dbt3StepKind::Index => one_after_the_other(setup, "index", steps::index_statements(setup)),
+        Dbt3StepKind::Statistics => {
+            let statements = Dbt3Table::ALL.iter().filter_map(|table| steps::statistics_statement(*table, setup));
             one_after_the_other(setup, "analyse", statements.collect())
         }
-        StepKind::Query { .. } | StepKind::Power | StepKind::Throughput => {
-            let task = |(script, client): (Vec<Operation>, u32)| {
+        Dbt3StepKind::Query { .. } | Dbt3StepKind::Power | Dbt3StepKind::Throughput => {
+            let task = |(script, client): (Vec<Dbt3Operation>, u32)| {
                 let spec = TaskSpec::in_turn(client, script.len() as u64);
                 let (setup, ledger) = (Arc::clone(setup), Arc::clone(ledger));
                 planned(spec, move || AnyTask::Query(query::QueryTask::new(&setup, client, script, ledger)))
@@ -62,7 +62,7 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &Dbt3Step, ledger: &Ledger) -> T
     }
 }
 
-fn one_after_the_other(setup: &Arc<Setup>, kind: &'static str, statements: Vec<String>) -> Tasks<AnyTask> {
+fn one_after_the_other(setup: &Arc<Dbt3Setup>, kind: &'static str, statements: Vec<String>) -> Tasks<AnyTask> {
     let spec = TaskSpec::in_turn(1, statements.len() as u64);
     let setup = Arc::clone(setup);
     let task = move || StatementsTask::new(&setup.context.database_server, kind, statements, 0);

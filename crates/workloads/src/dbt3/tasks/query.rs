@@ -9,14 +9,14 @@ use dbdyno_record::{ErrorClass, Execution};
 
 use super::{Executed, Ledger};
 use crate::connection::{Connection, indispensable};
-use crate::dbt3::Setup;
+use crate::dbt3::Dbt3Setup;
 use crate::dbt3::queries::{Hint, Query};
 use crate::dbt3::rows::{Refresh, delete_orders, insert_orders};
-use crate::dbt3::steps::Operation;
+use crate::dbt3::steps::Dbt3Operation;
 use crate::dbt3::{answers, rows};
 
 #[derive(Debug)]
-enum Ready {
+enum ReadyQuery {
     Query(u8, Query),
     Refresh(Refresh),
 }
@@ -24,15 +24,15 @@ enum Ready {
 #[derive(Debug)]
 pub struct QueryTask {
     connection: Connection,
-    setup: Arc<Setup>,
+    setup: Arc<Dbt3Setup>,
     client: u32,
-    script: Vec<Operation>,
-    ready: Option<Ready>,
+    script: Vec<Dbt3Operation>,
+    ready: Option<ReadyQuery>,
     ledger: Ledger,
 }
 
 impl QueryTask {
-    pub(crate) fn new(setup: &Arc<Setup>, client: u32, script: Vec<Operation>, ledger: Ledger) -> Self {
+    pub(crate) fn new(setup: &Arc<Dbt3Setup>, client: u32, script: Vec<Dbt3Operation>, ledger: Ledger) -> Self {
         Self {
             connection: Connection::new(&setup.context.database_server, "query"),
             setup: Arc::clone(setup),
@@ -101,7 +101,7 @@ impl ConnectionTask for QueryTask {
     async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
         let is_ordered =
-            |operation: &Operation| matches!(operation, Operation::Query { hint: Hint::Order(_), .. });
+            |operation: &Dbt3Operation| matches!(operation, Dbt3Operation::Query { hint: Hint::Order(_), .. });
         let before = self.setup.context.database_server.capabilities.ordered_join.1;
         if !before.is_empty() && self.script.iter().any(is_ordered) {
             self.connection.query(before.as_bytes()).await?;
@@ -110,16 +110,16 @@ impl ConnectionTask for QueryTask {
     }
 
     async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        let Setup { options, context } = &*self.setup;
+        let Dbt3Setup { options, context } = &*self.setup;
         let begin = context.database_server.capabilities.begin_write;
         self.ready = Some(match &self.script[usize::try_from(number).unwrap_or(usize::MAX)] {
-            Operation::Query { number, stream, hint } => {
+            Dbt3Operation::Query { number, stream, hint } => {
                 let params = self.setup.params(*number, *stream);
                 let query = self.setup.dialect().query(*number, &params, *stream, hint);
-                Ready::Query(*number, query)
+                ReadyQuery::Query(*number, query)
             }
-            Operation::Insert { set } => Ready::Refresh(insert_orders(*set, options.scale_factor, begin)),
-            Operation::Delete { set } => Ready::Refresh(delete_orders(*set, options.scale_factor, begin)),
+            Dbt3Operation::Insert { set } => ReadyQuery::Refresh(insert_orders(*set, options.scale_factor, begin)),
+            Dbt3Operation::Delete { set } => ReadyQuery::Refresh(delete_orders(*set, options.scale_factor, begin)),
         });
         Ok(())
     }
@@ -130,16 +130,16 @@ impl ConnectionTask for QueryTask {
         let repetition = self.script[..at].iter().filter(|before| before.name() == name).count() + 1;
         let began = Instant::now();
         let (mut executed, took) = match self.ready.take() {
-            Some(Ready::Query(number, query)) => {
+            Some(ReadyQuery::Query(number, query)) => {
                 let sent = self.query(&query).await;
                 let took = began.elapsed();
-                self.ready = Some(Ready::Query(number, query));
+                self.ready = Some(ReadyQuery::Query(number, query));
                 (self.answered(number, sent.map_err(|failure| self.failed(failure))?), took)
             }
-            Some(Ready::Refresh(refresh)) => {
+            Some(ReadyQuery::Refresh(refresh)) => {
                 let changed = self.refresh(&refresh).await;
                 let (took, due_rows) = (began.elapsed(), refresh.rows);
-                self.ready = Some(Ready::Refresh(refresh));
+                self.ready = Some(ReadyQuery::Refresh(refresh));
                 let execution = Execution { rows: changed?, ..Execution::default() };
                 (Executed { execution, due_rows, ..Executed::default() }, took)
             }

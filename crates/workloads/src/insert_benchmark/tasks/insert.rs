@@ -1,13 +1,13 @@
 //! Multi-row INSERTs at the high end of a client's table.
 
-use crate::insert_benchmark::options::InsertBenchmark as Options;
+use crate::insert_benchmark::options::InsertBenchmarkOptions;
 use dbdyno_db::{Param, Statement};
 use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
 use super::Client;
 use crate::connection::{Connection, changed, of_load};
 use crate::digits::push_decimal;
-use crate::insert_benchmark::rows::RowSource;
+use crate::insert_benchmark::rows::InsertRowSource;
 use crate::insert_benchmark::{sql, statement_second};
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl ConnectionTask for InsertTask {
 
     async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
         let answer = self.connection.send(self.statement, &self.params, &self.sql).await;
-        let is_load = self.client.step < Options::LOAD_STEPS;
+        let is_load = self.client.step < InsertBenchmarkOptions::LOAD_STEPS;
         answer.map(changed).map_err(|failure| if is_load { of_load(failure) } else { failure })
     }
 
@@ -70,7 +70,7 @@ const TIME: std::ops::Range<usize> = 2..21;
 #[derive(Debug, Clone)]
 pub(crate) struct InsertBuilder {
     prefix: String,
-    rows: RowSource,
+    rows: InsertRowSource,
     rows_before: u64,
     rows_per_commit: u32,
     clock: crate::insert_benchmark::options::Clock,
@@ -85,7 +85,7 @@ impl InsertBuilder {
         let options = &client.setup.options;
         Self {
             prefix: sql::insert_prefix(&client.table()),
-            rows: RowSource::new(options, client.setup.context.seed, client.step, client.number),
+            rows: InsertRowSource::new(options, client.setup.context.seed, client.step, client.number),
             rows_before: client.rows_before,
             rows_per_commit: client.rows_per_commit,
             clock: options.clock,

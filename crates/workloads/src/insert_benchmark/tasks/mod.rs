@@ -15,13 +15,13 @@ use dbdyno_loadgen::{
 
 use crate::any_task::any_task;
 use crate::insert_benchmark::steps::{ClientPart, TaskKind, kinds, writer_arrivals};
-use crate::insert_benchmark::{Setup, sql};
+use crate::insert_benchmark::{InsertSetup, sql};
 use crate::{Tasks, planned};
 
 /// One client in one step, as its tasks see it.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    pub(crate) setup: Arc<Setup>,
+    pub(crate) setup: Arc<InsertSetup>,
     /// Number of the client, from 1.
     pub(crate) number: u32,
     /// Index of the step.
@@ -35,7 +35,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn table(&self) -> String {
-        Setup::table(self.number)
+        InsertSetup::table(self.number)
     }
 }
 

@@ -9,16 +9,16 @@ use dbdyno_loadgen::{ConnectionTask, Done, Failure, Notes};
 
 use crate::connection::{Connection, changed, fatal, of_load};
 use crate::oltp::load::{LoadForm, LoadPlan, RowBatch, write_insert};
-use crate::oltp::rows::{RowSource, push_c, push_pad};
-use crate::oltp::{Setup, sql};
+use crate::oltp::rows::{OltpRowSource, push_c, push_pad};
+use crate::oltp::{OltpSetup, sql};
 
 #[derive(Debug)]
-pub struct LoadTask {
+pub struct OltpLoadTask {
     connection: Connection,
     plan: LoadPlan,
     /// Its statements among those of all tables.
     statements: Range<u64>,
-    source: RowSource,
+    source: OltpRowSource,
     /// The rows that go with the statement that is ready.
     batch: RowBatch,
     begin: &'static str,
@@ -33,15 +33,15 @@ pub struct LoadTask {
     text: Vec<u8>,
 }
 
-impl LoadTask {
+impl OltpLoadTask {
     /// Returns the connection with these `statements` of `plan`.
-    pub(crate) fn new(setup: &Arc<Setup>, plan: LoadPlan, statements: Range<u64>) -> Self {
+    pub(crate) fn new(setup: &Arc<OltpSetup>, plan: LoadPlan, statements: Range<u64>) -> Self {
         Self {
             connection: Connection::new(&setup.context.database_server, "insert"),
             batch: plan.batch(statements.start),
             plan,
             statements,
-            source: RowSource::of(setup),
+            source: OltpRowSource::of(setup),
             begin: setup.context.database_server.capabilities.begin_write,
             insert: None,
             params: Vec::new(),
@@ -113,18 +113,18 @@ impl LoadTask {
         if taken == rows {
             return Ok(());
         }
-        let table = Setup::table(table);
+        let table = OltpSetup::table(table);
         Err(fatal(format!("table {table} took {taken} of the {rows} rows {first} to {last}")))
     }
 }
 
-impl ConnectionTask for LoadTask {
+impl ConnectionTask for OltpLoadTask {
     async fn open(&mut self) -> Result<(), Failure> {
         // A new session does not have any prepared statement.
         self.insert = None;
         match self.plan.form {
             LoadForm::Text | LoadForm::Prepared => {
-                self.connection.open_to_load(&Setup::table(self.batch.table)).await
+                self.connection.open_to_load(&OltpSetup::table(self.batch.table)).await
             }
             LoadForm::Stream(RowStream::PreparedRows) => self.connection.open().await,
             LoadForm::Stream(_) => self.connection.open_to_stream().await,
@@ -145,7 +145,7 @@ impl ConnectionTask for LoadTask {
                 write_insert(table, first..=last, plan.with_ids, source, text);
             }
             LoadForm::Stream(form) => {
-                self.sql = sql::load_rows(&Setup::table(batch.table), form, plan.with_ids);
+                self.sql = sql::load_rows(&OltpSetup::table(batch.table), form, plan.with_ids);
                 plan.write_lines(*batch, source, text);
             }
         }

@@ -8,29 +8,29 @@ use std::sync::Arc;
 use dbdyno_loadgen::{Arrivals, ConnectionTask, Done, Failure, Notes, StatementDone, TaskSpec};
 
 use crate::any_task::any_task;
-use crate::oltp::list::{OltpStep, StepKind};
+use crate::oltp::list::{OltpStep, OltpStepKind};
 use crate::oltp::load::LoadPlan;
 use crate::oltp::mix::places;
-use crate::oltp::{Setup, sql, steps};
+use crate::oltp::{OltpSetup, sql, steps};
 use crate::statements::StatementsTask;
 use crate::{Tasks, planned};
 
-pub(crate) use test::{Script, TestTask};
+pub(crate) use test::{TestScript, TestTask};
 
 any_task! {
-    Load(load::LoadTask),
+    Load(load::OltpLoadTask),
     Index(StatementsTask),
     Test(test::TestTask),
 }
 
 /// Returns all tasks of `step`. `first_new_id` is the first id for rows that the client numbers itself.
-pub(crate) fn of_step(setup: &Arc<Setup>, step: &OltpStep, first_new_id: i64) -> Tasks<AnyTask> {
+pub(crate) fn of_step(setup: &Arc<OltpSetup>, step: &OltpStep, first_new_id: i64) -> Tasks<AnyTask> {
     match step.kind {
-        StepKind::Load => loaders(setup),
-        StepKind::Index => indexers(setup),
-        StepKind::Test { test, connections, rate } => {
+        OltpStepKind::Load => loaders(setup),
+        OltpStepKind::Index => indexers(setup),
+        OltpStepKind::Test { test, connections, rate } => {
             let per_client = connections / crate::specs::clients(connections, rate);
-            let script = Script {
+            let script = TestScript {
                 kind: steps::labels(test).0,
                 places: places(test, &setup.options, setup.client_ids()),
                 prepared: setup.options.prepares(test),
@@ -55,19 +55,19 @@ pub(crate) fn of_step(setup: &Arc<Setup>, step: &OltpStep, first_new_id: i64) ->
 }
 
 /// Returns the connections that load. Each has its part of all tables.
-fn loaders(setup: &Arc<Setup>) -> Tasks<AnyTask> {
+fn loaders(setup: &Arc<OltpSetup>) -> Tasks<AnyTask> {
     let plan = LoadPlan::new(setup);
     let task = |connection: u32| {
         let statements = plan.statements_of(connection);
         let spec = TaskSpec::in_turn(1 + connection, statements.end - statements.start);
         let (setup, plan) = (Arc::clone(setup), plan.clone());
-        planned(spec, move || AnyTask::Load(load::LoadTask::new(&setup, plan, statements)))
+        planned(spec, move || AnyTask::Load(load::OltpLoadTask::new(&setup, plan, statements)))
     };
     (0..plan.connections).map(task).collect()
 }
 
 /// Returns the connections that build indexes. Table t goes to connection (t − 1) mod their number.
-fn indexers(setup: &Arc<Setup>) -> Tasks<AnyTask> {
+fn indexers(setup: &Arc<OltpSetup>) -> Tasks<AnyTask> {
     let count = LoadPlan::new(setup).index_connections();
     let task = |connection: u32| {
         let tables = (1 + connection..=setup.options.tables).step_by(count as usize);

@@ -10,19 +10,19 @@ use dbdyno_record::ErrorClass;
 
 use crate::Philox;
 use crate::connection::Connection;
-use crate::oltp::Setup;
-use crate::oltp::draws::Draws;
-use crate::oltp::mix::Slot;
-use crate::oltp::operation::Operation;
-use crate::oltp::sql::{self, Kind};
+use crate::oltp::OltpSetup;
+use crate::oltp::draws::OltpDraws;
+use crate::oltp::mix::StatementSlot;
+use crate::oltp::operation::OltpOperation;
+use crate::oltp::sql::{self, OltpStatement};
 use crate::oltp::text::Template;
 
 /// What the connections of a test do.
 #[derive(Debug, Clone)]
-pub(crate) struct Script {
+pub(crate) struct TestScript {
     /// What an operation is called, and the kind under which its connections are recorded.
     pub(crate) kind: &'static str,
-    pub(crate) places: Vec<Slot>,
+    pub(crate) places: Vec<StatementSlot>,
     pub(crate) prepared: bool,
     /// The draws of this step.
     pub(crate) stream: Philox,
@@ -38,8 +38,8 @@ pub(crate) struct Script {
 #[derive(Debug)]
 pub struct TestTask {
     connection: Connection,
-    setup: Arc<Setup>,
-    operation: Operation,
+    setup: Arc<OltpSetup>,
+    operation: OltpOperation,
     stream: Philox,
     /// Operation n of this task is that of task `task` among `tasks` tasks. All connections of a
     /// schedule are one task, whose operations are numbered consecutively. What operation n is then
@@ -53,7 +53,7 @@ pub struct TestTask {
     writes: bool,
     prepared: bool,
     /// The senders by kind, then by table. Bracket statements have one table, number 0.
-    senders: Vec<(Kind, Vec<Sender>)>,
+    senders: Vec<(OltpStatement, Vec<Sender>)>,
     /// Where each statement of an operation finds its senders.
     places: Vec<usize>,
     /// What the statements of the operation that was answered last have done.
@@ -71,21 +71,21 @@ enum Sender {
 }
 
 impl TestTask {
-    pub(crate) fn new(setup: &Arc<Setup>, script: Script, connection: u32, first_new_id: i64) -> Self {
-        let Script { kind, places, prepared, stream, connections, is_shared, table_each, found_rows } =
+    pub(crate) fn new(setup: &Arc<OltpSetup>, script: TestScript, connection: u32, first_new_id: i64) -> Self {
+        let TestScript { kind, places, prepared, stream, connections, is_shared, table_each, found_rows } =
             script;
         let fixed_table = table_each.then_some((connection % setup.options.tables) as usize);
         let found = fixed_table.and_then(|table| found_rows.get(table).copied());
         Self {
             connection: Connection::new(&setup.context.database_server, kind),
             setup: Arc::clone(setup),
-            operation: Operation::new(&places, setup, fixed_table),
+            operation: OltpOperation::new(&places, setup, fixed_table),
             stream,
             task: if is_shared { 0 } else { connection },
             tasks: if is_shared { 1 } else { connections },
             first_new_id,
             scanned_rows: found.unwrap_or(setup.options.table_size),
-            in_transaction: places.iter().any(|place| place.kind == Kind::Begin),
+            in_transaction: places.iter().any(|place| place.kind == OltpStatement::Begin),
             writes: places.iter().any(|place| place.kind.is_write()),
             prepared,
             senders: Vec::new(),
@@ -97,22 +97,22 @@ impl TestTask {
     }
 
     async fn open_connection(&mut self) -> Result<(), Failure> {
-        let takes_ids = self.operation.statements().iter().any(|ready| ready.kind == Kind::NewRow);
+        let takes_ids = self.operation.statements().iter().any(|ready| ready.kind == OltpStatement::NewRow);
         if takes_ids { self.connection.open_to_insert().await } else { self.connection.open().await }
     }
 
     /// Makes a sender for each table. A bracket statement has no table, and one sender.
-    async fn senders_of(&mut self, kind: Kind) -> Result<Vec<Sender>, Failure> {
+    async fn senders_of(&mut self, kind: OltpStatement) -> Result<Vec<Sender>, Failure> {
         let tables = if kind.is_bracket() { 1 } else { self.setup.options.tables };
         let mut senders = Vec::with_capacity(tables as usize);
         for table in 1..=tables {
-            let sql = sql::statement_of(&self.setup, kind, &Setup::table(table), self.writes);
+            let sql = sql::statement_of(&self.setup, kind, &OltpSetup::table(table), self.writes);
             senders.push(self.sender(kind, &sql).await?);
         }
         Ok(senders)
     }
 
-    async fn sender(&mut self, kind: Kind, sql: &str) -> Result<Sender, Failure> {
+    async fn sender(&mut self, kind: OltpStatement, sql: &str) -> Result<Sender, Failure> {
         if !self.prepared {
             return Ok(Sender::Text(Template::new(sql)));
         }
@@ -156,7 +156,7 @@ impl TestTask {
 
     /// Returns what a failed statement means for its operation. A transaction is rolled back, whatever
     /// the server has already rolled back of it. Otherwise the next BEGIN would commit its first part.
-    async fn given_up(&mut self, kind: Kind, mut failure: Failure) -> Failure {
+    async fn given_up(&mut self, kind: OltpStatement, mut failure: Failure) -> Failure {
         if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
             return failure;
         }
@@ -172,7 +172,7 @@ impl TestTask {
             // Another connection has put the same id back between DELETE and INSERT. With locks on rows
             // that are not there this cannot happen. On PostgreSQL the original begins such a
             // transaction again, too.
-            None if kind == Kind::Insert => ErrorClass::Retry,
+            None if kind == OltpStatement::Insert => ErrorClass::Retry,
             None => failure.class,
         };
         failure
@@ -182,7 +182,7 @@ impl TestTask {
 impl ConnectionTask for TestTask {
     async fn open(&mut self) -> Result<(), Failure> {
         self.open_connection().await?;
-        let kinds: Vec<Kind> = self.operation.statements().iter().map(|ready| ready.kind).collect();
+        let kinds: Vec<OltpStatement> = self.operation.statements().iter().map(|ready| ready.kind).collect();
         self.senders.clear();
         self.places.clear();
         for kind in kinds {
@@ -202,7 +202,7 @@ impl ConnectionTask for TestTask {
     async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
         let rows_before = number * u64::from(self.tasks) + u64::from(self.task);
         let new_id = self.first_new_id.saturating_add_unsigned(rows_before);
-        self.operation.draw(&mut Draws::new(&self.stream, self.task, number), new_id);
+        self.operation.draw(&mut OltpDraws::new(&self.stream, self.task, number), new_id);
         Ok(())
     }
 
@@ -257,6 +257,6 @@ impl ConnectionTask for TestTask {
 
 /// Returns the rows that a statement fetched or changed. A scan fetches none, so its rows are those
 /// that it read: the whole table.
-fn rows(kind: Kind, answer: &Answer, scanned_rows: u64) -> u64 {
-    if matches!(kind, Kind::Scan) { scanned_rows } else { answer.rows + answer.affected }
+fn rows(kind: OltpStatement, answer: &Answer, scanned_rows: u64) -> u64 {
+    if matches!(kind, OltpStatement::Scan) { scanned_rows } else { answer.rows + answer.affected }
 }
